@@ -1,0 +1,5 @@
+//! Python bindings.
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _engine {}

@@ -1,0 +1,198 @@
+//! What every transport endpoint is: a state machine without clock, socket or thread.
+//!
+//! # The contract
+//! `now` comes in, [`Output`] comes out. After every [`Endpoint::handle_input`] call
+//! **[`Endpoint::poll_output`] until it returns [`Output::Timeout`]**; that time is when the endpoint
+//! next wants [`Input::Timeout`], unless another input comes first. An endpoint that is given
+//! `Input::Timeout` early does nothing; one that is given it on time or late acts, and the timeout it
+//! then returns lies after `now`. `now` never decreases. Equal inputs give equal outputs.
+//!
+//! The same object serves the simulator and the real-time driver.
+
+use crate::packet::{Packet, PathId, Payload};
+use crate::report::Report;
+use crate::time::{Duration, Time};
+
+/// A transport endpoint. See the [module](self) for the contract.
+pub trait Endpoint {
+    /// Takes one input.
+    fn handle_input(&mut self, now: Time, input: Input);
+
+    /// The next thing the endpoint wants done; [`Output::Timeout`] when there is nothing more.
+    fn poll_output(&mut self, now: Time) -> Output;
+
+    /// The state of every path, for traces; reading it changes nothing.
+    fn sample_paths(&self, samples: &mut Vec<PathSample>);
+
+    /// Writes the endpoint's counters as scalars.
+    fn report(&self, report: &mut Report<'_>);
+}
+
+/// What happens to an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The application wants something.
+    Command(Command),
+    /// A packet arrived; it has passed its checksum.
+    Packet(Packet),
+    /// The time that the last [`Output::Timeout`] named has come.
+    Timeout,
+}
+
+/// What an endpoint wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Tell the application.
+    Event(Event),
+    /// Nothing more now; wake the endpoint at this time ([`Time::NEVER`]: only on other input).
+    Timeout(Time),
+    /// Send this packet on its path.
+    Transmit(Packet),
+}
+
+/// What an application asks of its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Give up the connection at once.
+    Abort,
+    /// Open the connection. The passive end needs no command.
+    Connect,
+    /// Send one message.
+    Send(Message),
+    /// Make this path the primary one.
+    SetPrimary(PathId),
+    /// Close the connection after everything queued has been delivered.
+    Shutdown,
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The stream (SCTP); 0 elsewhere.
+    pub stream: u16,
+    /// Deliver as soon as it is complete, without regard to order (SCTP).
+    pub unordered: bool,
+    /// How hard to try.
+    pub reliability: Reliability,
+    /// What to send.
+    pub payload: Payload,
+}
+
+/// How hard a partially reliable transport tries to deliver a message (RFC 3758, RFC 7496).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// Retransmit at most this many times (RFC 7496 section 3.1.1); 0 is "send once".
+    LimitedRetransmissions(u32),
+    /// Abandon when a message of higher priority needs the buffer; 0 is the highest (RFC 7496
+    /// section 3.1.2).
+    Priority(u32),
+    /// Until it is delivered or the connection ends.
+    #[default]
+    Reliable,
+    /// Abandon this long after it was handed over (RFC 3758 section 4.1).
+    Timed(Duration),
+}
+
+/// What an endpoint tells its application.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A message was given up.
+    Abandoned(Payload),
+    /// The connection has ended.
+    Closed(CloseReason),
+    /// The connection is open; data may flow.
+    Connected,
+    /// The state of a path changed.
+    PathChanged {
+        /// The path.
+        path: PathId,
+        /// Its new state.
+        state: PathState,
+    },
+    /// Another path became the primary one.
+    PrimaryChanged {
+        /// The former primary path.
+        from: PathId,
+        /// The new primary path.
+        to: PathId,
+        /// The policy's reason, in a few words.
+        reason: &'static str,
+    },
+    /// A message arrived.
+    Received(Received),
+    /// A message could not be taken because the send buffer is full; try again after
+    /// [`Event::Writable`].
+    Refused(Payload),
+    /// There is room in the send buffer again.
+    Writable,
+}
+
+/// A message that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The stream (SCTP); 0 elsewhere.
+    pub stream: u16,
+    /// Whether it was delivered without regard to order.
+    pub unordered: bool,
+    /// What arrived.
+    pub payload: Payload,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// One end aborted.
+    Aborted,
+    /// The peer could not be reached any more, or not at all.
+    Lost,
+    /// Both ends shut down in order.
+    Shutdown,
+}
+
+/// The state of a path as its endpoint sees it (RFC 9260 section 8.2, RFC 7829).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathState {
+    /// In use or ready for use.
+    #[default]
+    Active,
+    /// More errors in a row than allowed.
+    Inactive,
+    /// Suspect; avoided while another path is better (RFC 7829).
+    PotentiallyFailed,
+}
+
+impl PathState {
+    /// The RFC's word in lower case, for traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Inactive => "inactive",
+            Self::PotentiallyFailed => "potentially_failed",
+        }
+    }
+}
+
+/// The state of one path at one moment, for traces.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathSample {
+    /// The path.
+    pub path: PathId,
+    /// Congestion window in bytes.
+    pub cwnd: u32,
+    /// Slow-start threshold in bytes.
+    pub ssthresh: u32,
+    /// Bytes sent and neither acknowledged nor given up.
+    pub outstanding: u32,
+    /// Smoothed round-trip time, before the first sample none.
+    pub srtt: Option<Duration>,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Errors in a row.
+    pub error_count: u32,
+    /// Active, inactive or potentially failed.
+    pub state: PathState,
+    /// Whether new data goes here.
+    pub is_primary: bool,
+}

@@ -1,0 +1,120 @@
+//! Packets as the simulator carries them: structs with lengths, every field that is on the wire,
+//! no bytes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{sctp, udp};
+
+/// A path of a flow: the position in its list of paths, the same number at both ends.
+///
+/// A path is a pair of addresses, one per end, and the links between them; source and destination
+/// address of a packet follow from the path and the sending side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+impl PathId {
+    /// As an index into a list of paths.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One of a flow's two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The end that opens the association, the flow's `from`.
+    A,
+    /// The other end, the flow's `to`.
+    B,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub const fn peer(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    /// As an index into a pair: A is 0.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// `a` or `b`, as names of streams and metrics have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+        }
+    }
+}
+
+/// The version of IP a flow runs over; decides the size of its packets' headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IpVersion {
+    /// IPv4, 20 bytes of header.
+    #[default]
+    Ipv4,
+    /// IPv6, 40 bytes of header.
+    Ipv6,
+}
+
+impl IpVersion {
+    /// The size of the header without options, in bytes.
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            Self::Ipv4 => 20,
+            Self::Ipv6 => 40,
+        }
+    }
+}
+
+/// The ECN field of the IP header (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Congestion experienced.
+    Ce,
+    /// ECN-capable transport, codepoint 0.
+    Ect0,
+    /// ECN-capable transport, codepoint 1 (L4S, RFC 9331).
+    Ect1,
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+}
+
+/// A piece of an application's stream: which bytes, not the bytes themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Payload {
+    /// Where the piece starts in the application's stream, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// An IP packet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    /// The path it travels, which stands for source and destination address.
+    pub path: PathId,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// Length of the whole IP packet in bytes, header included.
+    pub size: u32,
+    /// What it carries.
+    pub body: Body,
+}
+
+/// The transport protocol's part of a packet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// An SCTP packet: common header and chunks.
+    Sctp(sctp::packet::SctpPacket),
+    /// A UDP datagram.
+    Udp(udp::Datagram),
+}

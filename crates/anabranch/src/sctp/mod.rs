@@ -1,0 +1,2 @@
+//! SCTP (RFC 9260).
+pub mod packet;

@@ -1,0 +1,4 @@
+//! SCTP packets.
+/// An SCTP packet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SctpPacket {}

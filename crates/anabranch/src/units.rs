@@ -1,0 +1,348 @@
+//! Quantities as people write them: `"20 ms"`, `"1 Mbit/s"`, `"500 B"`, `"2 %"`.
+//!
+//! A quantity without its unit is an error, except a probability, which may also be a number from 0
+//! to 1. Parsing is the only way from text to a quantity, so a value that exists is a valid one.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::time::{Duration, Time};
+
+/// A rate in bits per second, from 1 bit/s to 10 Tbit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(u64);
+
+impl Rate {
+    const MAX_BITS_PER_SEC: f64 = 1e13;
+
+    /// A rate of `bits` bits per second; at least 1.
+    pub const fn from_bits_per_sec(bits: u64) -> Self {
+        assert!(bits > 0, "a rate is positive");
+        Self(bits)
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_sec(self) -> u64 {
+        self.0
+    }
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+/// A probability or a share, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Probability(f64);
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Self = Self(0.0);
+    /// Always.
+    pub const ONE: Self = Self(1.0);
+
+    /// A probability from a number from 0 to 1.
+    ///
+    /// # Errors
+    /// When the number is not from 0 to 1.
+    pub fn new(value: f64) -> Result<Self, UnitError> {
+        if (0.0..=1.0).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(UnitError::new::<Self>(&value.to_string()))
+        }
+    }
+
+    /// As a number from 0 to 1.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// Text that is not the quantity that was wanted. Displays as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not {wanted}")]
+pub struct UnitError {
+    found: String,
+    wanted: &'static str,
+}
+
+impl UnitError {
+    fn new<Q: Quantity>(found: &str) -> Self {
+        Self { found: found.to_owned(), wanted: Q::WANTED }
+    }
+}
+
+/// A kind of quantity: its units and what a message says is allowed.
+trait Quantity: Sized {
+    /// Completes "... is not ".
+    const WANTED: &'static str;
+    /// A pattern for editors: JSON Schema's regular expression.
+    const PATTERN: &'static str;
+    const NAME: &'static str;
+    const EXAMPLE: &'static str;
+    /// Unit and its size in the base unit.
+    const UNITS: &'static [(&'static str, f64)];
+    fn from_base(value: f64) -> Option<Self>;
+}
+
+fn parse<Q: Quantity>(text: &str) -> Result<Q, UnitError> {
+    let error = || UnitError::new::<Q>(text);
+    let trimmed = text.trim();
+    let split = trimmed
+        .char_indices()
+        .find(|&(i, c)| {
+            let exponent = matches!(c, 'e' | 'E')
+                && trimmed[i + 1..]
+                    .starts_with(|next: char| next.is_ascii_digit() || next == '-' || next == '+');
+            !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-') || exponent)
+        })
+        .map_or(trimmed.len(), |(i, _)| i);
+    let (number, unit) = trimmed.split_at(split);
+    let number: f64 = number.parse().map_err(|_| error())?;
+    let unit = unit.trim_start();
+    let (_, scale) = Q::UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
+    let value = number * scale;
+    if !value.is_finite() {
+        return Err(error());
+    }
+    Q::from_base(value).ok_or_else(error)
+}
+
+impl Quantity for Duration {
+    const WANTED: &'static str =
+        "a length of time such as \"20 ms\", from 0 to 1e9 s (units: ns, us, ms, s, min, h)";
+    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(ns|us|µs|ms|s|min|h)\s*$";
+    const NAME: &'static str = "Duration";
+    const EXAMPLE: &'static str = "20 ms";
+    const UNITS: &'static [(&'static str, f64)] =
+        &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+    fn from_base(nanos: f64) -> Option<Self> {
+        (0.0..=1e18).contains(&nanos).then(|| Self::from_nanos(nanos.round() as u64))
+    }
+}
+
+impl Quantity for Rate {
+    const WANTED: &'static str = "a rate such as \"1 Mbit/s\", from 1 bit/s to 10 Tbit/s (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s)";
+    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*([kMGT]?bit/s|[kMG]?bps)\s*$";
+    const NAME: &'static str = "Rate";
+    const EXAMPLE: &'static str = "1 Mbit/s";
+    const UNITS: &'static [(&'static str, f64)] = &[
+        ("bit/s", 1.0),
+        ("kbit/s", 1e3),
+        ("Mbit/s", 1e6),
+        ("Gbit/s", 1e9),
+        ("Tbit/s", 1e12),
+        ("bps", 1.0),
+        ("kbps", 1e3),
+        ("Mbps", 1e6),
+        ("Gbps", 1e9),
+    ];
+    fn from_base(bits: f64) -> Option<Self> {
+        (1.0..=Self::MAX_BITS_PER_SEC).contains(&bits).then(|| Self(bits.round() as u64))
+    }
+}
+
+impl Quantity for Bytes {
+    const WANTED: &'static str =
+        "a size such as \"500 B\", from 0 B to 1 PB (units: B, kB, MB, GB, KiB, MiB, GiB)";
+    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(B|kB|MB|GB|KiB|MiB|GiB)\s*$";
+    const NAME: &'static str = "Bytes";
+    const EXAMPLE: &'static str = "500 B";
+    const UNITS: &'static [(&'static str, f64)] = &[
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+    ];
+    fn from_base(bytes: f64) -> Option<Self> {
+        (0.0..=1e15).contains(&bytes).then(|| Self(bytes.round() as u64))
+    }
+}
+
+impl Quantity for Probability {
+    const WANTED: &'static str = "a probability such as \"2 %\" or 0.02, from 0 to 1 (0 % to 100 %)";
+    const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*%?\s*$";
+    const NAME: &'static str = "Probability";
+    const EXAMPLE: &'static str = "2 %";
+    const UNITS: &'static [(&'static str, f64)] = &[("%", 0.01), ("", 1.0)];
+    fn from_base(value: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&value).then_some(Self(value))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.0 {
+            0..1_000 => (1.0, "bit/s"),
+            1_000..1_000_000 => (1e3, "kbit/s"),
+            1_000_000..1_000_000_000 => (1e6, "Mbit/s"),
+            _ => (1e9, "Gbit/s"),
+        };
+        write!(f, "{} {unit}", self.0 as f64 / scale)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B", self.0)
+    }
+}
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+macro_rules! quantity_as_text {
+    ($($quantity:ty),+) => {$(
+        impl FromStr for $quantity {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                parse(text)
+            }
+        }
+
+        impl Serialize for $quantity {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $quantity {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(QuantityVisitor(std::marker::PhantomData))
+            }
+        }
+
+        impl JsonSchema for $quantity {
+            fn schema_name() -> Cow<'static, str> {
+                Cow::Borrowed(<$quantity as Quantity>::NAME)
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                schema_of::<$quantity>()
+            }
+        }
+    )+};
+}
+
+quantity_as_text!(Duration, Rate, Bytes, Probability);
+
+fn schema_of<Q: Quantity>() -> Schema {
+    let text = json_schema!({
+        "type": "string",
+        "description": format!("{}{}", Q::WANTED[..1].to_uppercase(), &Q::WANTED[1..]),
+        "pattern": Q::PATTERN,
+        "examples": [Q::EXAMPLE],
+    });
+    if Q::NAME == Probability::NAME {
+        json_schema!({ "anyOf": [text, { "type": "number", "minimum": 0, "maximum": 1 }] })
+    } else {
+        text
+    }
+}
+
+struct QuantityVisitor<Q>(std::marker::PhantomData<Q>);
+
+impl<Q: Quantity> QuantityVisitor<Q> {
+    /// A bare number: only a probability has no unit.
+    fn bare<E: de::Error>(number: f64) -> Result<Q, E> {
+        parse(&number.to_string()).map_err(E::custom)
+    }
+}
+
+impl<Q: Quantity> de::Visitor<'_> for QuantityVisitor<Q> {
+    type Value = Q;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Q::WANTED)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Q, E> {
+        parse(text).map_err(E::custom)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Q, E> {
+        Self::bare(number)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Q, E> {
+        Self::bare(number as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Q, E> {
+        Self::bare(number as f64)
+    }
+}
+
+/// A point in time is written as the length of time since the start of the run.
+impl From<Duration> for Time {
+    fn from(since_start: Duration) -> Self {
+        Time::ZERO + since_start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_what_people_write() {
+        assert_eq!("20 ms".parse(), Ok(Duration::from_millis(20)));
+        assert_eq!("0.1s".parse(), Ok(Duration::from_millis(100)));
+        assert_eq!("1e-3 s".parse(), Ok(Duration::from_millis(1)));
+        assert_eq!("1 Mbit/s".parse(), Ok(Rate::from_bits_per_sec(1_000_000)));
+        assert_eq!("2 %".parse(), Probability::new(0.02));
+        assert_eq!("0.02".parse(), Probability::new(0.02));
+        assert_eq!("1500 B".parse(), Ok(Bytes(1500)));
+    }
+
+    #[test]
+    fn a_message_says_what_is_allowed() {
+        let message = "-1 Mbit/s".parse::<Rate>().unwrap_err().to_string();
+        assert!(
+            message.starts_with("`-1 Mbit/s` is not a rate such as \"1 Mbit/s\", from 1 bit/s"),
+            "{message}"
+        );
+        for bad in ["", "20", "ms", "20 parsecs", "-3 ms", "nan s", "inf s", "1e300 h", "2 0 ms"] {
+            assert!(bad.parse::<Duration>().is_err(), "{bad}");
+        }
+        for bad in ["120 %", "-1 %", "1.5", "NaN", "e", "1e"] {
+            assert!(bad.parse::<Probability>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_without_a_unit_are_probabilities_only() {
+        assert_eq!(serde_json::from_str::<Probability>("0.5").unwrap(), Probability(0.5));
+        assert_eq!(serde_json::from_str::<Probability>("1").unwrap(), Probability(1.0));
+        assert!(serde_json::from_str::<Probability>("2").is_err());
+        assert!(serde_json::from_str::<Duration>("20").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn text_and_back(nanos in 0u64..1_000_000_000_000_000, bits in 1u64..10_000_000_000_000) {
+            let duration = Duration::from_nanos(nanos);
+            proptest::prop_assert_eq!(duration.to_string().parse(), Ok(duration));
+            let rate = Rate::from_bits_per_sec(bits);
+            proptest::prop_assert_eq!(rate.to_string().parse(), Ok(rate));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = text.parse::<Duration>();
+            let _ = text.parse::<Rate>();
+            let _ = text.parse::<Probability>();
+            let _ = text.parse::<Bytes>();
+        }
+    }
+}
