@@ -6,6 +6,7 @@
 pub mod app;
 pub mod endpoint;
 pub mod packet;
+pub mod quality;
 pub mod report;
 pub mod rng;
 pub mod sctp;

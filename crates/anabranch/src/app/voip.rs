@@ -1,0 +1,584 @@
+//! A telephone call: frames at a constant rate, a jitter buffer, and what the listener makes of it.
+//!
+//! The call of R. Rüncos and E. Ribeiro's study (`voip-sctp`) is the default: G.711 with concealment,
+//! 160 bytes every 20 ms for 120 s in one direction, starting uniformly in 10-20 s, messages unordered
+//! and never retransmitted, a fixed jitter buffer of 100 ms, the simplified E-model.
+//!
+//! Frame `i` of the call is the piece of the application's stream at offset `i` x payload size, so an
+//! arrival tells by itself which frame it is and when that frame was made.
+
+mod talk_spurts;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::talk_spurts::TalkSpurts;
+use super::{App, Commands, Direction, ReliabilityConfig, Start};
+use crate::endpoint::{Command, Event, Message};
+use crate::packet::{Payload, Side};
+use crate::quality::emodel::Parameters;
+use crate::quality::simplified::Simplified;
+use crate::quality::{Codec, Fate, JitterBuffer, LossPattern, Slot, Talk};
+use crate::report::Report;
+use crate::rng::Streams;
+use crate::time::{Duration, Time};
+
+/// The longest call, in frames per direction: about 3 days of 20 ms frames.
+const MAX_FRAMES: u64 = 1 << 24;
+
+/// A telephone call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VoipConfig {
+    /// The codec; default "g711+plc".
+    pub codec: Codec,
+    /// Speech per packet, a whole number of the codec's frames; default "20 ms".
+    pub packetisation: Duration,
+    /// When the association is opened, before the call starts; default "0 s".
+    pub connect: Duration,
+    /// When the call starts: a time, or a range to draw it from; default from "10 s" to "20 s".
+    pub start: Start,
+    /// How long the call lasts; default "120 s".
+    pub duration: Duration,
+    /// Who talks; default "a_to_b".
+    pub direction: Direction,
+    /// Talk spurts and pauses; default none, that is talk without a pause.
+    pub talk_spurts: Option<TalkSpurtsConfig>,
+    /// How hard each message is tried (SCTP); default { limited_retransmissions = 0 }: send once.
+    pub reliability: ReliabilityConfig,
+    /// Whether messages are delivered without regard to their order (SCTP); default true.
+    pub unordered: bool,
+    /// The stream of the messages (SCTP); default 0.
+    pub stream: u16,
+    /// The jitter buffer at the listener's end; default fixed with a depth of "100 ms".
+    pub jitter_buffer: JitterBuffer,
+    /// Which E-model rates the call; default "simplified".
+    pub emodel: EModel,
+    /// Which delay the E-model is given; default "network".
+    pub delay: DelayBasis,
+    /// Which burst ratio the E-model is given; default "random".
+    pub burst_ratio: BurstRatio,
+    /// Equipment impairment factor Ie instead of the codec's own.
+    pub ie: Option<f64>,
+    /// Packet-loss robustness factor Bpl instead of the codec's own.
+    pub bpl: Option<f64>,
+    /// How long to wait for frames after the last was sent, longer if the jitter buffer could still
+    /// play it then; default "1 s".
+    pub grace: Duration,
+}
+
+impl Default for VoipConfig {
+    fn default() -> Self {
+        Self {
+            codec: Codec::default(),
+            packetisation: Duration::from_millis(20),
+            connect: Duration::ZERO,
+            start: Start::Between { from: Duration::from_secs(10), to: Duration::from_secs(20) },
+            duration: Duration::from_secs(120),
+            direction: Direction::AToB,
+            talk_spurts: None,
+            reliability: ReliabilityConfig::LimitedRetransmissions(0),
+            unordered: true,
+            stream: 0,
+            jitter_buffer: JitterBuffer::default(),
+            emodel: EModel::default(),
+            delay: DelayBasis::default(),
+            burst_ratio: BurstRatio::default(),
+            ie: None,
+            bpl: None,
+            grace: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Talk spurts and pauses with exponentially distributed lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TalkSpurtsConfig {
+    /// Mean length of a talk spurt; default "1.004 s" (ITU-T P.59, Table 1).
+    pub talk: Duration,
+    /// Mean length of a pause; default "1.587 s" (ITU-T P.59, Table 1).
+    pub pause: Duration,
+}
+
+impl Default for TalkSpurtsConfig {
+    fn default() -> Self {
+        Self { talk: Duration::from_millis(1_004), pause: Duration::from_millis(1_587) }
+    }
+}
+
+/// The E-model that rates a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EModel {
+    /// ITU-T G.107 (06/2015), all terms, default values where the call says nothing.
+    G107,
+    /// R = 93.2 - Id - Ie,eff, with Id after Cole and Rosenbluth (2001).
+    #[default]
+    Simplified,
+}
+
+/// The delay that the E-model is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DelayBasis {
+    /// Mouth to ear: packetisation, look-ahead, network and jitter buffer.
+    MouthToEar,
+    /// The mean one-way delay of the packets that are played, as studies of networks use it.
+    #[default]
+    Network,
+}
+
+/// The burst ratio that the E-model is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BurstRatio {
+    /// The ratio measured in this call.
+    Measured,
+    /// 1, that of independent losses.
+    #[default]
+    Random,
+}
+
+impl VoipConfig {
+    /// Builds the call of the flow `flow`.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub fn build(&self, streams: Streams, flow: &str) -> Result<Voip, String> {
+        let data = self.codec.data();
+        let (name, frame) = (data.name, data.frame);
+        let payload_bytes = data.payload_bytes(self.packetisation).ok_or_else(|| {
+            format!("packetisation = \"{}\" is not a multiple of {name}'s frame, {frame}", self.packetisation)
+        })?;
+        let frames = self.duration.as_nanos() / self.packetisation.as_nanos();
+        if !(1..=MAX_FRAMES).contains(&frames) {
+            return Err(format!(
+                "duration = \"{}\" is {frames} frames of {}, allowed are 1 to {MAX_FRAMES}",
+                self.duration, self.packetisation
+            ));
+        }
+        let (ie, bpl) = self.impairment()?;
+        self.jitter_buffer.check()?;
+        if let Some(spurts) = self.talk_spurts {
+            for (key, mean) in [("talk", spurts.talk), ("pause", spurts.pause)] {
+                if mean == Duration::ZERO {
+                    return Err(format!("talk_spurts.{key} = \"0 s\" is not above 0 s"));
+                }
+            }
+        }
+        let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
+        if self.connect > start - Time::ZERO {
+            return Err(format!("connect = \"{}\" is after the call's start at {start}", self.connect));
+        }
+        let talk = |side: Side| {
+            self.direction.is_sender(side).then(|| {
+                let rng = streams.stream(&format!("app/{flow}/{}/talk_spurts", side.name()));
+                let spurts = self.talk_spurts.map(|means| TalkSpurts::new(means, self.packetisation, rng));
+                Sender::new(frames as usize, spurts)
+            })
+        };
+        Ok(Voip {
+            config: self.clone(),
+            ie,
+            bpl,
+            payload_bytes,
+            start,
+            frames,
+            next_frame: 0,
+            next_wakeup: Time::ZERO + self.connect,
+            phase: Phase::Connecting,
+            senders: [talk(Side::A), talk(Side::B)],
+        })
+    }
+
+    /// Ie and Bpl of this call.
+    fn impairment(&self) -> Result<(f64, f64), String> {
+        let data = self.codec.data();
+        let value = |key: &str, own: Option<f64>, codec: Option<f64>| {
+            own.or(codec)
+                .ok_or_else(|| format!("{key} is missing: codec {} has none ({})", data.name, data.source))
+        };
+        let (ie, bpl) = (value("ie", self.ie, data.ie)?, value("bpl", self.bpl, data.bpl)?);
+        if !(0.0..=95.0).contains(&ie) {
+            return Err(format!("ie = {ie} is not from 0 to 95"));
+        }
+        if !(1e-3..=1e6).contains(&bpl) {
+            return Err(format!("bpl = {bpl} is not from 0.001 to 1000000"));
+        }
+        Ok((ie, bpl))
+    }
+}
+
+/// A call in progress.
+#[derive(Debug)]
+pub struct Voip {
+    config: VoipConfig,
+    ie: f64,
+    bpl: f64,
+    payload_bytes: u32,
+    start: Time,
+    frames: u64,
+    next_frame: u64,
+    next_wakeup: Time,
+    phase: Phase,
+    senders: [Option<Sender>; 2],
+}
+
+/// What the next wake-up is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Talking,
+    Waiting,
+    Done,
+}
+
+/// One direction of the call, under its sender's side.
+#[derive(Debug)]
+struct Sender {
+    is_up: bool,
+    slots: Vec<Slot>,
+    spurts: Option<TalkSpurts>,
+    made: u64,
+    unsent: u64,
+    refused: u64,
+    abandoned: u64,
+    duplicates: u64,
+}
+
+impl Sender {
+    fn new(frames: usize, spurts: Option<TalkSpurts>) -> Self {
+        Self {
+            is_up: false,
+            slots: vec![Slot::SILENT; frames],
+            spurts,
+            made: 0,
+            unsent: 0,
+            refused: 0,
+            abandoned: 0,
+            duplicates: 0,
+        }
+    }
+}
+
+impl App for Voip {
+    fn next_wakeup(&self) -> Time {
+        self.next_wakeup
+    }
+
+    fn handle_wakeup(&mut self, _now: Time, commands: &mut Commands) {
+        match self.phase {
+            Phase::Talking => self.make_frame(commands),
+            Phase::Connecting => {
+                commands.push(Side::A, Command::Connect);
+                self.phase = Phase::Talking;
+                self.next_wakeup = self.start;
+            }
+            Phase::Waiting => {
+                self.phase = Phase::Done;
+                self.next_wakeup = Time::NEVER;
+            }
+            Phase::Done => {}
+        }
+    }
+
+    fn handle_event(&mut self, now: Time, side: Side, event: &Event, _commands: &mut Commands) {
+        match *event {
+            Event::Received(received) => self.arrival(now, side.peer(), received.payload),
+            Event::Abandoned(_) => self.with_sender(side, |sender| sender.abandoned += 1),
+            Event::Refused(_) => self.with_sender(side, |sender| sender.refused += 1),
+            // The end that opened the association hears of it last: now both can send.
+            Event::Connected if side == Side::A => {
+                self.senders.iter_mut().flatten().for_each(|sender| sender.is_up = true);
+            }
+            Event::Closed(_) => self.with_sender(side, |sender| sender.is_up = false),
+            _ => {}
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    fn report(&self, _now: Time, report: &mut Report<'_>) {
+        for side in [Side::A, Side::B] {
+            if let Some(measures) = self.measures(side) {
+                match self.config.direction {
+                    Direction::Both => {
+                        let name = if side == Side::A { "a_to_b" } else { "b_to_a" };
+                        measures.write(&mut report.section(name));
+                    }
+                    Direction::AToB | Direction::BToA => measures.write(report),
+                }
+            }
+        }
+    }
+}
+
+impl Voip {
+    /// When the first frame is made.
+    pub fn start(&self) -> Time {
+        self.start
+    }
+
+    /// The frames that this side has made so far: when each was made, when it arrived, its fate.
+    pub fn frames(&self, sender: Side) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        if let Some(talk) = self.talk(sender) {
+            self.config.jitter_buffer.play(talk, |index, fate| {
+                let made = self.start + self.config.packetisation * index as u64;
+                let arrived = talk.slots[index].delay().map(|delay| made + delay);
+                frames.push(Frame { index: index as u64, made, arrived, fate });
+            });
+        }
+        frames
+    }
+
+    /// What the listener to this side's speech would say.
+    pub fn measures(&self, sender: Side) -> Option<Measures> {
+        let talk = self.talk(sender)?;
+        let sender = self.senders[sender.index()].as_ref()?;
+        let mut pattern = LossPattern::default();
+        let (mut played, mut late) = (0_u64, 0_u64);
+        let (mut network_ns, mut playout_ns) = (0_u64, 0_u64);
+        self.config.jitter_buffer.play(talk, |index, fate| {
+            pattern.push(!matches!(fate, Fate::Played { .. }));
+            match fate {
+                Fate::Played { playout_delay } => {
+                    played += 1;
+                    network_ns += talk.slots[index].delay().unwrap_or_default().as_nanos();
+                    playout_ns += playout_delay.as_nanos();
+                }
+                Fate::Late => late += 1,
+                Fate::Lost => {}
+            }
+        });
+        let mean_ms = |sum: u64| if played == 0 { f64::NAN } else { sum as f64 / played as f64 / 1e6 };
+        let (network_ms, playout_ms) = (mean_ms(network_ns), mean_ms(playout_ns));
+        let codec = self.config.codec.data();
+        let mouth_to_ear_ms = (self.config.packetisation + codec.look_ahead).as_millis_f64() + playout_ms;
+        let delay_ms = match self.config.delay {
+            DelayBasis::MouthToEar => mouth_to_ear_ms,
+            DelayBasis::Network => network_ms,
+        };
+        let burst_r = match self.config.burst_ratio {
+            BurstRatio::Measured => pattern.burst_ratio(),
+            BurstRatio::Random => 1.0,
+        };
+        // Nobody hears how late a silent call is.
+        let delay_ms = if delay_ms.is_nan() { 0.0 } else { delay_ms };
+        let [id, ie_eff, r, mos] = self.rate(delay_ms, pattern.loss_percent(), burst_r);
+        let [p95, p99] = delay_quantiles(talk.slots, [0.95, 0.99]);
+        let gap = self.config.packetisation * pattern.longest;
+        Some(Measures {
+            sent: sender.made,
+            received: played + late,
+            played,
+            late,
+            lost: sender.made - played - late,
+            unsent: sender.unsent,
+            refused: sender.refused,
+            abandoned: sender.abandoned,
+            duplicates: sender.duplicates,
+            mean_delay_ms: network_ms,
+            p95_delay_ms: p95,
+            p99_delay_ms: p99,
+            mouth_to_ear_ms,
+            loss_percent: pattern.loss_percent(),
+            burst_ratio: pattern.burst_ratio(),
+            longest_gap_ms: gap.as_millis_f64(),
+            id,
+            ie_eff,
+            r,
+            mos,
+        })
+    }
+
+    fn rate(&self, delay_ms: f64, loss_percent: f64, burst_r: f64) -> [f64; 4] {
+        match self.config.emodel {
+            EModel::G107 => {
+                let parameters = Parameters {
+                    ie: self.ie,
+                    bpl: self.bpl,
+                    ppl: loss_percent,
+                    burst_r,
+                    ..Parameters::default()
+                };
+                let terms = parameters.with_delay(delay_ms).terms();
+                [terms.id, terms.ie_eff, terms.r, terms.mos]
+            }
+            EModel::Simplified => {
+                let rating = Simplified::rate(delay_ms, loss_percent, burst_r, self.ie, self.bpl);
+                [rating.id, rating.ie_eff, rating.r, rating.mos]
+            }
+        }
+    }
+
+    fn talk(&self, sender: Side) -> Option<Talk<'_>> {
+        let sender = self.senders[sender.index()].as_ref()?;
+        let slots = &sender.slots[..self.next_frame as usize];
+        Some(Talk { slots, period: self.config.packetisation })
+    }
+
+    /// Makes frame `next_frame` of both directions.
+    fn make_frame(&mut self, commands: &mut Commands) {
+        let index = self.next_frame;
+        let offset = index * u64::from(self.payload_bytes);
+        let message = Message {
+            stream: self.config.stream,
+            unordered: self.config.unordered,
+            reliability: self.config.reliability.into(),
+            payload: Payload { offset, length: self.payload_bytes },
+        };
+        for (side, sender) in [Side::A, Side::B].into_iter().zip(&mut self.senders) {
+            let Some(sender) = sender else { continue };
+            if sender.spurts.as_mut().is_some_and(|spurts| !spurts.next_is_talk()) {
+                continue;
+            }
+            sender.slots[index as usize] = Slot::LOST;
+            sender.made += 1;
+            if sender.is_up {
+                commands.push(side, Command::Send(message));
+            } else {
+                sender.unsent += 1;
+            }
+        }
+        self.next_frame += 1;
+        if self.next_frame < self.frames {
+            self.next_wakeup += self.config.packetisation;
+        } else {
+            self.phase = Phase::Waiting;
+            let longest = [Side::A, Side::B]
+                .into_iter()
+                .filter_map(|side| self.talk(side))
+                .map(|talk| self.config.jitter_buffer.longest_playout(talk))
+                .max();
+            self.next_wakeup += self.config.grace.max(longest.unwrap_or_default());
+        }
+    }
+
+    /// A frame of `sender` has arrived at the other end.
+    fn arrival(&mut self, now: Time, sender: Side, payload: Payload) {
+        let index = payload.offset / u64::from(self.payload_bytes);
+        let made = self.start + self.config.packetisation * index;
+        self.with_sender(sender, |sender| {
+            let slot = &mut sender.slots[index as usize];
+            // UDP may deliver a packet that the network duplicated twice; the first copy counts.
+            if slot.delay().is_some() {
+                sender.duplicates += 1;
+            } else {
+                *slot = Slot::arrived(now - made);
+            }
+        });
+    }
+
+    fn with_sender(&mut self, side: Side, change: impl FnOnce(&mut Sender)) {
+        if let Some(sender) = &mut self.senders[side.index()] {
+            change(sender);
+        }
+    }
+}
+
+/// One frame, for traces and figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number in the call, pauses counted.
+    pub index: u64,
+    /// When it was made.
+    pub made: Time,
+    /// When it arrived, if it did.
+    pub arrived: Option<Time>,
+    /// What the listener's end did with it.
+    pub fate: Fate,
+}
+
+/// What was measured of one direction of a call. sent = played + late + lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measures {
+    /// Frames made.
+    pub sent: u64,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames played.
+    pub played: u64,
+    /// Frames that arrived too late to be played.
+    pub late: u64,
+    /// Frames that did not arrive, those below included.
+    pub lost: u64,
+    /// Frames that were not handed to the transport, since the association was not up.
+    pub unsent: u64,
+    /// Frames that the transport had no room for.
+    pub refused: u64,
+    /// Messages that the transport gave up; one may have arrived all the same.
+    pub abandoned: u64,
+    /// Copies of frames that had arrived before.
+    pub duplicates: u64,
+    /// Mean one-way network delay of the played frames in ms; NaN without any.
+    pub mean_delay_ms: f64,
+    /// 95 % of the frames that arrived took at most this long, in ms; NaN without any.
+    pub p95_delay_ms: f64,
+    /// 99 % of the frames that arrived took at most this long, in ms; NaN without any.
+    pub p99_delay_ms: f64,
+    /// Mean delay from mouth to ear of the played frames in ms; NaN without any.
+    pub mouth_to_ear_ms: f64,
+    /// Share of frames not played, in percent.
+    pub loss_percent: f64,
+    /// Burst ratio of the frames not played.
+    pub burst_ratio: f64,
+    /// Longest run of frames not played, in ms.
+    pub longest_gap_ms: f64,
+    /// Delay impairment factor Id.
+    pub id: f64,
+    /// Effective equipment impairment factor Ie,eff.
+    pub ie_eff: f64,
+    /// Transmission rating factor R.
+    pub r: f64,
+    /// Mean opinion score.
+    pub mos: f64,
+}
+
+impl Measures {
+    fn write(&self, report: &mut Report<'_>) {
+        report.count("sent", self.sent);
+        report.count("received", self.received);
+        report.count("played", self.played);
+        report.count("late", self.late);
+        report.count("lost", self.lost);
+        report.count("unsent", self.unsent);
+        report.count("refused", self.refused);
+        report.count("abandoned", self.abandoned);
+        report.count("duplicates", self.duplicates);
+        report.scalar("mean_delay_ms", self.mean_delay_ms);
+        report.scalar("p95_delay_ms", self.p95_delay_ms);
+        report.scalar("p99_delay_ms", self.p99_delay_ms);
+        report.scalar("mouth_to_ear_ms", self.mouth_to_ear_ms);
+        report.scalar("loss_percent", self.loss_percent);
+        report.scalar("burst_ratio", self.burst_ratio);
+        report.scalar("longest_gap_ms", self.longest_gap_ms);
+        report.scalar("id", self.id);
+        report.scalar("ie_eff", self.ie_eff);
+        report.scalar("r", self.r);
+        report.scalar("mos", self.mos);
+    }
+}
+
+/// Quantiles, in increasing order, of the delays of the frames that arrived, in ms, by the nearest
+/// rank; NaN when none arrived.
+fn delay_quantiles<const N: usize>(slots: &[Slot], shares: [f64; N]) -> [f64; N] {
+    let mut delays: Vec<Duration> = slots.iter().filter_map(|slot| slot.delay()).collect();
+    let mut rest = &mut delays[..];
+    let mut below = 0;
+    let total = rest.len();
+    shares.map(|share| {
+        if total == 0 {
+            return f64::NAN;
+        }
+        let rank = ((share * total as f64).ceil() as usize).clamp(1, total) - 1;
+        let (_, &mut quantile, _) = rest.select_nth_unstable(rank - below);
+        // What lies below this quantile need not be looked at for the next, higher one.
+        rest = &mut std::mem::take(&mut rest)[rank - below..];
+        below = rank;
+        quantile.as_millis_f64()
+    })
+}
