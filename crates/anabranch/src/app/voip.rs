@@ -16,9 +16,9 @@ use self::talk_spurts::TalkSpurts;
 use super::{App, Commands, Direction, ReliabilityConfig, Start};
 use crate::endpoint::{Command, Event, Message};
 use crate::packet::{Payload, Side};
-use crate::quality::emodel::Parameters;
-use crate::quality::simplified::Simplified;
-use crate::quality::{Codec, Fate, JitterBuffer, LossPattern, Slot, Talk};
+use crate::quality::{
+    Band, CallParameters, Codec, EModel, Fate, JitterBuffer, LossPattern, Rating, Slot, Talk,
+};
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::{Duration, Time};
@@ -40,11 +40,11 @@ pub struct VoipConfig {
     pub start: Start,
     /// How long the call lasts; default "120 s".
     pub duration: Duration,
-    /// Who talks; default "a_to_b".
+    /// Who talks; default `"a_to_b"`.
     pub direction: Direction,
     /// Talk spurts and pauses; default none, that is talk without a pause.
     pub talk_spurts: Option<TalkSpurtsConfig>,
-    /// How hard each message is tried (SCTP); default { limited_retransmissions = 0 }: send once.
+    /// How hard each message is tried (SCTP); default `{ limited_retransmissions = 0 }`: send once.
     pub reliability: ReliabilityConfig,
     /// Whether messages are delivered without regard to their order (SCTP); default true.
     pub unordered: bool,
@@ -107,17 +107,6 @@ impl Default for TalkSpurtsConfig {
     }
 }
 
-/// The E-model that rates a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EModel {
-    /// ITU-T G.107 (06/2015), all terms, default values where the call says nothing.
-    G107,
-    /// R = 93.2 - Id - Ie,eff, with Id after Cole and Rosenbluth (2001).
-    #[default]
-    Simplified,
-}
-
 /// The delay that the E-model is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -133,7 +122,8 @@ pub enum DelayBasis {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BurstRatio {
-    /// The ratio measured in this call.
+    /// The ratio measured in this call. G.113 Appendix I advises it only for codecs whose
+    /// concealment has Bpl 16 or more. ITU-T G.107.1 has no burst ratio.
     Measured,
     /// 1, that of independent losses.
     #[default]
@@ -195,6 +185,17 @@ impl VoipConfig {
     /// Ie and Bpl of this call.
     fn impairment(&self) -> Result<(f64, f64), String> {
         let data = self.codec.data();
+        if data.band != self.emodel.band() && self.ie.is_none() {
+            let allowed = match data.band {
+                Band::Narrow => "\"simplified\" or \"g107\"",
+                Band::Wide => "\"g107_1\"",
+            };
+            return Err(format!(
+                "emodel = \"{}\" does not rate codec {}: its Ie is for {allowed}; set ie to rate it all the same",
+                self.emodel.name(),
+                data.name
+            ));
+        }
         let value = |key: &str, own: Option<f64>, codec: Option<f64>| {
             own.or(codec)
                 .ok_or_else(|| format!("{key} is missing: codec {} has none ({})", data.name, data.source))
@@ -368,7 +369,13 @@ impl Voip {
         };
         // Nobody hears how late a silent call is.
         let delay_ms = if delay_ms.is_nan() { 0.0 } else { delay_ms };
-        let [id, ie_eff, r, mos] = self.rate(delay_ms, pattern.loss_percent(), burst_r);
+        let rating = self.config.emodel.rate(CallParameters {
+            delay_ms,
+            loss_percent: pattern.loss_percent(),
+            burst_ratio: burst_r,
+            ie: self.ie,
+            bpl: self.bpl,
+        });
         let [p95, p99] = delay_quantiles(talk.slots, [0.95, 0.99]);
         let gap = self.config.packetisation * pattern.longest;
         Some(Measures {
@@ -388,31 +395,8 @@ impl Voip {
             loss_percent: pattern.loss_percent(),
             burst_ratio: pattern.burst_ratio(),
             longest_gap_ms: gap.as_millis_f64(),
-            id,
-            ie_eff,
-            r,
-            mos,
+            rating,
         })
-    }
-
-    fn rate(&self, delay_ms: f64, loss_percent: f64, burst_r: f64) -> [f64; 4] {
-        match self.config.emodel {
-            EModel::G107 => {
-                let parameters = Parameters {
-                    ie: self.ie,
-                    bpl: self.bpl,
-                    ppl: loss_percent,
-                    burst_r,
-                    ..Parameters::default()
-                };
-                let terms = parameters.with_delay(delay_ms).terms();
-                [terms.id, terms.ie_eff, terms.r, terms.mos]
-            }
-            EModel::Simplified => {
-                let rating = Simplified::rate(delay_ms, loss_percent, burst_r, self.ie, self.bpl);
-                [rating.id, rating.ie_eff, rating.r, rating.mos]
-            }
-        }
     }
 
     fn talk(&self, sender: Side) -> Option<Talk<'_>> {
@@ -528,14 +512,8 @@ pub struct Measures {
     pub burst_ratio: f64,
     /// Longest run of frames not played, in ms.
     pub longest_gap_ms: f64,
-    /// Delay impairment factor Id.
-    pub id: f64,
-    /// Effective equipment impairment factor Ie,eff.
-    pub ie_eff: f64,
-    /// Transmission rating factor R.
-    pub r: f64,
-    /// Mean opinion score.
-    pub mos: f64,
+    /// What the E-model makes of it.
+    pub rating: Rating,
 }
 
 impl Measures {
@@ -556,10 +534,10 @@ impl Measures {
         report.scalar("loss_percent", self.loss_percent);
         report.scalar("burst_ratio", self.burst_ratio);
         report.scalar("longest_gap_ms", self.longest_gap_ms);
-        report.scalar("id", self.id);
-        report.scalar("ie_eff", self.ie_eff);
-        report.scalar("r", self.r);
-        report.scalar("mos", self.mos);
+        report.scalar("id", self.rating.id());
+        report.scalar("ie_eff", self.rating.ie_eff());
+        report.scalar("r", self.rating.r());
+        report.scalar("mos", self.rating.mos());
     }
 }
 

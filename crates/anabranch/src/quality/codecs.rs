@@ -1,8 +1,12 @@
 //! Speech codecs: sizes, delays, and the E-model's equipment impairment of each.
 //!
-//! Sizes are RTP payloads (RFC 3551, RFC 4867). Ie and Bpl are the planning values of ITU-T G.113
-//! (11/2007) Appendix I; a codec or mode without a value there has none here, and a call with it
-//! needs `ie` and `bpl` in its configuration.
+//! Sizes are RTP payloads (RFC 3551, RFC 4867). Ie and Bpl are the provisional planning values of
+//! ITU-T G.113: Appendix I (narrowband) and Appendix IV (wideband scale, two ears). A codec or mode
+//! without a value there has none here, and a call with it needs `ie` and `bpl` in its configuration;
+//! none is borrowed from a neighbour, except where the algorithm is the same one.
+//!
+//! Known deviation: the tables of Appendix IV were available only as transcribed by implementations
+//! that cite them table by table (github.com sipnab, `emodel_wb`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +28,9 @@ pub enum Codec {
     /// AMR-WB (G.722.2) at 12.65 kbit/s, wideband.
     #[serde(rename = "amr-wb-12.65")]
     AmrWb1265,
+    /// AMR-WB (G.722.2) at 23.05 kbit/s, wideband.
+    #[serde(rename = "amr-wb-23.05")]
+    AmrWb2305,
     /// AMR-WB (G.722.2) at 23.85 kbit/s, wideband.
     #[serde(rename = "amr-wb-23.85")]
     AmrWb2385,
@@ -58,7 +65,7 @@ pub enum Codec {
     /// GSM full rate at 13 kbit/s.
     #[serde(rename = "gsm-fr")]
     GsmFr,
-    /// Opus-like packets: 24 kbit/s, constant bit rate, wideband speech.
+    /// Opus-like packets: 24 kbit/s, constant bit rate, wideband speech; needs `ie` and `bpl`.
     #[serde(rename = "opus-24")]
     Opus24,
 }
@@ -113,16 +120,18 @@ impl CodecData {
 const AMR_TOC_BITS: u32 = 6;
 const AMR_CMR_BITS: u32 = 4;
 
-const G113_I1: &str = "ITU-T G.113 (11/2007) Appendix I, Table I.1 (Ie); no Bpl there";
-const G113_I4: &str = "ITU-T G.113 (11/2007) Appendix I, Table I.4";
+const G113_I1: &str = "ITU-T G.113 Appendix I, Table I.1 (Ie), which has no Bpl";
+const G113_I4: &str = "ITU-T G.113 Appendix I, Table I.4 (Ie and Bpl)";
+const G113_IV: &str = "ITU-T G.113 Appendix IV, Tables IV.3 (Ie) and IV.4 (Bpl), wideband, two ears";
 
 impl Codec {
     /// Every codec, in the order of the names.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Amr475,
         Self::Amr74,
         Self::Amr122,
         Self::AmrWb1265,
+        Self::AmrWb2305,
         Self::AmrWb2385,
         Self::G711,
         Self::G711Plc,
@@ -146,22 +155,28 @@ impl Codec {
     pub fn data(self) -> CodecData {
         match self {
             Self::Amr475 => CodecData { ie: None, bpl: None, source: NO_AMR_VALUE, ..amr("amr-4.75", 95) },
-            Self::Amr74 => CodecData { ie: None, bpl: None, source: NO_AMR_VALUE, ..amr("amr-7.4", 148) },
+            Self::Amr74 => CodecData {
+                ie: Some(10.0),
+                bpl: None,
+                source: "ITU-T G.113 Appendix I, Table I.1, IS-641: the same algorithm (3GPP TS 26.071); no Bpl",
+                ..amr("amr-7.4", 148)
+            },
             Self::Amr122 => CodecData {
-                source: "ITU-T G.113 (11/2007) Appendix I, Table I.4, GSM-EFR: the same algorithm (3GPP TS 26.071)",
+                source: "ITU-T G.113 Appendix I, Table I.4, GSM-EFR: the same algorithm (3GPP TS 26.071)",
                 ..amr("amr-12.2", 244)
             },
-            Self::AmrWb1265 => amr_wb("amr-wb-12.65", 253),
-            Self::AmrWb2385 => amr_wb("amr-wb-23.85", 477),
+            Self::AmrWb1265 => amr_wb("amr-wb-12.65", 253, 20.0, 4.3),
+            Self::AmrWb2305 => amr_wb("amr-wb-23.05", 461, 8.0, 4.6),
+            Self::AmrWb2385 => amr_wb("amr-wb-23.85", 477, 10.0, 4.9),
             Self::G711 => CodecData { bpl: Some(4.3), ..G711_PLC.named("g711") },
             Self::G711Plc => G711_PLC,
             Self::G722 => CodecData {
                 name: "g722",
                 band: Band::Wide,
                 look_ahead: Duration::ZERO,
-                ie: None,
+                ie: Some(13.0),
                 bpl: None,
-                source: NO_WIDEBAND_VALUE,
+                source: "ITU-T G.113 Appendix IV, Table IV.1 (Ie), wideband, one ear; no Bpl",
                 ..G711_PLC
             },
             Self::G7231At53 => CodecData {
@@ -199,14 +214,13 @@ impl Codec {
                 look_ahead: Duration::from_micros(6_500),
                 ie: None,
                 bpl: None,
-                source: "Opus is not in ITU-T G.113: no value",
+                source: "ITU-T G.113 has no value for Opus",
             },
         }
     }
 }
 
-const NO_AMR_VALUE: &str = "ITU-T G.113 (11/2007) Appendix I has no value for this AMR mode";
-const NO_WIDEBAND_VALUE: &str = "no wideband value with a source at hand";
+const NO_AMR_VALUE: &str = "ITU-T G.113 has no value for this AMR mode";
 
 impl CodecData {
     const fn named(self, name: &'static str) -> Self {
@@ -278,8 +292,8 @@ const fn amr(name: &'static str, speech_bits: u32) -> CodecData {
 }
 
 /// AMR-WB: 20 ms frames of `speech_bits` (3GPP TS 26.201 table 2), look-ahead 5 ms (TS 26.190).
-const fn amr_wb(name: &'static str, speech_bits: u32) -> CodecData {
-    CodecData { band: Band::Wide, ie: None, bpl: None, source: NO_WIDEBAND_VALUE, ..amr(name, speech_bits) }
+const fn amr_wb(name: &'static str, speech_bits: u32, ie: f64, bpl: f64) -> CodecData {
+    CodecData { band: Band::Wide, ie: Some(ie), bpl: Some(bpl), source: G113_IV, ..amr(name, speech_bits) }
 }
 
 #[cfg(test)]
@@ -298,6 +312,24 @@ mod tests {
         assert_eq!(bytes(Codec::G722, 20), Some(160));
         assert_eq!(bytes(Codec::Opus24, 20), Some(60));
         assert_eq!(bytes(Codec::G711, 0), None);
+    }
+
+    #[test]
+    fn every_codec_takes_20_or_30_ms_at_the_rate_of_its_name() {
+        for codec in Codec::ALL {
+            let data = codec.data();
+            let packetisation =
+                Duration::from_millis(if data.frame == Duration::from_millis(30) { 30 } else { 20 });
+            let kbit_per_s =
+                f64::from(data.payload_bytes(packetisation).unwrap()) * 8.0 / packetisation.as_millis_f64();
+            let named = data.name.rsplit(['-', '_']).next().and_then(|rate| rate.parse::<f64>().ok());
+            // Payload headers and octets add at most 1.5 kbit/s.
+            assert!(
+                named.is_none_or(|rate| (0.0..1.5).contains(&(kbit_per_s - rate))),
+                "{data:?}: {kbit_per_s}"
+            );
+            assert!(!data.source.is_empty());
+        }
     }
 
     #[test]

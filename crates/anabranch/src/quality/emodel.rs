@@ -43,7 +43,7 @@ pub struct Parameters {
     pub bpl: f64,
     /// Random packet-loss probability Ppl in percent; default 0.
     pub ppl: f64,
-    /// Burst ratio BurstR; default 1.
+    /// Burst ratio `BurstR`; default 1.
     pub burst_r: f64,
     /// Circuit noise referred to the 0 dBr point Nc in dBm0p; default -70.
     pub nc: f64,
@@ -272,7 +272,8 @@ pub fn effective_equipment_impairment(ie: f64, bpl: f64, ppl: f64, burst_r: f64)
     if ppl <= 0.0 {
         return ie; // also for Bpl 0, where the formula is 0/0
     }
-    ie + (95.0 - ie) * ppl / (ppl / burst_r + bpl)
+    // Section 7.5 defines BurstR from 1 (random) up; losses more regular than that count as random.
+    ie + (95.0 - ie) * ppl / (ppl / burst_r.max(1.0) + bpl)
 }
 
 /// Idd of G.107 equations 7-27 and 7-28: absolute one-way delay `ta` and minimum perceivable delay
@@ -339,10 +340,108 @@ mod tests {
         assert!((terms.mos - 4.41).abs() < 0.005, "{}", terms.mos);
     }
 
+    fn close(value: f64, expected: f64) {
+        assert!((value - expected).abs() < 1e-4, "{value} is not {expected}");
+    }
+
     #[test]
-    fn mos_stays_on_its_scale() {
+    fn default_terms() {
+        // github.com/bgrewell/loom, core/rtp/emodel, TestDefaultsGolden; R also by
+        // github.com/manucorporat/e-model, README.
+        let terms = Parameters::default().terms();
+        close(terms.no, -61.179_214);
+        close(terms.ro, 94.768_822);
+        close(terms.iolr, 0.440_178);
+        close(terms.ist, -0.000_715);
+        close(terms.iq, 0.974_105);
+        close(terms.is, 1.413_568);
+        close(terms.id, 0.149_046);
+        close(terms.r, 93.206_208);
+        close(terms.mos, 4.409_406);
+    }
+
+    #[test]
+    fn delay() {
+        // github.com/bgrewell/loom, core/rtp/emodel, TestVerificationPoints.
+        for (ms, idte, idle, idd, r, mos) in [
+            (100.0, 1.963_791, 0.727_733, 0.0, 90.663_730, 4.354_920),
+            (150.0, 2.811_844, 0.840_747, 0.163_531, 89.539_132, 4.327_546),
+            (250.0, 4.242_856, 1.018_587, 8.916_710, 79.177_101, 3.992_519),
+        ] {
+            let terms = Parameters::default().with_delay(ms).terms();
+            close(terms.idte, idte);
+            close(terms.idle, idle);
+            close(terms.idd, idd);
+            close(terms.r, r);
+            close(terms.mos, mos);
+        }
+    }
+
+    #[test]
+    fn codec_and_loss() {
+        // The same source; the second is exact: 11 + 84 x 2/21 = 19.
+        let with =
+            |ie, bpl, ppl, burst_r| Parameters { ie, bpl, ppl, burst_r, ..Parameters::default() }.terms();
+        close(with(0.0, 25.1, 5.0, 1.0).r, 77.425_477);
+        close(with(11.0, 19.0, 2.0, 1.0).ie_eff, 19.0);
+        close(with(11.0, 19.0, 2.0, 1.0).mos, 3.787_558);
+        close(with(0.0, 25.1, 5.0, 2.0).ie_eff, 17.210_145);
+    }
+
+    #[test]
+    fn sidetone_outside_the_usual_range_changes_the_echo() {
+        // Section 7.4: TERVs below 9 dB (equation 7-23), Idtes above 20 dB (equation 7-24).
+        let with = |stmr| Parameters { stmr, ..Parameters::default() }.with_delay(100.0).terms();
+        let (low, default, high) = (with(8.0), with(15.0), with(21.0));
+        close(low.terv - low.ist / 2.0, default.terv);
+        close(high.idte * high.idte - high.ist * high.ist, {
+            let half = (high.roe - high.re) / 2.0;
+            let idte = (half + (half * half + 100.0).sqrt() - 1.0) * (1.0 - libm::exp(-100.0));
+            idte * idte
+        });
+    }
+
+    #[test]
+    fn mos_of_annex_b() {
+        // Table B.1: the lower limits of the classes of user satisfaction.
+        for (r, mos) in [(90.0, 4.34), (80.0, 4.03), (70.0, 3.60), (60.0, 3.10), (50.0, 2.58)] {
+            assert!((mos_from_r(r) - mos).abs() < 0.0065, "{r}: {}", mos_from_r(r));
+        }
         assert_eq!(mos_from_r(-3.0), 1.0);
         assert_eq!(mos_from_r(3.0), 1.0);
         assert_eq!(mos_from_r(120.0), 4.5);
+    }
+
+    #[test]
+    fn entries_repeat_no_symbol_and_end_with_the_result() {
+        let terms = Parameters::default().terms();
+        let entries = terms.entries();
+        assert_eq!((entries[26].1, entries[27].1), (terms.r, terms.mos));
+        let mut symbols: Vec<_> = entries.iter().map(|entry| entry.0).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        assert_eq!(symbols.len(), entries.len());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn r_from_mos_inverts(r in 7.0..100.0) {
+            proptest::prop_assert!((r_from_mos(mos_from_r(r)) - r).abs() < 1e-6);
+        }
+
+        #[test]
+        fn more_delay_or_loss_is_never_better(
+            delay in 0.0..2000.0, longer in 0.0..500.0, ppl in 0.0..100.0, more in 0.0..50.0,
+            ie in 0.0..90.0, bpl in 1.0..50.0,
+        ) {
+            let p = Parameters { ie, bpl, ppl, ..Parameters::default() };
+            let terms = p.terms();
+            // The echo's "6 exp(-0.3 T^2)" makes Id dip by 0.1 around T = 2 ms: start beyond it.
+            let (near, far) = (p.with_delay(10.0 + delay).terms(), p.with_delay(10.0 + delay + longer).terms());
+            proptest::prop_assert!(far.r <= near.r + 1e-9);
+            let lossier = Parameters { ppl: ppl + more, ..p }.terms();
+            proptest::prop_assert!(lossier.r <= terms.r + 1e-9);
+            proptest::prop_assert!((1.0..=4.5).contains(&near.mos));
+        }
     }
 }

@@ -305,17 +305,15 @@ impl Estimator for SpikeDetector {
         }
         let [last, before] = self.previous;
         self.previous = [delay_ms, last];
-        if !self.is_spike {
-            if (delay_ms - last).abs() > 2.0 * self.variation + 100.0 {
-                self.slope = 0.0;
-                self.is_spike = true;
-            }
-        } else {
+        if self.is_spike {
             self.slope = self.slope / 2.0 + ((2.0 * delay_ms - last - before) / 8.0).abs();
             if self.slope <= 7.875 {
                 self.is_spike = false;
                 return;
             }
+        } else if (delay_ms - last).abs() > 2.0 * self.variation + 100.0 {
+            self.slope = 0.0;
+            self.is_spike = true;
         }
         self.mean =
             if self.is_spike { self.mean + delay_ms - last } else { 0.125 * delay_ms + 0.875 * self.mean };
@@ -324,5 +322,144 @@ impl Estimator for SpikeDetector {
 
     fn estimate(&self) -> (f64, f64) {
         (self.mean, self.variation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::Strategy as _;
+
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(20);
+
+    fn slot(delay_ms: Option<u64>) -> Slot {
+        delay_ms.map_or(Slot::LOST, |ms| Slot::arrived(Duration::from_millis(ms)))
+    }
+
+    fn fates(buffer: JitterBuffer, slots: &[Slot]) -> Vec<(usize, Fate)> {
+        let mut fates = Vec::new();
+        buffer.play(Talk { slots, period: PERIOD }, |index, fate| fates.push((index, fate)));
+        fates
+    }
+
+    fn played(ms: u64) -> Fate {
+        Fate::Played { playout_delay: Duration::from_millis(ms) }
+    }
+
+    const ADAPTIVE: JitterBuffer =
+        JitterBuffer::Adaptive { alpha: 0.998_002, factor: 4.0, adjust_every: Duration::from_secs(1) };
+    const SPIKE: JitterBuffer = JitterBuffer::Spike { factor: 4.0, adjust_every: Duration::from_secs(1) };
+
+    #[test]
+    fn a_fixed_buffer_counts_from_the_first_arrival() {
+        // Frame 1 arrives at 20 + 50 = 70 ms, before frame 0 at 80 ms: the base is 50 ms.
+        let slots = [Some(80), Some(50), None, Some(150), Some(151)].map(slot);
+        let expected =
+            [(0, played(150)), (1, played(150)), (2, Fate::Lost), (3, played(150)), (4, Fate::Late)];
+        assert_eq!(fates(JitterBuffer::default(), &slots), expected);
+    }
+
+    #[test]
+    fn nothing_arrived() {
+        assert_eq!(fates(JitterBuffer::default(), &[Slot::LOST, Slot::SILENT]), [(0, Fate::Lost)]);
+        assert_eq!(fates(ADAPTIVE, &[Slot::LOST, Slot::SILENT]), [(0, Fate::Lost)]);
+        assert_eq!(fates(SPIKE, &[]), []);
+    }
+
+    #[test]
+    fn an_adaptive_buffer_converges_to_a_constant_delay() {
+        let slots = vec![slot(Some(60)); 20_000];
+        // The variation starts at half the delay and decays by 0.998002 per frame: 4 x 30 ms x
+        // 0.998002^19950 is below a nanosecond.
+        let (_, last) = fates(ADAPTIVE, &slots)[19_999];
+        let Fate::Played { playout_delay } = last else { panic!("{last:?}") };
+        assert!(playout_delay.saturating_sub(Duration::from_millis(60)) < Duration::from_micros(1));
+        let (_, first) = fates(ADAPTIVE, &slots)[0];
+        assert_eq!(first, played(60 + 4 * 30));
+    }
+
+    #[test]
+    fn an_adaptive_buffer_changes_only_between_talk_spurts() {
+        let mut slots: Vec<Slot> = (0..100).map(|i| slot(Some(40 + i % 7 * 10))).collect();
+        slots[50] = Slot::SILENT;
+        let mut delays: Vec<Duration> =
+            fates(ADAPTIVE, &slots)
+                .into_iter()
+                .filter_map(|(_, fate)| {
+                    if let Fate::Played { playout_delay } = fate { Some(playout_delay) } else { None }
+                })
+                .collect();
+        delays.dedup();
+        assert_eq!(delays.len(), 2);
+    }
+
+    #[test]
+    fn a_spike_is_followed_up_and_down() {
+        // One second at 50 ms, a spike to 400 ms that drains by 20 ms per frame, then 50 ms again.
+        let ramp = (0..18).map(|i| 400 - 20 * i);
+        let delays = std::iter::repeat_n(50, 200).chain(ramp).chain(std::iter::repeat_n(50, 200));
+        let mut detector = SpikeDetector::default();
+        let mut highest: f64 = 0.0;
+        for delay in delays {
+            detector.update(f64::from(delay));
+            highest = highest.max(detector.mean);
+        }
+        assert!((highest - 400.0).abs() < 1.0, "{highest}");
+        assert!((detector.mean - 50.0).abs() < 1.0, "{}", detector.mean);
+        assert!(!detector.is_spike);
+    }
+
+    #[test]
+    fn impossible_values_are_named() {
+        let check = |buffer: JitterBuffer| buffer.check().unwrap_err();
+        let alpha = JitterBuffer::Adaptive { alpha: 1.0, factor: 4.0, adjust_every: Duration::from_secs(1) };
+        assert_eq!(check(alpha), "jitter_buffer.alpha = 1 is not from 0 to below 1");
+        let never = JitterBuffer::Spike { factor: 4.0, adjust_every: Duration::ZERO };
+        assert_eq!(check(never), "jitter_buffer.adjust_every = \"0 s\" is not above 0 s");
+    }
+
+    proptest::proptest! {
+        /// played + late + lost = sent, every frame once and in order, whatever the buffer.
+        #[test]
+        fn frames_are_conserved(
+            slots in proptest::collection::vec(
+                proptest::prop_oneof![
+                    proptest::strategy::Just(Slot::LOST),
+                    proptest::strategy::Just(Slot::SILENT),
+                    (0u64..500).prop_map(|ms| slot(Some(ms))),
+                ],
+                0..300,
+            ),
+            depth in 0u64..300,
+        ) {
+            let fixed = JitterBuffer::Fixed { depth: Duration::from_millis(depth) };
+            for buffer in [fixed, ADAPTIVE, SPIKE] {
+                let fates = fates(buffer, &slots);
+                let frames: Vec<usize> = (0..slots.len()).filter(|&i| slots[i].is_frame()).collect();
+                proptest::prop_assert_eq!(fates.iter().map(|&(i, _)| i).collect::<Vec<_>>(), frames);
+                for (index, fate) in fates {
+                    match fate {
+                        Fate::Lost => proptest::prop_assert!(slots[index].delay().is_none()),
+                        Fate::Late => proptest::prop_assert!(slots[index].delay().is_some()),
+                        Fate::Played { playout_delay } => {
+                            proptest::prop_assert!(slots[index].delay().unwrap() <= playout_delay);
+                        }
+                    }
+                }
+            }
+        }
+
+        /// A deeper fixed buffer never plays fewer frames.
+        #[test]
+        fn depth_helps(delays in proptest::collection::vec(0u64..500, 1..200), depth in 0u64..300) {
+            let slots: Vec<Slot> = delays.iter().map(|&ms| slot(Some(ms))).collect();
+            let count = |depth| {
+                let buffer = JitterBuffer::Fixed { depth: Duration::from_millis(depth) };
+                fates(buffer, &slots).iter().filter(|(_, fate)| *fate != Fate::Late).count()
+            };
+            proptest::prop_assert!(count(depth + 10) >= count(depth));
+            proptest::prop_assert!(count(depth) >= 1);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The E-model in the simplified form of VoIP studies: only delay, codec and loss vary.
+//! The E-model in the simplified form of telephony studies: only delay, codec and loss vary.
 //!
 //! R = 93.2 - Id - Ie,eff with Id by R. Cole and J. Rosenbluth, "Voice over IP performance
 //! monitoring", ACM SIGCOMM Computer Communication Review 31(2), 2001, and Ie,eff by ITU-T G.107
@@ -66,5 +66,29 @@ mod tests {
         let id = |ms| Simplified::rate(ms, 0.0, 1.0, 0.0, 4.3).id;
         assert!((id(177.3) - 4.2552).abs() < 1e-9);
         assert!((id(277.3) - (6.6552 + 11.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn calls_of_the_study() {
+        // Figure 3 of the `voip-sctp` study, arithmetic by hand: d = 70 ms, Ppl = 2 %, Bpl = 25.1:
+        // Id = 1.68, Ie,eff = 190/27.1 = 7.0111, R = 84.5089.
+        let rating = Simplified::rate(70.0, 2.0, 1.0, 0.0, 25.1);
+        assert!((rating.r - 84.508_930).abs() < 1e-5, "{}", rating.r);
+        // Everything lost: R = 93.2 - 95 x 100/125.1 = 17.26.
+        let rating = Simplified::rate(0.0, 100.0, 1.0, 0.0, 25.1);
+        assert!((rating.r - 17.260_752).abs() < 1e-5, "{}", rating.r);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn more_delay_or_loss_is_never_better(
+            delay in 0.0..2000.0, longer in 0.0..500.0, ppl in 0.0..100.0, more in 0.0..50.0,
+            burst in 1.0..10.0,
+        ) {
+            let rating = Simplified::rate(delay, ppl, burst, 0.0, 25.1);
+            proptest::prop_assert!(Simplified::rate(delay + longer, ppl, burst, 0.0, 25.1).r <= rating.r);
+            proptest::prop_assert!(Simplified::rate(delay, ppl + more, burst, 0.0, 25.1).r <= rating.r);
+            proptest::prop_assert!((1.0..=4.5).contains(&rating.mos));
+        }
     }
 }
