@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod endpoint;
+pub mod net;
 pub mod packet;
 pub mod report;
 pub mod rng;
