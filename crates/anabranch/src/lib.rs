@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod endpoint;
+pub mod net;
 pub mod packet;
 pub mod quality;
 pub mod report;
