@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Command, Event, Reliability};
 use crate::packet::Side;
+use crate::quality::Fate;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};
@@ -34,6 +35,24 @@ pub trait App {
 
     /// Writes what was measured as scalars.
     fn report(&self, now: Time, report: &mut Report<'_>);
+
+    /// What this end sent in units that a user would notice, one by one, for traces; none by default.
+    fn frames(&self, _sender: Side) -> Vec<Frame> {
+        Vec::new()
+    }
+}
+
+/// One unit that a user would notice, such as 20 ms of speech.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number, pauses counted.
+    pub index: u64,
+    /// When it was made.
+    pub made: Time,
+    /// When it arrived, if it did.
+    pub arrived: Option<Time>,
+    /// What the receiving end did with it.
+    pub fate: Fate,
 }
 
 /// Commands for a flow's endpoints, in order.
@@ -109,6 +128,13 @@ impl App for AnyApp {
         match self {
             Self::Custom(app) => app.report(now, report),
             Self::Voip(app) => app.report(now, report),
+        }
+    }
+
+    fn frames(&self, sender: Side) -> Vec<Frame> {
+        match self {
+            Self::Custom(app) => app.frames(sender),
+            Self::Voip(app) => app.frames(sender),
         }
     }
 }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::talk_spurts::TalkSpurts;
-use super::{App, Commands, Direction, ReliabilityConfig, Start};
+use super::{App, Commands, Direction, Frame, ReliabilityConfig, Start};
 use crate::endpoint::{Command, Event, Message};
 use crate::packet::{Payload, Side};
 use crate::quality::{
@@ -264,6 +264,18 @@ impl Sender {
 }
 
 impl App for Voip {
+    fn frames(&self, sender: Side) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        if let Some(talk) = self.talk(sender) {
+            self.config.jitter_buffer.play(talk, |index, fate| {
+                let made = self.start + self.config.packetisation * index as u64;
+                let arrived = talk.slots[index].delay().map(|delay| made + delay);
+                frames.push(Frame { index: index as u64, made, arrived, fate });
+            });
+        }
+        frames
+    }
+
     fn next_wakeup(&self) -> Time {
         self.next_wakeup
     }
@@ -321,19 +333,6 @@ impl Voip {
     /// When the first frame is made.
     pub fn start(&self) -> Time {
         self.start
-    }
-
-    /// The frames that this side has made so far: when each was made, when it arrived, its fate.
-    pub fn frames(&self, sender: Side) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        if let Some(talk) = self.talk(sender) {
-            self.config.jitter_buffer.play(talk, |index, fate| {
-                let made = self.start + self.config.packetisation * index as u64;
-                let arrived = talk.slots[index].delay().map(|delay| made + delay);
-                frames.push(Frame { index: index as u64, made, arrived, fate });
-            });
-        }
-        frames
     }
 
     /// What the listener to this side's speech would say.
@@ -462,19 +461,6 @@ impl Voip {
             change(sender);
         }
     }
-}
-
-/// One frame, for traces and figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// Its number in the call, pauses counted.
-    pub index: u64,
-    /// When it was made.
-    pub made: Time,
-    /// When it arrived, if it did.
-    pub arrived: Option<Time>,
-    /// What the listener's end did with it.
-    pub fate: Fate,
 }
 
 /// What was measured of one direction of a call. sent = played + late + lost.

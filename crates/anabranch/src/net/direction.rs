@@ -76,9 +76,9 @@ impl OneWay {
         is_traced: bool,
     ) -> Result<Self, String> {
         let key = match direction {
-            Direction::Forward => format!("link.{name}"),
-            Direction::Reverse if config.reverse.is_some() => format!("link.{name}.reverse"),
-            Direction::Reverse => format!("link.{name}"),
+            Direction::Forward => format!("links.{name}"),
+            Direction::Reverse if config.reverse.is_some() => format!("links.{name}.reverse"),
+            Direction::Reverse => format!("links.{name}"),
         };
         let component = format!("link/{name}/{}", direction.name());
         let up = config.up.timeline(&format!("{key}.up"))?;

@@ -125,7 +125,7 @@ impl DuplexLink {
         let is_shared = config.loss.sharing() == LossSharing::Shared;
         if is_shared && config.reverse.as_ref().is_some_and(|reverse| reverse.loss.is_some()) {
             return Err(format!(
-                "link.{name}.reverse.loss is given although link.{name}.loss.sharing is \"shared\"; leave out one of \
+                "links.{name}.reverse.loss is given although links.{name}.loss.sharing is \"shared\"; leave out one of \
                  the two"
             ));
         }
@@ -133,12 +133,12 @@ impl DuplexLink {
             && loss.sharing() == LossSharing::Shared
         {
             return Err(format!(
-                "link.{name}.reverse.loss.sharing is \"shared\", allowed there is only \"per_direction\""
+                "links.{name}.reverse.loss.sharing is \"shared\", allowed there is only \"per_direction\""
             ));
         }
         let shared_loss = if is_shared_by_packets(&config.loss) {
             let component = format!("link/{name}/loss");
-            let key = format!("link.{name}.loss");
+            let key = format!("links.{name}.loss");
             let loss = config.loss.build(streams, &component, &format!("{component}/packet"), &key)?;
             Some((config.loss.place(), loss))
         } else {
