@@ -158,9 +158,12 @@ impl VoipConfig {
             }
         }
         let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
-        if self.connect > start - Time::ZERO {
+        let connect = Time::ZERO + self.connect;
+        if connect > start {
             return Err(format!("connect = \"{}\" is after the call's start at {start}", self.connect));
         }
+        // The association opens in a wake-up of its own.
+        let start = start.max(connect + Duration::from_nanos(1));
         let talk = |side: Side| {
             self.direction.is_sender(side).then(|| {
                 let rng = streams.stream(&format!("app/{flow}/{}/talk_spurts", side.name()));
@@ -176,7 +179,7 @@ impl VoipConfig {
             start,
             frames,
             next_frame: 0,
-            next_wakeup: Time::ZERO + self.connect,
+            next_wakeup: connect,
             phase: Phase::Connecting,
             senders: [talk(Side::A), talk(Side::B)],
         })
