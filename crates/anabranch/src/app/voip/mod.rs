@@ -7,128 +7,25 @@
 //! Frame `i` of the call is the piece of the application's stream at offset `i` x payload size, so an
 //! arrival tells by itself which frame it is and when that frame was made.
 
+mod config;
+mod measures;
 mod talk_spurts;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use self::config::{BurstRatio, DelayBasis, TalkSpurtsConfig, VoipConfig};
+pub use self::measures::Measures;
 
+use self::measures::delay_quantiles;
 use self::talk_spurts::TalkSpurts;
-use super::{App, Commands, Direction, ReliabilityConfig, Start};
+use super::{App, Commands, Direction};
 use crate::endpoint::{Command, Event, Message};
 use crate::packet::{Payload, Side};
-use crate::quality::{
-    Band, CallParameters, Codec, EModel, Fate, JitterBuffer, LossPattern, Rating, Slot, Talk,
-};
+use crate::quality::{CallParameters, Fate, LossPattern, Slot, Talk};
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::{Duration, Time};
 
 /// The longest call, in frames per direction: about 3 days of 20 ms frames.
 const MAX_FRAMES: u64 = 1 << 24;
-
-/// A telephone call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct VoipConfig {
-    /// The codec; default "g711+plc".
-    pub codec: Codec,
-    /// Speech per packet, a whole number of the codec's frames; default "20 ms".
-    pub packetisation: Duration,
-    /// When the association is opened, before the call starts; default "0 s".
-    pub connect: Duration,
-    /// When the call starts: a time, or a range to draw it from; default from "10 s" to "20 s".
-    pub start: Start,
-    /// How long the call lasts; default "120 s".
-    pub duration: Duration,
-    /// Who talks; default `"a_to_b"`.
-    pub direction: Direction,
-    /// Talk spurts and pauses; default none, that is talk without a pause.
-    pub talk_spurts: Option<TalkSpurtsConfig>,
-    /// How hard each message is tried (SCTP); default `{ limited_retransmissions = 0 }`: send once.
-    pub reliability: ReliabilityConfig,
-    /// Whether messages are delivered without regard to their order (SCTP); default true.
-    pub unordered: bool,
-    /// The stream of the messages (SCTP); default 0.
-    pub stream: u16,
-    /// The jitter buffer at the listener's end; default fixed with a depth of "100 ms".
-    pub jitter_buffer: JitterBuffer,
-    /// Which E-model rates the call; default "simplified".
-    pub emodel: EModel,
-    /// Which delay the E-model is given; default "network".
-    pub delay: DelayBasis,
-    /// Which burst ratio the E-model is given; default "random".
-    pub burst_ratio: BurstRatio,
-    /// Equipment impairment factor Ie instead of the codec's own.
-    pub ie: Option<f64>,
-    /// Packet-loss robustness factor Bpl instead of the codec's own.
-    pub bpl: Option<f64>,
-    /// How long to wait for frames after the last was sent, longer if the jitter buffer could still
-    /// play it then; default "1 s".
-    pub grace: Duration,
-}
-
-impl Default for VoipConfig {
-    fn default() -> Self {
-        Self {
-            codec: Codec::default(),
-            packetisation: Duration::from_millis(20),
-            connect: Duration::ZERO,
-            start: Start::Between { from: Duration::from_secs(10), to: Duration::from_secs(20) },
-            duration: Duration::from_secs(120),
-            direction: Direction::AToB,
-            talk_spurts: None,
-            reliability: ReliabilityConfig::LimitedRetransmissions(0),
-            unordered: true,
-            stream: 0,
-            jitter_buffer: JitterBuffer::default(),
-            emodel: EModel::default(),
-            delay: DelayBasis::default(),
-            burst_ratio: BurstRatio::default(),
-            ie: None,
-            bpl: None,
-            grace: Duration::from_secs(1),
-        }
-    }
-}
-
-/// Talk spurts and pauses with exponentially distributed lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TalkSpurtsConfig {
-    /// Mean length of a talk spurt; default "1.004 s" (ITU-T P.59, Table 1).
-    pub talk: Duration,
-    /// Mean length of a pause; default "1.587 s" (ITU-T P.59, Table 1).
-    pub pause: Duration,
-}
-
-impl Default for TalkSpurtsConfig {
-    fn default() -> Self {
-        Self { talk: Duration::from_millis(1_004), pause: Duration::from_millis(1_587) }
-    }
-}
-
-/// The delay that the E-model is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DelayBasis {
-    /// Mouth to ear: packetisation, look-ahead, network and jitter buffer.
-    MouthToEar,
-    /// The mean one-way delay of the packets that are played, as studies of networks use it.
-    #[default]
-    Network,
-}
-
-/// The burst ratio that the E-model is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BurstRatio {
-    /// The ratio measured in this call. G.113 Appendix I advises it only for codecs whose
-    /// concealment has Bpl 16 or more. ITU-T G.107.1 has no burst ratio.
-    Measured,
-    /// 1, that of independent losses.
-    #[default]
-    Random,
-}
 
 impl VoipConfig {
     /// Builds the call of the flow `flow`.
@@ -183,34 +80,6 @@ impl VoipConfig {
             phase: Phase::Connecting,
             senders: [talk(Side::A), talk(Side::B)],
         })
-    }
-
-    /// Ie and Bpl of this call.
-    fn impairment(&self) -> Result<(f64, f64), String> {
-        let data = self.codec.data();
-        if data.band != self.emodel.band() && self.ie.is_none() {
-            let allowed = match data.band {
-                Band::Narrow => "\"simplified\" or \"g107\"",
-                Band::Wide => "\"g107_1\"",
-            };
-            return Err(format!(
-                "emodel = \"{}\" does not rate codec {}: its Ie is for {allowed}; set ie to rate it all the same",
-                self.emodel.name(),
-                data.name
-            ));
-        }
-        let value = |key: &str, own: Option<f64>, codec: Option<f64>| {
-            own.or(codec)
-                .ok_or_else(|| format!("{key} is missing: codec {} has none ({})", data.name, data.source))
-        };
-        let (ie, bpl) = (value("ie", self.ie, data.ie)?, value("bpl", self.bpl, data.bpl)?);
-        if !(0.0..=95.0).contains(&ie) {
-            return Err(format!("ie = {ie} is not from 0 to 95"));
-        }
-        if !(1e-3..=1e6).contains(&bpl) {
-            return Err(format!("bpl = {bpl} is not from 0.001 to 1000000"));
-        }
-        Ok((ie, bpl))
     }
 }
 
@@ -478,88 +347,4 @@ pub struct Frame {
     pub arrived: Option<Time>,
     /// What the listener's end did with it.
     pub fate: Fate,
-}
-
-/// What was measured of one direction of a call. sent = played + late + lost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measures {
-    /// Frames made.
-    pub sent: u64,
-    /// Frames that arrived.
-    pub received: u64,
-    /// Frames played.
-    pub played: u64,
-    /// Frames that arrived too late to be played.
-    pub late: u64,
-    /// Frames that did not arrive, those below included.
-    pub lost: u64,
-    /// Frames that were not handed to the transport, since the association was not up.
-    pub unsent: u64,
-    /// Frames that the transport had no room for.
-    pub refused: u64,
-    /// Messages that the transport gave up; one may have arrived all the same.
-    pub abandoned: u64,
-    /// Copies of frames that had arrived before.
-    pub duplicates: u64,
-    /// Mean one-way network delay of the played frames in ms; NaN without any.
-    pub mean_delay_ms: f64,
-    /// 95 % of the frames that arrived took at most this long, in ms; NaN without any.
-    pub p95_delay_ms: f64,
-    /// 99 % of the frames that arrived took at most this long, in ms; NaN without any.
-    pub p99_delay_ms: f64,
-    /// Mean delay from mouth to ear of the played frames in ms; NaN without any.
-    pub mouth_to_ear_ms: f64,
-    /// Share of frames not played, in percent.
-    pub loss_percent: f64,
-    /// Burst ratio of the frames not played.
-    pub burst_ratio: f64,
-    /// Longest run of frames not played, in ms.
-    pub longest_gap_ms: f64,
-    /// What the E-model makes of it.
-    pub rating: Rating,
-}
-
-impl Measures {
-    fn write(&self, report: &mut Report<'_>) {
-        report.count("sent", self.sent);
-        report.count("received", self.received);
-        report.count("played", self.played);
-        report.count("late", self.late);
-        report.count("lost", self.lost);
-        report.count("unsent", self.unsent);
-        report.count("refused", self.refused);
-        report.count("abandoned", self.abandoned);
-        report.count("duplicates", self.duplicates);
-        report.scalar("mean_delay_ms", self.mean_delay_ms);
-        report.scalar("p95_delay_ms", self.p95_delay_ms);
-        report.scalar("p99_delay_ms", self.p99_delay_ms);
-        report.scalar("mouth_to_ear_ms", self.mouth_to_ear_ms);
-        report.scalar("loss_percent", self.loss_percent);
-        report.scalar("burst_ratio", self.burst_ratio);
-        report.scalar("longest_gap_ms", self.longest_gap_ms);
-        report.scalar("id", self.rating.id());
-        report.scalar("ie_eff", self.rating.ie_eff());
-        report.scalar("r", self.rating.r());
-        report.scalar("mos", self.rating.mos());
-    }
-}
-
-/// Quantiles, in increasing order, of the delays of the frames that arrived, in ms, by the nearest
-/// rank; NaN when none arrived.
-fn delay_quantiles<const N: usize>(slots: &[Slot], shares: [f64; N]) -> [f64; N] {
-    let mut delays: Vec<Duration> = slots.iter().filter_map(|slot| slot.delay()).collect();
-    let mut rest = &mut delays[..];
-    let mut below = 0;
-    let total = rest.len();
-    shares.map(|share| {
-        if total == 0 {
-            return f64::NAN;
-        }
-        let rank = ((share * total as f64).ceil() as usize).clamp(1, total) - 1;
-        let (_, &mut quantile, _) = rest.select_nth_unstable(rank - below);
-        // What lies below this quantile need not be looked at for the next, higher one.
-        rest = &mut std::mem::take(&mut rest)[rank - below..];
-        below = rank;
-        quantile.as_millis_f64()
-    })
 }
