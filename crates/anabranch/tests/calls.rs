@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anabranch::app::datagrams::DatagramsConfig;
 use anabranch::app::voip::{BurstRatio, DelayBasis, Measures, TalkSpurtsConfig, Voip, VoipConfig};
 use anabranch::app::{AnyApp, App, AppConfig, Commands, Direction, Start};
 use anabranch::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, Received};
@@ -323,6 +324,20 @@ fn the_configuration_reads_as_the_documentation_says() {
     ] {
         let message = parse(text).unwrap_err().to_string();
         assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn every_key_is_explained_in_the_schema() {
+    for schema in [
+        schemars::schema_for!(VoipConfig),
+        schemars::schema_for!(DatagramsConfig),
+        schemars::schema_for!(udp::Config),
+    ] {
+        let properties = schema.get("properties").and_then(|properties| properties.as_object()).unwrap();
+        for (key, property) in properties {
+            assert!(property.get("description").is_some(), "{key}");
+        }
     }
 }
 

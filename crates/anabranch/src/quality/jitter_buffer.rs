@@ -58,11 +58,19 @@ impl Talk<'_> {
 
     /// One-way delay of the frame that arrived first; of several in one packet, the one made first.
     pub fn first_delay(&self) -> Option<Duration> {
-        let arrivals = self.slots.iter().enumerate();
-        arrivals
-            .filter_map(|(index, slot)| slot.delay().map(|delay| (self.made(index) + delay, delay)))
-            .min_by_key(|&(arrival, _)| arrival)
-            .map(|(_, delay)| delay)
+        let mut first: Option<(Time, Duration)> = None;
+        for (index, slot) in self.slots.iter().enumerate() {
+            let made = self.made(index);
+            if first.is_some_and(|(arrival, _)| made >= arrival) {
+                break; // no later frame can have arrived before
+            }
+            if let Some(delay) = slot.delay()
+                && first.is_none_or(|(arrival, _)| made + delay < arrival)
+            {
+                first = Some((made + delay, delay));
+            }
+        }
+        first.map(|(_, delay)| delay)
     }
 }
 

@@ -14,6 +14,8 @@ mod talk_spurts;
 pub use self::config::{BurstRatio, DelayBasis, TalkSpurtsConfig, VoipConfig};
 pub use self::measures::Measures;
 
+use arrayvec::ArrayVec;
+
 use self::measures::delay_quantiles;
 use self::talk_spurts::TalkSpurts;
 use super::{App, Commands, Direction};
@@ -61,24 +63,27 @@ impl VoipConfig {
         }
         // The association opens in a wake-up of its own.
         let start = start.max(connect + Duration::from_nanos(1));
-        let talk = |side: Side| {
-            self.direction.is_sender(side).then(|| {
-                let rng = streams.stream(&format!("app/{flow}/{}/talk_spurts", side.name()));
-                let spurts = self.talk_spurts.map(|means| TalkSpurts::new(means, self.packetisation, rng));
-                Sender::new(frames as usize, spurts)
-            })
+        let sender = |side: Side| {
+            let rng = streams.stream(&format!("app/{flow}/{}/talk_spurts", side.name()));
+            let spurts = self.talk_spurts.map(|means| TalkSpurts::new(means, self.packetisation, rng));
+            Sender::new(side, frames as usize, spurts)
         };
+        let sides = [Side::A, Side::B].into_iter().filter(|&side| self.direction.is_sender(side));
         Ok(Voip {
             config: self.clone(),
             ie,
             bpl,
-            payload_bytes,
+            message: Message {
+                stream: self.stream,
+                unordered: self.unordered,
+                reliability: self.reliability.into(),
+                payload: Payload { offset: 0, length: payload_bytes },
+            },
             start,
-            frames,
-            next_frame: 0,
+            frames_left: frames,
             next_wakeup: connect,
             phase: Phase::Connecting,
-            senders: [talk(Side::A), talk(Side::B)],
+            senders: sides.map(sender).collect(),
         })
     }
 }
@@ -89,13 +94,13 @@ pub struct Voip {
     config: VoipConfig,
     ie: f64,
     bpl: f64,
-    payload_bytes: u32,
+    /// The next frame, as a message.
+    message: Message,
     start: Time,
-    frames: u64,
-    next_frame: u64,
+    frames_left: u64,
     next_wakeup: Time,
     phase: Phase,
-    senders: [Option<Sender>; 2],
+    senders: ArrayVec<Sender, 2>,
 }
 
 /// What the next wake-up is for.
@@ -110,7 +115,9 @@ enum Phase {
 /// One direction of the call, under its sender's side.
 #[derive(Debug)]
 struct Sender {
+    side: Side,
     is_up: bool,
+    /// A slot per frame period so far; its memory is taken once.
     slots: Vec<Slot>,
     spurts: Option<TalkSpurts>,
     made: u64,
@@ -121,10 +128,11 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(frames: usize, spurts: Option<TalkSpurts>) -> Self {
+    fn new(side: Side, frames: usize, spurts: Option<TalkSpurts>) -> Self {
         Self {
+            side,
             is_up: false,
-            slots: vec![Slot::SILENT; frames],
+            slots: Vec::with_capacity(frames),
             spurts,
             made: 0,
             unsent: 0,
@@ -163,7 +171,7 @@ impl App for Voip {
             Event::Refused(_) => self.with_sender(side, |sender| sender.refused += 1),
             // The end that opened the association hears of it last: now both can send.
             Event::Connected if side == Side::A => {
-                self.senders.iter_mut().flatten().for_each(|sender| sender.is_up = true);
+                self.senders.iter_mut().for_each(|sender| sender.is_up = true);
             }
             Event::Closed(_) => self.with_sender(side, |sender| sender.is_up = false),
             _ => {}
@@ -175,15 +183,12 @@ impl App for Voip {
     }
 
     fn report(&self, _now: Time, report: &mut Report<'_>) {
-        for side in [Side::A, Side::B] {
-            if let Some(measures) = self.measures(side) {
-                match self.config.direction {
-                    Direction::Both => {
-                        let name = if side == Side::A { "a_to_b" } else { "b_to_a" };
-                        measures.write(&mut report.section(name));
-                    }
-                    Direction::AToB | Direction::BToA => measures.write(report),
-                }
+        for sender in &self.senders {
+            let measures = self.measure(sender);
+            match (self.config.direction, sender.side) {
+                (Direction::Both, Side::A) => measures.write(&mut report.section("a_to_b")),
+                (Direction::Both, Side::B) => measures.write(&mut report.section("b_to_a")),
+                (Direction::AToB | Direction::BToA, _) => measures.write(report),
             }
         }
     }
@@ -198,7 +203,8 @@ impl Voip {
     /// The frames that this side has made so far: when each was made, when it arrived, its fate.
     pub fn frames(&self, sender: Side) -> Vec<Frame> {
         let mut frames = Vec::new();
-        if let Some(talk) = self.talk(sender) {
+        if let Some(sender) = self.senders.iter().find(|other| other.side == sender) {
+            let talk = self.talk(sender);
             self.config.jitter_buffer.play(talk, |index, fate| {
                 let made = self.start + self.config.packetisation * index as u64;
                 let arrived = talk.slots[index].delay().map(|delay| made + delay);
@@ -208,10 +214,13 @@ impl Voip {
         frames
     }
 
-    /// What the listener to this side's speech would say.
+    /// What the listener to this side's speech would say; none if this side sends none.
     pub fn measures(&self, sender: Side) -> Option<Measures> {
-        let talk = self.talk(sender)?;
-        let sender = self.senders[sender.index()].as_ref()?;
+        self.senders.iter().find(|other| other.side == sender).map(|sender| self.measure(sender))
+    }
+
+    fn measure(&self, sender: &Sender) -> Measures {
+        let talk = self.talk(sender);
         let mut pattern = LossPattern::default();
         let (mut played, mut late) = (0_u64, 0_u64);
         let (mut network_ns, mut playout_ns) = (0_u64, 0_u64);
@@ -250,7 +259,7 @@ impl Voip {
         });
         let [p95, p99] = delay_quantiles(talk.slots, [0.95, 0.99]);
         let gap = self.config.packetisation * pattern.longest;
-        Some(Measures {
+        Measures {
             sent: sender.made,
             received: played + late,
             played,
@@ -268,59 +277,47 @@ impl Voip {
             burst_ratio: pattern.burst_ratio(),
             longest_gap_ms: gap.as_millis_f64(),
             rating,
-        })
+        }
     }
 
-    fn talk(&self, sender: Side) -> Option<Talk<'_>> {
-        let sender = self.senders[sender.index()].as_ref()?;
-        let slots = &sender.slots[..self.next_frame as usize];
-        Some(Talk { slots, period: self.config.packetisation })
+    fn talk<'a>(&self, sender: &'a Sender) -> Talk<'a> {
+        Talk { slots: &sender.slots, period: self.config.packetisation }
     }
 
-    /// Makes frame `next_frame` of both directions.
+    /// Makes the next frame of every direction.
     fn make_frame(&mut self, commands: &mut Commands) {
-        let index = self.next_frame;
-        let offset = index * u64::from(self.payload_bytes);
-        let message = Message {
-            stream: self.config.stream,
-            unordered: self.config.unordered,
-            reliability: self.config.reliability.into(),
-            payload: Payload { offset, length: self.payload_bytes },
-        };
-        for (side, sender) in [Side::A, Side::B].into_iter().zip(&mut self.senders) {
-            let Some(sender) = sender else { continue };
+        for sender in &mut self.senders {
             if sender.spurts.as_mut().is_some_and(|spurts| !spurts.next_is_talk()) {
+                sender.slots.push(Slot::SILENT);
                 continue;
             }
-            sender.slots[index as usize] = Slot::LOST;
+            sender.slots.push(Slot::LOST);
             sender.made += 1;
             if sender.is_up {
-                commands.push(side, Command::Send(message));
+                commands.push(sender.side, Command::Send(self.message));
             } else {
                 sender.unsent += 1;
             }
         }
-        self.next_frame += 1;
-        if self.next_frame < self.frames {
+        self.message.payload.offset += u64::from(self.message.payload.length);
+        self.frames_left -= 1;
+        if self.frames_left > 0 {
             self.next_wakeup += self.config.packetisation;
         } else {
             self.phase = Phase::Waiting;
-            let longest = [Side::A, Side::B]
-                .into_iter()
-                .filter_map(|side| self.talk(side))
-                .map(|talk| self.config.jitter_buffer.longest_playout(talk))
-                .max();
-            self.next_wakeup += self.config.grace.max(longest.unwrap_or_default());
+            let buffer = &self.config.jitter_buffer;
+            let playouts = self.senders.iter().map(|sender| buffer.longest_playout(self.talk(sender)));
+            self.next_wakeup += playouts.fold(self.config.grace, Duration::max);
         }
     }
 
-    /// A frame of `sender` has arrived at the other end.
-    fn arrival(&mut self, now: Time, sender: Side, payload: Payload) {
-        let index = payload.offset / u64::from(self.payload_bytes);
+    /// A frame of `side` has arrived at the other end.
+    fn arrival(&mut self, now: Time, side: Side, payload: Payload) {
+        let index = payload.offset / u64::from(payload.length);
         let made = self.start + self.config.packetisation * index;
-        self.with_sender(sender, |sender| {
+        self.with_sender(side, |sender| {
             let slot = &mut sender.slots[index as usize];
-            // UDP may deliver a packet that the network duplicated twice; the first copy counts.
+            // UDP delivers a packet twice that the network duplicated; the first copy counts.
             if slot.delay().is_some() {
                 sender.duplicates += 1;
             } else {
@@ -330,7 +327,7 @@ impl Voip {
     }
 
     fn with_sender(&mut self, side: Side, change: impl FnOnce(&mut Sender)) {
-        if let Some(sender) = &mut self.senders[side.index()] {
+        if let Some(sender) = self.senders.iter_mut().find(|sender| sender.side == side) {
             change(sender);
         }
     }
