@@ -81,7 +81,7 @@ pub enum Intervals {
     },
     /// As `on_off`, with Pareto-distributed times. Many such sources together are self-similar (W.
     /// Willinger, M. Taqqu, R. Sherman, D. Wilson, IEEE/ACM Transactions on Networking 5(1), 1997).
-    Pareto {
+    ParetoOnOff {
         /// Mean on-time.
         on: Duration,
         /// Mean off-time.
@@ -110,12 +110,12 @@ impl DatagramsConfig {
         if self.measure && self.duration.is_none() {
             return Err("measure = true needs a duration, such as \"60 s\", to wait for".to_owned());
         }
-        if let Intervals::OnOff { on, off } | Intervals::Pareto { on, off, .. } = self.intervals
+        if let Intervals::OnOff { on, off } | Intervals::ParetoOnOff { on, off, .. } = self.intervals
             && (on == Duration::ZERO || off == Duration::ZERO)
         {
             return Err(format!("intervals.on = \"{on}\" and off = \"{off}\" are not both above 0 s"));
         }
-        if let Intervals::Pareto { shape, .. } = self.intervals
+        if let Intervals::ParetoOnOff { shape, .. } = self.intervals
             && !(shape > 1.0 && shape <= 10.0)
         {
             return Err(format!("intervals.shape = {shape} is not above 1 and up to 10"));
@@ -293,7 +293,7 @@ struct Spacing {
 impl Spacing {
     fn new(intervals: Intervals, interval: Duration, rng: Rng) -> Self {
         let mut spacing = Self { intervals, interval, on_left: Duration::ZERO, rng };
-        if let Intervals::OnOff { on, .. } | Intervals::Pareto { on, .. } = intervals {
+        if let Intervals::OnOff { on, .. } | Intervals::ParetoOnOff { on, .. } = intervals {
             spacing.on_left = spacing.draw(on);
         }
         spacing
@@ -303,7 +303,9 @@ impl Spacing {
     fn next(&mut self) -> Duration {
         match self.intervals {
             Intervals::Cbr {} => self.interval,
-            Intervals::OnOff { on, off } | Intervals::Pareto { on, off, .. } => self.next_bursty(on, off),
+            Intervals::OnOff { on, off } | Intervals::ParetoOnOff { on, off, .. } => {
+                self.next_bursty(on, off)
+            }
             Intervals::Poisson {} => {
                 self.interval.scaled(self.rng.exponential()).max(Duration::from_nanos(1))
             }
@@ -329,7 +331,7 @@ impl Spacing {
         match self.intervals {
             // Inverse of the distribution function 1 - (scale/x)^shape, whose mean is
             // scale x shape/(shape - 1).
-            Intervals::Pareto { shape, .. } => {
+            Intervals::ParetoOnOff { shape, .. } => {
                 let scale = (shape - 1.0) / shape;
                 mean.scaled(scale * libm::pow(self.rng.uniform_positive(), -1.0 / shape))
             }
@@ -360,7 +362,9 @@ mod tests {
         assert!((mean_rate(Intervals::Poisson {}, 100_000) / 1_000.0 - 1.0).abs() < 0.02);
         assert!((mean_rate(Intervals::OnOff { on, off }, 300_000) / 250.0 - 1.0).abs() < 0.05);
         // A shape with finite variance, so that the sample's mean settles.
-        assert!((mean_rate(Intervals::Pareto { on, off, shape: 3.0 }, 300_000) / 250.0 - 1.0).abs() < 0.05);
+        assert!(
+            (mean_rate(Intervals::ParetoOnOff { on, off, shape: 3.0 }, 300_000) / 250.0 - 1.0).abs() < 0.05
+        );
     }
 
     #[test]
@@ -387,7 +391,7 @@ mod tests {
             "measure = true needs a duration, such as \"60 s\", to wait for"
         );
         let (on, off) = (Duration::from_secs(1), Duration::from_secs(1));
-        let intervals = Intervals::Pareto { on, off, shape: 1.0 };
+        let intervals = Intervals::ParetoOnOff { on, off, shape: 1.0 };
         assert_eq!(
             check(DatagramsConfig { intervals, ..default() }),
             "intervals.shape = 1 is not above 1 and up to 10"
