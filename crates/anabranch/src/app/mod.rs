@@ -3,6 +3,7 @@
 //! To add one: a file with its config (a serde struct with `build`) and its [`App`], and a variant
 //! here in [`AppConfig`] and [`AnyApp`].
 
+pub mod datagrams;
 pub mod voip;
 
 use schemars::JsonSchema;
@@ -70,6 +71,8 @@ impl Commands {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AppConfig {
+    /// Messages of one size: a load.
+    Datagrams(datagrams::DatagramsConfig),
     /// A telephone call, rated by the E-model.
     Voip(voip::VoipConfig),
 }
@@ -81,24 +84,28 @@ impl AppConfig {
     /// One sentence with key, value and what is allowed.
     pub fn build(&self, streams: Streams, flow: &str) -> Result<AnyApp, String> {
         Ok(match self {
-            Self::Voip(config) => AnyApp::Voip(config.build(streams, flow)?),
+            Self::Datagrams(config) => AnyApp::Datagrams(Box::new(config.build(streams, flow)?)),
+            Self::Voip(config) => AnyApp::Voip(Box::new(config.build(streams, flow)?)),
         })
     }
 }
 
-/// Any application, without indirection for the built-in ones.
+/// Any application, statically dispatched for the built-in ones.
 #[expect(missing_debug_implementations, reason = "a user's own application need not be printable")]
 pub enum AnyApp {
     /// A user's own.
     Custom(Box<dyn App + Send>),
+    /// Messages of one size.
+    Datagrams(Box<datagrams::Datagrams>),
     /// A telephone call.
-    Voip(voip::Voip),
+    Voip(Box<voip::Voip>),
 }
 
 impl App for AnyApp {
     fn next_wakeup(&self) -> Time {
         match self {
             Self::Custom(app) => app.next_wakeup(),
+            Self::Datagrams(app) => app.next_wakeup(),
             Self::Voip(app) => app.next_wakeup(),
         }
     }
@@ -106,6 +113,7 @@ impl App for AnyApp {
     fn handle_wakeup(&mut self, now: Time, commands: &mut Commands) {
         match self {
             Self::Custom(app) => app.handle_wakeup(now, commands),
+            Self::Datagrams(app) => app.handle_wakeup(now, commands),
             Self::Voip(app) => app.handle_wakeup(now, commands),
         }
     }
@@ -113,6 +121,7 @@ impl App for AnyApp {
     fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands) {
         match self {
             Self::Custom(app) => app.handle_event(now, side, event, commands),
+            Self::Datagrams(app) => app.handle_event(now, side, event, commands),
             Self::Voip(app) => app.handle_event(now, side, event, commands),
         }
     }
@@ -120,6 +129,7 @@ impl App for AnyApp {
     fn is_done(&self) -> bool {
         match self {
             Self::Custom(app) => app.is_done(),
+            Self::Datagrams(app) => app.is_done(),
             Self::Voip(app) => app.is_done(),
         }
     }
@@ -127,6 +137,7 @@ impl App for AnyApp {
     fn report(&self, now: Time, report: &mut Report<'_>) {
         match self {
             Self::Custom(app) => app.report(now, report),
+            Self::Datagrams(app) => app.report(now, report),
             Self::Voip(app) => app.report(now, report),
         }
     }
@@ -191,13 +202,13 @@ impl From<ReliabilityConfig> for Reliability {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
+    deny_unknown_fields,
     expecting = "start is a time such as \"10 s\" or a range such as { from = \"10 s\", to = \"20 s\" }"
 )]
 pub enum Start {
     /// At this time after the start of the run.
     At(Duration),
     /// Uniformly between two times.
-    #[serde(rename_all = "snake_case")]
     Between {
         /// The earliest.
         from: Duration,

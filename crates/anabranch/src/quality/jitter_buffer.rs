@@ -56,13 +56,21 @@ impl Talk<'_> {
         Time::ZERO + self.period * index as u64
     }
 
-    /// One-way delay of the frame that arrived first.
+    /// One-way delay of the frame that arrived first; of several in one packet, the one made first.
     pub fn first_delay(&self) -> Option<Duration> {
-        let arrivals = self.slots.iter().enumerate();
-        arrivals
-            .filter_map(|(index, slot)| slot.delay().map(|delay| (self.made(index) + delay, delay)))
-            .min()
-            .map(|(_, delay)| delay)
+        let mut first: Option<(Time, Duration)> = None;
+        for (index, slot) in self.slots.iter().enumerate() {
+            let made = self.made(index);
+            if first.is_some_and(|(arrival, _)| made >= arrival) {
+                break; // no later frame can have arrived before
+            }
+            if let Some(delay) = slot.delay()
+                && first.is_none_or(|(arrival, _)| made + delay < arrival)
+            {
+                first = Some((made + delay, delay));
+            }
+        }
+        first.map(|(_, delay)| delay)
     }
 }
 
@@ -358,6 +366,13 @@ mod tests {
         let expected =
             [(0, played(150)), (1, played(150)), (2, Fate::Lost), (3, played(150)), (4, Fate::Late)];
         assert_eq!(fates(JitterBuffer::default(), &slots), expected);
+    }
+
+    #[test]
+    fn of_frames_in_one_packet_the_first_made_is_the_base() {
+        let slots = [Some(90), Some(70), Some(191)].map(slot);
+        assert_eq!(fates(JitterBuffer::default(), &slots)[2], (2, Fate::Late));
+        assert_eq!(fates(JitterBuffer::default(), &slots)[1], (1, played(190)));
     }
 
     #[test]

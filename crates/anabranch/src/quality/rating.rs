@@ -53,11 +53,11 @@ impl EModel {
         let CallParameters { delay_ms, loss_percent: ppl, burst_ratio: burst_r, ie, bpl } = call;
         match self {
             Self::G107 => {
-                let p = emodel::Parameters { ppl, burst_r, ie, bpl, ..emodel::Parameters::default() };
+                let p = emodel::Parameters { ie, bpl, ppl, burst_r, ..emodel::Parameters::default() };
                 Rating::G107(p.with_delay(delay_ms).terms())
             }
             Self::G107Wideband => {
-                let p = wideband::Parameters { ppl, ie, bpl, ..wideband::Parameters::default() };
+                let p = wideband::Parameters { ie, bpl, ppl, ..wideband::Parameters::default() };
                 Rating::G107Wideband(p.with_delay(delay_ms).terms())
             }
             Self::Simplified => Rating::Simplified(Simplified::rate(delay_ms, ppl, burst_r, ie, bpl)),
