@@ -13,7 +13,8 @@ type Row = (String, Py<PyAny>, String);
 #[pyfunction]
 pub(crate) fn emodel(py: Python<'_>, terms: &Bound<'_, PyDict>) -> PyResult<Vec<Row>> {
     let rating = rate(terms).map_err(ScenarioError::new_err)?;
-    let mut rows = vec![("Model".to_owned(), rating.model().into_pyobject(py)?.into_any().unbind(), String::new())];
+    let mut rows =
+        vec![("Model".to_owned(), rating.model().into_pyobject(py)?.into_any().unbind(), String::new())];
     for (symbol, value, meaning) in rating.entries() {
         rows.push((symbol.to_owned(), value.into_pyobject(py)?.into_any().unbind(), meaning.to_owned()));
     }
@@ -33,9 +34,11 @@ fn rate(terms: &Bound<'_, PyDict>) -> Result<Rating, String> {
         } else if key == "codec" {
             let name: String = value.extract().map_err(|_| "codec is a name".to_owned())?;
             let names = || Codec::ALL.map(|codec| codec.data().name).join(", ");
-            let codec = Codec::by_name(&name).ok_or_else(|| format!("codec = `{name}` is not one of {}", names()))?;
+            let codec =
+                Codec::by_name(&name).ok_or_else(|| format!("codec = `{name}` is not one of {}", names()))?;
             let data = codec.data();
-            let none = |what: &str| format!("codec = `{name}` has no {what}: {}; give `ie` and `bpl`", data.source);
+            let none =
+                |what: &str| format!("codec = `{name}` has no {what}: {}; give `ie` and `bpl`", data.source);
             call.ie = data.ie.ok_or_else(|| none("Ie"))?;
             call.bpl = data.bpl.ok_or_else(|| none("Bpl"))?;
         } else {

@@ -65,7 +65,8 @@ impl PyScenario {
             let dict = PyDict::new(py);
             dict.set_item("name", name)?;
             dict.set_item("labels", axis.labels())?;
-            let values = axis.values().iter().map(|value| axis_value(py, value)).collect::<PyResult<Vec<_>>>()?;
+            let values =
+                axis.values().iter().map(|value| axis_value(py, value)).collect::<PyResult<Vec<_>>>()?;
             dict.set_item("values", values)?;
             axes.append(dict)?;
         }
@@ -139,8 +140,7 @@ pub(crate) fn run<'py>(
     let outcome = py.detach(|| {
         let mut one = study.cell(cell).map_err(scenario_error)?;
         one.seed = seed.unwrap_or(one.seed);
-        let simulation =
-            Simulation::build(&one, replication, trace).map_err(scenario_error)?;
+        let simulation = Simulation::build(&one, replication, trace).map_err(scenario_error)?;
         let mut guard = watch(&simulation);
         let guard: &mut Guard<'_> = &mut guard;
         simulation.run(guard).map_err(|error| RunError::new_err(error.to_string()))
@@ -166,7 +166,9 @@ fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> 
             Column::Flags(values) => dict.set_item(name, values)?,
             Column::Integers(values) => dict.set_item(name, values)?,
             Column::Numbers(values) => dict.set_item(name, values)?,
-            Column::Text(values) => dict.set_item(name, values.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?,
+            Column::Text(values) => {
+                dict.set_item(name, values.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?
+            }
         }
     }
     Ok(dict)
@@ -186,10 +188,11 @@ pub(crate) fn run_batch<'py>(
         scenario.check_cell(cell)?;
     }
     let jobs: Vec<Job> = jobs.into_iter().map(|(cell, replication)| Job { cell, replication }).collect();
-    let columns = py.detach(|| batch::run(&scenario.0, seed, &jobs, threads, watch)).map_err(|error| match error {
-        BatchError::Scenario { .. } => scenario_error(error),
-        BatchError::Run { .. } | BatchError::Threads { .. } => RunError::new_err(error.to_string()),
-    })?;
+    let columns =
+        py.detach(|| batch::run(&scenario.0, seed, &jobs, threads, watch)).map_err(|error| match error {
+            BatchError::Scenario { .. } => scenario_error(error),
+            BatchError::Run { .. } | BatchError::Threads { .. } => RunError::new_err(error.to_string()),
+        })?;
     let dict = PyDict::new(py);
     for (name, values) in columns {
         dict.set_item(name, values)?;

@@ -38,8 +38,8 @@ fn run(arguments: &[String]) -> Result<(), String> {
     let scenario = study.cell(0).map_err(|error| error.to_string())?;
     let mut sums: IndexMap<String, f64> = IndexMap::new();
     for replication in 0..replications {
-        let simulation = Simulation::build(&scenario, replication, false)
-            .map_err(|error| error.to_string())?;
+        let simulation =
+            Simulation::build(&scenario, replication, false).map_err(|error| error.to_string())?;
         let outcome = simulation.run(&mut || None).map_err(|error| error.to_string())?;
         for (name, value) in outcome.row.scalars() {
             *sums.entry(name.clone()).or_default() += value;

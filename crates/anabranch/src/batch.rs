@@ -70,10 +70,11 @@ pub fn run<G: FnMut() -> Option<String>>(
     let outcomes: Vec<Result<Outcome, BatchError>> = pool.install(|| {
         let scenarios = scenarios(study, seed, jobs);
         let run = |job: &Job| {
-            let in_cell = |error: &ScenarioError| BatchError::Scenario { cell: job.cell, error: error.clone() };
+            let in_cell =
+                |error: &ScenarioError| BatchError::Scenario { cell: job.cell, error: error.clone() };
             let scenario = scenarios[&job.cell].as_ref().map_err(in_cell)?;
-            let simulation = Simulation::build(scenario, job.replication, false)
-                .map_err(|error| in_cell(&error))?;
+            let simulation =
+                Simulation::build(scenario, job.replication, false).map_err(|error| in_cell(&error))?;
             let mut guard = guard(&simulation);
             let guard: &mut Guard<'_> = &mut guard;
             simulation.run(guard).map_err(|error| BatchError::Run { job: *job, error })

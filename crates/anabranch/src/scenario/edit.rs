@@ -11,14 +11,19 @@ pub(super) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
     let mut walked = String::new();
     for key in path.split('.') {
         if !is_name(key) {
-            return Err(error("a path is names joined by dots, such as `flows.call.transport.rto_max`".into()));
+            return Err(error(
+                "a path is names joined by dots, such as `flows.call.transport.rto_max`".into(),
+            ));
         }
         // A list of tables without names is indexed; everything else is a table.
         node = match node {
             Value::Array(items) => {
                 let count = items.len();
                 key.parse::<usize>().ok().and_then(|index| items.get_mut(index)).ok_or_else(|| {
-                    error(format!("`{walked}` is a list of {count}; use a number from 0 to {}", count.max(1) - 1))
+                    error(format!(
+                        "`{walked}` is a list of {count}; use a number from 0 to {}",
+                        count.max(1) - 1
+                    ))
                 })?
             }
             Value::Object(table) => {
@@ -84,8 +89,14 @@ mod tests {
     fn a_wrong_path_is_explained() {
         let mut tree = json!({ "links": { "a": {} }, "list": [1] });
         let message = |tree: &mut Value, path: &str| set(tree, path, Value::Null).unwrap_err().to_string();
-        assert_eq!(message(&mut tree, "links.b.rate"), "cannot set `links.b.rate`: there is no `b` in `links`, only `a`");
-        assert_eq!(message(&mut tree, "list.3"), "cannot set `list.3`: `list` is a list of 1; use a number from 0 to 0");
+        assert_eq!(
+            message(&mut tree, "links.b.rate"),
+            "cannot set `links.b.rate`: there is no `b` in `links`, only `a`"
+        );
+        assert_eq!(
+            message(&mut tree, "list.3"),
+            "cannot set `list.3`: `list` is a list of 1; use a number from 0 to 0"
+        );
         assert!(message(&mut tree, "a..b").contains("names joined by dots"));
     }
 

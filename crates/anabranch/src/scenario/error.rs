@@ -17,7 +17,8 @@ impl ScenarioError {
     /// Text that is not TOML: the line and what the parser says of it.
     pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().replace('\n', ", ");
-        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let line =
+            error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         Self(format!("line {line}: {message}"))
     }
 }

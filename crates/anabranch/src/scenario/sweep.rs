@@ -221,7 +221,8 @@ mod tests {
 
     #[test]
     fn the_last_axis_varies_fastest() {
-        let sweep = sweep("axes.a = { set = 'x', values = [1, 2] }\naxes.b = { set = 'y', values = [1, 2, 3] }");
+        let sweep =
+            sweep("axes.a = { set = 'x', values = [1, 2] }\naxes.b = { set = 'y', values = [1, 2, 3] }");
         assert_eq!(sweep.cell_count(), 6);
         assert_eq!(sweep.positions(0), [0, 0]);
         assert_eq!(sweep.positions(1), [0, 1]);
@@ -233,11 +234,17 @@ mod tests {
     fn values_are_numbers_in_base_units() {
         let numbers = |text: &str| sweep(text).axes["a"].values();
         let number = AxisValue::Number;
-        assert_eq!(numbers("axes.a = { set = 'x', values = ['10 s', '20 ms'] }"), [number(10.0), number(0.02)]);
+        assert_eq!(
+            numbers("axes.a = { set = 'x', values = ['10 s', '20 ms'] }"),
+            [number(10.0), number(0.02)]
+        );
         assert_eq!(numbers("axes.a = { cases.'2 %' = {}, cases.'10 %' = {} }"), [number(0.02), number(0.1)]);
         assert_eq!(numbers("axes.a = { set = 'x', values = [true] }"), [AxisValue::Flag(true)]);
         let text = AxisValue::Text;
-        assert_eq!(numbers("axes.a = { set = 'x', values = ['off', '1 s'] }"), [text("off".into()), text("1 s".into())]);
+        assert_eq!(
+            numbers("axes.a = { set = 'x', values = ['off', '1 s'] }"),
+            [text("off".into()), text("1 s".into())]
+        );
     }
 
     #[test]

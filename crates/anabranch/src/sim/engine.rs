@@ -78,11 +78,7 @@ impl Simulation {
     ///
     /// # Errors
     /// When the scenario contradicts itself.
-    pub fn build(
-        scenario: &Scenario,
-        replication: u64,
-        trace: bool,
-    ) -> Result<Self, ScenarioError> {
+    pub fn build(scenario: &Scenario, replication: u64, trace: bool) -> Result<Self, ScenarioError> {
         Self::build_fused(scenario, replication, trace, true)
     }
 
@@ -114,7 +110,9 @@ impl Simulation {
         }
         if scenario.flows.len() > MAX_FLOWS {
             let count = scenario.flows.len();
-            return Err(ScenarioError::new(format!("flows: {count} are too many; at most {MAX_FLOWS} are allowed")));
+            return Err(ScenarioError::new(format!(
+                "flows: {count} are too many; at most {MAX_FLOWS} are allowed"
+            )));
         }
         routes.mark_waiting_hops(&links, fuse);
         let flows = scenario
@@ -400,7 +398,8 @@ impl Simulation {
             tables.push(packets.into_table(&self.flow_names, &self.link_names));
             tables.push(paths.into_table(&self.flow_names));
             tables.push(events.into_table(&self.flow_names));
-            tables.push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
+            tables
+                .push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
             tables.push(trace::queues_table(&self.link_names, |link, direction| {
                 self.links[link].take_queue_samples(direction)
             }));

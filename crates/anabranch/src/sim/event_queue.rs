@@ -58,9 +58,8 @@ impl EventQueue {
         }
         let sequence = sequences[index];
         sequences[index] = sequence.wrapping_add(1);
-        let order = (class as u64) << CLASS_SHIFT
-            | u64::from(component) << COMPONENT_SHIFT
-            | u64::from(sequence);
+        let order =
+            (class as u64) << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | u64::from(sequence);
         self.heap.push(Reverse(Entry { time, order, slot }));
     }
 

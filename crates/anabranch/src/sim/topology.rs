@@ -97,7 +97,10 @@ impl Routes {
         let mut sides: [Vec<Vec<Hop>>; 2] = Default::default();
         for path_name in &flow.paths {
             let Some(path) = scenario.paths.get(path_name) else {
-                return error(format!("paths: there is no path `{path_name}`; there is {}", names(&scenario.paths)));
+                return error(format!(
+                    "paths: there is no path `{path_name}`; there is {}",
+                    names(&scenario.paths)
+                ));
             };
             let links = &scenario.links;
             let forward = Walk { links, path: path_name, key: "via", from: &flow.from, to: &flow.to };
@@ -190,7 +193,11 @@ fn names<T>(section: &IndexMap<String, T>) -> String {
 }
 
 /// A path that leads from somewhere to somewhere, for scenarios whose flows do not use it.
-pub(super) fn check_unused_path(scenario: &Scenario, name: &str, path: &PathConfig) -> Result<(), ScenarioError> {
+pub(super) fn check_unused_path(
+    scenario: &Scenario,
+    name: &str,
+    path: &PathConfig,
+) -> Result<(), ScenarioError> {
     for link in path.via.iter().chain(path.back.iter().flatten()) {
         if !scenario.links.contains_key(link) {
             return Err(ScenarioError::new(format!(

@@ -115,7 +115,13 @@ impl EventTrace {
         let time = Column::Numbers(self.rows.iter().map(|row| row.0.as_secs_f64()).collect());
         Table {
             name: "events",
-            columns: vec![("time_s", time), ("flow", flow), ("side", side), ("event", event), ("detail", detail)],
+            columns: vec![
+                ("time_s", time),
+                ("flow", flow),
+                ("side", side),
+                ("event", event),
+                ("detail", detail),
+            ],
         }
     }
 }

@@ -62,7 +62,9 @@ impl PacketTrace {
 
     pub(crate) fn into_table(self, flows: &[String], links: &[String]) -> Table {
         let rows = &self.rows;
-        let text = |value: fn(&Row) -> &'static str| Column::Text(rows.iter().map(|row| value(row).into()).collect());
+        let text = |value: fn(&Row) -> &'static str| {
+            Column::Text(rows.iter().map(|row| value(row).into()).collect())
+        };
         let integers = |value: fn(&Row) -> i64| Column::Integers(rows.iter().map(value).collect());
         let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
         let link = |row: &Row| match row.fate {

@@ -44,7 +44,9 @@ impl PathTrace {
 
     pub(crate) fn into_table(self, flows: &[String]) -> Table {
         let rows = &self.rows;
-        let text = |value: fn(&Row) -> &'static str| Column::Text(rows.iter().map(|row| value(row).into()).collect());
+        let text = |value: fn(&Row) -> &'static str| {
+            Column::Text(rows.iter().map(|row| value(row).into()).collect())
+        };
         let integers = |value: fn(&Row) -> i64| Column::Integers(rows.iter().map(value).collect());
         let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
         let columns = vec![
