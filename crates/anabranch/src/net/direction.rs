@@ -252,7 +252,7 @@ impl OneWay {
         report.count("corrupted_packets", ledger.packets(Fate::Corrupted));
         report.count("duplicated_packets", copied);
         report.count("marked_packets", ledger.marked());
-        report.count("in_link_packets", ledger.in_link() + crossing);
+        report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
         if let Some(server) = &self.server {
             if let Some(rate) = self.constant_rate {
                 report.scalar("mean_wait_ms", ledger.mean_found_units() / rate as f64 / 1e6);

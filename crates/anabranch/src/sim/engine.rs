@@ -149,11 +149,17 @@ impl Simulation {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
         }
+        let mut warm_up_end = Time::ZERO + self.limits.warm_up;
+        let mut warm_up = None;
         while !self.is_done() {
             let Some((time, target)) = self.queue.pop() else { break };
             if time > end {
                 self.now = end;
                 break;
+            }
+            if time >= warm_up_end && !self.limits.warm_up.is_zero() {
+                warm_up = Some(self.row(warm_up_end));
+                warm_up_end = Time::NEVER;
             }
             debug_assert!(time >= self.now, "events come in order");
             self.now = time;
@@ -169,7 +175,7 @@ impl Simulation {
                 Target::App { component } => self.ring_app(component),
             }
         }
-        Ok(self.finish())
+        Ok(self.finish(warm_up.as_ref()))
     }
 
     /// The wall-clock time that the run may take at most; its guard keeps it.
@@ -369,29 +375,14 @@ impl Simulation {
         self.packets.insert(copy)
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self, warm_up: Option<&Row>) -> Outcome {
         let Counters { sent, duplicated, delivered, dropped } = self.counters;
         let in_flight = self.packets.len() as u64;
         assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
-        let mut row = Row::default();
-        for (name, flow) in self.flow_names.iter().zip(&self.flows) {
-            let mut report = row.section(name.as_str());
-            flow.app.report(self.now, &mut report);
-            for side in [Side::A, Side::B] {
-                let endpoint = &flow.endpoints[side.index()];
-                endpoint.report(&mut report.section(&format!("{}.{}", endpoint.protocol(), side.name())));
-            }
+        let mut row = self.row(self.now);
+        if let Some(warm_up) = warm_up {
+            row = row.without(warm_up);
         }
-        for (name, link) in self.link_names.iter().zip(&mut self.links) {
-            link.finish(self.now);
-            link.report(&mut row.section(format!("link.{name}")));
-        }
-        let mut report = row.section("run");
-        report.scalar("simulated_s", self.now.as_secs_f64());
-        report.count("events", self.events);
-        report.count("packets_sent", sent);
-        report.count("packets_delivered", delivered);
-        report.count("packets_dropped", dropped);
         let mut tables = Vec::new();
         if let Some(trace) = self.trace.take() {
             let Trace { packets, paths, events } = *trace;
@@ -405,6 +396,30 @@ impl Simulation {
             }));
         }
         Outcome { row, tables }
+    }
+
+    /// The scalars at this time.
+    fn row(&mut self, now: Time) -> Row {
+        let mut row = Row::default();
+        for (name, flow) in self.flow_names.iter().zip(&self.flows) {
+            let mut report = row.section(name.as_str());
+            flow.app.report(now, &mut report);
+            for side in [Side::A, Side::B] {
+                let endpoint = &flow.endpoints[side.index()];
+                endpoint.report(&mut report.section(&format!("{}.{}", endpoint.protocol(), side.name())));
+            }
+        }
+        for (name, link) in self.link_names.iter().zip(&mut self.links) {
+            link.finish(now);
+            link.report(&mut row.section(format!("link.{name}")));
+        }
+        let mut report = row.section("run");
+        report.scalar("simulated_s", now.as_secs_f64());
+        report.count("events", self.events);
+        report.count("packets_sent", self.counters.sent);
+        report.count("packets_delivered", self.counters.delivered);
+        report.count("packets_dropped", self.counters.dropped);
+        row
     }
 }
 

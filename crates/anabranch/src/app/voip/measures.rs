@@ -45,15 +45,15 @@ pub struct Measures {
 
 impl Measures {
     pub(super) fn write(&self, report: &mut Report<'_>) {
-        report.count("sent", self.sent);
-        report.count("received", self.received);
-        report.count("played", self.played);
-        report.count("late", self.late);
-        report.count("lost", self.lost);
-        report.count("unsent", self.unsent);
-        report.count("refused", self.refused);
-        report.count("abandoned", self.abandoned);
-        report.count("duplicates", self.duplicates);
+        report.scalar("sent", self.sent as f64);
+        report.scalar("received", self.received as f64);
+        report.scalar("played", self.played as f64);
+        report.scalar("late", self.late as f64);
+        report.scalar("lost", self.lost as f64);
+        report.scalar("unsent", self.unsent as f64);
+        report.scalar("refused", self.refused as f64);
+        report.scalar("abandoned", self.abandoned as f64);
+        report.scalar("duplicates", self.duplicates as f64);
         report.scalar("mean_delay_ms", self.mean_delay_ms);
         report.scalar("p95_delay_ms", self.p95_delay_ms);
         report.scalar("p99_delay_ms", self.p99_delay_ms);
