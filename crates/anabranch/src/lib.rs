@@ -4,8 +4,10 @@
 //! a deterministic simulator, and the measures of what a user would experience.
 
 pub mod app;
+pub mod cc;
 pub mod endpoint;
 pub mod packet;
+pub mod path;
 pub mod report;
 pub mod rng;
 pub mod sctp;
