@@ -42,7 +42,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
             Simulation::build(&scenario, replication, false).map_err(|error| error.to_string())?;
         let outcome = simulation.run(&mut || None).map_err(|error| error.to_string())?;
         for (name, value) in outcome.row.scalars() {
-            *sums.entry(name.clone()).or_default() += value;
+            *sums.entry(name.to_owned()).or_default() += value;
         }
     }
     for (name, sum) in sums {

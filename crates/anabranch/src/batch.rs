@@ -114,11 +114,11 @@ fn collect(
                 if !study.sweep.keeps(name) {
                     continue;
                 }
-                columns.insert(name.clone(), Vec::new());
+                columns.insert(name.to_owned(), Vec::new());
             }
             let column = &mut columns[name];
             column.resize(index, f64::NAN);
-            column.push(*value);
+            column.push(value);
         }
     }
     for column in columns.values_mut() {

@@ -5,9 +5,11 @@
 
 pub mod app;
 pub mod batch;
+pub mod cc;
 pub mod endpoint;
 pub mod net;
 pub mod packet;
+pub mod path;
 pub mod quality;
 pub mod report;
 pub mod rng;

@@ -145,6 +145,7 @@ impl App for AnyApp {
     fn frames(&self, sender: Side) -> Vec<Frame> {
         match self {
             Self::Custom(app) => app.frames(sender),
+            Self::Datagrams(app) => app.frames(sender),
             Self::Voip(app) => app.frames(sender),
         }
     }

@@ -94,6 +94,13 @@ pub struct PathConfig {
     /// The links of the way back, in order from the far host. Default: the same links backwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
+    /// The largest IP packet that the path carries, from 576 B to 65535 B. Default: 1500 B.
+    #[serde(default = "default_mtu")]
+    pub mtu: Bytes,
+}
+
+fn default_mtu() -> Bytes {
+    Bytes(1500)
 }
 
 /// One connection and its application.

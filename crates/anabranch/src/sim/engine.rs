@@ -7,7 +7,7 @@
 use super::event_queue::{EventQueue, Target};
 use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
 use super::packets::{InFlight, PacketSlab};
-use super::topology::{Hop, Routes, check_unused_path};
+use super::topology::{Hop, Routes, check_path};
 use crate::app::{App, Commands};
 use crate::endpoint::{Endpoint, Input, Output};
 use crate::net::{DuplexLink, Step};
@@ -103,7 +103,7 @@ impl Simulation {
             .collect::<Result<Vec<_>, _>>()?;
         let mut routes = Routes::resolve(scenario)?;
         for (name, path) in &scenario.paths {
-            check_unused_path(scenario, name, path)?;
+            check_path(scenario, name, path)?;
         }
         if scenario.flows.is_empty() {
             return Err(ScenarioError::new("flows: there is none; a scenario needs at least one"));
@@ -118,7 +118,7 @@ impl Simulation {
         let flows = scenario
             .flows
             .iter()
-            .map(|(name, config)| build_flow(name, config, streams))
+            .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             now: Time::ZERO,
@@ -423,14 +423,21 @@ impl Simulation {
     }
 }
 
-fn build_flow(name: &str, config: &FlowConfig, streams: Streams) -> Result<Flow, ScenarioError> {
+fn build_flow(
+    scenario: &Scenario,
+    name: &str,
+    config: &FlowConfig,
+    streams: Streams,
+) -> Result<Flow, ScenarioError> {
     let transport_error = |error: String| ScenarioError::new(format!("flows.{name}.transport: {error}"));
     let paths = config.paths.len();
     let endpoints = match &config.transport {
         TransportConfig::Sctp(sctp) => {
             let parameters = sctp.resolve().map_err(transport_error)?;
+            parameters.check(paths).map_err(transport_error)?;
+            let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
             [Side::A, Side::B].map(|side| {
-                let association = Association::new(&parameters, side, paths, config.ip, streams, name);
+                let association = Association::new(&parameters, side, &mtus, config.ip, streams, name);
                 AnyEndpoint::Sctp(Box::new(association))
             })
         }

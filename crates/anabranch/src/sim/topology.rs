@@ -192,18 +192,15 @@ fn names<T>(section: &IndexMap<String, T>) -> String {
     }
 }
 
-/// A path that leads from somewhere to somewhere, for scenarios whose flows do not use it.
-pub(super) fn check_unused_path(
-    scenario: &Scenario,
-    name: &str,
-    path: &PathConfig,
-) -> Result<(), ScenarioError> {
+/// What can be wrong with a path that no flow uses.
+pub(super) fn check_path(scenario: &Scenario, name: &str, path: &PathConfig) -> Result<(), ScenarioError> {
+    let error = |what: String| Err(ScenarioError::new(format!("paths.{name}.{what}")));
+    if !(576..=65_535).contains(&path.mtu.0) {
+        return error(format!("mtu: {} is not from 576 B to 65535 B", path.mtu));
+    }
     for link in path.via.iter().chain(path.back.iter().flatten()) {
         if !scenario.links.contains_key(link) {
-            return Err(ScenarioError::new(format!(
-                "paths.{name}: there is no link `{link}`; there is {}",
-                names(&scenario.links)
-            )));
+            return error(format!("via: there is no link `{link}`; there is {}", names(&scenario.links)));
         }
     }
     Ok(())
