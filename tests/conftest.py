@@ -50,7 +50,13 @@ via = ["second"]
 from = "caller"
 to = "callee"
 paths = ["p0", "p1"]
-app = { kind = "voip", codec = "g711+plc", start = "1 s", duration = "4 s" }
+
+[flows.call.app]
+kind = "voip"
+codec = "g711+plc"
+start = "1 s"
+duration = "4 s"
+jitter_buffer = { kind = "fixed", depth = "100 ms" }
 
 [flows.call.transport]
 kind = "sctp"

@@ -66,7 +66,7 @@ def test_a_traced_run_has_its_figures(tmp_path: Path) -> None:
     assert any(name.endswith("-paths") for name in figures)
     limit = [text for text in texts(figures["call-delay"]) if text.startswith("playout limit")]
     frames = result.traces["frames"].filter(pl.col("arrived_s").is_not_nan()).sort("arrived_s")
-    # The jitter buffer's depth is 100 ms by default.
+    # The jitter buffer's depth is 100 ms.
     assert limit == [f"playout limit {frames['delay_ms'][0] + 100:.0f} ms"]
     for name, figure in figures.items():
         plots.save(figure, tmp_path / name)

@@ -32,6 +32,7 @@ Start with:
   anabranch run my-call.toml --plot
 `anabranch COMMAND --help` has examples for every command.""",
     version=_engine.__version__,
+    suppress_keyboard_interrupt=False,
 )
 
 Flag = Parameter(negative="", show_default=False)
@@ -377,6 +378,10 @@ def reproduce(
     folder = out or Path("results") / paper
     mode = "full" if full else "quick"
     return int(module.reproduce(mode, jobs, folder, json_file, report.console()))
+
+
+# Ctrl-C is heard in `main`, where it gets a sentence and its exit code.
+app.meta.suppress_keyboard_interrupt = False
 
 
 @app.meta.default

@@ -67,7 +67,8 @@ def _section(name: str, schema: Schema, definitions: dict[str, Schema]) -> Itera
         kind = variant.get("properties", {}).get("kind", {})
         tag = kind.get("const") or next(iter(kind.get("enum", [])), None)
         if tag is None:
-            yield f"- {_type(variant)}{_because(variant)}\n"
+            end = "\n" if variant is variants[-1] else ""
+            yield f"- {_type(variant)}{_because(variant)}{end}"
             continue
         yield f'### {name}: `kind = "{tag}"`\n'
         inner = _resolved(variant, definitions)

@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
@@ -370,12 +371,16 @@ def _label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str
         )
 
 
-def _plain_log(axis: Any) -> None:
+def _plain_log(axis: Axis) -> None:
     """Numbers on a logarithmic axis as people write them: 0.1, not 10 to the power of -1."""
     axis.set_major_formatter(lambda value, _: _plain(value))
     # Between the powers of ten only where there would be few numbers otherwise.
-    inner = LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.5))
-    axis.set_minor_formatter(lambda value, at: _plain(value) if inner(value, at) else "")
+    axis.set_minor_formatter(_FewMinor(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
+
+
+class _FewMinor(LogFormatter):
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return _plain(x) if super().__call__(x, pos) else ""
 
 
 def _plain(value: object) -> str:

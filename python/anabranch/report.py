@@ -11,8 +11,14 @@ from rich.table import Table
 
 def console() -> Console:
     """Standard output; in a pipe as wide as its content needs."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=10_000)
+    out = _Console(highlight=False)
+    return out if out.is_terminal else _Console(highlight=False, width=10_000)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line, which knows the exit code."""
+        raise BrokenPipeError
 
 
 def number(value: float | str | bool | None, digits: int = 6) -> str:  # noqa: FBT001 - a table's cell
