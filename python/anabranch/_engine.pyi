@@ -46,7 +46,8 @@ class Scenario:
     @property
     def hash(self) -> str:
         """16 hexadecimal digits that identify everything in the scenario that can change a result, the seed and the axes
-        included, replications, names and descriptions excluded."""
+        included, replications, names and descriptions excluded.
+        """
     def cell_key(self, cell: int) -> dict[str, float | str | bool]:
         """The value of each axis in this cell."""
     def cell_toml(self, cell: int) -> str:
@@ -60,7 +61,13 @@ class Result(TypedDict):
     traces: dict[str, dict[str, list[Any]]]
     """Table -> column -> values; empty unless asked for. Tables: `frames`, `packets`, `paths`, `queues`, `events`."""
 
-def run(scenario: Scenario, cell: int = 0, seed: int | None = None, replication: int = 0, trace: bool = False) -> Result:
+def run(
+    scenario: Scenario,
+    cell: int = 0,
+    seed: int | None = None,
+    replication: int = 0,
+    trace: bool = False,
+) -> Result:
     """One run. Releases the GIL."""
 
 def run_batch(
@@ -68,7 +75,8 @@ def run_batch(
 ) -> dict[str, list[float]]:
     """Many runs, `jobs` being (cell, replication) pairs, on so many threads: column -> one value per job, in the order of the
     jobs. The first columns are `cell` and `replication`. Bytes equal for any number of threads. Releases the GIL; call it with
-    batches of about a second so that progress can be shown and Ctrl-C heard."""
+    batches of about a second so that progress can be shown and Ctrl-C heard.
+    """
 
 def schema() -> str:
     """The JSON Schema of scenario files."""
@@ -80,7 +88,8 @@ def emodel(terms: dict[str, float | str]) -> list[tuple[str, float | str, str]]:
     """The E-model, term by term: (name, value, what it is). Raises ScenarioError.
 
     `terms`: `form` (`g107`, `simplified` or `g107_1`), `codec` (name) or `ie` and `bpl`, `delay_ms`, `loss` (share),
-    `burst_ratio`, and any parameter of G.107 by its name in the recommendation."""
+    `burst_ratio`, and any parameter of G.107 by its name in the recommendation.
+    """
 
 def codecs() -> list[dict[str, float | str | None]]:
     """The codec table: name, kbit_per_s, frame_ms, ie, bpl, source."""

@@ -1,0 +1,85 @@
+# Everything is built into .venv and target; `make help` lists the goals.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PAPER ?= voip-sctp
+
+# What a change of means that the engine must be built again.
+ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+	$(shell find crates -name '*.rs' -o -name '*.toml' -not -path '*/target/*')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup dev reproduce test test-rust test-python test-stubs bench lint format docs docs-check validate clean
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+
+setup: $(VENV)/.built ## .venv with the anabranch command, built in release mode
+
+dev: $(VENV)/.dev ## setup and the tools for tests and lints
+
+reproduce: setup ## the study `voip-sctp`, quick form: tables and figures beside the published ones
+	$(BIN)/anabranch reproduce $(PAPER) --quick
+
+test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, Python, every scenario file
+
+test-rust:
+	cargo test --locked
+	@set -e; for example in crates/anabranch/examples/*.rs; do \
+		[ -e "$$example" ] || continue; \
+		echo "example $$example"; \
+		cargo run --locked --quiet --example "$$(basename "$$example" .rs)" > /dev/null; \
+	done
+
+test-stubs: dev
+	$(BIN)/python -m mypy.stubtest anabranch._engine --mypy-config-file pyproject.toml
+
+test-python: dev
+	$(BIN)/python -m pytest
+
+bench: ## speed of the engine
+	cargo bench --locked
+
+lint: dev ## formatting, clippy, ruff, mypy; changes nothing
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: dev ## formats everything and applies safe fixes
+	cargo fmt --all
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
+	$(BIN)/python -m anabranch.docs docs
+
+docs-check: setup
+	$(BIN)/python -m anabranch.docs --check docs
+
+validate: setup ## the long validations: release-mode tests marked as slow, the full study of PAPER
+	cargo test --locked --release -- --include-ignored
+	$(BIN)/anabranch reproduce $(PAPER) --full
+
+clean: ## removes everything that was built
+	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f python/anabranch/_engine*.so python/anabranch/_engine*.pyd
+
+$(BIN)/maturin: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
+		echo "anabranch needs Python 3.11 or later; \`$(PYTHON)\` is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@command -v cargo > /dev/null || { echo "anabranch needs Rust 1.88 or later: \`cargo\` was not found." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.16,<2'
+	@touch $@
+
+$(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.built pyproject.toml
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@

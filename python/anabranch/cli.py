@@ -1,0 +1,470 @@
+"""The command line: arguments in, calls of the package, tables out. What computes is elsewhere."""
+
+import importlib
+import json
+import logging
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+import anabranch
+from anabranch import _engine, library, progress, report
+from anabranch.errors import AnabranchError
+from anabranch.quantities import milliseconds, share
+from anabranch.store import write_tables
+from anabranch.study import Study
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+app = App(
+    name="anabranch",
+    help="A laboratory for transport over several paths at once.",
+    help_format="plaintext",
+    help_epilogue="""\
+Start with:
+  anabranch new my-call
+  anabranch run my-call.toml --plot
+`anabranch COMMAND --help` has examples for every command.""",
+    version=_engine.__version__,
+    suppress_keyboard_interrupt=False,
+)
+
+Flag = Parameter(negative="", show_default=False)
+Sets = Annotated[
+    tuple[str, ...],
+    Parameter(name="--set", negative="", show_default=False, consume_multiple=False),
+]
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch run scenarios/two-path-call.toml
+  anabranch run my-call.toml --set flows.call.transport.rto_max='1 s' --seed 7
+  anabranch run my-call.toml --trace traces --plot
+  anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json"""
+)
+def run(
+    scenario: Path,
+    /,
+    *,
+    set_: Sets = (),
+    seed: int | None = None,
+    replication: int = 0,
+    cell: int = 0,
+    trace: Path | None = None,
+    plot: Annotated[bool, Flag] = False,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Run a scenario once and print every scalar.
+
+    Parameters
+    ----------
+    scenario
+        A scenario file.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    seed
+        Instead of the scenario's seed.
+    replication
+        Which of the independent repetitions.
+    cell
+        Which cell, if the scenario has a sweep.
+    trace
+        Write packet, frame, path, queue and event traces into this folder, as Parquet.
+    plot
+        Draw frame delay and path state over time, into the trace folder or the current one.
+    json_file
+        Write the scalars to this file.
+    """
+    loaded = anabranch.load(scenario, _pairs(set_))
+    result = anabranch.run(
+        loaded, seed=seed, replication=replication, cell=cell, trace=plot or trace is not None
+    )
+    out = report.console()
+    if loaded.cell_count > 1:
+        out.print(f"cell {cell} of {loaded.cell_count}: {_key(loaded.cell_key(cell))}")
+    out.print(report.summary(result.summary))
+    written = [] if trace is None else write_tables(trace, result.traces)
+    if plot:
+        from anabranch import plots  # noqa: PLC0415 - slow to import
+
+        folder = trace or Path()
+        for name, figure in plots.of_run(result).items():
+            written += plots.save(figure, folder / f"{loaded.name}-{name}")
+    if json_file is not None:
+        content = {
+            "scenario": loaded.name,
+            "scenario_hash": loaded.hash,
+            "version": _engine.__version__,
+            "seed": result.seed,
+            "cell": cell,
+            "replication": replication,
+            "summary": result.summary,
+        }
+        json_file.write_text(_json(content) + "\n", encoding="utf-8")
+        written.append(json_file)
+    for path in written:
+        out.print(f"wrote {path}")
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch sweep scenarios/rto-sweep.toml --out results/rto
+  anabranch sweep scenarios/rto-sweep.toml --out results/rto --replications 100
+  anabranch sweep my-sweep.toml --out results/mine --jobs 2 --metric call.loss
+Read the rows in Python with anabranch.read("results/rto")."""
+)
+def sweep(
+    scenario: Path,
+    /,
+    *,
+    out: Path,
+    jobs: int | None = None,
+    set_: Sets = (),
+    replications: int | None = None,
+    metric: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+) -> None:
+    """Run every cell of a scenario's sweep, in parallel, into a study folder.
+
+    Finished runs in the folder are never computed again: after Ctrl-C or a
+    crash the same command continues, and more replications may be asked for
+    later.
+
+    Parameters
+    ----------
+    scenario
+        A scenario file with a [sweep].
+    out
+        The study folder.
+    jobs
+        Threads; all cores if not given. Never changes a result.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    replications
+        Runs of each cell, instead of what the sweep asks for.
+    metric
+        Print mean and 95 % interval of this scalar; every flow's MOS if not given.
+    """
+    study = Study(anabranch.load(scenario, _pairs(set_)), out, replications=replications, jobs=jobs)
+    done = 0
+
+    with progress.shown(study.scenario.name) as shown:
+
+        def update(finished: int, total: int) -> None:
+            nonlocal done
+            done = finished
+            shown(finished, total)
+
+        try:
+            study.run(update)
+        except KeyboardInterrupt:
+            message = f"{done} of {study.total} runs are finished; the same command continues"
+            raise KeyboardInterrupt(message) from None
+    output = report.console()
+    scalars = [name for name in study.frame().columns if "." in name]
+    for name in metric or [name for name in scalars if name.endswith(".mos")]:
+        output.print(report.cells(study.cells(name), study.axes, name))
+    output.print(f"{study.total} runs in {out / 'rows'}")
+
+
+@app.command(
+    name="list",
+    help_epilogue="""\
+Examples:
+  anabranch list
+  anabranch list loss
+  anabranch list codecs""",
+)
+def list_(category: str | None = None, /) -> None:
+    """List what there is: models by category, codecs, templates and papers.
+
+    Parameters
+    ----------
+    category
+        One of the categories; all of them if not given.
+    """
+    models = {name: _engine.models()[name] for name in _engine.models()}
+    models["templates"] = library.described()
+    models["papers"] = [(name, "anabranch reproduce " + name) for name in _papers()]
+    tables = {
+        name: report.choices(rows, name, "what it is") for name, rows in models.items() if rows
+    }
+    codecs = _engine.codecs()
+    tables["codecs"] = report.choices(
+        [tuple(report.number(value) for value in codec.values()) for codec in codecs],  # type: ignore[misc]
+        *(codecs[0] if codecs else ()),
+    )
+    if category is not None and category not in tables:
+        raise AnabranchError(f"there is no category `{category}`; there are {', '.join(tables)}")
+    out = report.console()
+    for name, table in tables.items():
+        if category in (None, name):
+            out.print(table)
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch new my-call
+  anabranch new studies/handover --template wifi-to-lte
+  anabranch list templates"""
+)
+def new(name: Path, /, *, template: str = "two-path-call") -> None:
+    """Write a scenario to start from; never over an existing file.
+
+    Parameters
+    ----------
+    name
+        Name or path of the new file; `.toml` is added.
+    template
+        Which scenario to copy; `anabranch list templates` shows them.
+    """
+    path = library.create(name, template)
+    print(f"wrote {path}; run it with: anabranch run {path}")
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch validate my-call.toml
+  anabranch validate scenarios/*.toml"""
+)
+def validate(*scenarios: Path, set_: Sets = ()) -> int:
+    """Check scenarios without running them.
+
+    Parameters
+    ----------
+    scenarios
+        Scenario files.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    """
+    if not scenarios:
+        raise AnabranchError("validate needs at least one scenario file")
+    code = 0
+    for path in scenarios:
+        try:
+            loaded = anabranch.load(path, _pairs(set_))
+        except anabranch.ScenarioError as error:
+            _complain(error)
+            code = USER_ERROR
+        else:
+            runs = f"{loaded.cell_count} cells, {loaded.replications} replications"
+            print(f"{path}: ok ({runs}, hash {loaded.hash})")
+    return code
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch emodel --codec g711+plc --delay 63ms --loss 2%
+  anabranch emodel --codec g729a+vad --delay 150ms --loss 1% --form simplified
+  anabranch emodel --ie 10 --bpl 19 --delay 0.2s --set A=10 --json"""
+)
+def emodel(
+    *,
+    codec: str | None = None,
+    ie: float | None = None,
+    bpl: float | None = None,
+    delay: str = "0 ms",
+    loss: str = "0 %",
+    burst_ratio: float = 1.0,
+    form: Literal["g107", "simplified", "g107_1"] = "g107",
+    set_: Sets = (),
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+) -> None:
+    """Compute the E-model (ITU-T G.107) and print every term.
+
+    Parameters
+    ----------
+    codec
+        A codec of the table (`anabranch list codecs`), or give --ie and --bpl.
+    ie
+        Equipment impairment factor Ie.
+    bpl
+        Packet-loss robustness factor Bpl.
+    delay
+        One-way delay from mouth to ear.
+    loss
+        Share of packets lost or late.
+    burst_ratio
+        Burst ratio BurstR: 1 for random losses, more for bursts.
+    form
+        G.107 complete, its simplified form, or wideband G.107.1.
+    set_
+        Any parameter of G.107 by its name there, NAME=VALUE; may be given several times.
+    as_json
+        Print JSON instead of a table.
+    """
+    terms: dict[str, float | str] = {
+        "form": form,
+        "delay_ms": milliseconds(delay),
+        "loss": share(loss),
+        "burst_ratio": burst_ratio,
+    }
+    chosen = {"codec": codec, "ie": ie, "bpl": bpl}
+    terms |= {name: value for name, value in chosen.items() if value is not None}
+    for name, value in _pairs(set_).items():
+        try:
+            terms[name] = float(value)
+        except ValueError:
+            raise AnabranchError(f"`{value}` for {name} is not a number") from None
+    result = _engine.emodel(terms)
+    if as_json:
+        print(_json({name: value for name, value, _ in result}))
+    else:
+        report.console().print(report.emodel(result))
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch schema > scenario.schema.json"""
+)
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    print(_engine.schema())
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch reproduce voip-sctp --quick
+  anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json"""
+)
+def reproduce(
+    paper: str,
+    /,
+    *,
+    quick: Annotated[bool, Flag] = False,
+    full: Annotated[bool, Flag] = False,
+    jobs: int | None = None,
+    out: Path | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> int:
+    """Repeat a published study: its numbers beside ours, a verdict for each claim.
+
+    Parameters
+    ----------
+    paper
+        Which one; `anabranch list papers` shows them.
+    quick
+        The cells that carry the claims, in minutes; what happens if --full is not given.
+    full
+        The whole study.
+    jobs
+        Threads; all cores if not given. Never changes a result.
+    out
+        Folder for rows and figures; `results/PAPER` if not given.
+    json_file
+        Write cells and claims with their verdicts to this file.
+    """
+    if quick and full:
+        raise AnabranchError("--quick and --full exclude each other")
+    if paper not in _papers():
+        known = ", ".join(_papers()) or "none"
+        raise AnabranchError(f"there is no paper `{paper}`; known: {known}")
+    if jobs is not None and jobs < 1:
+        raise AnabranchError(f"jobs is {jobs}; it must be at least 1")
+    module = importlib.import_module(f"anabranch.papers.{paper.replace('-', '_')}")
+    folder = out or Path("results") / paper
+    mode = "full" if full else "quick"
+    return int(module.reproduce(mode, jobs, folder, json_file, report.console()))
+
+
+# Ctrl-C is heard in `main`, where it gets a sentence and its exit code.
+app.meta.suppress_keyboard_interrupt = False
+
+
+@app.meta.default
+def _with_log_level(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+) -> object:
+    """Set up what all commands share.
+
+    Parameters
+    ----------
+    log_level
+        What to say about the work on standard error.
+    """
+    logging.basicConfig(
+        level=log_level.upper(), format="anabranch: %(levelname)s: %(message)s", force=True
+    )
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the result is the exit code: 0, 2 for a mistake, 130 after Ctrl-C."""
+    try:
+        code = app.meta(
+            list(sys.argv[1:] if arguments is None else arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+    except CycloptsError as error:
+        error.verbose = False
+        return _complain(error)
+    except (AnabranchError, anabranch.ScenarioError, anabranch.RunError) as error:
+        return _complain(error)
+    except BrokenPipeError:
+        # The reader has gone; Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _complain(f"{where}{error.strerror or error}")
+    except KeyboardInterrupt as interrupt:
+        print(f"anabranch: stopped{f': {interrupt}' if interrupt.args else ''}", file=sys.stderr)
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _complain(error: object) -> int:
+    print("anabranch: error:", " ".join(str(error).split()), file=sys.stderr)
+    return USER_ERROR
+
+
+def _pairs(sets: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for text in sets:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise AnabranchError(f"`--set {text}` is not PATH=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _papers() -> list[str]:
+    found = (Path(__file__).parent / "papers").glob("*/__init__.py")
+    return sorted(path.parent.name.replace("_", "-") for path in found)
+
+
+def _key(key: dict[str, float | str | bool]) -> str:
+    return ", ".join(f"{name} = {report.number(value)}" for name, value in key.items())
+
+
+def _json(content: object) -> str:
+    """JSON, in which NaN does not exist: null stands for "no value"."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: clean(item) for key, item in value.items()}
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(clean(content), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The scenarios that come with the package, and new ones made from them."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from anabranch.errors import AnabranchError
+
+_FOLDER = Path(__file__).parent / "scenarios"
+
+
+def scenarios() -> dict[str, Path]:
+    """Name -> file."""
+    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
+
+
+def described() -> list[tuple[str, str]]:
+    """Name and description of each scenario."""
+    return [
+        (name, tomllib.loads(path.read_text("utf-8")).get("description", ""))
+        for name, path in scenarios().items()
+    ]
+
+
+def create(target: Path, template: str) -> Path:
+    """Writes a copy of a template under a new name; never over an existing file.
+
+    Returns
+    -------
+    The path, with `.toml` added when it had no suffix.
+    """
+    known = scenarios()
+    if template not in known:
+        raise AnabranchError(f"there is no template `{template}`; there are {', '.join(known)}")
+    path = target if target.suffix else target.with_suffix(".toml")
+    text = known[template].read_text("utf-8")
+    text, count = re.subn(r'(?m)^name = ".*"$', f'name = "{path.stem}"', text, count=1)
+    if count != 1:
+        raise AnabranchError(f"the template `{template}` has no name to replace")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise AnabranchError(f"{path} exists already: choose another name") from None
+    return path

@@ -1,0 +1,397 @@
+"""Figures of runs and studies. Every function returns a figure; none shows or saves it.
+
+Colours are Okabe and Ito's (Color Universal Design, 2008): they stay apart for all common kinds of
+colour vision. Lines are labelled where they end, so no legend has to be matched to colours.
+"""
+
+import math
+import tomllib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
+
+from anabranch.quantities import milliseconds
+from anabranch.study import Result
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""For lines, in this order."""
+
+ACCENT = "#D55E00"
+QUIET = "#666666"
+
+_STYLE: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": QUIET,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 150,
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
+    "font.size": 10,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 1.5,
+    "pdf.fonttype": 42,  # text stays text
+    "svg.fonttype": "none",
+    "svg.hashsalt": "anabranch",
+    "xtick.color": QUIET,
+    "xtick.labelcolor": "black",
+    "ytick.color": QUIET,
+    "ytick.labelcolor": "black",
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """The style of all figures; a context, so it changes nothing for the caller."""
+    return mpl.rc_context(_STYLE)
+
+
+def save(
+    figure: Figure, path: str | Path, formats: Sequence[str] = ("png", "svg", "pdf")
+) -> list[Path]:
+    """Writes `path` plus a suffix for each format; the same figure gives the same bytes."""
+    no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with style():
+        for suffix in formats:
+            target = path.with_name(f"{path.name}.{suffix}")
+            figure.savefig(target, format=suffix, metadata=no_date.get(suffix))
+            paths.append(target)
+    return paths
+
+
+def of_run(result: Result) -> dict[str, Figure]:
+    """The figures of a traced run: `<flow>-delay` for each call, `<flow>-paths` for each flow.
+
+    With two senders in a flow, `<flow>-<side>-delay` and so on.
+    """
+    figures = {}
+    for table, name, draw in (("frames", "delay", _delay_of), ("paths", "paths", _paths_of)):
+        trace = result.traces.get(table)
+        if trace is None or trace.is_empty():
+            continue
+        for (flow,), rows in trace.group_by("flow", maintain_order=True):
+            sides = rows["side"].unique(maintain_order=True).to_list()
+            for side in sides:
+                # A flow with one sender needs no name for it.
+                key = f"{flow}-{name}" if len(sides) == 1 else f"{flow}-{side}-{name}"
+                figures[key] = draw(result, str(flow), rows.filter(pl.col("side") == side))
+    return figures
+
+
+def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
+    return frame_delay(
+        frames,
+        playout_limit_ms=_playout_limit_ms(result, flow, frames),
+        title=f"{result.scenario.name}: delay of each frame, flow {flow}",
+    )
+
+
+def _paths_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
+    return paths(rows, title=f"{result.scenario.name}: paths, flow {flow}")
+
+
+def frame_delay(
+    frames: pl.DataFrame, *, playout_limit_ms: float | None = None, title: str = ""
+) -> Figure:
+    """Delay of each frame over the time of its creation; lost ones on the axis, late ones marked.
+
+    Parameters
+    ----------
+    frames
+        The trace `frames` of one flow: created_s, delay_ms, status.
+    playout_limit_ms
+        The delay beyond which a frame comes too late to be played, drawn as a line.
+    title
+        Above the figure.
+    """
+    with style():
+        figure, axes = _figure(8, 3.6)
+        played, late, lost = (
+            frames.filter(pl.col("status") == status) for status in ("played", "late", "lost")
+        )
+        dots: Any = {"linestyle": "none", "marker": "o", "markersize": 2.2, "markeredgewidth": 0}
+        for rows, colour, gid in ((played, COLOURS[0], "played"), (late, ACCENT, "late")):
+            axes.plot(rows["created_s"], rows["delay_ms"], color=colour, gid=gid, **dots)
+        # On the axis, where the delay of a frame that never came belongs to no value.
+        axes.plot(
+            lost["created_s"],
+            [0.0] * lost.height,
+            color="black",
+            linestyle="none",
+            marker="|",
+            markersize=9,
+            markeredgewidth=0.8,
+            gid="lost",
+            transform=axes.get_xaxis_transform(),
+            clip_on=False,
+        )
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("frame created at (s)")
+        axes.set_ylabel("delay (ms)")
+        if playout_limit_ms is not None:
+            axes.axhline(playout_limit_ms, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+            axes.annotate(
+                f"playout limit {playout_limit_ms:.0f} ms",
+                (1, playout_limit_ms),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="right",
+                color=QUIET,
+                fontsize=9,
+            )
+        axes.margins(x=0.01)
+        _title(axes, title, pad=22)
+        _counts(
+            axes,
+            (f"{played.height} played", COLOURS[0]),
+            (f"{late.height} late", ACCENT),
+            (f"{lost.height} lost (on the axis)", "black"),
+        )
+        return figure
+
+
+def paths(trace: pl.DataFrame, *, title: str = "") -> Figure:
+    """Congestion window and RTO of each path over time.
+
+    Parameters
+    ----------
+    trace
+        The trace `paths` of one side of one flow: time_s, path, cwnd (bytes), rto_ms.
+    title
+        Above the figure.
+    """
+    panels = (("cwnd", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
+    with style():
+        figure = _blank(8, 5)
+        stacked = figure.subplots(len(panels), 1, sharex=True)
+        for axes, (column, scale, label, axis_scale) in zip(stacked, panels, strict=True):
+            ends = []
+            for i, ((path,), rows) in enumerate(trace.group_by("path", maintain_order=True)):
+                colour = COLOURS[i % len(COLOURS)]
+                values = rows[column] * scale
+                axes.step(rows["time_s"], values, where="post", color=colour, linewidth=1.2)
+                ends.append((values[-1], str(path), colour))
+            axes.set_yscale(axis_scale)
+            axes.set_ylabel(label)
+            axes.margins(x=0.01)
+            if axis_scale == "linear":
+                axes.set_ylim(bottom=0)
+            else:
+                _plain_log(axes.yaxis)
+            _label_ends(figure, axes, ends)
+        stacked[-1].set_xlabel("time (s)")
+        _title(stacked[0], title)
+        return figure
+
+
+def metric_against_axis(
+    cells: pl.DataFrame,
+    x: str,
+    *,
+    by: str | None = None,
+    x_label: str = "",
+    y_label: str = "",
+    log_x: bool = False,
+    title: str = "",
+) -> Figure:
+    """A metric against an axis with its intervals, one line a value of `by`.
+
+    Parameters
+    ----------
+    cells
+        As `Study.cells` gives them: columns `x`, `by`, mean, half_width.
+    x, by
+        Names of axes; `x` has numbers.
+    x_label, y_label
+        With units.
+    log_x
+        Whether the axis is logarithmic.
+    title
+        Above the figure.
+    """
+    with style():
+        figure, axes = _figure(6.4, 4)
+        groups = [("", cells)] if by is None else cells.group_by(by, maintain_order=True)
+        ends = []
+        for i, (name, group) in enumerate(groups):
+            rows = group.sort(x)
+            colour = COLOURS[i % len(COLOURS)]
+            axes.errorbar(
+                rows[x],
+                rows["mean"],
+                yerr=rows["half_width"].fill_nan(0),
+                color=colour,
+                marker="o",
+                markersize=4,
+                capsize=2.5,
+                elinewidth=1,
+            )
+            if by is not None:
+                ends.append((rows["mean"][-1], f"{by} = {_plain(name[0])}", colour))
+        if log_x:
+            axes.set_xscale("log")
+            _plain_log(axes.xaxis)
+        axes.set_xlabel(x_label or x)
+        axes.set_ylabel(y_label)
+        _label_ends(figure, axes, ends)
+        _title(axes, title)
+        return figure
+
+
+def heat_map(
+    cells: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    value: str = "mean",
+    value_label: str = "",
+    limits: tuple[float, float] | None = None,
+    title: str = "",
+) -> Figure:
+    """A value for each pair of two axes: colour, and the number itself.
+
+    Parameters
+    ----------
+    cells
+        As `Study.cells` gives them, one row a pair.
+    x, y
+        Names of the axes; their values appear in the order of the rows.
+    value
+        Which column.
+    value_label
+        What the colour means.
+    limits
+        Of the colour scale, so that several maps can be compared.
+    title
+        Above the figure.
+    """
+    columns = cells[x].unique(maintain_order=True).to_list()
+    lines = cells[y].unique(maintain_order=True).to_list()
+    grid = [[math.nan] * len(columns) for _ in lines]
+    for row in cells.iter_rows(named=True):
+        grid[lines.index(row[y])][columns.index(row[x])] = row[value]
+    with style():
+        figure, axes = _figure(1.8 + 0.62 * len(columns), 1.5 + 0.5 * len(lines))
+        low, high = limits or (None, None)
+        image = axes.imshow(grid, cmap="cividis", vmin=low, vmax=high, aspect="auto")
+        axes.grid(visible=False)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        axes.tick_params(length=0)
+        axes.set_xticks(range(len(columns)), [_plain(v) for v in columns])
+        axes.set_yticks(range(len(lines)), [_plain(v) for v in lines])
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        low, high = image.get_clim()
+        middle = ((low or 0.0) + (high or 0.0)) / 2
+        for j, line in enumerate(grid):
+            for i, number in enumerate(line):
+                if not math.isnan(number):
+                    colour = "white" if number < middle else "black"  # on the dark, the light half
+                    axes.text(i, j, f"{number:.2f}", ha="center", va="center", color=colour, size=9)
+        bar = figure.colorbar(image, ax=axes, label=value_label, fraction=0.05, pad=0.02)
+        bar.outline.set_visible(False)
+        _title(axes, title)
+        return figure
+
+
+def _blank(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = _blank(width, height)
+    return figure, figure.add_subplot()
+
+
+def _title(axes: Axes, title: str, pad: float = 12) -> None:
+    if title:
+        axes.set_title(title, pad=pad)
+
+
+def _counts(axes: Axes, *parts: tuple[str, str]) -> None:
+    """What the marks mean and how many there are, in their colours, above the axes."""
+    x = 0.0
+    for text, colour in parts:
+        label = axes.annotate(
+            text,
+            (x, 1),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            color=colour,
+            fontsize=9,
+        )
+        x += 0.022 + 0.0115 * len(label.get_text())
+
+
+def _label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Labels right of the axes at the height of each line's last value, moved apart if need be."""
+    known = sorted(end for end in ends if math.isfinite(end[0]))
+    if not known:
+        return
+    axes.autoscale_view()
+    to_axes = axes.transData + axes.transAxes.inverted()
+    left = axes.get_xlim()[0]
+    heights = [float(to_axes.transform((left, value))[1]) for value, _, _ in known]
+    gap = 0.055 * 4 / figure.get_size_inches()[1] * len(figure.axes)
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
+    overflow = max(0.0, heights[-1] - 1)
+    for height, (_, text, colour) in zip(heights, known, strict=True):
+        axes.annotate(
+            text,
+            (1, height - overflow),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=9,
+        )
+
+
+def _plain_log(axis: Axis) -> None:
+    """Numbers on a logarithmic axis as people write them: 0.1, not 10 to the power of -1."""
+    axis.set_major_formatter(lambda value, _: _plain(value))
+    # Between the powers of ten only where there would be few numbers otherwise.
+    axis.set_minor_formatter(_FewMinor(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
+
+
+class _FewMinor(LogFormatter):
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return _plain(x) if super().__call__(x, pos) else ""
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _playout_limit_ms(result: Result, flow: str, frames: pl.DataFrame) -> float | None:
+    """A fixed jitter buffer's limit: its depth after the delay of the first frame that arrived."""
+    scenario = tomllib.loads(result.scenario.cell_toml(result.cell))
+    buffer = scenario["flows"][flow].get("app", {}).get("jitter_buffer", {})
+    arrived = frames.filter(pl.col("arrived_s").is_not_nan()).sort("arrived_s")
+    if buffer.get("kind") != "fixed" or "depth" not in buffer or arrived.is_empty():
+        return None
+    return float(arrived["delay_ms"][0]) + milliseconds(buffer["depth"])

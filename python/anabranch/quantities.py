@@ -1,0 +1,31 @@
+"""Quantities that the command line takes itself; those in scenarios are the engine's business."""
+
+import re
+
+from anabranch.errors import AnabranchError
+
+_MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "min": 60e3, "h": 3600e3}
+
+
+def milliseconds(text: str) -> float:
+    """A length of time such as `63ms` or `0.1 s`, in ms."""
+    number, unit = _split(text)
+    if number is None or unit not in _MS or number < 0:
+        raise AnabranchError(
+            f"`{text}` is not a length of time such as `63ms` (units: {', '.join(_MS)})"
+        )
+    return number * _MS[unit]
+
+
+def share(text: str) -> float:
+    """A share such as `2%` or `0.02`, from 0 to 1."""
+    number, unit = _split(text)
+    value = None if number is None else {"%": number / 100, "": number}.get(unit)
+    if value is None or not 0 <= value <= 1:
+        raise AnabranchError(f"`{text}` is not a share such as `2%` or `0.02`, from 0 to 1")
+    return value
+
+
+def _split(text: str) -> tuple[float | None, str]:
+    found = re.fullmatch(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*", text)
+    return (float(found[1]), found[2]) if found else (None, "")

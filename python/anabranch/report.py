@@ -1,0 +1,84 @@
+"""Tables for people: the same in a terminal and in a pipe, numbers never cut off."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def console() -> Console:
+    """Standard output; in a pipe as wide as its content needs."""
+    out = _Console(highlight=False)
+    return out if out.is_terminal else _Console(highlight=False, width=10_000)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line, which knows the exit code."""
+        raise BrokenPipeError
+
+
+def number(value: float | str | bool | None, digits: int = 6) -> str:  # noqa: FBT001 - a table's cell
+    """A number as people write it: no trailing zeros, no exponent for what fits; a dash for NaN."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
+
+
+def summary(scalars: Mapping[str, float]) -> Table:
+    """Every scalar of a run."""
+    table = _table(("scalar", "value"), right=(1,))
+    part = None
+    for name, value in scalars.items():
+        if part not in (None, name.partition(".")[0]):
+            table.add_section()
+        part = name.partition(".")[0]
+        table.add_row(name, number(value))
+    return table
+
+
+def cells(frame: pl.DataFrame, axes: Sequence[str], metric: str) -> Table:
+    """Mean and interval of a metric for each cell."""
+    heads = [*axes, metric, "± 95 %", "runs"]
+    table = _table(heads, right=range(len(axes), len(heads)))
+    for row in frame.iter_rows(named=True):
+        table.add_row(
+            *(number(row[axis]) for axis in axes),
+            number(row["mean"], 4),
+            number(row["half_width"], 2),
+            number(row["n"]),
+        )
+    return table
+
+
+def emodel(terms: Iterable[tuple[str, float | str, str]]) -> Table:
+    """The terms of the E-model."""
+    table = _table(("term", "value", "what it is"), right=(1,))
+    for name, value, meaning in terms:
+        table.add_row(name, number(value), meaning)
+    return table
+
+
+def choices(rows: Iterable[tuple[str, str]], *heads: str) -> Table:
+    """Names, and a line about each."""
+    table = _table(heads)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _table(heads: Sequence[str], right: Iterable[int] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    rights = set(right)
+    for i, head in enumerate(heads):
+        table.add_column(
+            head, justify="right" if i in rights else "left", overflow="fold", no_wrap=i in rights
+        )
+    return table

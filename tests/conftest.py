@@ -1,0 +1,127 @@
+"""What the tests share: the command line as a process, and a scenario that takes milliseconds."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
+
+Completed = subprocess.CompletedProcess[str]
+Command = Callable[..., Completed]
+
+CALL = """\
+name = "small"
+seed = 3
+
+[run]
+duration = "20 s"
+
+[links.first]
+ends = ["caller", "callee"]
+rate = "1 Mbit/s"
+delay = "20 ms"
+queue = { kind = "drop_tail", packets = 50 }
+
+[links.first.loss]
+kind = "gilbert"
+clock = "slot"
+slot = "5 ms"
+sharing = "shared"
+mean_loss = "5 %"
+loss_in_bad = 0.8
+mean_bad = "60 ms"
+
+[links.second]
+ends = ["caller", "callee"]
+rate = "1 Mbit/s"
+delay = "30 ms"
+
+[paths.p0]
+via = ["first"]
+
+[paths.p1]
+via = ["second"]
+
+[flows.call]
+from = "caller"
+to = "callee"
+paths = ["p0", "p1"]
+
+[flows.call.app]
+kind = "voip"
+codec = "g711+plc"
+start = "1 s"
+duration = "4 s"
+jitter_buffer = { kind = "fixed", depth = "100 ms" }
+
+[flows.call.transport]
+kind = "sctp"
+profile = "rfc9260"
+hb_interval = "0.1 s"
+rto_min = "0.02 s"
+rto_max = "0.1 s"
+path_max_retrans = 1
+policy = { kind = "delay_centric" }
+"""
+
+SWEEP = (
+    CALL
+    + """
+[sweep]
+replications = 6
+
+[sweep.axes]
+rto_max = { set = "flows.call.transport.rto_max", values = ["1 s", "0.1 s", "0.05 s"] }
+pmr = { set = "flows.call.transport.path_max_retrans", values = [0, 1] }
+"""
+)
+
+
+@pytest.fixture
+def call_file(tmp_path: Path) -> Path:
+    """A scenario of one short call."""
+    return written(tmp_path / "call.toml", CALL)
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
+    """The same with a sweep of 6 cells and 6 replications."""
+    return written(tmp_path / "sweep.toml", SWEEP)
+
+
+@pytest.fixture
+def anabranch(tmp_path: Path) -> Command:
+    """Runs the command line as a process, in an empty folder."""
+
+    def command(*arguments: str | Path) -> Completed:
+        return subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return command
+
+
+COMMAND = [sys.executable, "-m", "anabranch.cli"]
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def one_error(result: Completed) -> str:
+    """The message of a command that must have failed as every mistake fails."""
+    assert result.returncode == 2, (result.returncode, result.stdout, result.stderr)
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("anabranch: error: "), result.stderr
+    return lines[0]

@@ -1,0 +1,251 @@
+"""Sweeps: equal rows however the work is split, stopped and continued."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import anabranch as package
+from anabranch import StoreError, Study
+from anabranch.store import FolderStore
+from conftest import COMMAND, SWEEP, Command, one_error, written
+
+REPLICATIONS = 400
+"""Enough that a sweep can be stopped in the middle."""
+
+
+def rows(folder: Path) -> pl.DataFrame:
+    return package.read(folder)
+
+
+def assert_same(first: pl.DataFrame, second: pl.DataFrame) -> None:
+    """Equal to the bit."""
+    assert_frame_equal(first, second, check_exact=True)
+
+
+def start_sweep(sweep_file: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    command = [*COMMAND, "sweep", str(sweep_file), "--out", str(out)]
+    command += ["--replications", str(REPLICATIONS), *options]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for_a_shard(out: Path, sweep: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 30
+    while not list(out.glob("rows/*.parquet")):
+        assert sweep.poll() is None, sweep.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@pytest.fixture(scope="module")
+def reference() -> pl.DataFrame:
+    """All rows, computed in memory without a stop, on one thread."""
+    study = Study(SWEEP, replications=REPLICATIONS, jobs=1)
+    study.run()
+    return study.frame()
+
+
+def test_a_row_has_what_identifies_it(sweep_file: Path, tmp_path: Path) -> None:
+    study = Study(sweep_file, tmp_path / "out", jobs=2)
+    study.run()
+    frame = study.frame()
+    assert frame.height == study.total == 36
+    assert frame.columns[:5] == ["cell", "replication", "seed", "rto_max", "pmr"]
+    assert frame.columns[-2:] == ["engine_version", "scenario_hash"]
+    assert frame.select("cell", "replication").rows() == [
+        (c, r) for c in range(6) for r in range(6)
+    ]
+    assert frame["rto_max"].unique(maintain_order=True).to_list() == [1.0, 0.1, 0.05]
+    assert set(frame["seed"]) == {3}
+    assert set(frame["scenario_hash"]) == {study.scenario.hash}
+    assert "call.mos" in frame.columns
+
+
+def test_a_row_is_what_a_single_run_gives(sweep_file: Path) -> None:
+    study = Study(sweep_file, jobs=2)
+    study.run()
+    row = study.frame().row(
+        by_predicate=(pl.col("cell") == 4) & (pl.col("replication") == 5), named=True
+    )
+    summary = package.run(study.scenario, cell=4, replication=5).summary
+    assert {name: repr(row[name]) for name in summary} == {k: repr(v) for k, v in summary.items()}
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_threads_change_nothing(
+    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame, jobs: int
+) -> None:
+    study = Study(sweep_file, tmp_path / "out", replications=50, jobs=jobs)
+    study.run()
+    assert_same(study.frame(), reference.filter(pl.col("replication") < 50))
+
+
+def test_replications_can_be_extended(
+    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
+) -> None:
+    out = tmp_path / "out"
+    computed = []
+    for replications in (2, 5, 3):
+        study = Study(sweep_file, out, replications=replications)
+        before = len(list(out.glob("rows/*")))
+        study.run(lambda done, total: computed.append((done, total)))
+        assert_same(study.frame(), reference.filter(pl.col("replication") < replications))
+        assert (len(list(out.glob("rows/*"))) > before) == (replications != 3)
+    firsts = [computed[0], computed[1 + computed.index((12, 12))], computed[-1]]
+    assert firsts == [(0, 12), (12, 30), (18, 18)]
+
+
+def test_killed_at_random_moments(
+    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
+) -> None:
+    out = tmp_path / "out"
+    moments = random.Random(20)
+    for _ in range(4):
+        sweep = start_sweep(sweep_file, out, "--jobs", "2")
+        time.sleep(moments.uniform(0.4, 1.5))
+        sweep.kill()
+        sweep.communicate()
+    sweep = start_sweep(sweep_file, out, "--jobs", "1")
+    _, errors = sweep.communicate(timeout=60)
+    assert sweep.returncode == 0, errors
+    assert_same(rows(out), reference)
+    assert not list(out.rglob("*.corrupt"))
+
+
+def test_a_kill_while_a_shard_is_written_leaves_nothing_behind(
+    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
+) -> None:
+    out = tmp_path / "out"
+    Study(sweep_file, out, replications=1).run()
+    # What a process leaves that is killed between the creation and the renaming of its file.
+    whole = (out / "rows" / "0000.parquet").read_bytes()
+    (out / "rows" / ".0001.parquet.4711").write_bytes(whole[:100])
+    study = Study(sweep_file, out, replications=2)
+    study.run()
+    assert_same(study.frame(), reference.filter(pl.col("replication") < 2))
+    assert all(path.suffix == ".parquet" for path in (out / "rows").iterdir())
+
+
+def test_ctrl_c_keeps_what_is_finished(
+    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
+) -> None:
+    out = tmp_path / "out"
+    sweep = start_sweep(sweep_file, out, "--jobs", "1")
+    wait_for_a_shard(out, sweep)
+    os.killpg(sweep.pid, signal.SIGINT)
+    _, errors = sweep.communicate(timeout=30)
+    if sweep.returncode == 0:
+        pytest.fail(f"{REPLICATIONS} replications were over before they could be stopped")
+    assert sweep.returncode == 130, errors
+    assert "Traceback" not in errors
+    last = errors.splitlines()[-1]
+    saved = rows(out)
+    assert f"{saved.height} of {6 * REPLICATIONS} runs are finished" in last
+    assert "the same command continues" in last
+    assert 0 < saved.height < 6 * REPLICATIONS
+    study = Study(sweep_file, out, replications=REPLICATIONS)
+    study.run()
+    assert_same(study.frame(), reference)
+
+
+def test_two_sweeps_into_one_folder_exclude_each_other(
+    anabranch: Command, sweep_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with FolderStore(out, package.load(sweep_file)):
+        error = one_error(anabranch("sweep", sweep_file, "--out", out))
+    assert "another sweep is writing to" in error
+    assert anabranch("sweep", sweep_file, "--out", out).returncode == 0
+
+
+def test_a_folder_belongs_to_one_scenario(
+    anabranch: Command, sweep_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert anabranch("sweep", sweep_file, "--out", out).returncode == 0
+    other = ("--set", "links.second.delay=31 ms")
+    assert "another scenario" in one_error(anabranch("sweep", sweep_file, "--out", out, *other))
+    with pytest.raises(StoreError, match="another scenario"):
+        Study(sweep_file, out, set={"seed": 4}).frame()
+    # What changes no result changes no identity.
+    renamed = ("--set", "name=other", "--replications", "7")
+    assert anabranch("sweep", sweep_file, "--out", out, *renamed).returncode == 0
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "not Parquet"])
+def test_a_damaged_shard(
+    anabranch: Command, sweep_file: Path, tmp_path: Path, damage: str, reference: pl.DataFrame
+) -> None:
+    out = tmp_path / "out"
+    study = Study(sweep_file, out, replications=3)
+    study.run()
+    shard = sorted(out.glob("rows/*.parquet"))[0]
+    whole = shard.read_bytes()
+    shard.write_bytes({"truncated": whole[: len(whole) // 2], "empty": b""}.get(damage, b"x" * 99))
+    with pytest.raises(StoreError, match=shard.name) as error:
+        study.frame()
+    assert "\n" not in str(error.value)
+
+    result = anabranch("sweep", sweep_file, "--out", out, "--replications", "3")
+    assert result.returncode == 0, result.stderr
+    assert shard.name in result.stderr
+    assert (out / "rows" / f"{shard.name}.corrupt").exists()
+    assert_same(study.frame(), reference.filter(pl.col("replication") < 3))
+
+
+def test_a_folder_that_is_no_study_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"it has no study\.json"):
+        package.read(tmp_path)
+    written(tmp_path / "study.json", "{")
+    with pytest.raises(StoreError, match=r"study\.json is damaged"):
+        package.read(tmp_path)
+    written(tmp_path / "study.json", '{"schema_version": 99}')
+    with pytest.raises(StoreError, match="schema version 99"):
+        package.read(tmp_path)
+
+
+def test_cells_have_mean_interval_and_number(sweep_file: Path) -> None:
+    study = Study(sweep_file)
+    study.run()
+    cells = study.cells("call.mos")
+    assert cells.columns == ["cell", "rto_max", "pmr", "mean", "half_width", "n"]
+    assert cells["cell"].to_list() == list(range(6))
+    assert set(cells["n"]) == {6}
+    first = study.frame().filter(pl.col("cell") == 0)["call.mos"]
+    assert cells["mean"][0] == pytest.approx(first.mean())
+    with pytest.raises(package.AnabranchError, match=r"did you mean `call\.mos`"):
+        study.cells("call.moss")
+
+
+def test_an_interrupt_in_python_reaches_the_caller(sweep_file: Path) -> None:
+    study = Study(sweep_file, replications=REPLICATIONS, jobs=1)
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(done: int, _: int) -> None:
+        if done:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        study.run(stop)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert 0 < study.frame().height < study.total
+
+
+def test_load_takes_a_path_or_text_and_values(sweep_file: Path) -> None:
+    from_path, from_text = package.load(sweep_file), package.load(SWEEP)
+    assert from_path.hash == from_text.hash
+    changed = package.load(SWEEP, set={"seed": 9, "flows.call.transport.path_max_retrans": 5})
+    assert (changed.seed, from_text.seed) == (9, 3)
+    assert changed.hash != from_text.hash
+    with pytest.raises(package.AnabranchError, match="already loaded"):
+        package.run(from_path, set={"seed": 1})
+    with pytest.raises(package.ScenarioError):
+        package.load(SWEEP, set={"sed": 9})
