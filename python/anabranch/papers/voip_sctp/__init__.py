@@ -1,21 +1,18 @@
-"""Rüncos and Ribeiro: which SCTP parameters for VoIP over lossy, loaded paths?
+"""Rüncos and Ribeiro on SCTP parameters for VoIP over lossy, loaded paths.
 
-"Avaliação de parâmetros do SCTP para transporte de tráfego VoIP em cenários com perdas" (UFPR), an ns-2 study of
-7,128 configurations with 100 calls each.
+"Avaliação de parâmetros do SCTP para transporte de tráfego VoIP em cenários com perdas" (UFPR), an
+ns-2 study of 7,128 configurations with 100 calls each.
 """
-
-from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
-from rich.text import Text
-
 from anabranch import _engine, plots, progress
 from anabranch.errors import AnabranchError
+from rich.console import Console
+from rich.text import Text
 
 from . import figures, outcome, page, studies, tables, traced
 from .outcome import Outcome
@@ -26,14 +23,17 @@ from .studies import EFFORTS, Effort
 __all__ = ["reproduce"]
 
 
-def reproduce(mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console) -> int:
+def reproduce(
+    mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
+) -> int:
     """Runs what the mode asks for, unless it is in `out` already, and shows it beside the paper.
 
     Parameters
     ----------
     mode
-        `quick` (two minutes on two cores), `full` (the paper's 712,800 calls and more), or `validate`: as many replications
-        as `full` in every published cell, without the rest of the grid.
+        `quick` (two minutes on two cores), `full` (the paper's 712,800 calls and more), or
+        `validate`: as many replications as `full` in every published cell, without the rest of the
+        grid.
     jobs
         Threads; all cores if not given.
     out
@@ -61,10 +61,15 @@ def reproduce(mode: str, jobs: int | None, out: Path, json_file: Path | None, co
             if path is not None:
                 path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise AnabranchError(f"cannot write {error.filename or out}: {error.strerror or error}") from error
+        raise AnabranchError(
+            f"cannot write {error.filename or out}: {error.strerror or error}"
+        ) from error
     tables.show(found, console)
     console.print()
-    console.print(Text(f"Page: {index}\nFigures: {out / 'figures'} ({len(drawn)}, each as PNG, SVG and PDF)"), soft_wrap=True)
+    console.print(
+        Text(f"Page: {index}\nFigures: {out / 'figures'} ({len(drawn)}, each as PNG, SVG and PDF)"),
+        soft_wrap=True,
+    )
     return 0
 
 
@@ -84,10 +89,15 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         for work in works:
             frames[work.name] = tidy(studies.compute(work, out, jobs, advance))
     runs = {clock: Runs(frames[f"paper-{clock}"], clock) for clock in CLOCKS}
-    scenarios = {clock: next(work.scenario for work in works if work.name == f"paper-{clock}") for clock in CLOCKS}
+    scenarios = {
+        clock: next(work.scenario for work in works if work.name == f"paper-{clock}")
+        for clock in CLOCKS
+    }
     table = {clock: outcome.table2(runs[clock]) for clock in CLOCKS}
     robust, robust_loss = outcome.robust_setting(table)
-    causes = {clock: traced.interruption_causes(scenarios[clock], effort.traced) for clock in CLOCKS}
+    causes = {
+        clock: traced.interruption_causes(scenarios[clock], effort.traced) for clock in CLOCKS
+    }
     return Outcome(
         mode=mode,
         version=_engine.__version__,
@@ -111,15 +121,24 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
 def _sensitivity(effort: Effort, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
     rows = []
     for number, variant in enumerate(studies.variants() if effort.sensitivity else []):
-        frame = frames[f"sensitivity/{number:02}"].with_columns(loss0=pl.lit(0.1), loss1=pl.lit(0.1))
+        frame = frames[f"sensitivity/{number:02}"].with_columns(
+            loss0=pl.lit(0.1), loss1=pl.lit(0.1)
+        )
         means = outcome.table2(Runs(frame, variant.name)).means
-        rows.append({
-            "group": variant.group,
-            "name": variant.name,
-            "prototype": variant.prototype,
-            "mean_absolute_error": outcome.mean_absolute_error(means),
-            "bias": float((means["mean"] - means["mos"]).mean()),  # type: ignore[arg-type]
-        })
-    schema = {"group": pl.String, "name": pl.String, "prototype": pl.Float64, "mean_absolute_error": pl.Float64,
-              "bias": pl.Float64}
+        rows.append(
+            {
+                "group": variant.group,
+                "name": variant.name,
+                "prototype": variant.prototype,
+                "mean_absolute_error": outcome.mean_absolute_error(means),
+                "bias": float((means["mean"] - means["mos"]).mean()),  # type: ignore[arg-type]
+            }
+        )
+    schema = {
+        "group": pl.String,
+        "name": pl.String,
+        "prototype": pl.Float64,
+        "mean_absolute_error": pl.Float64,
+        "bias": pl.Float64,
+    }
     return pl.DataFrame(rows, schema=schema)

@@ -1,11 +1,10 @@
-"""What a call's interruptions come from: the association's state during each of them, read from traces.
+"""What a call's interruptions come from: the association's state during each, from traces.
 
-An interruption is a time in which no frame reaches the callee for more than 200 ms (twice the jitter buffer's depth; the
-measure of the kernel runs in the oracles too). Within it, time is `dormant` while all paths are inactive, `backed_off`
-while the current primary's RTO is at least twice what it was when the interruption began, and `other` else.
+An interruption is a time in which no frame reaches the callee for more than 200 ms (twice the
+jitter buffer's depth; the measure of the kernel runs in the oracles too). Within it, time is
+`dormant` while all paths are inactive, `backed_off` while the current primary's RTO is at least
+twice what it was when the interruption began, and `other` else.
 """
-
-from __future__ import annotations
 
 import numpy as np
 import polars as pl
@@ -14,13 +13,19 @@ INTERRUPTION_S = 0.2
 BACK_OFF = 2.0
 SENDER = "a"
 
-SCHEMA = {"start_s": pl.Float64, "length_s": pl.Float64, "dormant_s": pl.Float64, "backed_off_s": pl.Float64}
+SCHEMA = {
+    "start_s": pl.Float64,
+    "length_s": pl.Float64,
+    "dormant_s": pl.Float64,
+    "backed_off_s": pl.Float64,
+}
 
 
 def interruptions(frames: pl.DataFrame, paths: pl.DataFrame, sender: str = SENDER) -> pl.DataFrame:
     """One row per interruption of a traced call: start_s, length_s, dormant_s, backed_off_s.
 
-    `frames` and `paths` are the engine's traces; `paths` has a row whenever something about a path changes.
+    `frames` and `paths` are the engine's traces; `paths` has a row whenever something about a path
+    changes.
     """
     arrivals = frames["arrived_s"].drop_nans().drop_nulls().sort().to_numpy()
     gaps = np.diff(arrivals)
@@ -37,7 +42,9 @@ def interruptions(frames: pl.DataFrame, paths: pl.DataFrame, sender: str = SENDE
 def _states(paths: pl.DataFrame) -> pl.DataFrame:
     """time_s, dormant, primary_rto_s after every change, of all paths together."""
     names = paths["path"].unique().sort().to_list()
-    ordered = paths.select("time_s", "path", "state", "is_primary", "rto_ms").sort("time_s", maintain_order=True)
+    ordered = paths.select("time_s", "path", "state", "is_primary", "rto_ms").sort(
+        "time_s", maintain_order=True
+    )
     columns = [
         pl.when(pl.col("path") == name).then(pl.col(field)).forward_fill().alias(f"{field}/{index}")
         for index, name in enumerate(names)
@@ -45,12 +52,16 @@ def _states(paths: pl.DataFrame) -> pl.DataFrame:
     ]
     known = ordered.select("time_s", *columns)
     everywhere_inactive = pl.all_horizontal(
-        (pl.col(f"state/{index}").cast(pl.String) == "inactive").fill_null(False) for index in range(len(names))
+        (pl.col(f"state/{index}").cast(pl.String) == "inactive").fill_null(value=False)
+        for index in range(len(names))
     )
     primary_rto = pl.coalesce(
-        pl.when(pl.col(f"is_primary/{index}").cast(pl.Boolean)).then(pl.col(f"rto_ms/{index}")) for index in range(len(names))
+        pl.when(pl.col(f"is_primary/{index}").cast(pl.Boolean)).then(pl.col(f"rto_ms/{index}"))
+        for index in range(len(names))
     )
-    return known.select("time_s", everywhere_inactive.alias("dormant"), (primary_rto / 1000).alias("rto_s"))
+    return known.select(
+        "time_s", everywhere_inactive.alias("dormant"), (primary_rto / 1000).alias("rto_s")
+    )
 
 
 def _attribute(states: pl.DataFrame, start: float, end: float) -> tuple[float, float]:
@@ -69,7 +80,10 @@ def _attribute(states: pl.DataFrame, start: float, end: float) -> tuple[float, f
 
 
 def shares(found: pl.DataFrame) -> dict[str, float]:
-    """Of a call's interrupted time: its length in seconds and the shares dormant and backed off (NaN without any)."""
+    """Of a call's interrupted time.
+
+    Its length in seconds and the shares dormant and backed off (NaN without any).
+    """
     total = float(found["length_s"].sum())
     return {
         "interrupted_s": total,

@@ -1,6 +1,7 @@
-"""What a reproduction found: every published number beside ours, the claims, and the sentences the page leads with."""
+"""What a reproduction found.
 
-from __future__ import annotations
+Every published number beside ours, the claims, and the sentences the page leads with.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +15,18 @@ from .published import CLOCKS, RTO_MAX_S, Comparison
 from .samples import Interval, Runs, difference, interval, prediction_half_width, table2_means
 
 NEAR_BEST = 0.1
-"""MOS below the best at which a setting is as good as the best for every practical purpose (as in the claims)."""
+"""MOS below the best at which a setting is as good as the best for every practical purpose.
+
+As in the claims.
+"""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One of the paper's recommendations and what following it brings on Table 2's configurations."""
+    """One of the paper's recommendations and what following it brings on Table 2's configurations..
+
+    One of the paper's recommendations and what following it brings on Table 2's configurations.
+    """
 
     text: str
     effects: dict[str, Interval]
@@ -53,6 +60,7 @@ class Table2:
 
     @property
     def mean_absolute_error(self) -> float:
+        """Over the 88 cells, in MOS."""
         return mean_absolute_error(self.means)
 
     @property
@@ -62,12 +70,15 @@ class Table2:
 
     @property
     def replications(self) -> int:
+        """The fewest replications of any cell."""
         return int(self.means["n"].min())  # type: ignore[arg-type]
 
     def count(self, verdict: str) -> int:
+        """How many cells have this verdict."""
         return sum(cell.verdict == verdict for cell in self.cells)
 
     def find(self, rto_max_s: float, delay_centric: str, pmr: int) -> Comparison:
+        """The cell of these settings."""
         key = {"rto_max_s": rto_max_s, "delay_centric": delay_centric, "pmr": pmr}
         return next(cell for cell in self.cells if key.items() <= cell.key.items())
 
@@ -113,6 +124,7 @@ class Outcome:
     """Figure number -> the traced run that figures 3 and 4 draw."""
 
     def as_json(self) -> dict[str, Any]:
+        """What `--json` writes."""
         cells = [cell for clock in CLOCKS for cell in self.tables[clock].cells] + self.figure_cells
         return {
             "paper": "voip-sctp",
@@ -123,17 +135,27 @@ class Outcome:
         }
 
     def verdicts(self, clock: str) -> dict[str, str]:
+        """Claim number -> verdict under one loss clock."""
         return {finding.id: finding.verdict for finding in self.claims if finding.profile == clock}
 
 
 def table2(runs: Runs) -> Table2:
     """Table 2 beside ours under one loss clock."""
-    means = published.table2().join(table2_means(runs), on=["rto_max_s", "delay_centric", "pmr"], maintain_order="left")
+    means = published.table2().join(
+        table2_means(runs), on=["rto_max_s", "delay_centric", "pmr"], maintain_order="left"
+    )
     cells = [
         published.compare(
             "2",
-            {"rto_max_s": row["rto_max_s"], "delay_centric": row["delay_centric"], "pmr": row["pmr"], "loss_clock": runs.clock},
-            row["mos"], row["mean"], row["half_width"],
+            {
+                "rto_max_s": row["rto_max_s"],
+                "delay_centric": row["delay_centric"],
+                "pmr": row["pmr"],
+                "loss_clock": runs.clock,
+            },
+            row["mos"],
+            row["mean"],
+            row["half_width"],
         )
         for row in means.iter_rows(named=True)
     ]
@@ -146,6 +168,7 @@ def mean_absolute_error(means: pl.DataFrame) -> float:
 
 
 def optimum(runs: Runs, table: Table2) -> Optimum:
+    """Which RTO.Max is best under the runs' loss clock."""
     ten = runs.both_losses(0.1)
     at = {rto: ten.where(rto_max_s=rto).per_replication() for rto in RTO_MAX_S}
     means = {rto: float(np.mean(list(values.values()))) for rto, values in at.items()}
@@ -153,7 +176,10 @@ def optimum(runs: Runs, table: Table2) -> Optimum:
     near = [rto for rto in RTO_MAX_S if means[rto] >= means[best] - NEAR_BEST]
     row = table.means.sort("mean", descending=True).row(0, named=True)
     return Optimum(
-        best, near, difference(at[best], at[10.0]), Setting(row["rto_max_s"], row["pmr"], row["delay_centric"])
+        best,
+        near,
+        difference(at[best], at[10.0]),
+        Setting(row["rto_max_s"], row["pmr"], row["delay_centric"]),
     )
 
 
@@ -162,7 +188,12 @@ def advice(runs: dict[str, Runs]) -> list[Advice]:
 
     def effect(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Interval]:
         return {
-            clock: runs[clock].both_losses(0.1).where(**first).minus(runs[clock].both_losses(0.1).where(**second))
+            clock: (
+                runs[clock]
+                .both_losses(0.1)
+                .where(**first)
+                .minus(runs[clock].both_losses(0.1).where(**second))
+            )
             for clock in CLOCKS
         }
 
@@ -170,14 +201,22 @@ def advice(runs: dict[str, Runs]) -> list[Advice]:
     return [
         Advice("RTO.Max 0.1 s instead of 10 s", effect(short, {"rto_max_s": 10.0})),
         Advice("RTO.Max 0.1 s instead of 1 s", effect(short, {"rto_max_s": 1.0})),
-        Advice("PMR 1 instead of 5, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 5})),
-        Advice("PMR 1 instead of 0, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 0})),
         Advice(
-            "delay-centric on, at RTO.Max 0.1 s", effect(short | {"delay_centric": "on"}, short | {"delay_centric": "off"})
+            "PMR 1 instead of 5, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 5})
+        ),
+        Advice(
+            "PMR 1 instead of 0, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 0})
+        ),
+        Advice(
+            "delay-centric on, at RTO.Max 0.1 s",
+            effect(short | {"delay_centric": "on"}, short | {"delay_centric": "off"}),
         ),
         Advice(
             "all three: 0.1 s, PMR 1, delay-centric on",
-            effect(short | {"pmr": 1, "delay_centric": "on"}, {"rto_max_s": 10.0, "pmr": 5, "delay_centric": "off"}),
+            effect(
+                short | {"pmr": 1, "delay_centric": "on"},
+                {"rto_max_s": 10.0, "pmr": 5, "delay_centric": "off"},
+            ),
         ),
     ]
 
@@ -185,10 +224,16 @@ def advice(runs: dict[str, Runs]) -> list[Advice]:
 def robust_setting(tables: dict[str, Table2]) -> tuple[Setting, float]:
     """The cell with the smallest largest distance to its clock's best, and that distance."""
     distances = [
-        table.means.select("rto_max_s", "pmr", "delay_centric", distance=pl.col("mean").max() - pl.col("mean"))
+        table.means.select(
+            "rto_max_s", "pmr", "delay_centric", distance=pl.col("mean").max() - pl.col("mean")
+        )
         for table in tables.values()
     ]
-    worst = pl.concat(distances).group_by("rto_max_s", "pmr", "delay_centric").agg(pl.col("distance").max())
+    worst = (
+        pl.concat(distances)
+        .group_by("rto_max_s", "pmr", "delay_centric")
+        .agg(pl.col("distance").max())
+    )
     row = worst.sort("distance", "rto_max_s", "pmr", "delay_centric").row(0, named=True)
     return Setting(row["rto_max_s"], row["pmr"], row["delay_centric"]), float(row["distance"])
 
@@ -196,7 +241,8 @@ def robust_setting(tables: dict[str, Table2]) -> tuple[Setting, float]:
 def figure_cells(runs: Runs) -> list[Comparison]:
     """What the text says about figures 3 to 6, beside ours.
 
-    One published run is compared with the spread of ours: its half-width is that of the interval for one more run.
+    One published run is compared with the spread of ours: its half-width is that of the interval
+    for one more run.
     """
     cells = []
     for row in published.figures().iter_rows(named=True):
@@ -210,25 +256,39 @@ def figure_cells(runs: Runs) -> list[Comparison]:
         single = row["quantity"].endswith("of_one_run")
         half_width = prediction_half_width(samples) if single else interval(samples).half_width
         pmr = int(row["pmr"]) if row["pmr"].isdigit() else row["pmr"]
-        key = {name: row[name] for name in ("loss", "rto_max_s", "delay_centric", "quantity")} | {"pmr": pmr}
+        key = {name: row[name] for name in ("loss", "rto_max_s", "delay_centric", "quantity")} | {
+            "pmr": pmr
+        }
         key = {"figure": row["figure"]} | key | {"loss_clock": runs.clock}
         unit = "ms" if value == "mean_delay_ms" else "MOS"
         cells.append(
-            published.compare(f"figure {row['figure']}", key, row["value"], float(samples.mean()), half_width, unit)
+            published.compare(
+                f"figure {row['figure']}",
+                key,
+                row["value"],
+                float(samples.mean()),
+                half_width,
+                unit=unit,
+            )
         )
     return cells
 
 
 def settings(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mean MOS of each named setting: loss_share, setting, mean, half_width, n."""
     return Runs(frame, "on_arrival").by(["loss_share", "setting"])
 
 
 def potentially_failed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mean MOS with and without RFC 7829, by RTO.Max and PMR."""
     return Runs(frame, "on_arrival").by(["rto_max_s", "potentially_failed", "pmr"])
 
 
 def potentially_failed_effect(frame: pl.DataFrame) -> list[tuple[str, Interval]]:
-    """Is a low PMR still needed with PF? What PMR 1 gains on PMR 5, without and with PF, by RTO.Max."""
+    """Is a low PMR still needed with PF? What PMR 1 gains on PMR 5, without and with PF.
+
+    By RTO.Max.
+    """
     runs = Runs(frame, "on_arrival")
     found = []
     for rto in sorted(frame["rto_max_s"].unique(), reverse=True):
@@ -240,10 +300,16 @@ def potentially_failed_effect(frame: pl.DataFrame) -> list[tuple[str, Interval]]
 
 
 def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list[Finding]:
-    return [finding for clock in CLOCKS for finding in judge_all(Material(runs[clock], interruptions[clock]))]
-
+    """Every claim under both loss clocks."""
+    return [
+        finding
+        for clock in CLOCKS
+        for finding in judge_all(Material(runs[clock], interruptions[clock]))
+    ]
 
 
 def _rounded(cell: dict[str, Any]) -> dict[str, Any]:
     """Four digits: far below every half-width, far above the last bit of a sum."""
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in cell.items()}
+    return {
+        name: round(value, 4) if isinstance(value, float) else value for name, value in cell.items()
+    }

@@ -1,7 +1,5 @@
 """The paper's own numbers, and the rule that compares ours with them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from importlib.resources import files
@@ -43,9 +41,11 @@ class Comparison:
 
     @property
     def deviation(self) -> float:
+        """Ours minus the published value."""
         return self.measured - self.published
 
     def as_json(self) -> dict[str, Any]:
+        """As the JSON of `reproduce` has it."""
         return {
             "table": self.table,
             "key": self.key,
@@ -57,17 +57,32 @@ class Comparison:
 
 
 def compare(
-    table: str, key: dict[str, float | int | str], published: float, measured: float, half_width: float, unit: str = "MOS"
+    table: str,
+    key: dict[str, float | int | str],
+    published: float,
+    measured: float,
+    half_width: float,
+    *,
+    unit: str = "MOS",
 ) -> Comparison:
     """A comparison with its verdict."""
     tolerance = MOS_TOLERANCE if unit == "MOS" else SHARE_TOLERANCE * abs(published)
-    return Comparison(table, key, published, measured, half_width, verdict(published, measured, half_width, tolerance), unit)
+    return Comparison(
+        table,
+        key,
+        published,
+        measured,
+        half_width,
+        verdict(published, measured, half_width, tolerance),
+        unit,
+    )
 
 
 def verdict(published: float, measured: float, half_width: float, tolerance: float) -> Verdict:
     """Reproduced within the larger of half-width and tolerance, partly within twice that.
 
-    The paper gives no half-widths for its table, so the combined half-width is ours alone; one run's, NaN, counts as 0.
+    The paper gives no half-widths for its table, so the combined half-width is ours alone; one
+    run's, NaN, counts as 0.
     """
     allowed = max(0.0 if math.isnan(half_width) else half_width, tolerance)
     distance = abs(measured - published)
@@ -77,13 +92,23 @@ def verdict(published: float, measured: float, half_width: float, tolerance: flo
 
 
 def table2() -> pl.DataFrame:
-    """Table 2: rto_max_s, delay_centric, pmr, mos; 88 rows, 10 % loss on both paths, means of the 9 delay combinations."""
-    return _read("published_table2.csv").with_columns(pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.Int64))
+    """Table 2: rto_max_s, delay_centric, pmr, mos.
+
+    88 rows, 10 % loss on both paths, means of the 9 delay combinations.
+    """
+    return _read("published_table2.csv").with_columns(
+        pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.Int64)
+    )
 
 
 def figures() -> pl.DataFrame:
-    """What the text says about figures 3 to 6: figure, loss, pmr, rto_max_s, delay_centric, quantity, value."""
-    return _read("published_figures.csv").with_columns(pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.String))
+    """What the text says about figures 3 to 6.
+
+    Figure, loss, pmr, rto_max_s, delay_centric, quantity, value.
+    """
+    return _read("published_figures.csv").with_columns(
+        pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.String)
+    )
 
 
 def finite_or_none(value: float) -> float | None:

@@ -1,11 +1,10 @@
 """Runs of the paper's configurations, and intervals of means and of differences over them.
 
-A replication is one sample: where a number is a mean over several cells (Table 2 averages nine delay combinations), the
-cells are averaged within each replication first, because replications share their random numbers over cells. For the same
-reason two sets of cells are compared by their difference within each replication.
+A replication is one sample: where a number is a mean over several cells (Table 2 averages nine
+delay combinations), the cells are averaged within each replication first, because replications
+share their random numbers over cells. For the same reason two sets of cells are compared by their
+difference within each replication.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
-
 from anabranch import stats as anabranch_stats
+from scipy import stats
 
 FACTORS = ["delay_centric", "wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the half-width of its 95 % interval (Student's t); NaN with fewer than two samples."""
+    """A mean and the half-width of its 95 % interval (Student's t).
+
+    NaN with fewer than two samples.
+    """
 
     mean: float
     half_width: float
@@ -31,10 +32,12 @@ class Interval:
 
     @property
     def low(self) -> float:
+        """Lower end of the interval."""
         return self.mean - self.half_width
 
     @property
     def high(self) -> float:
+        """Upper end of the interval."""
         return self.mean + self.half_width
 
     @property
@@ -44,9 +47,11 @@ class Interval:
 
     @property
     def negative(self) -> bool:
+        """Whether the whole interval lies below 0."""
         return self.high < 0
 
-    def text(self, digits: int = 2, signed: bool = False) -> str:
+    def text(self, digits: int = 2, *, signed: bool = False) -> str:
+        """Mean and half-width as people write them."""
         sign = "+" if signed else ""
         if math.isnan(self.half_width):
             return f"{self.mean:{sign}.{digits}f}"
@@ -59,7 +64,10 @@ def interval(samples: Iterable[float]) -> Interval:
 
 
 def prediction_half_width(samples: np.ndarray) -> float:
-    """Half-width of the 95 % interval in which one more run falls: what a single published run is compared with."""
+    """Half-width of the 95 % interval in which one more run falls.
+
+    What a single published run is compared with.
+    """
     n = len(samples)
     if n < 2:
         return math.nan
@@ -73,8 +81,12 @@ def tidy(rows: pl.DataFrame) -> pl.DataFrame:
     """
     axes = {
         "delay_centric": pl.col("delay_centric").cast(pl.String),
-        "wait0": (pl.col("wait0").cast(pl.Float64) * 1000).round(0).cast(pl.Int64).alias("wait0_ms"),
-        "wait1": (pl.col("wait1").cast(pl.Float64) * 1000).round(0).cast(pl.Int64).alias("wait1_ms"),
+        "wait0": (
+            (pl.col("wait0").cast(pl.Float64) * 1000).round(0).cast(pl.Int64).alias("wait0_ms")
+        ),
+        "wait1": (
+            (pl.col("wait1").cast(pl.Float64) * 1000).round(0).cast(pl.Int64).alias("wait1_ms")
+        ),
         "loss0": _share(rows, "loss0"),
         "loss1": _share(rows, "loss1"),
         "loss": _share(rows, "loss").alias("loss_share"),
@@ -83,58 +95,85 @@ def tidy(rows: pl.DataFrame) -> pl.DataFrame:
         "setting": pl.col("setting").cast(pl.String),
         "potentially_failed": pl.col("potentially_failed").cast(pl.String),
     }
-    call = [pl.col(name).alias(name.removeprefix("call.")) for name in rows.columns if name.startswith("call.")]
+    call = [
+        pl.col(name).alias(name.removeprefix("call."))
+        for name in rows.columns
+        if name.startswith("call.")
+    ]
     present = [expression for name, expression in axes.items() if name in rows.columns]
     return rows.select(pl.col("replication").cast(pl.Int64), *present, *call)
 
 
 def _share(rows: pl.DataFrame, name: str) -> pl.Expr:
     if rows.schema.get(name) == pl.String:
-        return (pl.col(name).str.strip_suffix("%").str.strip_chars().cast(pl.Float64) / 100).round(6)
+        return (pl.col(name).str.strip_suffix("%").str.strip_chars().cast(pl.Float64) / 100).round(
+            6
+        )
     return pl.col(name).cast(pl.Float64)
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of the paper's configurations under one loss clock, one row each: FACTORS, `replication`, `mos`, ..."""
+    """Runs of the paper's configurations under one loss clock, one row each.
+
+    FACTORS, `replication`, `mos`, ...
+    """
 
     frame: pl.DataFrame
     clock: str
 
-    def where(self, **factors: Any) -> Runs:
+    def where(self, **factors: Any) -> "Runs":
         """The runs whose factors have these values (a list: any of them)."""
         conditions = [
-            pl.col(name).is_in(list(value)) if isinstance(value, list | tuple) else pl.col(name) == value
+            (
+                pl.col(name).is_in(list(value))
+                if isinstance(value, list | tuple)
+                else pl.col(name) == value
+            )
             for name, value in factors.items()
         ]
         return Runs(self.frame.filter(conditions), self.clock)
 
-    def both_losses(self, loss: float) -> Runs:
+    def both_losses(self, loss: float) -> "Runs":
+        """The runs with this mean loss on both paths."""
         return self.where(loss0=loss, loss1=loss)
 
-    def at_25_ms(self) -> Runs:
+    def at_25_ms(self) -> "Runs":
         """Mean queue delays of 25 ms on both paths."""
         return self.where(wait0_ms=25, wait1_ms=25)
 
     def per_replication(self, value: str = "mos") -> dict[int, float]:
-        """The mean over the cells within each replication, for the replications that have every cell."""
-        counted = self.frame.group_by("replication").agg(pl.col(value).mean(), pl.len().alias("cells"))
+        """The mean over the cells within each replication.
+
+        For the replications that have every cell.
+        """
+        counted = self.frame.group_by("replication").agg(
+            pl.col(value).mean(), pl.len().alias("cells")
+        )
         if counted.is_empty():
             return {}
         complete = counted.filter(pl.col("cells") == pl.col("cells").max()).sort("replication")
         return dict(zip(complete["replication"].to_list(), complete[value].to_list(), strict=True))
 
     def mean(self, value: str = "mos") -> Interval:
+        """The mean over all cells."""
         return interval(self.per_replication(value).values())
 
-    def minus(self, other: Runs, value: str = "mos") -> Interval:
+    def minus(self, other: "Runs", value: str = "mos") -> Interval:
         """The mean difference on common random numbers."""
         return difference(self.per_replication(value), other.per_replication(value))
 
     def by(self, names: list[str], value: str = "mos") -> pl.DataFrame:
-        """For each combination of these factors: mean, half_width, n, over replications; other factors averaged."""
-        within = self.frame.group_by([*names, "replication"]).agg(pl.col(value).mean(), pl.len().alias("cells"))
-        complete = within.filter(pl.col("cells") == pl.col("cells").max().over(names)).sort(*names, "replication")
+        """For each combination of these factors: mean, half_width, n, over replications.
+
+        Other factors averaged.
+        """
+        within = self.frame.group_by([*names, "replication"]).agg(
+            pl.col(value).mean(), pl.len().alias("cells")
+        )
+        complete = within.filter(pl.col("cells") == pl.col("cells").max().over(names)).sort(
+            *names, "replication"
+        )
         return anabranch_stats.cells(complete, names, value)
 
 
@@ -144,7 +183,10 @@ def difference(first: Mapping[int, float], second: Mapping[int, float]) -> Inter
 
 
 def table2_means(runs: Runs) -> pl.DataFrame:
-    """Table 2 as ours: rto_max_s, delay_centric, pmr, mean, half_width, n; 10 % loss on both paths."""
+    """Table 2 as ours: rto_max_s, delay_centric, pmr, mean, half_width, n.
+
+    10 % loss on both paths.
+    """
     return runs.both_losses(0.1).by(["rto_max_s", "delay_centric", "pmr"])
 
 

@@ -1,20 +1,18 @@
 """The paper's studies: which runs each has, and the folders that keep them.
 
-Every study is the network of `scenario.toml` with a sweep: its own (the paper's 7,128 cells) or one of the `sweep_*.toml`
-files. The loss clock and the variants of the sensitivity list are values set on top, each a study of its own.
+Every study is the network of `scenario.toml` with a sweep: its own (the paper's 7,128 cells) or one
+of the `sweep_*.toml` files. The loss clock and the variants of the sensitivity list are values set
+on top, each a study of its own.
 """
 
-from __future__ import annotations
-
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-
 from anabranch import _engine, study
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
@@ -34,7 +32,7 @@ TEN_PERCENT: Sets = tuple(
 )
 """The loss of Table 2, as `scenario.toml` has it in its axes."""
 
-COLUMNS = ("mos", "mean_delay_ms", "loss", "longest_gap_ms")
+COLUMNS = ("mos", "mean_delay_ms")
 """The call's scalars that the analysis reads."""
 
 
@@ -45,7 +43,10 @@ class Effort:
     table2: dict[str, int]
     """Per loss clock: cells with 10 % loss on both paths."""
     figures: dict[str, int]
-    """Cells with 25 ms mean queue delay and the same loss on both paths: figures 3 to 6 and claims 3, 5, 8."""
+    """Cells with 25 ms mean queue delay and the same loss on both paths.
+
+    Figures 3 to 6 and claims 3, 5, 8.
+    """
     grid: dict[str, int]
     """All other cells."""
     settings: int
@@ -61,19 +62,28 @@ EFFORTS = {
         table2={"on_arrival": 36, "slot": 14},
         figures={"on_arrival": 100, "slot": 40},
         grid={"on_arrival": 2, "slot": 0},
-        settings=60, potentially_failed=60, traced=8, sensitivity=0,
+        settings=60,
+        potentially_failed=60,
+        traced=8,
+        sensitivity=0,
     ),
     "validate": Effort(
         table2={"on_arrival": 100, "slot": 100},
         figures={"on_arrival": 100, "slot": 100},
         grid={"on_arrival": 2, "slot": 0},
-        settings=100, potentially_failed=100, traced=20, sensitivity=20,
+        settings=100,
+        potentially_failed=100,
+        traced=20,
+        sensitivity=20,
     ),
     "full": Effort(
         table2={"on_arrival": 100, "slot": 100},
         figures={"on_arrival": 100, "slot": 100},
         grid={"on_arrival": 100, "slot": 2},
-        settings=100, potentially_failed=100, traced=20, sensitivity=20,
+        settings=100,
+        potentially_failed=100,
+        traced=20,
+        sensitivity=20,
     ),
 }
 """By mode. `validate` is everything behind docs/validation.md without the paper's whole grid."""
@@ -89,8 +99,14 @@ class Study:
     replications: Callable[[Key], int]
 
     def runs(self) -> list[Run]:
-        """Cells and replications; all cells once, then again: a sweep that is stopped early covers everything."""
-        wanted = [self.replications(self.scenario.cell_key(cell)) for cell in range(self.scenario.cell_count)]
+        """Cells and replications.
+
+        All cells once, then again: a sweep that is stopped early covers everything.
+        """
+        wanted = [
+            self.replications(self.scenario.cell_key(cell))
+            for cell in range(self.scenario.cell_count)
+        ]
         return [
             (cell, replication)
             for replication in range(max(wanted, default=0))
@@ -113,18 +129,30 @@ def paper(clock: str, effort: Effort) -> Study:
         return wanted
 
     title = {"on_arrival": "losses on arrival", "slot": "losses every 5 ms"}[clock]
-    return Study(f"paper-{clock}", title, scenario(sets=clock_sets(clock)), replications)
+    return Study(
+        f"paper-{clock}",
+        title,
+        Scenario.parse(_text("scenario.toml"), clock_sets(clock)),
+        replications,
+    )
 
 
 def settings(effort: Effort) -> Study:
     """Named settings on the paper's paths."""
-    return Study("settings", "named settings", scenario("sweep_settings.toml"), lambda _: effort.settings)
+    return Study(
+        "settings",
+        "named settings",
+        with_sweep(_text("sweep_settings.toml"), ()),
+        lambda _: effort.settings,
+    )
 
 
 def potentially_failed(effort: Effort) -> Study:
     """RFC 7829 on the paper's paths."""
-    loaded = scenario("sweep_potentially_failed.toml", TEN_PERCENT)
-    return Study("potentially-failed", "potentially failed", loaded, lambda _: effort.potentially_failed)
+    loaded = with_sweep(_text("sweep_potentially_failed.toml"), TEN_PERCENT)
+    return Study(
+        "potentially-failed", "potentially failed", loaded, lambda _: effort.potentially_failed
+    )
 
 
 @dataclass(frozen=True)
@@ -135,31 +163,51 @@ class Variant:
     name: str
     prototype: float | None
     sets: Sets
+    policy: str
+    """A setting of the path policy, empty for none."""
 
 
 def variants() -> list[Variant]:
     """The sensitivity list; the first is the interpretation itself."""
     table = tomllib.loads(_text("sensitivity.toml"))["variant"]
-    return [Variant(row["group"], row["name"], row.get("prototype"), tuple(row["set"].items())) for row in table]
+    return [
+        Variant(
+            row["group"],
+            row["name"],
+            row.get("prototype"),
+            tuple(row["set"].items()),
+            row.get("policy", ""),
+        )
+        for row in table
+    ]
 
 
 def sensitivity(number: int, variant: Variant, effort: Effort) -> Study:
     """Table 2's cells under one variant."""
-    loaded = scenario("sweep_table2.toml", TEN_PERCENT + variant.sets)
+    sweep = _text("sweep_table2.toml")
+    if variant.policy:
+        for state, changed in (
+            ('{ kind = "failover" }', f'{{ kind = "failover", {variant.policy} }}'),
+            (
+                '{ kind = "delay_centric" }',
+                f'{{ kind = "delay_centric", failover = {{ {variant.policy} }} }}',
+            ),
+        ):
+            assert state in sweep, "the sweep says which policy each state of delay-centric is"
+            sweep = sweep.replace(state, changed)
+    loaded = with_sweep(sweep, TEN_PERCENT + variant.sets)
     return Study(f"sensitivity/{number:02}", variant.name, loaded, lambda _: effort.sensitivity)
 
 
-def scenario(sweep: str | None = None, sets: Iterable[tuple[str, str]] = ()) -> Scenario:
-    """The network of `scenario.toml` with its own sweep, or with that of another file."""
-    text = _text("scenario.toml")
-    if sweep is not None:
-        network, found, _ = text.partition("\n[sweep]\n")
-        assert found, "scenario.toml ends with its sweep"
-        text = f"{network}\n{_text(sweep)}"
-    return Scenario.parse(text, tuple(sets))
+def with_sweep(sweep: str, sets: Sets) -> Scenario:
+    """The network of `scenario.toml` with another sweep."""
+    network, found, _ = _text("scenario.toml").partition("\n[sweep]\n")
+    assert found, "scenario.toml ends with its sweep"
+    return Scenario.parse(f"{network}\n{sweep}", sets)
 
 
 def clock_sets(clock: str) -> Sets:
+    """The loss clock of both paths, as values to set."""
     assert clock in CLOCKS
     return tuple((f"links.{link}.loss.clock", clock) for link in LAST_LINKS)
 
@@ -167,7 +215,8 @@ def clock_sets(clock: str) -> Sets:
 def compute(work: Study, out: Path, jobs: int, progress: Callable[[int], None]) -> pl.DataFrame:
     """Computes the runs of a study that its folder lacks, and reads what it needs of all of them.
 
-    `progress` is called with the number of runs finished since the last call, those found in the folder included.
+    `progress` is called with the number of runs finished since the last call, those found in the
+    folder included.
     """
     runs = work.runs()
     folder = out / "studies" / work.name
@@ -184,14 +233,26 @@ def compute(work: Study, out: Path, jobs: int, progress: Callable[[int], None]) 
     except OSError as error:
         raise AnabranchError(f"cannot write to {folder}: {error.strerror or error}") from error
     wanted = pl.DataFrame(runs, schema={"cell": pl.UInt32, "replication": pl.UInt32}, orient="row")
-    return read(folder, work.scenario).join(wanted, on=["cell", "replication"], how="semi", maintain_order="left")
+    return read(folder, work.scenario).join(
+        wanted, on=["cell", "replication"], how="semi", maintain_order="left"
+    )
 
 
 def read(folder: Path, loaded: Scenario) -> pl.DataFrame:
-    """The analysis's columns of a study folder, sorted by cell and replication (a whole row has many more)."""
-    columns = ["cell", "replication", *(axis["name"] for axis in loaded.axes), *(f"call.{name}" for name in COLUMNS)]
+    """The analysis's columns of a study folder, sorted by cell and replication.
+
+    A whole row has many more.
+    """
+    columns = [
+        "cell",
+        "replication",
+        *(axis["name"] for axis in loaded.axes),
+        *(f"call.{name}" for name in COLUMNS),
+    ]
     shards = sorted((folder / "rows").glob("*.parquet"))
-    return pl.concat([pl.read_parquet(shard, columns=columns) for shard in shards]).sort("cell", "replication")
+    return pl.concat([pl.read_parquet(shard, columns=columns) for shard in shards]).sort(
+        "cell", "replication"
+    )
 
 
 def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
@@ -214,11 +275,18 @@ def all_studies(effort: Effort) -> Iterator[Study]:
             yield sensitivity(number, variant, effort)
 
 
-def _label(value: float | str | bool) -> str:
-    """An axis value as text that two spellings of a quantity share: 0.1, "10 %" and "0.1" are "0.1"."""
+def _label(value: float | str) -> str:
+    """An axis value as text that two spellings of a quantity share.
+
+    0.1, "10 %" and "0.1" are "0.1".
+    """
     if isinstance(value, str) and value.endswith("%"):
         return f"{float(value[:-1]) / 100:g}"
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return (
+        f"{value:g}"
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)
+    )
 
 
 def _text(name: str) -> str:

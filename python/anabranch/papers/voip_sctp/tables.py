@@ -1,7 +1,5 @@
 """The tables of the terminal."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -36,28 +34,43 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 def table2(table: Table2, *, compact: bool = False) -> Table:
-    """11 rows by 8 columns; in each cell ours, the paper's (dim) and the difference, coloured by verdict.
+    """11 rows by 8 columns; in each cell ours, the difference and the paper's.
 
-    Compact, it fits on 80 characters: ours with the difference above, the paper's below.
+    Coloured by verdict.     Compact, it fits on 80 characters: ours with the difference above, the
+    paper's below.
     """
     grid = Table(
-        title=f"Table 2, MOS at 10 % loss, losses drawn {CLOCK_NAMES[table.clock]}: ours, difference, paper",
-        title_justify="left", box=None, padding=(0, 1, 0, 0) if compact else (0, 2, 0, 0), pad_edge=False,
+        title=(
+            f"Table 2, MOS at 10 % loss, losses drawn {CLOCK_NAMES[table.clock]}: ours, difference,"
+            " paper"
+        ),
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0) if compact else (0, 2, 0, 0),
+        pad_edge=False,
     )
     grid.add_column("RTO\nMax s", justify="right", no_wrap=True)
     for state in DELAY_CENTRIC:
         for pmr in PMR:
             grid.add_column(f"d-c {state}\nPMR {pmr}", justify="left", no_wrap=True)
     for rto in RTO_MAX_S:
-        cells = [_cell(table.find(rto, state, pmr), compact) for state in DELAY_CENTRIC for pmr in PMR]
+        cells = [
+            _cell(table.find(rto, state, pmr), compact=compact)
+            for state in DELAY_CENTRIC
+            for pmr in PMR
+        ]
         grid.add_row(f"{rto:g}", *cells)
     return grid
 
 
 def figures(cells: list[Comparison]) -> Table:
     """The numbers that the text gives for figures 3 to 6."""
-    grid = Table(title="Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)", title_justify="left",
-                 show_edge=False, pad_edge=False)
+    grid = Table(
+        title="Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)",
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
+    )
     for heading in ("figure", "losses", "RTO.Max", "quantity"):
         grid.add_column(heading)
     for heading in ("paper", "ours"):
@@ -66,7 +79,9 @@ def figures(cells: list[Comparison]) -> Table:
         ours = Text(f"{cell.measured:.2f} ± {cell.half_width:.2f}", style=STYLES[cell.verdict])
         quantity = str(cell.key["quantity"]).replace("_", " ")
         clock = str(cell.key["loss_clock"]).replace("_", " ")
-        grid.add_row(cell.table, clock, f"{cell.key['rto_max_s']:g} s", quantity, f"{cell.published:g}", ours)
+        grid.add_row(
+            cell.table, clock, f"{cell.key['rto_max_s']:g} s", quantity, f"{cell.published:g}", ours
+        )
     return grid
 
 
@@ -81,15 +96,26 @@ def claims(findings: list[Finding]) -> Table:
     for finding in findings:
         by_id.setdefault(finding.id, {})[finding.profile] = finding
     for number, by_clock in by_id.items():
-        verdicts = [Text(WORDS[by_clock[clock].verdict], style=STYLES[by_clock[clock].verdict]) for clock in CLOCKS]
+        verdicts = [
+            Text(WORDS[by_clock[clock].verdict], style=STYLES[by_clock[clock].verdict])
+            for clock in CLOCKS
+        ]
         grid.add_row(number, by_clock[CLOCKS[0]].text, *verdicts)
     return grid
 
 
-def _cell(cell: Comparison, compact: bool) -> Text:
-    # Two digits, as the half-widths allow; "-.04", without its zero, keeps eight columns on 80 characters.
-    deviation = f"{cell.deviation:+.2f}".replace("0.", ".", 1) if abs(cell.deviation) < 1 else f"{cell.deviation:+.1f}"
+def _cell(cell: Comparison, *, compact: bool) -> Text:
+    # Two digits, as the half-widths allow; "-.04", without its zero, makes eight columns fit on 80.
+    deviation = (
+        f"{cell.deviation:+.2f}".replace("0.", ".", 1)
+        if abs(cell.deviation) < 1
+        else f"{cell.deviation:+.1f}"
+    )
     style = STYLES[cell.verdict]
     if compact:
-        return Text.assemble((f"{cell.measured:.2f}{deviation}", style), ("\n" + f"{cell.published:.2f}", "dim"))
-    return Text.assemble((f"{cell.measured:.2f} {deviation}", style), (f" {cell.published:.2f}", "dim"))
+        return Text.assemble(
+            (f"{cell.measured:.2f}{deviation}", style), ("\n" + f"{cell.published:.2f}", "dim")
+        )
+    return Text.assemble(
+        (f"{cell.measured:.2f} {deviation}", style), (f" {cell.published:.2f}", "dim")
+    )
