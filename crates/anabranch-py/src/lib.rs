@@ -6,8 +6,24 @@ mod scenario;
 
 use pyo3::prelude::*;
 
-pyo3::create_exception!(_engine, ScenarioError, pyo3::exceptions::PyValueError);
-pyo3::create_exception!(_engine, RunError, pyo3::exceptions::PyRuntimeError);
+mod exceptions {
+    #![allow(missing_docs, reason = "the macro takes the documentation as text for Python")]
+
+    pyo3::create_exception!(
+        _engine,
+        ScenarioError,
+        pyo3::exceptions::PyValueError,
+        "A scenario that cannot be run: one sentence with the key, what was found and what is allowed."
+    );
+    pyo3::create_exception!(
+        _engine,
+        RunError,
+        pyo3::exceptions::PyRuntimeError,
+        "A run that was stopped by one of its guards (events, wall time, memory)."
+    );
+}
+
+pub(crate) use exceptions::{RunError, ScenarioError};
 
 /// The compiled engine of anabranch.
 #[pymodule]
@@ -19,6 +35,7 @@ mod _engine {
     #[pymodule_export]
     use super::{RunError, ScenarioError};
 
+    #[allow(non_upper_case_globals, reason = "the name that Python modules give their version")]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 }

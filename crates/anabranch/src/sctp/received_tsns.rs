@@ -29,6 +29,7 @@ impl ReceivedTsns {
     }
 
     /// Whether this TSN has arrived already.
+    #[cfg(test)]
     pub(super) fn contains(&self, tsn: u64) -> bool {
         if tsn <= self.cumulative {
             return true;
