@@ -87,6 +87,10 @@ pub struct Config {
     /// A SACK is sent for every n-th packet with data at the latest; default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_frequency: Option<u32>,
+    /// Whether a FORWARD TSN is acknowledged as data is (RFC 3758 section 3.6); default true, in profile
+    /// ns2 false: the next data's SACK tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_forward_tsn: Option<bool>,
     /// Where SACKs go; default "source", in profile linux "source_unless_failed".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_path: Option<SackPath>,

@@ -21,6 +21,7 @@ pub struct Parameters {
     pub(super) max_burst: Option<u32>,
     pub(super) sack_delay: Duration,
     pub(super) sack_frequency: u32,
+    pub(super) sack_forward_tsn: bool,
     pub(super) sack_path: SackPath,
     pub(super) missing_reports: u32,
     pub(super) primary_path: u8,
@@ -125,6 +126,7 @@ impl Config {
             max_burst: self.max_burst.unwrap_or(if ns2 { Limit::Off } else { Limit::At(4) }).count(),
             sack_delay: self.sack_delay.unwrap_or(Duration::from_millis(if ns2 { 0 } else { 200 })),
             sack_frequency: self.sack_frequency.unwrap_or(2),
+            sack_forward_tsn: self.sack_forward_tsn.unwrap_or(!ns2),
             sack_path: self.sack_path.unwrap_or(if linux {
                 SackPath::SourceUnlessFailed
             } else {

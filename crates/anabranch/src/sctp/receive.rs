@@ -48,10 +48,12 @@ impl Association {
         if !self.accepts_data() {
             return;
         }
-        // RFC 3758 section 3.6: a SACK at once, also for a FORWARD TSN that says nothing new.
-        self.delayed_sack.packet_has_data = true;
-        self.delayed_sack.immediate = true;
-        self.delayed_sack.source = path;
+        if self.parameters.sack_forward_tsn {
+            // RFC 3758 section 3.6: a SACK at once, also for a FORWARD TSN that says nothing new.
+            self.delayed_sack.packet_has_data = true;
+            self.delayed_sack.immediate = true;
+            self.delayed_sack.source = path;
+        }
         let new_cumulative = unwrap_tsn(self.received.cumulative, forward.new_cumulative_tsn);
         if !self.received.advance_to(new_cumulative) {
             return;
