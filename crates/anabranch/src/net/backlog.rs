@@ -94,9 +94,9 @@ impl Backlog {
     /// Enters that `packets` packets arrived up to `now` and left `left` units unfinished.
     #[inline]
     pub(crate) fn push_served(&mut self, packets: u64, units: u64, now: u64, left: u64) {
-        self.list(packets, units);
         self.at = now;
         self.units = left;
+        self.list(packets, units);
     }
 
     #[inline]

@@ -150,7 +150,7 @@ impl OneWay {
             Verdict::Down => Err(self.drop_on_arrival(arrived, size, Fate::Down)),
             Verdict::Flushed(at) => Err(self.settle_later(Crossing { at, ..crossing }, at, Fate::Down)),
             Verdict::Stays => {
-                self.ledger.enter_stuck();
+                self.settle_later(crossing, u64::MAX, Fate::Delivered);
                 Err(Step::Held)
             }
         }
@@ -224,7 +224,7 @@ impl OneWay {
         self.ledger.finish(end.as_nanos());
         let settled: u64 = FATES.iter().map(|&fate| self.ledger.packets(fate)).sum();
         assert_eq!(
-            self.ledger.entered(),
+            self.ledger.arrived() + self.ledger.copied(),
             settled + self.ledger.in_link(),
             "a link's packets are delivered, dropped or in it: {:?}",
             self.ledger
@@ -241,16 +241,15 @@ impl OneWay {
     /// Writes the counters.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         let ledger = &self.ledger;
-        let copied = ledger.packets(Fate::Copied);
         let crossing = self.crossing.len() as u64;
-        report.count("arrived_packets", ledger.entered() + crossing - copied);
-        report.count("delivered_packets", ledger.packets(Fate::Delivered) + copied);
+        report.count("arrived_packets", ledger.arrived() + crossing);
+        report.count("delivered_packets", ledger.packets(Fate::Delivered) + ledger.packets(Fate::Copied));
         report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
         report.count("lost_packets", ledger.packets(Fate::Lost));
         report.count("queue_full_packets", ledger.packets(Fate::QueueFull));
         report.count("down_packets", ledger.packets(Fate::Down));
         report.count("corrupted_packets", ledger.packets(Fate::Corrupted));
-        report.count("duplicated_packets", copied);
+        report.count("duplicated_packets", ledger.copied());
         report.count("marked_packets", ledger.marked());
         report.count("in_link_packets", ledger.in_link() + crossing);
         if let Some(server) = &self.server {

@@ -1,9 +1,14 @@
 //! What became of the packets of interest in one direction of a link.
 //!
-//! A packet is entered when it arrives and counted when its fate has come true, so that a link that was
-//! asked ahead of time reports, for any end of the run, what one that was asked in time would.
+//! A packet is entered when it arrives and counted [`AHEAD_LIMIT`] after its fate has come true, so that a
+//! link that was asked ahead of time, up to that much, reports at the end of the run what one that was
+//! asked in time would.
 
 use std::collections::VecDeque;
+
+/// How far ahead of the end of the run a link may have been asked, in nanoseconds: longer than packets
+/// take over a chain of links.
+const AHEAD_LIMIT: u64 = 1_000_000_000;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +45,9 @@ impl Entry {
 /// in the link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// Entered, copies included.
-    entered: u64,
+    arrived: u64,
+    /// Copies made, whether or not they have been delivered.
+    copied: u64,
     packets: [u64; FATES],
     bytes: [u64; FATES],
     marked: u64,
@@ -49,16 +55,15 @@ pub(crate) struct Ledger {
     found_units: u128,
     /// Packets whose fate has not come true, in the order of their arrival.
     open: VecDeque<Entry>,
-    /// Packets that never settle: they are in the link to the end.
-    stuck: u64,
 }
 
 impl Ledger {
-    /// Counts what has come true by `now` (nanoseconds).
+    /// Counts what is certain to have come true by the end of the run, when the link is asked for `now`
+    /// (nanoseconds).
     #[inline]
     pub(crate) fn settle(&mut self, now: u64) {
         while let Some(entry) = self.open.front() {
-            if entry.settled > now {
+            if entry.settled.saturating_add(AHEAD_LIMIT) > now {
                 break;
             }
             let entry = *entry;
@@ -69,14 +74,12 @@ impl Ledger {
 
     #[inline]
     pub(crate) fn enter(&mut self, entry: Entry) {
-        self.entered += 1;
+        *self.origin_mut(entry.fate) += 1;
         self.open.push_back(entry);
     }
 
-    /// A packet is in the link for ever.
-    pub(crate) fn enter_stuck(&mut self) {
-        self.entered += 1;
-        self.stuck += 1;
+    fn origin_mut(&mut self, fate: Fate) -> &mut u64 {
+        if fate == Fate::Copied { &mut self.copied } else { &mut self.arrived }
     }
 
     /// Settles the run's end: what arrives later has not happened, what settles later is in the link.
@@ -84,7 +87,7 @@ impl Ledger {
         let mut open = std::mem::take(&mut self.open);
         open.retain(|entry| {
             if entry.arrived > end {
-                self.entered -= 1;
+                *self.origin_mut(entry.fate) -= 1;
                 return false;
             }
             if entry.settled <= end {
@@ -119,13 +122,17 @@ impl Ledger {
         self.marked
     }
 
-    pub(crate) fn entered(&self) -> u64 {
-        self.entered
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    pub(crate) fn copied(&self) -> u64 {
+        self.copied
     }
 
     /// Packets in the link.
     pub(crate) fn in_link(&self) -> u64 {
-        self.open.len() as u64 + self.stuck
+        self.open.len() as u64
     }
 
     /// Mean unfinished work that a served packet found; NaN without one.
