@@ -16,8 +16,11 @@ pub(crate) struct Backlog {
     units: u64,
     /// All work accepted so far, wrapping; the position of the queue's tail.
     tail: u64,
+    /// The runs before the last one.
     runs: Runs,
-    /// Packets in `runs`: at least the packets in the system, since served ones are removed late.
+    /// The run at the queue's tail; without packets only if the system is empty.
+    last: Run,
+    /// Packets in all runs: at least the packets in the system, since served ones are removed late.
     listed: u64,
 }
 
@@ -40,7 +43,7 @@ pub(crate) struct Waiting {
 
 impl Backlog {
     pub(crate) fn new(capacity: Capacity) -> Self {
-        Self { capacity, at: 0, units: 0, tail: 0, runs: Runs::default(), listed: 0 }
+        Self { capacity, at: 0, units: 0, tail: 0, runs: Runs::default(), last: Run::default(), listed: 0 }
     }
 
     /// Moves on to `now` (nanoseconds), which never decreases.
@@ -50,6 +53,7 @@ impl Backlog {
         self.at = now;
         if self.units == 0 {
             self.runs.clear();
+            self.last = Run::default();
             self.listed = 0;
         }
     }
@@ -103,22 +107,22 @@ impl Backlog {
     fn list(&mut self, packets: u64, units: u64) {
         self.tail = self.tail.wrapping_add(packets * units);
         self.listed += packets;
-        match self.runs.back_mut() {
-            Some(run) if run.units == units => {
-                run.packets += packets;
-                run.end = self.tail;
-            }
-            _ => {
+        if self.last.units == units {
+            self.last.packets += packets;
+            self.last.end = self.tail;
+        } else {
+            if self.last.packets > 0 {
                 self.remove_served_runs();
-                self.runs.push_back(Run { packets, units, end: self.tail });
+                self.runs.push_back(self.last);
             }
+            self.last = Run { packets, units, end: self.tail };
         }
     }
 
     /// Removes the runs that have been served whole, so that the list stays as short as the queue.
     fn remove_served_runs(&mut self) {
         let head = self.tail.wrapping_sub(self.units);
-        while let Some(run) = self.runs.front() {
+        while let Some(run) = self.runs.front_mut() {
             if (head.wrapping_sub(run.end) as i64) < 0 {
                 break;
             }
@@ -134,7 +138,7 @@ impl Backlog {
         }
         self.remove_served_runs();
         let head = self.tail.wrapping_sub(self.units);
-        let first = self.runs.front_mut().expect("unfinished work belongs to a packet");
+        let first = self.runs.front_mut().unwrap_or(&mut self.last);
         let left = first.end.wrapping_sub(head).div_ceil(first.units);
         self.listed -= first.packets - left;
         first.packets = left;
@@ -161,20 +165,8 @@ impl Runs {
         (self.head + position) & (self.slots.len() - 1)
     }
 
-    fn front(&self) -> Option<Run> {
-        (self.length > 0).then(|| self.slots[self.head])
-    }
-
     fn front_mut(&mut self) -> Option<&mut Run> {
         if self.length == 0 { None } else { Some(&mut self.slots[self.head]) }
-    }
-
-    fn back_mut(&mut self) -> Option<&mut Run> {
-        if self.length == 0 {
-            return None;
-        }
-        let index = self.index(self.length - 1);
-        Some(&mut self.slots[index])
     }
 
     fn pop_front(&mut self) {

@@ -265,7 +265,13 @@ impl CrossTrafficConfig {
             Self::Poisson(config) => {
                 let stop = stop_nanos(config.start, config.stop, key)?;
                 let rate = config.packets_per_sec(link_rate, key)?;
-                Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, config.start.as_nanos(), stop)))
+                if rate > Poisson::MAX_MEAN_PER_BLOCK * 1e9 {
+                    return Err(format!("{key} has {rate:e} packets/s, allowed are at most 6e9"));
+                }
+                // The work that the link does in a block has to stay below 2^63 units.
+                let most_shift = link_rate.map_or(40, |rate| rate.leading_zeros().clamp(1, 41) - 1);
+                let start = config.start.as_nanos();
+                Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, most_shift, start, stop)))
             }
             Self::Cbr(config) => {
                 let stop = stop_nanos(config.start, config.stop, key)?;

@@ -174,17 +174,15 @@ impl DuplexLink {
             Ok(crossing) => crossing,
             Err(step) => return step,
         };
-        match &mut self.shared_loss {
-            Some((LossPlace::Wire, loss)) if crossing.at <= now.as_nanos() => {
-                let is_lost = loss.is_lost(now, size);
-                one_way.leave(crossing, is_lost)
-            }
-            Some((LossPlace::Wire, _)) => {
+        let mut is_lost = false;
+        if let Some((LossPlace::Wire, loss)) = &mut self.shared_loss {
+            if crossing.at > now.as_nanos() {
                 one_way.begin_crossing(crossing);
-                Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn }
+                return Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn };
             }
-            _ => one_way.leave(crossing, false),
+            is_lost = loss.is_lost(now, size);
         }
+        one_way.leave(crossing, is_lost)
     }
 
     /// Takes a packet for the second half of the link, at the time that [`Step::Cross`] named.

@@ -62,7 +62,7 @@ impl Server {
     pub(crate) fn finish(&mut self, end: u64) {
         match self {
             Self::Evented(server) => server.advance(end.max(server.now())),
-            Self::Lazy(server) => server.advance(end.max(server.backlog.at())),
+            Self::Lazy(server) => server.advance(end.max(server.queue.backlog.at())),
         }
     }
 
@@ -70,7 +70,7 @@ impl Server {
     pub(crate) fn cross_counters(&self) -> CrossCounters {
         match self {
             Self::Evented(server) => server.cross_counters(),
-            Self::Lazy(server) => server.cross_counters,
+            Self::Lazy(server) => server.queue.cross_counters,
         }
     }
 }
@@ -78,9 +78,15 @@ impl Server {
 /// A first-in-first-out server without events.
 #[derive(Clone, Debug)]
 pub(crate) struct LazyServer {
+    queue: LazyQueue,
+    sources: Vec<Source>,
+}
+
+/// The server without the sources that load it.
+#[derive(Clone, Debug)]
+struct LazyQueue {
     backlog: Backlog,
     discipline: DropTail,
-    sources: Vec<Source>,
     cross_counters: CrossCounters,
     /// With `down = "drop"`, when the link is up; nothing is taken while it is down.
     up_to_enter: Option<Timeline<bool>>,
@@ -95,18 +101,50 @@ impl LazyServer {
             _ => None,
         };
         let QueueDisc::DropTail(discipline) = discipline;
-        Self {
+        let queue = LazyQueue {
             backlog: Backlog::new(capacity),
             discipline,
-            sources,
             cross_counters: CrossCounters::default(),
             up_to_enter,
             skips_blocks: true,
-        }
+        };
+        Self { queue, sources }
     }
 
+    #[inline]
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
         self.advance(now);
+        self.queue.accept(now, size)
+    }
+
+    #[inline]
+    pub(crate) fn advance(&mut self, now: u64) {
+        if !self.sources.is_empty() {
+            self.load(now);
+        }
+        self.queue.backlog.advance(now);
+    }
+
+    /// Enters the cross traffic up to `now`.
+    fn load(&mut self, now: u64) {
+        let queue = &mut self.queue;
+        match self.sources.as_mut_slice() {
+            [Source { arrivals: Arrivals::Poisson(poisson), size, units }] if queue.up_to_enter.is_none() => {
+                queue.enter_blocks(poisson, *size, *units, now);
+            }
+            sources => {
+                while let Some((time, source)) = earliest(sources, now) {
+                    queue.enter_one(time, source.size, source.units);
+                    source.pop();
+                }
+            }
+        }
+    }
+}
+
+impl LazyQueue {
+    #[inline]
+    fn accept(&mut self, now: u64, size: u32) -> Verdict {
         if let Some(up) = &mut self.up_to_enter
             && !up.at(now)
         {
@@ -131,49 +169,29 @@ impl LazyServer {
         }
     }
 
-    pub(crate) fn advance(&mut self, now: u64) {
-        match self.sources.as_mut_slice() {
-            [] => {}
-            [Source { arrivals: Arrivals::Poisson(_), .. }] if self.up_to_enter.is_none() => {
-                self.advance_poisson(now);
-            }
-            _ => self.advance_merged(now),
-        }
-        self.backlog.advance(now);
-    }
-
     fn takes(&self, waiting: Waiting, size: u32, units: u64) -> bool {
         self.discipline.admits(waiting, u64::from(size)) && self.backlog.can_count(units)
     }
 
-    /// One Poisson source: block by block.
-    fn advance_poisson(&mut self, now: u64) {
-        let mut sources = std::mem::take(&mut self.sources);
-        if let Source { arrivals: Arrivals::Poisson(poisson), size, units } = &mut sources[0] {
-            self.consume_blocks(poisson, *size, *units, now);
-        }
-        self.sources = sources;
-    }
-
-    fn consume_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+    /// Enters the arrivals of a single Poisson source up to `now`, block by block.
+    fn enter_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
         loop {
             let placed = poisson.placed();
-            let due = placed.iter().take_while(|&&time| time <= now).count();
+            let due = match placed.last() {
+                Some(&last) if last > now => placed.iter().take_while(|&&time| time <= now).count(),
+                _ => placed.len(),
+            };
             if due > 0 {
                 self.enter_background(&placed[..due], size, units);
             }
-            if due < placed.len() {
-                poisson.take(due);
+            let is_done = due == placed.len();
+            poisson.take(due);
+            if !is_done {
                 return;
             }
-            let Some(block) = poisson.open_block(now) else {
-                poisson.take(due);
-                return;
-            };
+            let Some(block) = poisson.open_block(now) else { return };
             let is_over = block.end <= now + 1 && poisson.is_whole(&block);
-            if is_over && self.skip(block.count, units, block.end - 1) {
-                poisson.clear();
-            } else {
+            if !(is_over && self.skip(block.count, units, block.end - 1)) {
                 poisson.place(block);
             }
         }
@@ -221,8 +239,12 @@ impl LazyServer {
         let (mut at, mut left) = (self.backlog.at(), self.backlog.units());
         match &mut self.backlog.capacity {
             Capacity::Constant(rate) => {
-                for &time in times {
-                    left = left.saturating_sub(rate.saturating_mul(time - at)) + units;
+                let rate = *rate;
+                left = left.saturating_sub(rate.saturating_mul(times[0] - at)) + units;
+                at = times[0];
+                // The times are of one block, in which the work cannot overflow.
+                for &time in &times[1..] {
+                    left = left.saturating_sub(rate * (time - at)) + units;
                     at = time;
                 }
             }
@@ -255,17 +277,6 @@ impl LazyServer {
             }
         }
         self.backlog.push(units);
-    }
-
-    /// Any sources: packet by packet.
-    fn advance_merged(&mut self, now: u64) {
-        let mut sources = std::mem::take(&mut self.sources);
-        while let Some((time, source)) = earliest(&mut sources, now) {
-            let (size, units) = (source.size, source.units);
-            source.pop();
-            self.enter_one(time, size, units);
-        }
-        self.sources = sources;
     }
 }
 
