@@ -5,6 +5,7 @@
 //! asks; otherwise a packet costs a few additions, and a thousand equal packets cost as much as one.
 
 use super::capacity::{Capacity, Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
+use super::ring::Ring;
 
 /// Unfinished work and what it consists of.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Backlog {
     /// All work accepted so far, wrapping; the position of the queue's tail.
     tail: u64,
     /// The runs before the last one.
-    runs: Runs,
+    runs: Ring<Run>,
     /// The run at the queue's tail; without packets only if the system is empty.
     last: Run,
     /// Packets in all runs: at least the packets in the system, since served ones are removed late.
@@ -43,7 +44,7 @@ pub(crate) struct Waiting {
 
 impl Backlog {
     pub(crate) fn new(capacity: Capacity) -> Self {
-        Self { capacity, at: 0, units: 0, tail: 0, runs: Runs::default(), last: Run::default(), listed: 0 }
+        Self { capacity, at: 0, units: 0, tail: 0, runs: Ring::default(), last: Run::default(), listed: 0 }
     }
 
     /// Moves on to `now` (nanoseconds), which never decreases.
@@ -145,44 +146,6 @@ impl Backlog {
         let in_service_end = first.end.wrapping_sub((left - 1) * first.units);
         let waiting_units = self.tail.wrapping_sub(in_service_end);
         Waiting { packets: self.listed - 1, bytes: waiting_units / UNITS_PER_BYTE }
-    }
-}
-
-/// A ring of runs that grows and never shrinks: no allocation in steady state.
-#[derive(Clone, Debug, Default)]
-struct Runs {
-    slots: Vec<Run>,
-    head: usize,
-    length: usize,
-}
-
-impl Runs {
-    fn clear(&mut self) {
-        self.length = 0;
-    }
-
-    fn index(&self, position: usize) -> usize {
-        (self.head + position) & (self.slots.len() - 1)
-    }
-
-    fn front_mut(&mut self) -> Option<&mut Run> {
-        if self.length == 0 { None } else { Some(&mut self.slots[self.head]) }
-    }
-
-    fn pop_front(&mut self) {
-        self.head = self.index(1);
-        self.length -= 1;
-    }
-
-    fn push_back(&mut self, run: Run) {
-        if self.length == self.slots.len() {
-            self.slots.rotate_left(self.head);
-            self.head = 0;
-            self.slots.resize((self.slots.len() * 2).max(8), Run::default());
-        }
-        let index = self.index(self.length);
-        self.slots[index] = run;
-        self.length += 1;
     }
 }
 

@@ -269,7 +269,8 @@ impl CrossTrafficConfig {
                     return Err(format!("{key} has {rate:e} packets/s, allowed are at most 6e9"));
                 }
                 // The work that the link does in a block has to stay below 2^63 units.
-                let most_shift = link_rate.map_or(40, |rate| rate.leading_zeros().clamp(1, 41) - 1);
+                let most_shift = link_rate
+                    .map_or(Poisson::MOST_SHIFT, |rate| (rate.leading_zeros() - 1).min(Poisson::MOST_SHIFT));
                 let start = config.start.as_nanos();
                 Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, most_shift, start, stop)))
             }

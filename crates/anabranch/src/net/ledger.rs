@@ -4,17 +4,18 @@
 //! link that was asked ahead of time, up to that much, reports at the end of the run what one that was
 //! asked in time would.
 
-use std::collections::VecDeque;
+use super::ring::Ring;
 
 /// How far ahead of the end of the run a link may have been asked, in nanoseconds: longer than packets
 /// take over a chain of links.
 const AHEAD_LIMIT: u64 = 1_000_000_000;
 
 /// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     Copied,
     Corrupted,
+    #[default]
     Delivered,
     Down,
     Lost,
@@ -24,7 +25,7 @@ pub(crate) enum Fate {
 const FATES: usize = 6;
 
 /// A packet whose fate has not come true yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     /// When it arrived at the link, in nanoseconds.
     pub(crate) arrived: u64,
@@ -54,7 +55,7 @@ pub(crate) struct Ledger {
     served: u64,
     found_units: u128,
     /// Packets whose fate has not come true, in the order of their arrival.
-    open: VecDeque<Entry>,
+    open: Ring<Entry>,
 }
 
 impl Ledger {
@@ -62,11 +63,11 @@ impl Ledger {
     /// (nanoseconds).
     #[inline]
     pub(crate) fn settle(&mut self, now: u64) {
-        while let Some(entry) = self.open.front() {
-            if entry.settled.saturating_add(AHEAD_LIMIT) > now {
+        let certain = now.saturating_sub(AHEAD_LIMIT);
+        while let Some(&entry) = self.open.front() {
+            if entry.settled > certain {
                 break;
             }
-            let entry = *entry;
             self.count(&entry);
             self.open.pop_front();
         }
@@ -84,19 +85,16 @@ impl Ledger {
 
     /// Settles the run's end: what arrives later has not happened, what settles later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
-        let mut open = std::mem::take(&mut self.open);
-        open.retain(|entry| {
+        let open = std::mem::take(&mut self.open);
+        for entry in open.iter() {
             if entry.arrived > end {
                 *self.origin_mut(entry.fate) -= 1;
-                return false;
-            }
-            if entry.settled <= end {
+            } else if entry.settled <= end {
                 self.count(entry);
-                return false;
+            } else {
+                self.open.push_back(*entry);
             }
-            true
-        });
-        self.open = open;
+        }
     }
 
     fn count(&mut self, entry: &Entry) {

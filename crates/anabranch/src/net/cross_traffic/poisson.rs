@@ -42,9 +42,12 @@ pub(crate) struct Block {
 
 impl Poisson {
     /// Mean arrivals per block are at most this and more than half of it.
-    pub(crate) const MAX_MEAN_PER_BLOCK: f64 = 6.0;
+    pub(crate) const MAX_MEAN_PER_BLOCK: f64 = 12.0;
 
-    /// `most_shift` bounds the length of a block, 2^shift nanoseconds.
+    /// A place takes 32 bits of a draw.
+    pub(crate) const MOST_SHIFT: u32 = 32;
+
+    /// `most_shift`, at most [`Self::MOST_SHIFT`], bounds the length of a block, 2^shift nanoseconds.
     pub(crate) fn new(key: u64, packets_per_sec: f64, most_shift: u32, start: u64, stop: u64) -> Self {
         let mut shift = 0;
         let mean_of = |shift: u32| packets_per_sec * (1u64 << shift) as f64 / 1e9;
@@ -98,9 +101,11 @@ impl Poisson {
         const MASK: usize = MOST_IN_BLOCK - 1;
         self.first = 0;
         self.end = block.count as usize & MASK;
+        let mut bits = 0;
         for index in 0..self.end {
-            // The top bits: uniform over the 2^shift nanoseconds of the block. A shift of 64 is none.
-            let place = block.start + block.rng.bits().checked_shr(64 - self.shift).unwrap_or(0);
+            // Half a draw each: its top bits are uniform over the 2^shift nanoseconds of the block.
+            bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
+            let place = block.start + ((bits >> 32) >> (32 - self.shift));
             // Few and nearly in order is what insertion is best at.
             let mut position = index;
             while position > 0 && self.places[(position - 1) & MASK] > place {
@@ -182,7 +187,7 @@ mod tests {
     use super::*;
 
     fn arrivals(packets_per_sec: f64, start: u64, stop: u64, until: u64) -> Vec<u64> {
-        let mut poisson = Poisson::new(7, packets_per_sec, 40, start, stop);
+        let mut poisson = Poisson::new(7, packets_per_sec, Poisson::MOST_SHIFT, start, stop);
         let mut times = Vec::new();
         while poisson.peek(until) <= until {
             times.push(poisson.peek(until));
