@@ -59,6 +59,22 @@ impl Backlog {
         }
     }
 
+    /// Adds one packet if it finds a server of constant rate idle; returns its departure in nanoseconds.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: u64, units: u64) -> Option<u64> {
+        let Capacity::Constant(rate) = self.capacity else { return None };
+        if self.units > rate.saturating_mul(now - self.at) {
+            return None;
+        }
+        self.runs.clear();
+        self.at = now;
+        self.units = units;
+        self.tail = self.tail.wrapping_add(units);
+        self.listed = 1;
+        self.last = Run { packets: 1, units, end: self.tail };
+        Some(now + units.div_ceil(rate))
+    }
+
     /// The time up to which everything is accounted for, in nanoseconds.
     #[inline]
     pub(crate) fn at(&self) -> u64 {

@@ -165,6 +165,14 @@ impl DuplexLink {
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
         let one_way = &mut self.directions[direction.index()];
+        if let Some(step) = one_way.pass(now, size, ecn) {
+            return step;
+        }
+        self.accept_any(now, direction, size, ecn)
+    }
+
+    fn accept_any(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
+        let one_way = &mut self.directions[direction.index()];
         if let Some((LossPlace::Ingress, loss)) = &mut self.shared_loss
             && loss.is_lost(now, size)
         {

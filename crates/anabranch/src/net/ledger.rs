@@ -1,10 +1,8 @@
 //! What became of the packets of interest in one direction of a link.
 //!
-//! A packet is entered when it arrives and counted [`AHEAD_LIMIT`] after its fate has come true, so that a
-//! link that was asked ahead of time, up to that much, reports at the end of the run what one that was
-//! asked in time would.
-
-use super::ring::Ring;
+//! A packet is counted when its fate is known, and the latest ones are kept in a log: at the end of the run
+//! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
+//! of time, up to [`AHEAD_LIMIT`], reports what one that was asked in time would.
 
 /// How far ahead of the end of the run a link may have been asked, in nanoseconds: longer than packets
 /// take over a chain of links.
@@ -53,30 +51,47 @@ pub(crate) struct Ledger {
     bytes: [u64; FATES],
     marked: u64,
     served: u64,
-    found_units: u128,
-    /// Packets whose fate has not come true, in the order of their arrival.
-    open: Ring<Entry>,
+    found_units: i128,
+    in_link: u64,
+    /// The latest entries, round and round: a power of two of slots. A slot is used again when it can no
+    /// longer matter at the end of the run.
+    log: Vec<Entry>,
+    /// Position of the oldest entry, which is next to be replaced, modulo the number of slots.
+    next: usize,
 }
 
 impl Ledger {
-    /// Counts what is certain to have come true by the end of the run, when the link is asked for `now`
-    /// (nanoseconds).
+    const FIRST_SLOTS: usize = 16;
+
+    /// Enters a packet when the link is asked for `now` (nanoseconds).
     #[inline]
-    pub(crate) fn settle(&mut self, now: u64) {
-        let certain = now.saturating_sub(AHEAD_LIMIT);
-        while let Some(&entry) = self.open.front() {
-            if entry.settled > certain {
-                break;
-            }
-            self.count(&entry);
-            self.open.pop_front();
+    pub(crate) fn enter(&mut self, now: u64, entry: Entry) {
+        *self.origin_mut(entry.fate) += 1;
+        self.count(&entry, 1);
+        let mut slot = self.slot();
+        if self.log.get(slot).is_none_or(|oldest| oldest.settled > now.saturating_sub(AHEAD_LIMIT)) {
+            self.grow();
+            slot = self.slot();
         }
+        self.log[slot] = entry;
+        self.next = self.next.wrapping_add(1);
     }
 
     #[inline]
-    pub(crate) fn enter(&mut self, entry: Entry) {
-        *self.origin_mut(entry.fate) += 1;
-        self.open.push_back(entry);
+    fn slot(&self) -> usize {
+        self.next & self.log.len().wrapping_sub(1)
+    }
+
+    /// Makes room in the log: the oldest entry comes first and the new slots, long settled, after the
+    /// latest.
+    #[cold]
+    fn grow(&mut self) {
+        let oldest = self.slot();
+        if !self.log.is_empty() {
+            self.log.rotate_left(oldest);
+        }
+        self.next = self.log.len();
+        self.log.resize((self.log.len() * 2).max(Self::FIRST_SLOTS), Entry::default());
     }
 
     fn origin_mut(&mut self, fate: Fate) -> &mut u64 {
@@ -85,26 +100,29 @@ impl Ledger {
 
     /// Settles the run's end: what arrives later has not happened, what settles later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
-        let open = std::mem::take(&mut self.open);
-        for entry in open.iter() {
-            if entry.arrived > end {
-                *self.origin_mut(entry.fate) -= 1;
-            } else if entry.settled <= end {
-                self.count(entry);
-            } else {
-                self.open.push_back(*entry);
+        for entry in std::mem::take(&mut self.log) {
+            if entry.settled > end {
+                self.count(&entry, 1_u64.wrapping_neg());
+                if entry.arrived > end {
+                    *self.origin_mut(entry.fate) -= 1;
+                } else {
+                    self.in_link += 1;
+                }
             }
         }
     }
 
-    fn count(&mut self, entry: &Entry) {
+    /// Adds an entry once, or takes it back with -1 in wrapping arithmetic.
+    #[inline]
+    fn count(&mut self, entry: &Entry, times: u64) {
         let fate = entry.fate as usize;
-        self.packets[fate] += 1;
-        self.bytes[fate] += u64::from(entry.size);
-        self.marked += u64::from(entry.marked);
+        self.packets[fate] = self.packets[fate].wrapping_add(times);
+        self.bytes[fate] = self.bytes[fate].wrapping_add(u64::from(entry.size).wrapping_mul(times));
+        self.marked = self.marked.wrapping_add(u64::from(entry.marked).wrapping_mul(times));
         if entry.found_units != Entry::NOT_SERVED {
-            self.served += 1;
-            self.found_units += u128::from(entry.found_units);
+            self.served = self.served.wrapping_add(times);
+            let found = i128::from(entry.found_units) * i128::from(times as i64);
+            self.found_units += found;
         }
     }
 
@@ -130,7 +148,7 @@ impl Ledger {
 
     /// Packets in the link.
     pub(crate) fn in_link(&self) -> u64 {
-        self.open.len() as u64
+        self.in_link
     }
 
     /// Mean unfinished work that a served packet found; NaN without one.

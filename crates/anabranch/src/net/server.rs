@@ -113,6 +113,12 @@ impl LazyServer {
 
     #[inline]
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
+        if self.sources.is_empty()
+            && !self.queue.discipline.marks()
+            && let Some(at) = self.queue.backlog.pass(now, u64::from(size) * UNITS_PER_BYTE)
+        {
+            return Verdict::Departs { at, found_units: 0, marked: false };
+        }
         self.advance(now);
         self.queue.accept(now, size)
     }
@@ -143,7 +149,6 @@ impl LazyServer {
 }
 
 impl LazyQueue {
-    #[inline]
     fn accept(&mut self, now: u64, size: u32) -> Verdict {
         if let Some(up) = &mut self.up_to_enter
             && !up.at(now)
