@@ -69,23 +69,20 @@ pub(crate) struct Crossing {
 }
 
 impl OneWay {
-    /// The direction of a link whose configuration is already that of this direction.
+    /// The direction of a link whose configuration is already that of this direction; `key` names it in
+    /// messages.
     pub(crate) fn build(
         config: &LinkConfig,
         name: &str,
+        key: &str,
         direction: Direction,
         streams: Streams,
         is_traced: bool,
     ) -> Result<Self, String> {
-        let key = match direction {
-            Direction::Forward => format!("link.{name}"),
-            Direction::Reverse if config.reverse.is_some() => format!("link.{name}.reverse"),
-            Direction::Reverse => format!("link.{name}"),
-        };
         let component = format!("link/{name}/{}", direction.name());
         let up = config.up.timeline(&format!("{key}.up"))?;
-        let sources = cross_traffic(config, direction, streams, &key, &component)?;
-        let server = build_server(config, &key, &up, sources, is_traced)?;
+        let sources = cross_traffic(config, direction, streams, &format!("link.{name}"), &component)?;
+        let server = build_server(config, key, &up, sources, is_traced)?;
         let is_lossless_unless_own =
             |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
         let shared_state = format!("link/{name}/loss");
@@ -104,7 +101,7 @@ impl OneWay {
         let up_to_cross =
             (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
         let delay = config.delay.timeline(&format!("{key}.delay"))?;
-        let impairments = Impairments::build(config, &key, &component, streams)?.map(Box::new);
+        let impairments = Impairments::build(config, key, &component, streams)?.map(Box::new);
         let is_plain = config.loss == LossConfig::None
             && up_to_enter.is_none()
             && up_to_cross.is_none()

@@ -144,9 +144,12 @@ impl DuplexLink {
         } else {
             None
         };
-        let forward = OneWay::build(config, name, Direction::Forward, streams, is_traced)?;
+        let key = format!("link.{name}");
+        let forward = OneWay::build(config, name, &key, Direction::Forward, streams, is_traced)?;
         let reversed = config.reversed();
-        let reverse = OneWay::build(&reversed, name, Direction::Reverse, streams, is_traced)?;
+        // What forward has accepted can only be wrong in what `reverse` puts in its place.
+        let key = format!("link.{name}.reverse");
+        let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
         Ok(Self { directions: [forward, reverse], shared_loss })
     }
 

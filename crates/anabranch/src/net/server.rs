@@ -44,6 +44,7 @@ pub(crate) struct CrossCounters {
 
 /// The queue and server of one direction.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "the lazy one is asked for every packet, without a detour")]
 pub(crate) enum Server {
     Evented(Box<EventedServer>),
     Lazy(LazyServer),
@@ -253,7 +254,7 @@ impl LazyQueue {
                     at = time;
                 }
             }
-            capacity => {
+            capacity @ Capacity::Varying(_) => {
                 for &time in times {
                     left = capacity.drain(left, at, time) + units;
                     at = time;
@@ -295,4 +296,57 @@ pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut So
         }
     }
     best.map(|(time, index)| (time, &mut sources[index]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::cross_traffic::{CrossTrafficConfig, PoissonConfig};
+    use super::super::qdisc::{DropTailConfig, QueueConfig};
+    use super::*;
+    use crate::rng::Streams;
+    use crate::units::Rate;
+
+    const RATE: u64 = 1_000_000;
+
+    fn server(load: u64, limit: u32, seed: u64) -> LazyServer {
+        let queue = QueueConfig::DropTail(DropTailConfig { packets: Some(limit), ..Default::default() });
+        let rate = Some(Rate::from_bits_per_sec(load));
+        let traffic = CrossTrafficConfig::Poisson(PoissonConfig { rate, ..Default::default() });
+        let streams = Streams { seed, replication: 0 };
+        let source = traffic.build(streams, "traffic", Some(RATE), "traffic").unwrap();
+        LazyServer::new(Capacity::Constant(RATE), queue.build("queue").unwrap(), vec![source])
+    }
+
+    proptest! {
+        #[test]
+        fn skipping_blocks_changes_nothing(
+            load in 500_000..1_500_000u64,
+            limit in 5..60u32,
+            seed in any::<u64>(),
+            packets in prop::collection::vec((0..2_000_000_000u64, 1..1500u32), 1..60),
+        ) {
+            let mut skipping = server(load, limit, seed);
+            let mut looking = server(load, limit, seed);
+            looking.queue.skips_blocks = false;
+            let mut now = 0;
+            for (gap, size) in packets {
+                now += gap;
+                prop_assert_eq!(skipping.accept(now, size), looking.accept(now, size));
+                prop_assert_eq!(skipping.queue.cross_counters, looking.queue.cross_counters);
+                prop_assert_eq!(skipping.queue.backlog.waiting(), looking.queue.backlog.waiting());
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_skipped_when_the_queue_is_long() {
+        let mut server = server(2 * RATE, 10_000, 1);
+        server.advance(10_000_000_000);
+        let Arrivals::Poisson(poisson) = &server.sources[0].arrivals else { panic!("it is Poisson") };
+        // Twice the capacity for 10 s: some 5000 packets, of which few were looked at.
+        assert!(server.queue.cross_counters.arrived > 4_700, "{:?}", server.queue.cross_counters);
+        assert!(poisson.blocks_placed < 30, "{} blocks", poisson.blocks_placed);
+    }
 }

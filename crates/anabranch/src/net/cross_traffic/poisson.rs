@@ -1,6 +1,6 @@
 //! Poisson arrivals in blocks of time.
 //!
-//! A block is 2^k nanoseconds, so that it holds 3 to 6 arrivals on average: enough that the number's draw
+//! A block is 2^k nanoseconds, so that it holds 6 to 12 arrivals on average: enough that the number's draw
 //! is shared by several, few enough that a block can be skipped between two packets of interest. Block n
 //! draws from the generator (key, n): its number of arrivals by inversion of the Poisson distribution,
 //! then one place for each.
@@ -24,9 +24,12 @@ pub(crate) struct Poisson {
     /// Those that have not been taken.
     first: usize,
     end: usize,
+    /// Blocks into which somebody has looked.
+    #[cfg(test)]
+    pub(crate) blocks_placed: u64,
 }
 
-/// Beyond any number of arrivals that the 64-bit inversion of a mean of 6 gives; a power of two.
+/// Beyond any number of arrivals that the 64-bit inversion of a mean of 12 gives; a power of two.
 const MOST_IN_BLOCK: usize = 64;
 
 /// A block of arrivals whose places have not been drawn.
@@ -56,7 +59,19 @@ impl Poisson {
         }
         let next_block = if packets_per_sec > 0.0 { start >> shift } else { u64::MAX };
         let counts = PoissonCounts::new(mean_of(shift));
-        Self { key, shift, counts, start, stop, next_block, places: [0; MOST_IN_BLOCK], first: 0, end: 0 }
+        Self {
+            key,
+            shift,
+            counts,
+            start,
+            stop,
+            next_block,
+            places: [0; MOST_IN_BLOCK],
+            first: 0,
+            end: 0,
+            #[cfg(test)]
+            blocks_placed: 0,
+        }
     }
 
     /// Arrivals of the open block that have not been taken, in order, in nanoseconds.
@@ -99,6 +114,10 @@ impl Poisson {
     #[inline]
     pub(crate) fn place(&mut self, mut block: Block) {
         const MASK: usize = MOST_IN_BLOCK - 1;
+        #[cfg(test)]
+        {
+            self.blocks_placed += 1;
+        }
         self.first = 0;
         self.end = block.count as usize & MASK;
         let mut bits = 0;
