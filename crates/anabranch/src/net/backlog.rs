@@ -5,6 +5,7 @@
 //! asks; otherwise a packet costs a few additions, and a thousand equal packets cost as much as one.
 
 use super::capacity::{Capacity, Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
+use super::ring::Ring;
 
 /// Unfinished work and what it consists of.
 #[derive(Clone, Debug)]
@@ -16,8 +17,11 @@ pub(crate) struct Backlog {
     units: u64,
     /// All work accepted so far, wrapping; the position of the queue's tail.
     tail: u64,
-    runs: Runs,
-    /// Packets in `runs`: at least the packets in the system, since served ones are removed late.
+    /// The runs before the last one.
+    runs: Ring<Run>,
+    /// The run at the queue's tail; without packets only if the system is empty.
+    last: Run,
+    /// Packets in all runs: at least the packets in the system, since served ones are removed late.
     listed: u64,
 }
 
@@ -40,7 +44,7 @@ pub(crate) struct Waiting {
 
 impl Backlog {
     pub(crate) fn new(capacity: Capacity) -> Self {
-        Self { capacity, at: 0, units: 0, tail: 0, runs: Runs::default(), listed: 0 }
+        Self { capacity, at: 0, units: 0, tail: 0, runs: Ring::default(), last: Run::default(), listed: 0 }
     }
 
     /// Moves on to `now` (nanoseconds), which never decreases.
@@ -50,8 +54,25 @@ impl Backlog {
         self.at = now;
         if self.units == 0 {
             self.runs.clear();
+            self.last = Run::default();
             self.listed = 0;
         }
+    }
+
+    /// Adds one packet if it finds a server of constant rate idle; returns its departure in nanoseconds.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: u64, units: u64) -> Option<u64> {
+        let Capacity::Constant(rate) = self.capacity else { return None };
+        if self.units > rate.saturating_mul(now - self.at) {
+            return None;
+        }
+        self.runs.clear();
+        self.at = now;
+        self.units = units;
+        self.tail = self.tail.wrapping_add(units);
+        self.listed = 1;
+        self.last = Run { packets: 1, units, end: self.tail };
+        Some(now + units.div_ceil(rate))
     }
 
     /// The time up to which everything is accounted for, in nanoseconds.
@@ -94,31 +115,31 @@ impl Backlog {
     /// Enters that `packets` packets arrived up to `now` and left `left` units unfinished.
     #[inline]
     pub(crate) fn push_served(&mut self, packets: u64, units: u64, now: u64, left: u64) {
-        self.list(packets, units);
         self.at = now;
         self.units = left;
+        self.list(packets, units);
     }
 
     #[inline]
     fn list(&mut self, packets: u64, units: u64) {
         self.tail = self.tail.wrapping_add(packets * units);
         self.listed += packets;
-        match self.runs.back_mut() {
-            Some(run) if run.units == units => {
-                run.packets += packets;
-                run.end = self.tail;
-            }
-            _ => {
+        if self.last.units == units {
+            self.last.packets += packets;
+            self.last.end = self.tail;
+        } else {
+            if self.last.packets > 0 {
                 self.remove_served_runs();
-                self.runs.push_back(Run { packets, units, end: self.tail });
+                self.runs.push_back(self.last);
             }
+            self.last = Run { packets, units, end: self.tail };
         }
     }
 
     /// Removes the runs that have been served whole, so that the list stays as short as the queue.
     fn remove_served_runs(&mut self) {
         let head = self.tail.wrapping_sub(self.units);
-        while let Some(run) = self.runs.front() {
+        while let Some(run) = self.runs.front_mut() {
             if (head.wrapping_sub(run.end) as i64) < 0 {
                 break;
             }
@@ -134,63 +155,13 @@ impl Backlog {
         }
         self.remove_served_runs();
         let head = self.tail.wrapping_sub(self.units);
-        let first = self.runs.front_mut().expect("unfinished work belongs to a packet");
+        let first = self.runs.front_mut().unwrap_or(&mut self.last);
         let left = first.end.wrapping_sub(head).div_ceil(first.units);
         self.listed -= first.packets - left;
         first.packets = left;
         let in_service_end = first.end.wrapping_sub((left - 1) * first.units);
         let waiting_units = self.tail.wrapping_sub(in_service_end);
         Waiting { packets: self.listed - 1, bytes: waiting_units / UNITS_PER_BYTE }
-    }
-}
-
-/// A ring of runs that grows and never shrinks: no allocation in steady state.
-#[derive(Clone, Debug, Default)]
-struct Runs {
-    slots: Vec<Run>,
-    head: usize,
-    length: usize,
-}
-
-impl Runs {
-    fn clear(&mut self) {
-        self.length = 0;
-    }
-
-    fn index(&self, position: usize) -> usize {
-        (self.head + position) & (self.slots.len() - 1)
-    }
-
-    fn front(&self) -> Option<Run> {
-        (self.length > 0).then(|| self.slots[self.head])
-    }
-
-    fn front_mut(&mut self) -> Option<&mut Run> {
-        if self.length == 0 { None } else { Some(&mut self.slots[self.head]) }
-    }
-
-    fn back_mut(&mut self) -> Option<&mut Run> {
-        if self.length == 0 {
-            return None;
-        }
-        let index = self.index(self.length - 1);
-        Some(&mut self.slots[index])
-    }
-
-    fn pop_front(&mut self) {
-        self.head = self.index(1);
-        self.length -= 1;
-    }
-
-    fn push_back(&mut self, run: Run) {
-        if self.length == self.slots.len() {
-            self.slots.rotate_left(self.head);
-            self.head = 0;
-            self.slots.resize((self.slots.len() * 2).max(8), Run::default());
-        }
-        let index = self.index(self.length);
-        self.slots[index] = run;
-        self.length += 1;
     }
 }
 

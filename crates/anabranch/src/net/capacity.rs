@@ -59,12 +59,10 @@ impl RateConfig {
 /// One step per change of rate; see [`RateConfig`] for the mapping.
 fn mahimahi_timeline(trace: &TraceFile) -> Result<Timeline<u64>, String> {
     let millis = trace.numbers();
-    if let Some(pair) = millis.windows(2).find(|pair| pair[0] > pair[1]) {
+    if let Some((before, after)) = millis.iter().zip(&millis[1..]).find(|(before, after)| before > after) {
         return Err(format!(
-            "the trace `{}` goes back from {} ms to {} ms, its times must not decrease",
+            "the trace `{}` goes back from {before} ms to {after} ms, its times must not decrease",
             trace.path(),
-            pair[0],
-            pair[1]
         ));
     }
     let period = millis[millis.len() - 1];

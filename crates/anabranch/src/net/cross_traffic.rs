@@ -28,7 +28,7 @@ pub enum CrossTrafficConfig {
     /// Equal packets at equal distances during on periods; on and off periods have exponential lengths.
     OnOff(OnOffConfig),
     /// As `on_off`, with Pareto lengths: many such sources together are self-similar (Willinger et al.,
-    /// IEEE/ACM ToN 5(1), 1997).
+    /// "Self-similarity through high-variability", 1997).
     ParetoOnOff(ParetoOnOffConfig),
     /// Equal packets at exponential distances.
     Poisson(PoissonConfig),
@@ -265,7 +265,14 @@ impl CrossTrafficConfig {
             Self::Poisson(config) => {
                 let stop = stop_nanos(config.start, config.stop, key)?;
                 let rate = config.packets_per_sec(link_rate, key)?;
-                Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, config.start.as_nanos(), stop)))
+                if rate > Poisson::MAX_MEAN_PER_BLOCK * 1e9 {
+                    return Err(format!("{key} has {rate:e} packets/s, allowed are at most 1.2e10"));
+                }
+                // The work that the link does in a block has to stay below 2^63 units.
+                let most_shift = link_rate
+                    .map_or(Poisson::MOST_SHIFT, |rate| (rate.leading_zeros() - 1).min(Poisson::MOST_SHIFT));
+                let start = config.start.as_nanos();
+                Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, most_shift, start, stop)))
             }
             Self::Cbr(config) => {
                 let stop = stop_nanos(config.start, config.stop, key)?;

@@ -40,6 +40,8 @@ pub(crate) struct OneWay {
     /// Packets between the two halves of the link, in their order.
     crossing: VecDeque<Crossing>,
     ledger: Ledger,
+    /// Whether nothing but queue, server and a constant delay has a say.
+    is_plain: bool,
     /// The rate in bit/s if it is one constant rate.
     constant_rate: Option<u64>,
 }
@@ -67,23 +69,20 @@ pub(crate) struct Crossing {
 }
 
 impl OneWay {
-    /// The direction of a link whose configuration is already that of this direction.
+    /// The direction of a link whose configuration is already that of this direction; `key` names it in
+    /// messages.
     pub(crate) fn build(
         config: &LinkConfig,
         name: &str,
+        key: &str,
         direction: Direction,
         streams: Streams,
         is_traced: bool,
     ) -> Result<Self, String> {
-        let key = match direction {
-            Direction::Forward => format!("links.{name}"),
-            Direction::Reverse if config.reverse.is_some() => format!("links.{name}.reverse"),
-            Direction::Reverse => format!("links.{name}"),
-        };
         let component = format!("link/{name}/{}", direction.name());
         let up = config.up.timeline(&format!("{key}.up"))?;
-        let sources = cross_traffic(config, direction, streams, &key, &component)?;
-        let server = build_server(config, &key, &up, sources, is_traced)?;
+        let sources = cross_traffic(config, direction, streams, &format!("links.{name}"), &component)?;
+        let server = build_server(config, key, &up, sources, is_traced)?;
         let is_lossless_unless_own =
             |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
         let shared_state = format!("link/{name}/loss");
@@ -102,13 +101,20 @@ impl OneWay {
         let up_to_cross =
             (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
         let delay = config.delay.timeline(&format!("{key}.delay"))?;
+        let impairments = Impairments::build(config, key, &component, streams)?.map(Box::new);
+        let is_plain = config.loss == LossConfig::None
+            && up_to_enter.is_none()
+            && up_to_cross.is_none()
+            && impairments.is_none()
+            && delay.is_constant();
         Ok(Self {
             ingress_loss: build_loss(LossPlace::Ingress)?,
             wire_loss: build_loss(LossPlace::Wire)?,
+            is_plain,
             server,
             up_to_enter,
             up_to_cross,
-            impairments: Impairments::build(config, &key, &component, streams)?.map(Box::new),
+            impairments,
             keeps_order: !config.reorder,
             delay,
             last_delivery: Time::ZERO,
@@ -123,43 +129,71 @@ impl OneWay {
         self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())
     }
 
+    /// Both halves in one for a link that does nothing but queue, send and delay; none if it does more,
+    /// and then nothing has happened.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: Time, size: u32, ecn: Ecn) -> Option<Step> {
+        if !self.is_plain {
+            return None;
+        }
+        let arrived = now.as_nanos();
+        let (departure, found_units, marked) = match &mut self.server {
+            None => (arrived, Entry::NOT_SERVED, false),
+            Some(server) => match server.accept(arrived, size) {
+                Verdict::Departs { at, found_units, marked } => (at, found_units, marked && is_capable(ecn)),
+                verdict => return Some(self.refuse(verdict, arrived, size)),
+            },
+        };
+        let at = Time::from_nanos(departure) + self.delay.value();
+        let settled = at.as_nanos();
+        let entry = Entry { arrived, settled, found_units, size, marked, fate: Fate::Delivered };
+        self.ledger.enter(arrived, entry);
+        Some(Step::Deliver { at, ecn: if marked { Ecn::Ce } else { ecn }, copy: None })
+    }
+
     /// The first half: ingress loss, queue and server. The error is the fate of a packet that goes no
     /// further.
     #[inline]
     pub(crate) fn enter(&mut self, now: Time, size: u32, ecn: Ecn) -> Result<Crossing, Step> {
         let arrived = now.as_nanos();
-        self.ledger.settle(arrived);
         if self.ingress_loss.is_lost(now, size) {
-            return Err(self.drop_on_arrival(arrived, size, Fate::Lost));
+            return Err(self.drop_at(arrived, arrived, size, Fate::Lost));
         }
         if let Some(up) = &mut self.up_to_enter
             && !up.at(arrived)
         {
-            return Err(self.drop_on_arrival(arrived, size, Fate::Down));
+            return Err(self.drop_at(arrived, arrived, size, Fate::Down));
         }
         let crossing =
             Crossing { arrived, at: arrived, found_units: Entry::NOT_SERVED, size, ecn, marked: false };
         let Some(server) = &mut self.server else { return Ok(crossing) };
         match server.accept(arrived, size) {
             Verdict::Departs { at, found_units, marked } => {
-                let marked = marked && matches!(ecn, Ecn::Ect0 | Ecn::Ect1);
+                let marked = marked && is_capable(ecn);
                 let ecn = if marked { Ecn::Ce } else { ecn };
                 Ok(Crossing { at, found_units, ecn, marked, ..crossing })
             }
-            Verdict::Full => Err(self.drop_on_arrival(arrived, size, Fate::QueueFull)),
-            Verdict::Down => Err(self.drop_on_arrival(arrived, size, Fate::Down)),
-            Verdict::Flushed(at) => Err(self.settle_later(Crossing { at, ..crossing }, at, Fate::Down)),
+            verdict => Err(self.refuse(verdict, arrived, size)),
+        }
+    }
+
+    /// The fate of a packet that does not leave the server.
+    fn refuse(&mut self, verdict: Verdict, arrived: u64, size: u32) -> Step {
+        match verdict {
+            Verdict::Departs { .. } => unreachable!("it leaves the server"),
+            Verdict::Down => self.drop_at(arrived, arrived, size, Fate::Down),
+            Verdict::Flushed(at) => self.drop_at(arrived, at, size, Fate::Down),
+            Verdict::Full => self.drop_at(arrived, arrived, size, Fate::QueueFull),
             Verdict::Stays => {
-                self.ledger.enter_stuck();
-                Err(Step::Held)
+                self.drop_at(arrived, u64::MAX, size, Fate::Delivered);
+                Step::Held
             }
         }
     }
 
     /// A packet that a process of both directions loses before this direction's queue.
     pub(crate) fn lose_on_arrival(&mut self, now: Time, size: u32) -> Step {
-        self.ledger.settle(now.as_nanos());
-        self.drop_on_arrival(now.as_nanos(), size, Fate::Lost)
+        self.drop_at(now.as_nanos(), now.as_nanos(), size, Fate::Lost)
     }
 
     /// The second half: wire loss, corruption, duplication, jitter and delay. `is_lost` says that a
@@ -210,7 +244,6 @@ impl OneWay {
 
     /// The packet that comes back for the second half: the one that has waited longest.
     pub(crate) fn end_crossing(&mut self, now: Time) -> Crossing {
-        self.ledger.settle(now.as_nanos());
         let crossing = self.crossing.pop_front().expect("a packet crosses before it resumes");
         assert_eq!(crossing.at, now.as_nanos(), "a crossing is resumed at its time");
         crossing
@@ -224,7 +257,7 @@ impl OneWay {
         self.ledger.finish(end.as_nanos());
         let settled: u64 = FATES.iter().map(|&fate| self.ledger.packets(fate)).sum();
         assert_eq!(
-            self.ledger.entered(),
+            self.ledger.arrived() + self.ledger.copied(),
             settled + self.ledger.in_link(),
             "a link's packets are delivered, dropped or in it: {:?}",
             self.ledger
@@ -241,16 +274,15 @@ impl OneWay {
     /// Writes the counters.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         let ledger = &self.ledger;
-        let copied = ledger.packets(Fate::Copied);
         let crossing = self.crossing.len() as u64;
-        report.count("arrived_packets", ledger.entered() + crossing - copied);
-        report.count("delivered_packets", ledger.packets(Fate::Delivered) + copied);
+        report.count("arrived_packets", ledger.arrived() + crossing);
+        report.count("delivered_packets", ledger.packets(Fate::Delivered) + ledger.packets(Fate::Copied));
         report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
         report.count("lost_packets", ledger.packets(Fate::Lost));
         report.count("queue_full_packets", ledger.packets(Fate::QueueFull));
         report.count("down_packets", ledger.packets(Fate::Down));
         report.count("corrupted_packets", ledger.packets(Fate::Corrupted));
-        report.count("duplicated_packets", copied);
+        report.count("duplicated_packets", ledger.copied());
         report.count("marked_packets", ledger.marked());
         report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
         if let Some(server) = &self.server {
@@ -265,22 +297,17 @@ impl OneWay {
         }
     }
 
-    fn drop_on_arrival(&mut self, arrived: u64, size: u32, fate: Fate) -> Step {
-        let crossing = Crossing {
-            arrived,
-            at: arrived,
-            found_units: Entry::NOT_SERVED,
-            size,
-            ecn: Ecn::NotEct,
-            marked: false,
-        };
-        self.settle_later(crossing, arrived, fate)
+    /// Ends a packet that the server has not served.
+    fn drop_at(&mut self, arrived: u64, at: u64, size: u32, fate: Fate) -> Step {
+        let crossing =
+            Crossing { arrived, at, found_units: Entry::NOT_SERVED, size, ecn: Ecn::NotEct, marked: false };
+        self.settle_later(crossing, at, fate)
     }
 
     #[inline]
     fn settle_later(&mut self, crossing: Crossing, settled: u64, fate: Fate) -> Step {
         let Crossing { arrived, found_units, size, marked, .. } = crossing;
-        self.ledger.enter(Entry { arrived, settled, found_units, size, marked, fate });
+        self.ledger.enter(arrived, Entry { arrived, settled, found_units, size, marked, fate });
         Step::Drop(match fate {
             Fate::Corrupted => DropCause::Corrupted,
             Fate::Down => DropCause::Down,
@@ -288,6 +315,11 @@ impl OneWay {
             Fate::Copied | Fate::Delivered | Fate::Lost => DropCause::Lost,
         })
     }
+}
+
+/// Whether a packet's transport understands marks (RFC 3168 section 5).
+fn is_capable(ecn: Ecn) -> bool {
+    matches!(ecn, Ecn::Ect0 | Ecn::Ect1)
 }
 
 const FATES: [Fate; 6] =

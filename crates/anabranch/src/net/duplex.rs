@@ -144,9 +144,12 @@ impl DuplexLink {
         } else {
             None
         };
-        let forward = OneWay::build(config, name, Direction::Forward, streams, is_traced)?;
+        let key = format!("links.{name}");
+        let forward = OneWay::build(config, name, &key, Direction::Forward, streams, is_traced)?;
         let reversed = config.reversed();
-        let reverse = OneWay::build(&reversed, name, Direction::Reverse, streams, is_traced)?;
+        // What forward has accepted can only be wrong in what `reverse` puts in its place.
+        let key = format!("links.{name}.reverse");
+        let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
         Ok(Self { directions: [forward, reverse], shared_loss })
     }
 
@@ -165,6 +168,14 @@ impl DuplexLink {
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
         let one_way = &mut self.directions[direction.index()];
+        if let Some(step) = one_way.pass(now, size, ecn) {
+            return step;
+        }
+        self.accept_any(now, direction, size, ecn)
+    }
+
+    fn accept_any(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
+        let one_way = &mut self.directions[direction.index()];
         if let Some((LossPlace::Ingress, loss)) = &mut self.shared_loss
             && loss.is_lost(now, size)
         {
@@ -174,17 +185,15 @@ impl DuplexLink {
             Ok(crossing) => crossing,
             Err(step) => return step,
         };
-        match &mut self.shared_loss {
-            Some((LossPlace::Wire, loss)) if crossing.at <= now.as_nanos() => {
-                let is_lost = loss.is_lost(now, size);
-                one_way.leave(crossing, is_lost)
-            }
-            Some((LossPlace::Wire, _)) => {
+        let mut is_lost = false;
+        if let Some((LossPlace::Wire, loss)) = &mut self.shared_loss {
+            if crossing.at > now.as_nanos() {
                 one_way.begin_crossing(crossing);
-                Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn }
+                return Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn };
             }
-            _ => one_way.leave(crossing, false),
+            is_lost = loss.is_lost(now, size);
         }
+        one_way.leave(crossing, is_lost)
     }
 
     /// Takes a packet for the second half of the link, at the time that [`Step::Cross`] named.

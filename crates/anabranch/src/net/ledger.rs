@@ -1,15 +1,19 @@
 //! What became of the packets of interest in one direction of a link.
 //!
-//! A packet is entered when it arrives and counted when its fate has come true, so that a link that was
-//! asked ahead of time reports, for any end of the run, what one that was asked in time would.
+//! A packet is counted when its fate is known, and the latest ones are kept in a log: at the end of the run
+//! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
+//! of time, up to [`AHEAD_LIMIT`], reports what one that was asked in time would.
 
-use std::collections::VecDeque;
+/// How far ahead of the end of the run a link may have been asked, in nanoseconds: longer than packets
+/// take over a chain of links.
+const AHEAD_LIMIT: u64 = 1_000_000_000;
 
 /// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     Copied,
     Corrupted,
+    #[default]
     Delivered,
     Down,
     Lost,
@@ -19,7 +23,7 @@ pub(crate) enum Fate {
 const FATES: usize = 6;
 
 /// A packet whose fate has not come true yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     /// When it arrived at the link, in nanoseconds.
     pub(crate) arrived: u64,
@@ -40,70 +44,85 @@ impl Entry {
 /// in the link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// Entered, copies included.
-    entered: u64,
+    arrived: u64,
+    /// Copies made, whether or not they have been delivered.
+    copied: u64,
     packets: [u64; FATES],
     bytes: [u64; FATES],
     marked: u64,
     served: u64,
-    found_units: u128,
-    /// Packets whose fate has not come true, in the order of their arrival.
-    open: VecDeque<Entry>,
-    /// Packets that never settle: they are in the link to the end.
-    stuck: u64,
+    found_units: i128,
+    in_link: u64,
+    /// The latest entries, round and round: a power of two of slots. A slot is used again when it can no
+    /// longer matter at the end of the run.
+    log: Vec<Entry>,
+    /// Position of the oldest entry, which is next to be replaced, modulo the number of slots.
+    next: usize,
 }
 
 impl Ledger {
-    /// Counts what has come true by `now` (nanoseconds).
+    const FIRST_SLOTS: usize = 16;
+
+    /// Enters a packet when the link is asked for `now` (nanoseconds).
     #[inline]
-    pub(crate) fn settle(&mut self, now: u64) {
-        while let Some(entry) = self.open.front() {
-            if entry.settled > now {
-                break;
-            }
-            let entry = *entry;
-            self.count(&entry);
-            self.open.pop_front();
+    pub(crate) fn enter(&mut self, now: u64, entry: Entry) {
+        *self.origin_mut(entry.fate) += 1;
+        self.count(&entry, 1);
+        let mut slot = self.slot();
+        if self.log.get(slot).is_none_or(|oldest| oldest.settled > now.saturating_sub(AHEAD_LIMIT)) {
+            self.grow();
+            slot = self.slot();
         }
+        self.log[slot] = entry;
+        self.next = self.next.wrapping_add(1);
     }
 
     #[inline]
-    pub(crate) fn enter(&mut self, entry: Entry) {
-        self.entered += 1;
-        self.open.push_back(entry);
+    fn slot(&self) -> usize {
+        self.next & self.log.len().wrapping_sub(1)
     }
 
-    /// A packet is in the link for ever.
-    pub(crate) fn enter_stuck(&mut self) {
-        self.entered += 1;
-        self.stuck += 1;
+    /// Makes room in the log: the oldest entry comes first and the new slots, long settled, after the
+    /// latest.
+    #[cold]
+    fn grow(&mut self) {
+        let oldest = self.slot();
+        if !self.log.is_empty() {
+            self.log.rotate_left(oldest);
+        }
+        self.next = self.log.len();
+        self.log.resize((self.log.len() * 2).max(Self::FIRST_SLOTS), Entry::default());
+    }
+
+    fn origin_mut(&mut self, fate: Fate) -> &mut u64 {
+        if fate == Fate::Copied { &mut self.copied } else { &mut self.arrived }
     }
 
     /// Settles the run's end: what arrives later has not happened, what settles later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
-        let mut open = std::mem::take(&mut self.open);
-        open.retain(|entry| {
-            if entry.arrived > end {
-                self.entered -= 1;
-                return false;
+        for entry in std::mem::take(&mut self.log) {
+            if entry.settled > end {
+                self.count(&entry, 1_u64.wrapping_neg());
+                if entry.arrived > end {
+                    *self.origin_mut(entry.fate) -= 1;
+                } else {
+                    self.in_link += 1;
+                }
             }
-            if entry.settled <= end {
-                self.count(entry);
-                return false;
-            }
-            true
-        });
-        self.open = open;
+        }
     }
 
-    fn count(&mut self, entry: &Entry) {
+    /// Adds an entry once, or takes it back with -1 in wrapping arithmetic.
+    #[inline]
+    fn count(&mut self, entry: &Entry, times: u64) {
         let fate = entry.fate as usize;
-        self.packets[fate] += 1;
-        self.bytes[fate] += u64::from(entry.size);
-        self.marked += u64::from(entry.marked);
+        self.packets[fate] = self.packets[fate].wrapping_add(times);
+        self.bytes[fate] = self.bytes[fate].wrapping_add(u64::from(entry.size).wrapping_mul(times));
+        self.marked = self.marked.wrapping_add(u64::from(entry.marked).wrapping_mul(times));
         if entry.found_units != Entry::NOT_SERVED {
-            self.served += 1;
-            self.found_units += u128::from(entry.found_units);
+            self.served = self.served.wrapping_add(times);
+            let found = i128::from(entry.found_units) * i128::from(times as i64);
+            self.found_units += found;
         }
     }
 
@@ -119,13 +138,17 @@ impl Ledger {
         self.marked
     }
 
-    pub(crate) fn entered(&self) -> u64 {
-        self.entered
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    pub(crate) fn copied(&self) -> u64 {
+        self.copied
     }
 
     /// Packets in the link.
     pub(crate) fn in_link(&self) -> u64 {
-        self.open.len() as u64 + self.stuck
+        self.in_link
     }
 
     /// Mean unfinished work that a served packet found; NaN without one.

@@ -14,6 +14,7 @@ mod evented;
 mod ledger;
 pub mod loss;
 pub mod qdisc;
+mod ring;
 mod schedule;
 mod server;
 

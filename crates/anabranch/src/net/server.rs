@@ -44,6 +44,7 @@ pub(crate) struct CrossCounters {
 
 /// The queue and server of one direction.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "the lazy one is asked for every packet, without a detour")]
 pub(crate) enum Server {
     Evented(Box<EventedServer>),
     Lazy(LazyServer),
@@ -62,7 +63,7 @@ impl Server {
     pub(crate) fn finish(&mut self, end: u64) {
         match self {
             Self::Evented(server) => server.advance(end.max(server.now())),
-            Self::Lazy(server) => server.advance(end.max(server.backlog.at())),
+            Self::Lazy(server) => server.advance(end.max(server.queue.backlog.at())),
         }
     }
 
@@ -70,7 +71,7 @@ impl Server {
     pub(crate) fn cross_counters(&self) -> CrossCounters {
         match self {
             Self::Evented(server) => server.cross_counters(),
-            Self::Lazy(server) => server.cross_counters,
+            Self::Lazy(server) => server.queue.cross_counters,
         }
     }
 }
@@ -78,9 +79,15 @@ impl Server {
 /// A first-in-first-out server without events.
 #[derive(Clone, Debug)]
 pub(crate) struct LazyServer {
+    queue: LazyQueue,
+    sources: Vec<Source>,
+}
+
+/// The server without the sources that load it.
+#[derive(Clone, Debug)]
+struct LazyQueue {
     backlog: Backlog,
     discipline: DropTail,
-    sources: Vec<Source>,
     cross_counters: CrossCounters,
     /// With `down = "drop"`, when the link is up; nothing is taken while it is down.
     up_to_enter: Option<Timeline<bool>>,
@@ -95,18 +102,55 @@ impl LazyServer {
             _ => None,
         };
         let QueueDisc::DropTail(discipline) = discipline;
-        Self {
+        let queue = LazyQueue {
             backlog: Backlog::new(capacity),
             discipline,
-            sources,
             cross_counters: CrossCounters::default(),
             up_to_enter,
             skips_blocks: true,
-        }
+        };
+        Self { queue, sources }
     }
 
+    #[inline]
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
+        if self.sources.is_empty()
+            && !self.queue.discipline.marks()
+            && let Some(at) = self.queue.backlog.pass(now, u64::from(size) * UNITS_PER_BYTE)
+        {
+            return Verdict::Departs { at, found_units: 0, marked: false };
+        }
         self.advance(now);
+        self.queue.accept(now, size)
+    }
+
+    #[inline]
+    pub(crate) fn advance(&mut self, now: u64) {
+        if !self.sources.is_empty() {
+            self.load(now);
+        }
+        self.queue.backlog.advance(now);
+    }
+
+    /// Enters the cross traffic up to `now`.
+    fn load(&mut self, now: u64) {
+        let queue = &mut self.queue;
+        match self.sources.as_mut_slice() {
+            [Source { arrivals: Arrivals::Poisson(poisson), size, units }] if queue.up_to_enter.is_none() => {
+                queue.enter_blocks(poisson, *size, *units, now);
+            }
+            sources => {
+                while let Some((time, source)) = earliest(sources, now) {
+                    queue.enter_one(time, source.size, source.units);
+                    source.pop();
+                }
+            }
+        }
+    }
+}
+
+impl LazyQueue {
+    fn accept(&mut self, now: u64, size: u32) -> Verdict {
         if let Some(up) = &mut self.up_to_enter
             && !up.at(now)
         {
@@ -131,49 +175,29 @@ impl LazyServer {
         }
     }
 
-    pub(crate) fn advance(&mut self, now: u64) {
-        match self.sources.as_mut_slice() {
-            [] => {}
-            [Source { arrivals: Arrivals::Poisson(_), .. }] if self.up_to_enter.is_none() => {
-                self.advance_poisson(now);
-            }
-            _ => self.advance_merged(now),
-        }
-        self.backlog.advance(now);
-    }
-
     fn takes(&self, waiting: Waiting, size: u32, units: u64) -> bool {
         self.discipline.admits(waiting, u64::from(size)) && self.backlog.can_count(units)
     }
 
-    /// One Poisson source: block by block.
-    fn advance_poisson(&mut self, now: u64) {
-        let mut sources = std::mem::take(&mut self.sources);
-        if let Source { arrivals: Arrivals::Poisson(poisson), size, units } = &mut sources[0] {
-            self.consume_blocks(poisson, *size, *units, now);
-        }
-        self.sources = sources;
-    }
-
-    fn consume_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+    /// Enters the arrivals of a single Poisson source up to `now`, block by block.
+    fn enter_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
         loop {
             let placed = poisson.placed();
-            let due = placed.iter().take_while(|&&time| time <= now).count();
+            let due = match placed.last() {
+                Some(&last) if last > now => placed.iter().take_while(|&&time| time <= now).count(),
+                _ => placed.len(),
+            };
             if due > 0 {
                 self.enter_background(&placed[..due], size, units);
             }
-            if due < placed.len() {
-                poisson.take(due);
+            let is_done = due == placed.len();
+            poisson.take(due);
+            if !is_done {
                 return;
             }
-            let Some(block) = poisson.open_block(now) else {
-                poisson.take(due);
-                return;
-            };
+            let Some(block) = poisson.open_block(now) else { return };
             let is_over = block.end <= now + 1 && poisson.is_whole(&block);
-            if is_over && self.skip(block.count, units, block.end - 1) {
-                poisson.clear();
-            } else {
+            if !(is_over && self.skip(block.count, units, block.end - 1)) {
                 poisson.place(block);
             }
         }
@@ -221,12 +245,16 @@ impl LazyServer {
         let (mut at, mut left) = (self.backlog.at(), self.backlog.units());
         match &mut self.backlog.capacity {
             Capacity::Constant(rate) => {
-                for &time in times {
-                    left = left.saturating_sub(rate.saturating_mul(time - at)) + units;
+                let rate = *rate;
+                left = left.saturating_sub(rate.saturating_mul(times[0] - at)) + units;
+                at = times[0];
+                // The times are of one block, in which the work cannot overflow.
+                for &time in &times[1..] {
+                    left = left.saturating_sub(rate * (time - at)) + units;
                     at = time;
                 }
             }
-            capacity => {
+            capacity @ Capacity::Varying(_) => {
                 for &time in times {
                     left = capacity.drain(left, at, time) + units;
                     at = time;
@@ -256,17 +284,6 @@ impl LazyServer {
         }
         self.backlog.push(units);
     }
-
-    /// Any sources: packet by packet.
-    fn advance_merged(&mut self, now: u64) {
-        let mut sources = std::mem::take(&mut self.sources);
-        while let Some((time, source)) = earliest(&mut sources, now) {
-            let (size, units) = (source.size, source.units);
-            source.pop();
-            self.enter_one(time, size, units);
-        }
-        self.sources = sources;
-    }
 }
 
 /// The source with the earliest arrival up to `now`, the first one of several at the same time.
@@ -279,4 +296,57 @@ pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut So
         }
     }
     best.map(|(time, index)| (time, &mut sources[index]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::cross_traffic::{CrossTrafficConfig, PoissonConfig};
+    use super::super::qdisc::{DropTailConfig, QueueConfig};
+    use super::*;
+    use crate::rng::Streams;
+    use crate::units::Rate;
+
+    const RATE: u64 = 1_000_000;
+
+    fn server(load: u64, limit: u32, seed: u64) -> LazyServer {
+        let queue = QueueConfig::DropTail(DropTailConfig { packets: Some(limit), ..Default::default() });
+        let rate = Some(Rate::from_bits_per_sec(load));
+        let traffic = CrossTrafficConfig::Poisson(PoissonConfig { rate, ..Default::default() });
+        let streams = Streams { seed, replication: 0 };
+        let source = traffic.build(streams, "traffic", Some(RATE), "traffic").unwrap();
+        LazyServer::new(Capacity::Constant(RATE), queue.build("queue").unwrap(), vec![source])
+    }
+
+    proptest! {
+        #[test]
+        fn skipping_blocks_changes_nothing(
+            load in 500_000..1_500_000u64,
+            limit in 5..60u32,
+            seed in any::<u64>(),
+            packets in prop::collection::vec((0..2_000_000_000u64, 1..1500u32), 1..60),
+        ) {
+            let mut skipping = server(load, limit, seed);
+            let mut looking = server(load, limit, seed);
+            looking.queue.skips_blocks = false;
+            let mut now = 0;
+            for (gap, size) in packets {
+                now += gap;
+                prop_assert_eq!(skipping.accept(now, size), looking.accept(now, size));
+                prop_assert_eq!(skipping.queue.cross_counters, looking.queue.cross_counters);
+                prop_assert_eq!(skipping.queue.backlog.waiting(), looking.queue.backlog.waiting());
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_skipped_when_the_queue_is_long() {
+        let mut server = server(2 * RATE, 10_000, 1);
+        server.advance(10_000_000_000);
+        let Arrivals::Poisson(poisson) = &server.sources[0].arrivals else { panic!("it is Poisson") };
+        // Twice the capacity for 10 s: some 5000 packets, of which few were looked at.
+        assert!(server.queue.cross_counters.arrived > 4_700, "{:?}", server.queue.cross_counters);
+        assert!(poisson.blocks_placed < 30, "{} blocks", poisson.blocks_placed);
+    }
 }

@@ -1,6 +1,6 @@
 //! Poisson arrivals in blocks of time.
 //!
-//! A block is 2^k nanoseconds, so that it holds 3 to 6 arrivals on average: enough that the number's draw
+//! A block is 2^k nanoseconds, so that it holds 6 to 12 arrivals on average: enough that the number's draw
 //! is shared by several, few enough that a block can be skipped between two packets of interest. Block n
 //! draws from the generator (key, n): its number of arrivals by inversion of the Poisson distribution,
 //! then one place for each.
@@ -20,10 +20,17 @@ pub(crate) struct Poisson {
     /// The next block that has not been opened.
     next_block: u64,
     /// Arrivals of the block that was opened last, in order, in nanoseconds.
-    places: Vec<u64>,
-    /// How many of them have been taken.
-    taken: usize,
+    places: [u64; MOST_IN_BLOCK],
+    /// Those that have not been taken.
+    first: usize,
+    end: usize,
+    /// Blocks into which somebody has looked.
+    #[cfg(test)]
+    pub(crate) blocks_placed: u64,
 }
+
+/// Beyond any number of arrivals that the 64-bit inversion of a mean of 12 gives; a power of two.
+const MOST_IN_BLOCK: usize = 64;
 
 /// A block of arrivals whose places have not been drawn.
 #[derive(Debug)]
@@ -38,36 +45,45 @@ pub(crate) struct Block {
 
 impl Poisson {
     /// Mean arrivals per block are at most this and more than half of it.
-    const MAX_MEAN_PER_BLOCK: f64 = 6.0;
+    pub(crate) const MAX_MEAN_PER_BLOCK: f64 = 12.0;
 
-    pub(crate) fn new(key: u64, packets_per_sec: f64, start: u64, stop: u64) -> Self {
+    /// A place takes 32 bits of a draw.
+    pub(crate) const MOST_SHIFT: u32 = 32;
+
+    /// `most_shift`, at most [`Self::MOST_SHIFT`], bounds the length of a block, 2^shift nanoseconds.
+    pub(crate) fn new(key: u64, packets_per_sec: f64, most_shift: u32, start: u64, stop: u64) -> Self {
         let mut shift = 0;
         let mean_of = |shift: u32| packets_per_sec * (1u64 << shift) as f64 / 1e9;
-        while shift < 50 && mean_of(shift + 1) <= Self::MAX_MEAN_PER_BLOCK {
+        while shift < most_shift && mean_of(shift + 1) <= Self::MAX_MEAN_PER_BLOCK {
             shift += 1;
         }
         let next_block = if packets_per_sec > 0.0 { start >> shift } else { u64::MAX };
         let counts = PoissonCounts::new(mean_of(shift));
-        Self { key, shift, counts, start, stop, next_block, places: Vec::with_capacity(32), taken: 0 }
+        Self {
+            key,
+            shift,
+            counts,
+            start,
+            stop,
+            next_block,
+            places: [0; MOST_IN_BLOCK],
+            first: 0,
+            end: 0,
+            #[cfg(test)]
+            blocks_placed: 0,
+        }
     }
 
     /// Arrivals of the open block that have not been taken, in order, in nanoseconds.
     #[inline]
     pub(crate) fn placed(&self) -> &[u64] {
-        &self.places[self.taken..]
+        &self.places[self.first..self.end]
     }
 
     /// Marks the next `count` of the places as taken.
     #[inline]
     pub(crate) fn take(&mut self, count: usize) {
-        self.taken += count;
-    }
-
-    /// Leaves the open block without drawing the places of its arrivals.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        self.places.clear();
-        self.taken = 0;
+        self.first += count;
     }
 
     /// The next block if it has begun by `now`; the places of the block before have to be taken.
@@ -97,23 +113,30 @@ impl Poisson {
     /// Draws the places of a block's arrivals.
     #[inline]
     pub(crate) fn place(&mut self, mut block: Block) {
-        self.places.clear();
-        self.taken = 0;
-        for _ in 0..block.count {
-            // The top bits: uniform over the 2^shift nanoseconds of the block. A shift of 64 is none.
-            let place = block.start + block.rng.bits().checked_shr(64 - self.shift).unwrap_or(0);
+        const MASK: usize = MOST_IN_BLOCK - 1;
+        #[cfg(test)]
+        {
+            self.blocks_placed += 1;
+        }
+        self.first = 0;
+        self.end = block.count as usize & MASK;
+        let mut bits = 0;
+        for index in 0..self.end {
+            // Half a draw each: its top bits are uniform over the 2^shift nanoseconds of the block.
+            bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
+            let place = block.start + ((bits >> 32) >> (32 - self.shift));
             // Few and nearly in order is what insertion is best at.
-            let mut position = self.places.len();
-            self.places.push(place);
-            while position > 0 && self.places[position - 1] > place {
-                self.places[position] = self.places[position - 1];
+            let mut position = index;
+            while position > 0 && self.places[(position - 1) & MASK] > place {
+                self.places[position & MASK] = self.places[(position - 1) & MASK];
                 position -= 1;
             }
-            self.places[position] = place;
+            self.places[position & MASK] = place;
         }
-        if block.start < self.start || block.end > self.stop {
-            let (start, stop) = (self.start, self.stop);
-            self.places.retain(|place| (start..stop).contains(place));
+        if !self.is_whole(&block) {
+            let places = &self.places[..self.end];
+            self.first = places.partition_point(|&place| place < self.start);
+            self.end = places.partition_point(|&place| place < self.stop).max(self.first);
         }
     }
 
@@ -130,7 +153,7 @@ impl Poisson {
 
     /// Takes the next arrival.
     pub(crate) fn pop(&mut self) {
-        self.taken += 1;
+        self.first += 1;
     }
 }
 
@@ -152,7 +175,7 @@ impl PoissonCounts {
         let mut term = libm::exp(-mean);
         let mut sum = 0.0;
         // 2^64 times the tail is far below 1 where the terms are.
-        while cumulative.len() < 255 && (sum < 0.5 || term > 1e-24) {
+        while cumulative.len() < MOST_IN_BLOCK && (sum < 0.5 || term > 1e-24) {
             sum += term;
             // The conversion saturates at the largest integer.
             cumulative.push((sum * 18_446_744_073_709_551_616.0) as u64);
@@ -161,7 +184,8 @@ impl PoissonCounts {
         let mut guide = [0; Self::GUIDES];
         for (top, first) in guide.iter_mut().enumerate() {
             let lowest = (top as u64) << (64 - Self::GUIDE_BITS);
-            *first = cumulative.iter().take_while(|&&limit| limit <= lowest).count().min(254) as u8;
+            *first =
+                cumulative.iter().take_while(|&&limit| limit <= lowest).count().min(MOST_IN_BLOCK - 1) as u8;
         }
         Self { cumulative, guide }
     }
@@ -182,7 +206,7 @@ mod tests {
     use super::*;
 
     fn arrivals(packets_per_sec: f64, start: u64, stop: u64, until: u64) -> Vec<u64> {
-        let mut poisson = Poisson::new(7, packets_per_sec, start, stop);
+        let mut poisson = Poisson::new(7, packets_per_sec, Poisson::MOST_SHIFT, start, stop);
         let mut times = Vec::new();
         while poisson.peek(until) <= until {
             times.push(poisson.peek(until));

@@ -313,9 +313,9 @@ impl Chain {
         while bits > 0 {
             let here = bits.min(left);
             if self.is_bad {
-                count.bad += here as f64
+                count.bad += here as f64;
             } else {
-                count.good += here as f64
+                count.good += here as f64;
             }
             bits -= here;
             left -= here;

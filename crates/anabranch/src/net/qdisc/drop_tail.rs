@@ -1,4 +1,4 @@
-//! DropTail: first in, first out; a packet that finds the queue full is dropped.
+//! `DropTail`: first in, first out; a packet that finds the queue full is dropped.
 //!
 //! The limit counts waiting packets, not the one in service, as ns-2's `DropTail` with its link does. A
 //! packet that finds the server idle is always taken. Packets with an ECN-capable transport are marked
