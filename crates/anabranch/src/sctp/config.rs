@@ -123,8 +123,8 @@ pub struct Config {
     /// Whether partial reliability is offered (RFC 3758); default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_reliability: Option<bool>,
-    /// Whether a retransmission timeout sends at once (retransmissions, FORWARD TSN, new data);
-    /// default true, in profile ns2 false: the next message or SACK does.
+    /// Whether a retransmission timeout and an answered heartbeat send FORWARD TSN and new data at
+    /// once; default true, in profile ns2 false: the next message or SACK does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_on_timeout: Option<bool>,
     /// Whether abandoned data that the cumulative TSN passes clears its path's error counter;

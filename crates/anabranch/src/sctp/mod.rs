@@ -24,6 +24,8 @@ pub mod packet;
 pub mod parameters;
 mod path;
 mod pr_sctp;
+#[cfg(test)]
+mod properties;
 mod reassembly;
 mod receive;
 mod received_tsns;

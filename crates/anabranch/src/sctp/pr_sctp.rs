@@ -3,9 +3,10 @@
 
 use super::association::Association;
 use super::chunk::{Chunk, ForwardTsn, SkippedStream};
-use super::outstanding::SentState;
+use super::outstanding::{Sent, SentState};
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
+use crate::packet::Payload;
 use crate::time::Time;
 
 impl Association {
@@ -50,7 +51,19 @@ impl Association {
             at += 1;
         }
         if self.queue.messages.front().is_some_and(|front| front.id == id) {
+            // The rest has no TSN. It gets one, which is never sent: without it the fragments that
+            // did arrive could be acknowledged, no FORWARD TSN would follow, and the receiver would
+            // wait for the rest for ever.
             self.queue.remove(0);
+            let last = self.outstanding.chunks[at - 1];
+            self.outstanding.push(Sent {
+                payload: Payload { offset: last.payload.offset + u64::from(last.payload.length), length: 0 },
+                state: SentState::Abandoned,
+                beginning: false,
+                ending: true,
+                ..last
+            });
+            self.outstanding.abandoned += 1;
         }
         self.report_abandoned(message);
     }
@@ -62,7 +75,7 @@ impl Association {
         }
     }
 
-    fn report_abandoned(&mut self, message: crate::packet::Payload) {
+    fn report_abandoned(&mut self, message: Payload) {
         self.stats.messages_abandoned += 1;
         self.outputs.push_back(Output::Event(Event::Abandoned(message)));
     }

@@ -28,16 +28,6 @@ impl ReceivedTsns {
         Self { cumulative, ranges: Vec::new(), duplicates: SmallVec::new() }
     }
 
-    /// Whether this TSN has arrived already.
-    #[cfg(test)]
-    pub(super) fn contains(&self, tsn: u64) -> bool {
-        if tsn <= self.cumulative {
-            return true;
-        }
-        let after = self.ranges.partition_point(|&(start, _)| start <= tsn);
-        after > 0 && self.ranges[after - 1].1 >= tsn
-    }
-
     /// Takes note of a TSN; false when it had arrived already.
     pub(super) fn insert(&mut self, tsn: u64) -> bool {
         if tsn == self.cumulative + 1 {

@@ -37,10 +37,12 @@ impl Association {
         }
         // RFC 3758 section 3.5 A5.
         self.advance_peer_ack_point();
-        if self.parameters.send_on_timeout && !self.selection.held {
-            self.send_forward_tsn(now);
+        if !self.selection.held {
+            if self.parameters.send_on_timeout {
+                self.send_forward_tsn(now);
+            }
             self.retransmit_one_packet(now);
-            if self.outstanding.lost == 0 {
+            if self.parameters.send_on_timeout && self.outstanding.lost == 0 {
                 self.send(now);
             }
         }

@@ -201,6 +201,11 @@ impl Pair {
         self.now = end;
     }
 
+    /// Takes the packet that would arrive next off the wire.
+    pub(super) fn take_packet(&mut self) -> Option<Packet> {
+        self.in_flight.pop_first().map(|(_, (_, packet))| packet)
+    }
+
     pub(super) fn set_up(&mut self, path: usize, is_up: bool) {
         for wire in &mut self.wires[path] {
             wire.is_up = is_up;

@@ -1,0 +1,302 @@
+//! Properties of two associations over any network: timers make progress and counters match a recount
+//! (both checked after every input by the harness), reliable messages arrive exactly once and in order,
+//! partially reliable ones at most once, and each is delivered or reported as given up.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::config::{Buffer, Limit, SackPath};
+use super::testing::{Pair, Wire, ms};
+use super::{Config, Profile};
+use crate::endpoint::{Command, Event, Message, Reliability};
+use crate::packet::{Payload, Side};
+use crate::path::{self, failover};
+use crate::time::Duration;
+use crate::units::Bytes;
+
+#[derive(Clone, Debug)]
+struct Network {
+    seed: u64,
+    loss: f64,
+    duplication: f64,
+    jitter_ms: u64,
+    delays_ms: Vec<u64>,
+    /// Path, when it dies and when it returns, in ms.
+    outages: Vec<(usize, u64, u64)>,
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    (
+        any::<u64>(),
+        prop_oneof![Just(0.0), 0.0..0.3],
+        prop_oneof![Just(0.0), 0.0..0.3],
+        prop_oneof![Just(0), 0..80_u64],
+        proptest::collection::vec(1..100_u64, 1..4),
+        proptest::collection::vec((0..3_usize, 600..6_000_u64, 1..8_000_u64), 0..4),
+    )
+        .prop_map(|(seed, loss, duplication, jitter_ms, delays_ms, outages)| Network {
+            seed,
+            loss,
+            duplication,
+            jitter_ms,
+            outages: outages
+                .into_iter()
+                .map(|(path, from, length)| (path % delays_ms.len(), from, from + length))
+                .collect(),
+            delays_ms,
+        })
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    (
+        prop_oneof![
+            Just(Profile::Linux),
+            Just(Profile::Ns2),
+            Just(Profile::Rfc2960),
+            Just(Profile::Rfc4960),
+            Just(Profile::Rfc9260)
+        ],
+        1..3_u32,
+        prop_oneof![Just(None), (0..2_u32).prop_map(|max| Some(Limit::At(max)))],
+        20..1_000_u64,
+        prop_oneof![
+            Just(path::Config::DelayCentric(path::delay_centric::Config::default())),
+            Just(path::Config::Failover(failover::Config::default())),
+            Just(path::Config::Failover(failover::Config {
+                dormant: Some(failover::Dormant::Silent),
+                ..failover::Config::default()
+            })),
+        ],
+        prop_oneof![Just(SackPath::Source), Just(SackPath::Current)],
+        prop_oneof![Just(100_000_u64), 3_000..20_000_u64],
+        any::<bool>(),
+    )
+        .prop_map(|(profile, pmr, pf, rto_max, policy, sack_path, receive_buffer, nagle)| Config {
+            profile,
+            path_max_retrans: Some(pmr),
+            pf_max_retrans: pf,
+            rto_min: Some(ms(20)),
+            rto_max: Some(ms(rto_max)),
+            hb_interval: Some(ms(200)),
+            association_max_retrans: Some(Limit::Off),
+            max_init_retransmits: Some(1_000),
+            send_buffer: Some(Buffer::Off),
+            receive_buffer: Some(Bytes(receive_buffer)),
+            policy: Some(policy),
+            sack_path: Some(sack_path),
+            nagle: Some(nagle),
+            ..Config::default()
+        })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Talk {
+    from: Side,
+    stream: u16,
+    unordered: bool,
+    reliability: Reliability,
+    length: u32,
+    pause_ms: u64,
+}
+
+fn reliability() -> impl Strategy<Value = Reliability> {
+    prop_oneof![
+        Just(Reliability::Reliable),
+        (0..3_u32).prop_map(Reliability::LimitedRetransmissions),
+        (1..400_u64).prop_map(|life| Reliability::Timed(ms(life))),
+        (0..5_u32).prop_map(Reliability::Priority),
+    ]
+}
+
+fn talk(how: impl Strategy<Value = Reliability>) -> impl Strategy<Value = Talk> {
+    (
+        any::<bool>(),
+        0..3_u16,
+        any::<bool>(),
+        how,
+        prop_oneof![1..200_u32, 1..2_900_u32],
+        prop_oneof![Just(0), 0..100_u64],
+    )
+        .prop_map(|(from_a, stream, unordered, reliability, length, pause_ms)| Talk {
+            from: if from_a { Side::A } else { Side::B },
+            stream,
+            unordered,
+            reliability,
+            length,
+            pause_ms,
+        })
+}
+
+/// What is said at the end, over a good network. Profile ns2 only sends on a message or a SACK, so
+/// something must be said for what is stuck to leave.
+fn with_farewell(mut talks: Vec<Talk>) -> Vec<Talk> {
+    for _ in 0..FAREWELLS / 2 {
+        for from in [Side::A, Side::B] {
+            talks.push(Talk {
+                from,
+                stream: 0,
+                unordered: true,
+                reliability: Reliability::Reliable,
+                length: 10,
+                pause_ms: 500,
+            });
+        }
+    }
+    talks
+}
+
+const FAREWELLS: usize = 20;
+
+/// Lets the two ends talk over the network, then over a good one until nothing happens any more.
+fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
+    let mut pair = Pair::seeded(config, network.delays_ms.len(), network.seed);
+    for (wires, &delay) in pair.wires.iter_mut().zip(&network.delays_ms) {
+        let wire = Wire { delay: ms(delay), ..Wire::default() };
+        *wires = [wire; 2];
+    }
+    pair.connect();
+    for wire in pair.wires.iter_mut().flatten() {
+        wire.jitter = ms(network.jitter_ms);
+        wire.loss = network.loss;
+        wire.duplication = network.duplication;
+    }
+    let mut offset = 0;
+    for (index, talk) in talks.iter().enumerate() {
+        if index + FAREWELLS == talks.len() {
+            pair.run_for(ms(2_000));
+            for wires in &mut pair.wires {
+                let delay = wires[0].delay;
+                *wires = [Wire { delay, jitter: Duration::ZERO, ..Wire::default() }; 2];
+            }
+        }
+        let payload = Payload { offset, length: talk.length };
+        offset += u64::from(talk.length);
+        let message = Message {
+            stream: talk.stream,
+            unordered: talk.unordered,
+            reliability: talk.reliability,
+            payload,
+        };
+        pair.command(talk.from, Command::Send(message));
+        for _ in 0..talk.pause_ms {
+            pair.run_for(ms(1));
+            let now_ms = pair.now.as_nanos() / 1_000_000;
+            for &(path, from, to) in &network.outages {
+                if index + FAREWELLS < talks.len() && (now_ms == from || now_ms == to) {
+                    pair.set_up(path, now_ms == to);
+                }
+            }
+        }
+    }
+    pair.run_for(ms(60_000));
+    pair
+}
+
+fn check(pair: &Pair, talks: &[Talk]) -> Result<(), TestCaseError> {
+    let mut offset = 0;
+    let sent: Vec<(Talk, Payload)> = talks
+        .iter()
+        .map(|&talk| {
+            let payload = Payload { offset, length: talk.length };
+            offset += u64::from(talk.length);
+            (talk, payload)
+        })
+        .collect();
+    for from in [Side::A, Side::B] {
+        let received = pair.received(from.peer());
+        let unique: BTreeSet<Payload> = received.iter().copied().collect();
+        prop_assert_eq!(unique.len(), received.len(), "a message was delivered twice");
+        let abandoned = pair.abandoned(from);
+        let unique_abandoned: BTreeSet<Payload> = abandoned.iter().copied().collect();
+        prop_assert_eq!(unique_abandoned.len(), abandoned.len(), "a message was given up twice");
+        let own: Vec<_> = sent.iter().filter(|(talk, _)| talk.from == from).collect();
+        for (talk, payload) in &own {
+            let delivered = unique.contains(payload);
+            if talk.reliability == Reliability::Reliable {
+                prop_assert!(delivered, "{payload:?} of {from:?} is missing");
+                prop_assert!(!unique_abandoned.contains(payload), "{payload:?} was given up");
+            } else {
+                prop_assert!(
+                    delivered || unique_abandoned.contains(payload),
+                    "{payload:?} of {from:?} is neither here nor given up"
+                );
+            }
+        }
+        prop_assert!(unique.iter().all(|payload| own.iter().any(|(_, other)| other == payload)));
+        for stream in 0..3 {
+            let ordered: Vec<Payload> = own
+                .iter()
+                .filter(|(talk, payload)| {
+                    talk.stream == stream && !talk.unordered && unique.contains(payload)
+                })
+                .map(|(_, payload)| *payload)
+                .collect();
+            let heard: Vec<Payload> =
+                received.iter().copied().filter(|payload| ordered.contains(payload)).collect();
+            prop_assert_eq!(ordered, heard, "stream {} of {:?} is out of order", stream, from);
+        }
+        prop_assert!(!pair.events[from.index()].iter().any(|(_, event)| matches!(event, Event::Refused(_))));
+        prop_assert_eq!(pair.ends[from.index()].buffered(), 0, "something is left in the send buffer");
+        prop_assert_eq!(pair.ends[from.index()].reassembly.bytes, 0, "something is left at the receiver");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reliable_messages_arrive_once_and_in_order(
+        config in any_config(),
+        network in network(),
+        talks in proptest::collection::vec(talk(Just(Reliability::Reliable)), 1..120),
+    ) {
+        let talks = with_farewell(talks);
+        let pair = run(&config, &network, &talks);
+        check(&pair, &talks)?;
+    }
+
+    #[test]
+    fn partially_reliable_messages_arrive_or_are_given_up(
+        config in any_config(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..120),
+    ) {
+        let talks = with_farewell(talks);
+        let pair = run(&config, &network, &talks);
+        check(&pair, &talks)?;
+    }
+
+    #[test]
+    fn equal_inputs_give_equal_outputs(
+        config in any_config(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..30),
+    ) {
+        let talks = with_farewell(talks);
+        let log = |pair: &Pair| format!("{:?}", pair.log);
+        prop_assert_eq!(log(&run(&config, &network, &talks)), log(&run(&config, &network, &talks)));
+    }
+
+    #[test]
+    fn an_early_timeout_does_nothing(
+        config in any_config(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..30),
+    ) {
+        let talks = with_farewell(talks);
+        let mut pair = run(&config, &network, &talks);
+        let quiet = |pair: &Pair| pair.ends.iter().map(|end| format!("{end:?}")).collect::<Vec<_>>();
+        for side in [Side::A, Side::B] {
+            // Brings `last_now` to the present, so that only real changes show.
+            pair.input(side, crate::endpoint::Input::Timeout);
+        }
+        let (before, sent) = (quiet(&pair), pair.log.len());
+        for side in [Side::A, Side::B] {
+            pair.input(side, crate::endpoint::Input::Timeout);
+        }
+        prop_assert_eq!(pair.log.len(), sent);
+        prop_assert_eq!(before, quiet(&pair));
+    }
+}
