@@ -3,7 +3,39 @@
 /// Name and value of every scalar of a run, in the order in which they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    scalars: Vec<(String, f64)>,
+    scalars: Vec<(String, Scalar)>,
+}
+
+/// How a scalar came about, which decides what excluding a warm-up does to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scalar {
+    /// Grows with time: what the warm-up contributed is taken off.
+    Count(u64),
+    /// The mean of so many values with this sum; likewise.
+    Mean { sum: f64, count: u64 },
+    /// Stands for itself, whatever the warm-up was.
+    Value(f64),
+}
+
+impl Scalar {
+    fn value(self) -> f64 {
+        match self {
+            Self::Count(count) => count as f64,
+            Self::Mean { count: 0, .. } => f64::NAN,
+            Self::Mean { sum, count } => sum / count as f64,
+            Self::Value(value) => value,
+        }
+    }
+
+    fn without(self, warm_up: Self) -> Self {
+        match (self, warm_up) {
+            (Self::Count(all), Self::Count(early)) => Self::Count(all - early),
+            (Self::Mean { sum, count }, Self::Mean { sum: early_sum, count: early_count }) => {
+                Self::Mean { sum: sum - early_sum, count: count - early_count }
+            }
+            _ => self,
+        }
+    }
 }
 
 impl Row {
@@ -12,18 +44,29 @@ impl Row {
         Report { row: self, prefix: prefix.into() }
     }
 
-    /// Names and values.
-    pub fn scalars(&self) -> &[(String, f64)] {
-        &self.scalars
+    /// Names and values; NaN stands for "no value".
+    pub fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.scalars.iter().map(|(name, scalar)| (name.as_str(), scalar.value()))
     }
 
     /// The value of one scalar.
     pub fn value(&self, name: &str) -> Option<f64> {
-        self.scalars.iter().find(|(key, _)| key == name).map(|&(_, value)| value)
+        self.scalars().find(|&(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The row without what happened until the end of the warm-up, when `warm_up` was written by the
+    /// same components.
+    #[must_use]
+    pub fn without(mut self, warm_up: &Self) -> Self {
+        for ((name, scalar), (early_name, early)) in self.scalars.iter_mut().zip(&warm_up.scalars) {
+            assert_eq!(name, early_name, "components write the same scalars each time");
+            *scalar = scalar.without(*early);
+        }
+        self
     }
 }
 
-/// Writes the scalars of one component: `call.mos`, `link.wifi.forward.lost`.
+/// Writes the scalars of one component: `call.mos`, `link.wifi.forward.lost_packets`.
 #[derive(Debug)]
 pub struct Report<'a> {
     row: &'a mut Row,
@@ -31,18 +74,54 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Writes one scalar; its unit is last in its name (`mean_delay_ms`). NaN stands for "no value".
+    /// Writes one scalar that stands for the whole run; its unit is last in its name
+    /// (`mean_delay_ms`). NaN stands for "no value".
     pub fn scalar(&mut self, name: &str, value: f64) {
-        self.row.scalars.push((format!("{}.{name}", self.prefix), value));
+        self.write(name, Scalar::Value(value));
     }
 
-    /// Writes one counter.
+    /// Writes one counter, which grows with time: a warm-up is taken off.
     pub fn count(&mut self, name: &str, value: u64) {
-        self.scalar(name, value as f64);
+        self.write(name, Scalar::Count(value));
+    }
+
+    /// Writes the mean of `count` values with this sum: a warm-up is taken off.
+    pub fn mean(&mut self, name: &str, sum: f64, count: u64) {
+        self.write(name, Scalar::Mean { sum, count });
     }
 
     /// A writer for a part of this component: `call` and `sctp.a` give `call.sctp.a`.
     pub fn section(&mut self, name: &str) -> Report<'_> {
         Report { prefix: format!("{}.{name}", self.prefix), row: self.row }
+    }
+
+    fn write(&mut self, name: &str, scalar: Scalar) {
+        let mut full = String::with_capacity(self.prefix.len() + 1 + name.len());
+        full.push_str(&self.prefix);
+        full.push('.');
+        full.push_str(name);
+        self.row.scalars.push((full, scalar));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_is_taken_off_counters_and_means() {
+        let write = |count, sum, values, value| {
+            let mut row = Row::default();
+            let mut report = row.section("a");
+            report.count("sent", count);
+            report.section("b").mean("wait_ms", sum, values);
+            report.scalar("mos", value);
+            row
+        };
+        let row = write(10, 30.0, 5, 4.0).without(&write(4, 6.0, 1, 1.0));
+        assert_eq!(row.value("a.sent"), Some(6.0));
+        assert_eq!(row.value("a.b.wait_ms"), Some(6.0));
+        assert_eq!(row.value("a.mos"), Some(4.0));
+        assert!(write(0, 0.0, 0, 0.0).value("a.b.wait_ms").unwrap().is_nan());
     }
 }

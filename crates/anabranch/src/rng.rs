@@ -34,13 +34,18 @@ impl Streams {
 
     /// The key of the named component, for generators that are indexed by block.
     pub fn key(self, component: &str) -> u64 {
-        let name = component.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-        });
+        let name = fnv1a(component.as_bytes());
         let seed = mix(self.seed.wrapping_add(GOLDEN_GAMMA));
         let replication = mix(self.replication.wrapping_add(GOLDEN_GAMMA.wrapping_mul(2)));
         mix(seed ^ replication ^ name)
     }
+}
+
+/// 64-bit FNV-1a.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
 }
 
 /// The `SplitMix64` finaliser: a bijection of 64 bits that scatters close inputs.

@@ -89,6 +89,11 @@ impl Duration {
         self.0
     }
 
+    /// Whether this is no time at all.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
     /// Milliseconds.
     pub const fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6

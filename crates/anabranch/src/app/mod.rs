@@ -1,9 +1,20 @@
 //! Applications: what a flow's two ends send and what their users experience.
+//!
+//! To add one: a file with its config (a serde struct with `build`) and its [`App`], and a variant
+//! here in [`AppConfig`] and [`AnyApp`].
 
-use crate::endpoint::{Command, Event};
+pub mod datagrams;
+pub mod voip;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::endpoint::{Command, Event, Reliability};
 use crate::packet::Side;
+use crate::quality::Fate;
 use crate::report::Report;
-use crate::time::Time;
+use crate::rng::{Draw as _, Rng, Streams};
+use crate::time::{Duration, Time};
 
 /// The application of one flow, both ends of it: it gives commands to the two endpoints and hears
 /// their events.
@@ -25,6 +36,24 @@ pub trait App {
 
     /// Writes what was measured as scalars.
     fn report(&self, now: Time, report: &mut Report<'_>);
+
+    /// What this end sent in units that a user would notice, one by one, for traces; none by default.
+    fn frames(&self, _sender: Side) -> Vec<Frame> {
+        Vec::new()
+    }
+}
+
+/// One unit that a user would notice, such as 20 ms of speech.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number, pauses counted.
+    pub index: u64,
+    /// When it was made.
+    pub made: Time,
+    /// When it arrived, if it did.
+    pub arrived: Option<Time>,
+    /// What the receiving end did with it.
+    pub fate: Fate,
 }
 
 /// Commands for a flow's endpoints, in order.
@@ -35,5 +64,172 @@ impl Commands {
     /// Adds a command for the endpoint of this side.
     pub fn push(&mut self, side: Side, command: Command) {
         self.0.push((side, command));
+    }
+}
+
+/// The application of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AppConfig {
+    /// Messages of one size: a load.
+    Datagrams(datagrams::DatagramsConfig),
+    /// A telephone call, rated by the E-model.
+    Voip(voip::VoipConfig),
+}
+
+impl AppConfig {
+    /// Builds the application of the flow `flow`; its random streams are `app/<flow>/...`.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub fn build(&self, streams: Streams, flow: &str) -> Result<AnyApp, String> {
+        Ok(match self {
+            Self::Datagrams(config) => AnyApp::Datagrams(Box::new(config.build(streams, flow)?)),
+            Self::Voip(config) => AnyApp::Voip(Box::new(config.build(streams, flow)?)),
+        })
+    }
+}
+
+/// Any application, statically dispatched for the built-in ones.
+#[expect(missing_debug_implementations, reason = "a user's own application need not be printable")]
+pub enum AnyApp {
+    /// A user's own.
+    Custom(Box<dyn App + Send>),
+    /// Messages of one size.
+    Datagrams(Box<datagrams::Datagrams>),
+    /// A telephone call.
+    Voip(Box<voip::Voip>),
+}
+
+impl App for AnyApp {
+    fn next_wakeup(&self) -> Time {
+        match self {
+            Self::Custom(app) => app.next_wakeup(),
+            Self::Datagrams(app) => app.next_wakeup(),
+            Self::Voip(app) => app.next_wakeup(),
+        }
+    }
+
+    fn handle_wakeup(&mut self, now: Time, commands: &mut Commands) {
+        match self {
+            Self::Custom(app) => app.handle_wakeup(now, commands),
+            Self::Datagrams(app) => app.handle_wakeup(now, commands),
+            Self::Voip(app) => app.handle_wakeup(now, commands),
+        }
+    }
+
+    fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands) {
+        match self {
+            Self::Custom(app) => app.handle_event(now, side, event, commands),
+            Self::Datagrams(app) => app.handle_event(now, side, event, commands),
+            Self::Voip(app) => app.handle_event(now, side, event, commands),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Custom(app) => app.is_done(),
+            Self::Datagrams(app) => app.is_done(),
+            Self::Voip(app) => app.is_done(),
+        }
+    }
+
+    fn report(&self, now: Time, report: &mut Report<'_>) {
+        match self {
+            Self::Custom(app) => app.report(now, report),
+            Self::Datagrams(app) => app.report(now, report),
+            Self::Voip(app) => app.report(now, report),
+        }
+    }
+
+    fn frames(&self, sender: Side) -> Vec<Frame> {
+        match self {
+            Self::Custom(app) => app.frames(sender),
+            Self::Datagrams(app) => app.frames(sender),
+            Self::Voip(app) => app.frames(sender),
+        }
+    }
+}
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// The flow's end `from`.
+    #[default]
+    AToB,
+    /// The flow's end `to`.
+    BToA,
+    /// Both ends.
+    Both,
+}
+
+impl Direction {
+    /// Whether this end sends.
+    pub const fn is_sender(self, side: Side) -> bool {
+        matches!((self, side), (Self::Both, _) | (Self::AToB, Side::A) | (Self::BToA, Side::B))
+    }
+}
+
+/// How hard the transport tries to deliver each message: `"reliable"`,
+/// `{ limited_retransmissions = 0 }`, `{ timed = "100 ms" }` or `{ priority = 1 }`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReliabilityConfig {
+    /// Retransmit at most this many times (RFC 7496 section 3.1.1); 0 is "send once".
+    LimitedRetransmissions(u32),
+    /// Abandon when a message of higher priority needs the buffer; 0 is the highest (RFC 7496
+    /// section 3.1.2).
+    Priority(u32),
+    /// Until it is delivered or the connection ends.
+    #[default]
+    Reliable,
+    /// Abandon this long after it was handed over (RFC 3758 section 4.1).
+    Timed(Duration),
+}
+
+impl From<ReliabilityConfig> for Reliability {
+    fn from(config: ReliabilityConfig) -> Self {
+        match config {
+            ReliabilityConfig::LimitedRetransmissions(times) => Self::LimitedRetransmissions(times),
+            ReliabilityConfig::Priority(priority) => Self::Priority(priority),
+            ReliabilityConfig::Reliable => Self::Reliable,
+            ReliabilityConfig::Timed(lifetime) => Self::Timed(lifetime),
+        }
+    }
+}
+
+/// When an application starts: `"10 s"`, or `{ from = "10 s", to = "20 s" }` to draw it uniformly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "start is a time such as \"10 s\" or a range such as { from = \"10 s\", to = \"20 s\" }"
+)]
+pub enum Start {
+    /// At this time after the start of the run.
+    At(Duration),
+    /// Uniformly between two times.
+    Between {
+        /// The earliest.
+        from: Duration,
+        /// The latest.
+        to: Duration,
+    },
+}
+
+impl Start {
+    /// Draws the time.
+    ///
+    /// # Errors
+    /// When a range ends before it begins.
+    pub fn draw(self, rng: &mut Rng) -> Result<Time, String> {
+        match self {
+            Self::At(at) => Ok(Time::ZERO + at),
+            Self::Between { from, to } if from > to => {
+                Err(format!("start.from = \"{from}\" is after start.to = \"{to}\""))
+            }
+            Self::Between { from, to } => Ok(Time::ZERO + rng.duration_between(from, to)),
+        }
     }
 }

@@ -1,2 +1,44 @@
-//! SCTP (RFC 9260).
+//! SCTP: a multi-homed endpoint as a state machine without clock, socket or thread.
+//!
+//! Source: RFC 9260 (with RFC 4960 and RFC 2960 where a profile asks for them), RFC 3758 and RFC 7496
+//! (partial reliability), RFC 7829 (potentially failed paths). The two ends of a flow are two
+//! [`Association`]s; they are alike, except that one of them opens.
+//!
+//! Known deviations: the State Cookie is a structure, not bytes with a signature; DATA is not bundled
+//! with COOKIE ECHO (RFC 9260 section 5.1 allows it); a restart of the peer (section 5.2.4.1) is not
+//! accepted; no partial delivery (section 6.9), so a message must fit into the peer's receive buffer;
+//! no ECN; messages leave in the order in which they were handed over, whatever their stream.
+
+mod acknowledgement;
+mod association;
+pub mod chunk;
+pub mod config;
+mod delayed_sack;
+#[cfg(test)]
+mod drills;
+mod failure;
+mod handshake;
+mod heartbeat;
+mod outstanding;
 pub mod packet;
+pub mod parameters;
+mod path;
+mod pr_sctp;
+mod reassembly;
+mod receive;
+mod received_tsns;
+mod retransmission;
+mod rto;
+mod send;
+mod send_queue;
+mod shutdown;
+mod stats;
+#[cfg(test)]
+mod testing;
+mod timer;
+mod tsn;
+
+pub use association::Association;
+pub use config::{Config, Profile};
+pub use parameters::Parameters;
+pub use stats::Stats;

@@ -1,4 +1,33 @@
-//! SCTP packets.
-/// An SCTP packet.
+//! SCTP packets (RFC 9260 section 3).
+
+use super::chunk::Chunk;
+
+/// Size of the common header in bytes (RFC 9260 section 3.1).
+pub const COMMON_HEADER_BYTES: u32 = 12;
+
+/// An SCTP packet: common header and chunks. Its checksum is always right; corrupted packets are
+/// lost packets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SctpPacket {}
+pub struct SctpPacket {
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// Verification tag of the receiver.
+    pub verification_tag: u32,
+    /// The chunks, in order.
+    pub chunks: Vec<Chunk>,
+}
+
+impl SctpPacket {
+    /// Length on the wire in bytes, without the IP header.
+    pub fn wire_size(&self) -> u32 {
+        COMMON_HEADER_BYTES + self.chunks.iter().map(Chunk::wire_size).sum::<u32>()
+    }
+
+    /// The name of the chunk that matters most to a reader, and its TSN if it has one.
+    pub fn describe(&self) -> (&'static str, Option<u32>) {
+        let data = self.chunks.iter().find(|chunk| matches!(chunk, Chunk::Data(_)));
+        data.or(self.chunks.first()).map_or(("empty", None), Chunk::describe)
+    }
+}

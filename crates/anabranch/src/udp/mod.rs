@@ -1,4 +1,23 @@
-//! UDP (RFC 768) and RTP over it.
+//! UDP (RFC 768), with or without RTP (RFC 3550) over it.
+//!
+//! There is no connection: the sender's [`Command::Connect`] is answered at once, the receiver is
+//! always ready, and reliability is ignored, since nothing is ever sent twice. RTP is its 12 bytes of
+//! header and nothing else; no RTCP is sent.
+
+mod endpoint;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use endpoint::UdpEndpoint;
+
+#[cfg(doc)]
+use crate::endpoint::Command;
+
+/// The UDP header, RFC 768, in bytes.
+pub const HEADER_BYTES: u32 = 8;
+/// The RTP header without contributing sources, RFC 3550 section 5.1, in bytes.
+pub const RTP_HEADER_BYTES: u32 = 12;
 
 /// A UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,4 +28,51 @@ pub struct Datagram {
     pub destination_port: u16,
     /// What it carries.
     pub payload: crate::packet::Payload,
+}
+
+/// UDP as a flow's transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whether every datagram carries an RTP header of 12 bytes; default false.
+    pub rtp: bool,
+    /// The path that both ends send on, counted from 0 in the flow's list of paths; default 0.
+    pub path: u8,
+    /// Port of the flow's end `from`; default 49152, the first dynamic port (RFC 6335 section 6).
+    pub source_port: u16,
+    /// Port of the flow's end `to`; default 5004, the port RTP is registered at (RFC 3551 section 8).
+    pub destination_port: u16,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { rtp: false, path: 0, source_port: 49_152, destination_port: 5_004 }
+    }
+}
+
+impl Config {
+    /// Checks the configuration against the number of paths that the flow has.
+    ///
+    /// # Errors
+    /// One sentence when the path does not exist or the ports cannot be told apart.
+    pub fn check(&self, path_count: usize) -> Result<(), String> {
+        if usize::from(self.path) >= path_count {
+            return Err(format!(
+                "path = {} is not one of the flow's paths, 0 to {}",
+                self.path,
+                path_count.saturating_sub(1)
+            ));
+        }
+        for (key, port) in [("source_port", self.source_port), ("destination_port", self.destination_port)] {
+            if port == 0 {
+                return Err(format!("{key} = 0 is not a port from 1 to 65535"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of headers in front of a payload, without the IP header.
+    pub const fn header_bytes(&self) -> u32 {
+        HEADER_BYTES + if self.rtp { RTP_HEADER_BYTES } else { 0 }
+    }
 }

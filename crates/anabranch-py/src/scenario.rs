@@ -1,0 +1,228 @@
+//! Scenarios, runs and batches of runs.
+
+#![allow(clippy::disallowed_types, reason = "wall-clock guards live outside the simulator")]
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anabranch::batch::{self, BatchError, Job};
+use anabranch::scenario::{AxisValue, Study};
+use anabranch::sim::{Guard, Simulation};
+use anabranch::trace::{Column, Table};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::{RunError, ScenarioError};
+
+/// A checked scenario, with its sweep if it has one.
+#[pyclass(name = "Scenario", frozen, module = "anabranch._engine")]
+pub(crate) struct PyScenario(Study);
+
+type Sets = Vec<(String, String)>;
+
+fn scenario_error(error: impl std::fmt::Display) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+#[pymethods]
+impl PyScenario {
+    #[staticmethod]
+    #[pyo3(signature = (path, sets = Vec::new()))]
+    fn load(path: PathBuf, sets: Sets) -> PyResult<Self> {
+        Study::load(&path, &sets).map(Self).map_err(scenario_error)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (text, sets = Vec::new(), folder = PathBuf::from(".")))]
+    fn parse(text: &str, sets: Sets, folder: PathBuf) -> PyResult<Self> {
+        Study::parse(text, &sets, Path::new(&folder)).map(Self).map_err(scenario_error)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.scenario.name
+    }
+
+    #[getter]
+    fn description(&self) -> &str {
+        &self.0.scenario.description
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.scenario.seed
+    }
+
+    #[getter]
+    fn replications(&self) -> u64 {
+        self.0.sweep.replications
+    }
+
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let axes = PyList::empty(py);
+        for (name, axis) in &self.0.sweep.axes {
+            let dict = PyDict::new(py);
+            dict.set_item("name", name)?;
+            dict.set_item("labels", axis.labels())?;
+            let values =
+                axis.values().iter().map(|value| axis_value(py, value)).collect::<PyResult<Vec<_>>>()?;
+            dict.set_item("values", values)?;
+            axes.append(dict)?;
+        }
+        Ok(axes)
+    }
+
+    #[getter]
+    fn cell_count(&self) -> u64 {
+        self.0.sweep.cell_count()
+    }
+
+    #[getter]
+    fn hash(&self) -> String {
+        format!("{:016x}", self.0.hash())
+    }
+
+    fn cell_key<'py>(&self, py: Python<'py>, cell: u64) -> PyResult<Bound<'py, PyDict>> {
+        self.check_cell(cell)?;
+        let key = PyDict::new(py);
+        for ((name, axis), position) in self.0.sweep.axes.iter().zip(self.0.sweep.positions(cell)) {
+            key.set_item(name, axis_value(py, &axis.values()[position])?)?;
+        }
+        Ok(key)
+    }
+
+    fn cell_toml(&self, cell: u64) -> PyResult<String> {
+        self.check_cell(cell)?;
+        Ok(self.0.cell(cell).map_err(scenario_error)?.to_toml())
+    }
+
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Scenario({:?}, {} cells)", self.0.scenario.name, self.0.sweep.cell_count())
+    }
+}
+
+impl PyScenario {
+    fn check_cell(&self, cell: u64) -> PyResult<()> {
+        let count = self.0.sweep.cell_count();
+        if cell < count {
+            return Ok(());
+        }
+        Err(scenario_error(format!("cell {cell} is not in the sweep; its cells are 0 to {}", count - 1)))
+    }
+}
+
+fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        AxisValue::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        AxisValue::Number(number) => number.into_pyobject(py)?.into_any(),
+        AxisValue::Text(text) => text.into_pyobject(py)?.into_any(),
+    })
+}
+
+/// One run.
+#[pyfunction]
+#[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false))]
+pub(crate) fn run<'py>(
+    py: Python<'py>,
+    scenario: &PyScenario,
+    cell: u64,
+    seed: Option<u64>,
+    replication: u64,
+    trace: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    scenario.check_cell(cell)?;
+    let study = &scenario.0;
+    let outcome = py.detach(|| {
+        let mut one = study.cell(cell).map_err(scenario_error)?;
+        one.seed = seed.unwrap_or(one.seed);
+        let simulation = Simulation::build(&one, replication, trace).map_err(scenario_error)?;
+        let mut guard = watch(&simulation);
+        let guard: &mut Guard<'_> = &mut guard;
+        simulation.run(guard).map_err(|error| RunError::new_err(error.to_string()))
+    })?;
+    let summary = PyDict::new(py);
+    for (name, value) in outcome.row.scalars() {
+        summary.set_item(name, value)?;
+    }
+    let traces = PyDict::new(py);
+    for table in &outcome.tables {
+        traces.set_item(table.name, columns(py, table)?)?;
+    }
+    let result = PyDict::new(py);
+    result.set_item("summary", summary)?;
+    result.set_item("traces", traces)?;
+    Ok(result)
+}
+
+fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, column) in &table.columns {
+        match column {
+            Column::Flags(values) => dict.set_item(name, values)?,
+            Column::Integers(values) => dict.set_item(name, values)?,
+            Column::Numbers(values) => dict.set_item(name, values)?,
+            Column::Text(values) => {
+                dict.set_item(name, values.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?
+            }
+        }
+    }
+    Ok(dict)
+}
+
+/// Many runs on several threads.
+#[pyfunction]
+#[pyo3(signature = (scenario, jobs, threads, seed = None))]
+pub(crate) fn run_batch<'py>(
+    py: Python<'py>,
+    scenario: &PyScenario,
+    jobs: Vec<(u64, u64)>,
+    threads: usize,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    for &(cell, _) in &jobs {
+        scenario.check_cell(cell)?;
+    }
+    let jobs: Vec<Job> = jobs.into_iter().map(|(cell, replication)| Job { cell, replication }).collect();
+    let columns =
+        py.detach(|| batch::run(&scenario.0, seed, &jobs, threads, watch)).map_err(|error| match error {
+            BatchError::Scenario { .. } => scenario_error(error),
+            BatchError::Run { .. } | BatchError::Threads { .. } => RunError::new_err(error.to_string()),
+        })?;
+    let dict = PyDict::new(py);
+    for (name, values) in columns {
+        dict.set_item(name, values)?;
+    }
+    Ok(dict)
+}
+
+/// Keeps the wall-clock limit of a run.
+fn watch(simulation: &Simulation) -> impl FnMut() -> Option<String> + use<> {
+    let started = Instant::now();
+    let limit = simulation.max_wall_time();
+    move || {
+        (started.elapsed().as_secs_f64() > limit.as_secs_f64())
+            .then(|| format!("run.max_wall_time = {limit} is over"))
+    }
+}
+
+/// The JSON Schema of scenario files.
+#[pyfunction]
+pub(crate) fn schema() -> String {
+    let schema = anabranch::scenario::schema();
+    serde_json::to_string_pretty(&schema).expect("a schema is a tree of plain values") + "\n"
+}
+
+/// What can be chosen: category to kinds and their descriptions.
+#[pyfunction]
+pub(crate) fn models(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (category, kinds) in anabranch::scenario::models() {
+        dict.set_item(category, kinds)?;
+    }
+    Ok(dict)
+}

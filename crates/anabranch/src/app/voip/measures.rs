@@ -1,0 +1,105 @@
+//! What is measured of a call.
+
+use crate::quality::{Rating, Slot};
+use crate::report::Report;
+use crate::time::Duration;
+
+/// What was measured of one direction of a call. sent = played + late + lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measures {
+    /// Frames made.
+    pub sent: u64,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames played.
+    pub played: u64,
+    /// Frames that arrived too late to be played.
+    pub late: u64,
+    /// Frames that did not arrive, those below included.
+    pub lost: u64,
+    /// Frames that were not handed to the transport, since the association was not up.
+    pub unsent: u64,
+    /// Frames that the transport had no room for.
+    pub refused: u64,
+    /// Messages that the transport gave up; one may have arrived all the same.
+    pub abandoned: u64,
+    /// Copies of frames that had arrived before.
+    pub duplicates: u64,
+    /// Mean one-way network delay of the played frames in ms; NaN without any.
+    pub mean_delay_ms: f64,
+    /// 95 % of the frames that arrived took at most this long, in ms; NaN without any.
+    pub p95_delay_ms: f64,
+    /// 99 % of the frames that arrived took at most this long, in ms; NaN without any.
+    pub p99_delay_ms: f64,
+    /// Mean delay from mouth to ear of the played frames in ms; NaN without any.
+    pub mouth_to_ear_ms: f64,
+    /// Share of frames not played, in percent.
+    pub loss_percent: f64,
+    /// Burst ratio of the frames not played.
+    pub burst_ratio: f64,
+    /// Longest run of frames not played, in ms.
+    pub longest_gap_ms: f64,
+    /// What the E-model makes of it.
+    pub rating: Rating,
+}
+
+impl Measures {
+    pub(super) fn write(&self, report: &mut Report<'_>) {
+        report.scalar("sent", self.sent as f64);
+        report.scalar("received", self.received as f64);
+        report.scalar("played", self.played as f64);
+        report.scalar("late", self.late as f64);
+        report.scalar("lost", self.lost as f64);
+        report.scalar("unsent", self.unsent as f64);
+        report.scalar("refused", self.refused as f64);
+        report.scalar("abandoned", self.abandoned as f64);
+        report.scalar("duplicates", self.duplicates as f64);
+        report.scalar("mean_delay_ms", self.mean_delay_ms);
+        report.scalar("p95_delay_ms", self.p95_delay_ms);
+        report.scalar("p99_delay_ms", self.p99_delay_ms);
+        report.scalar("mouth_to_ear_ms", self.mouth_to_ear_ms);
+        report.scalar("loss_percent", self.loss_percent);
+        report.scalar("burst_ratio", self.burst_ratio);
+        report.scalar("longest_gap_ms", self.longest_gap_ms);
+        report.scalar("id", self.rating.id());
+        report.scalar("ie_eff", self.rating.ie_eff());
+        report.scalar("r", self.rating.r());
+        report.scalar("mos", self.rating.mos());
+    }
+}
+
+/// Quantiles, in increasing order, of the delays of the frames that arrived, in ms, by the nearest
+/// rank; NaN when none arrived.
+pub(super) fn delay_quantiles<const N: usize>(slots: &[Slot], shares: [f64; N]) -> [f64; N] {
+    let mut delays: Vec<Duration> = slots.iter().filter_map(|slot| slot.delay()).collect();
+    let mut rest = &mut delays[..];
+    let mut below = 0;
+    let total = rest.len();
+    shares.map(|share| {
+        if total == 0 {
+            return f64::NAN;
+        }
+        let rank = ((share * total as f64).ceil() as usize).clamp(1, total) - 1;
+        let (_, &mut quantile, _) = rest.select_nth_unstable(rank - below);
+        // What lies below this quantile need not be looked at for the next, higher one.
+        rest = &mut std::mem::take(&mut rest)[rank - below..];
+        below = rank;
+        quantile.as_millis_f64()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_sorted_delays(delays in proptest::collection::vec(0u64..1_000, 1..200)) {
+            let slots: Vec<Slot> = delays.iter().map(|&ms| Slot::arrived(Duration::from_millis(ms))).collect();
+            let mut sorted = delays;
+            sorted.sort_unstable();
+            let rank = |share: f64| sorted[(share * sorted.len() as f64).ceil() as usize - 1] as f64;
+            proptest::prop_assert_eq!(delay_quantiles(&slots, [0.5, 0.95, 0.99]), [rank(0.5), rank(0.95), rank(0.99)]);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! A telephone call: frames at a constant rate, a jitter buffer, and what the listener makes of it.
+//!
+//! The call of R. Rüncos and E. Ribeiro's study (`voip-sctp`) is the default: G.711 with concealment,
+//! 160 bytes every 20 ms for 120 s in one direction, starting uniformly in 10-20 s, messages unordered
+//! and never retransmitted, a fixed jitter buffer of 100 ms, the simplified E-model.
+//!
+//! Frame `i` of the call is the piece of the application's stream at offset `i` x payload size, so an
+//! arrival tells by itself which frame it is and when that frame was made.
+
+mod config;
+mod measures;
+mod talk_spurts;
+
+pub use self::config::{BurstRatio, DelayBasis, TalkSpurtsConfig, VoipConfig};
+pub use self::measures::Measures;
+
+use arrayvec::ArrayVec;
+
+use self::measures::delay_quantiles;
+use self::talk_spurts::TalkSpurts;
+use super::{App, Commands, Direction, Frame};
+use crate::endpoint::{Command, Event, Message};
+use crate::packet::{Payload, Side};
+use crate::quality::{CallParameters, Fate, LossPattern, Slot, Talk};
+use crate::report::Report;
+use crate::rng::Streams;
+use crate::time::{Duration, Time};
+
+/// The longest call, in frames per direction: about 3 days of 20 ms frames.
+const MAX_FRAMES: u64 = 1 << 24;
+
+impl VoipConfig {
+    /// Builds the call of the flow `flow`.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub fn build(&self, streams: Streams, flow: &str) -> Result<Voip, String> {
+        let data = self.codec.data();
+        let (name, frame) = (data.name, data.frame);
+        let payload_bytes = data.payload_bytes(self.packetisation).ok_or_else(|| {
+            format!("packetisation = \"{}\" is not a multiple of {name}'s frame, {frame}", self.packetisation)
+        })?;
+        let frames = self.duration.as_nanos() / self.packetisation.as_nanos();
+        if !(1..=MAX_FRAMES).contains(&frames) {
+            return Err(format!(
+                "duration = \"{}\" is {frames} frames of {}, allowed are 1 to {MAX_FRAMES}",
+                self.duration, self.packetisation
+            ));
+        }
+        let (ie, bpl) = self.impairment()?;
+        self.jitter_buffer.check()?;
+        if let Some(spurts) = self.talk_spurts {
+            for (key, mean) in [("talk", spurts.talk), ("pause", spurts.pause)] {
+                if mean == Duration::ZERO {
+                    return Err(format!("talk_spurts.{key} = \"0 s\" is not above 0 s"));
+                }
+            }
+        }
+        let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
+        let connect = Time::ZERO + self.connect;
+        if connect > start {
+            return Err(format!("connect = \"{}\" is after the call's start at {start}", self.connect));
+        }
+        // The association opens in a wake-up of its own.
+        let start = start.max(connect + Duration::from_nanos(1));
+        let sender = |side: Side| {
+            let rng = streams.stream(&format!("app/{flow}/{}/talk_spurts", side.name()));
+            let spurts = self.talk_spurts.map(|means| TalkSpurts::new(means, self.packetisation, rng));
+            Sender::new(side, frames as usize, spurts)
+        };
+        let sides = [Side::A, Side::B].into_iter().filter(|&side| self.direction.is_sender(side));
+        Ok(Voip {
+            config: self.clone(),
+            ie,
+            bpl,
+            message: Message {
+                stream: self.stream,
+                unordered: self.unordered,
+                reliability: self.reliability.into(),
+                payload: Payload { offset: 0, length: payload_bytes },
+            },
+            start,
+            frames_left: frames,
+            next_wakeup: connect,
+            phase: Phase::Connecting,
+            senders: sides.map(sender).collect(),
+        })
+    }
+}
+
+/// A call in progress.
+#[derive(Debug)]
+pub struct Voip {
+    config: VoipConfig,
+    ie: f64,
+    bpl: f64,
+    /// The next frame, as a message.
+    message: Message,
+    start: Time,
+    frames_left: u64,
+    next_wakeup: Time,
+    phase: Phase,
+    senders: ArrayVec<Sender, 2>,
+}
+
+/// What the next wake-up is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Talking,
+    Waiting,
+    Done,
+}
+
+/// One direction of the call, under its sender's side.
+#[derive(Debug)]
+struct Sender {
+    side: Side,
+    is_up: bool,
+    /// A slot per frame period so far; its memory is taken once.
+    slots: Vec<Slot>,
+    spurts: Option<TalkSpurts>,
+    made: u64,
+    unsent: u64,
+    refused: u64,
+    abandoned: u64,
+    duplicates: u64,
+}
+
+impl Sender {
+    fn new(side: Side, frames: usize, spurts: Option<TalkSpurts>) -> Self {
+        Self {
+            side,
+            is_up: false,
+            slots: Vec::with_capacity(frames),
+            spurts,
+            made: 0,
+            unsent: 0,
+            refused: 0,
+            abandoned: 0,
+            duplicates: 0,
+        }
+    }
+}
+
+impl App for Voip {
+    fn frames(&self, sender: Side) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        if let Some(sender) = self.senders.iter().find(|other| other.side == sender) {
+            let talk = self.talk(sender);
+            self.config.jitter_buffer.play(talk, |index, fate| {
+                let made = self.start + self.config.packetisation * index as u64;
+                let arrived = talk.slots[index].delay().map(|delay| made + delay);
+                frames.push(Frame { index: index as u64, made, arrived, fate });
+            });
+        }
+        frames
+    }
+
+    fn next_wakeup(&self) -> Time {
+        self.next_wakeup
+    }
+
+    fn handle_wakeup(&mut self, _now: Time, commands: &mut Commands) {
+        match self.phase {
+            Phase::Talking => self.make_frame(commands),
+            Phase::Connecting => {
+                commands.push(Side::A, Command::Connect);
+                self.phase = Phase::Talking;
+                self.next_wakeup = self.start;
+            }
+            Phase::Waiting => {
+                self.phase = Phase::Done;
+                self.next_wakeup = Time::NEVER;
+            }
+            Phase::Done => {}
+        }
+    }
+
+    fn handle_event(&mut self, now: Time, side: Side, event: &Event, _commands: &mut Commands) {
+        match *event {
+            Event::Received(received) => self.arrival(now, side.peer(), received.payload),
+            Event::Abandoned(_) => self.with_sender(side, |sender| sender.abandoned += 1),
+            Event::Refused(_) => self.with_sender(side, |sender| sender.refused += 1),
+            // The end that opened the association hears of it last: now both can send.
+            Event::Connected if side == Side::A => {
+                self.senders.iter_mut().for_each(|sender| sender.is_up = true);
+            }
+            Event::Closed(_) => self.with_sender(side, |sender| sender.is_up = false),
+            _ => {}
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    fn report(&self, _now: Time, report: &mut Report<'_>) {
+        for sender in &self.senders {
+            let measures = self.measure(sender);
+            match (self.config.direction, sender.side) {
+                (Direction::Both, Side::A) => measures.write(&mut report.section("a_to_b")),
+                (Direction::Both, Side::B) => measures.write(&mut report.section("b_to_a")),
+                (Direction::AToB | Direction::BToA, _) => measures.write(report),
+            }
+        }
+    }
+}
+
+impl Voip {
+    /// When the first frame is made.
+    pub fn start(&self) -> Time {
+        self.start
+    }
+
+    /// What the listener to this side's speech would say; none if this side sends none.
+    pub fn measures(&self, sender: Side) -> Option<Measures> {
+        self.senders.iter().find(|other| other.side == sender).map(|sender| self.measure(sender))
+    }
+
+    fn measure(&self, sender: &Sender) -> Measures {
+        let talk = self.talk(sender);
+        let mut pattern = LossPattern::default();
+        let (mut played, mut late) = (0_u64, 0_u64);
+        let (mut network_ns, mut playout_ns) = (0_u64, 0_u64);
+        self.config.jitter_buffer.play(talk, |index, fate| {
+            pattern.push(!matches!(fate, Fate::Played { .. }));
+            match fate {
+                Fate::Played { playout_delay } => {
+                    played += 1;
+                    network_ns += talk.slots[index].delay().unwrap_or_default().as_nanos();
+                    playout_ns += playout_delay.as_nanos();
+                }
+                Fate::Late => late += 1,
+                Fate::Lost => {}
+            }
+        });
+        let mean_ms = |sum: u64| if played == 0 { f64::NAN } else { sum as f64 / played as f64 / 1e6 };
+        let (network_ms, playout_ms) = (mean_ms(network_ns), mean_ms(playout_ns));
+        let codec = self.config.codec.data();
+        let mouth_to_ear_ms = (self.config.packetisation + codec.look_ahead).as_millis_f64() + playout_ms;
+        let delay_ms = match self.config.delay {
+            DelayBasis::MouthToEar => mouth_to_ear_ms,
+            DelayBasis::Network => network_ms,
+        };
+        let burst_r = match self.config.burst_ratio {
+            BurstRatio::Measured => pattern.burst_ratio(),
+            BurstRatio::Random => 1.0,
+        };
+        // Nobody hears how late a silent call is.
+        let delay_ms = if delay_ms.is_nan() { 0.0 } else { delay_ms };
+        let rating = self.config.emodel.rate(CallParameters {
+            delay_ms,
+            loss_percent: pattern.loss_percent(),
+            burst_ratio: burst_r,
+            ie: self.ie,
+            bpl: self.bpl,
+        });
+        let [p95, p99] = delay_quantiles(talk.slots, [0.95, 0.99]);
+        let gap = self.config.packetisation * pattern.longest;
+        Measures {
+            sent: sender.made,
+            received: played + late,
+            played,
+            late,
+            lost: sender.made - played - late,
+            unsent: sender.unsent,
+            refused: sender.refused,
+            abandoned: sender.abandoned,
+            duplicates: sender.duplicates,
+            mean_delay_ms: network_ms,
+            p95_delay_ms: p95,
+            p99_delay_ms: p99,
+            mouth_to_ear_ms,
+            loss_percent: pattern.loss_percent(),
+            burst_ratio: pattern.burst_ratio(),
+            longest_gap_ms: gap.as_millis_f64(),
+            rating,
+        }
+    }
+
+    fn talk<'a>(&self, sender: &'a Sender) -> Talk<'a> {
+        Talk { slots: &sender.slots, period: self.config.packetisation }
+    }
+
+    /// Makes the next frame of every direction.
+    fn make_frame(&mut self, commands: &mut Commands) {
+        for sender in &mut self.senders {
+            if sender.spurts.as_mut().is_some_and(|spurts| !spurts.next_is_talk()) {
+                sender.slots.push(Slot::SILENT);
+                continue;
+            }
+            sender.slots.push(Slot::LOST);
+            sender.made += 1;
+            if sender.is_up {
+                commands.push(sender.side, Command::Send(self.message));
+            } else {
+                sender.unsent += 1;
+            }
+        }
+        self.message.payload.offset += u64::from(self.message.payload.length);
+        self.frames_left -= 1;
+        if self.frames_left > 0 {
+            self.next_wakeup += self.config.packetisation;
+        } else {
+            self.phase = Phase::Waiting;
+            let buffer = &self.config.jitter_buffer;
+            let playouts = self.senders.iter().map(|sender| buffer.longest_playout(self.talk(sender)));
+            self.next_wakeup += playouts.fold(self.config.grace, Duration::max);
+        }
+    }
+
+    /// A frame of `side` has arrived at the other end.
+    fn arrival(&mut self, now: Time, side: Side, payload: Payload) {
+        let index = payload.offset / u64::from(payload.length);
+        let made = self.start + self.config.packetisation * index;
+        self.with_sender(side, |sender| {
+            let slot = &mut sender.slots[index as usize];
+            // UDP delivers a packet twice that the network duplicated; the first copy counts.
+            if slot.delay().is_some() {
+                sender.duplicates += 1;
+            } else {
+                *slot = Slot::arrived(now - made);
+            }
+        });
+    }
+
+    fn with_sender(&mut self, side: Side, change: impl FnOnce(&mut Sender)) {
+        if let Some(sender) = self.senders.iter_mut().find(|sender| sender.side == side) {
+            change(sender);
+        }
+    }
+}

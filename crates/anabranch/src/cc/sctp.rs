@@ -1,0 +1,259 @@
+//! SCTP's own congestion control, one per path: RFC 9260 section 7.2, with what RFC 4960, RFC 2960,
+//! Linux and ns-2 do differently as settings.
+//!
+//! Known deviation: windows count user data only, as Linux and ns-2 do; RFC 9260's PMDCS counts the
+//! chunk headers too.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, SendLimits,
+};
+
+/// Settings of SCTP's own congestion control. A setting that is left out has the association
+/// profile's value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The rule for the initial congestion window; default "rfc4960", in profiles rfc2960 and ns2
+    /// "rfc2960".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<InitialWindow>,
+    /// The initial slow-start threshold in bytes, 65536 in profile ns2; default: none, slow start
+    /// goes on until the first loss or until the peer's window is filled (RFC 9260 section 7.2.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<u32>,
+    /// The slow-start threshold after a loss is at least this many segments; default 4 (RFC 9260
+    /// section 7.2.3), in profiles rfc2960 and ns2 2 (RFC 2960 section 7.2.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssthresh_floor: Option<u32>,
+    /// Whether an idle path's window is halved once per RTO (RFC 9260 section 7.2.1); default true,
+    /// in profile ns2 false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_decay: Option<bool>,
+    /// Whether congestion avoidance also asks for an advancing cumulative TSN; default false, in
+    /// profiles rfc2960, rfc4960 and ns2 true (RFC 4960 section 7.2.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub avoidance_needs_cumulative: Option<bool>,
+}
+
+/// Rules for the initial congestion window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InitialWindow {
+    /// Two segments (RFC 2960 section 7.2.1).
+    Rfc2960,
+    /// min(4 segments, max(2 segments, 4404 bytes)) (RFC 9260 section 7.2.1; RFC 4960 says 4380).
+    #[default]
+    Rfc4960,
+}
+
+impl Config {
+    /// Settings where these are given, `defaults` elsewhere.
+    #[must_use]
+    pub fn or(self, defaults: Self) -> Self {
+        Self {
+            initial_window: self.initial_window.or(defaults.initial_window),
+            initial_ssthresh: self.initial_ssthresh.or(defaults.initial_ssthresh),
+            ssthresh_floor: self.ssthresh_floor.or(defaults.ssthresh_floor),
+            idle_decay: self.idle_decay.or(defaults.idle_decay),
+            avoidance_needs_cumulative: self
+                .avoidance_needs_cumulative
+                .or(defaults.avoidance_needs_cumulative),
+        }
+    }
+
+    /// Whether the settings are possible.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        match self.ssthresh_floor {
+            Some(floor @ (0 | 65..)) => {
+                Err(format!("ssthresh_floor = {floor} is out of range; it must be from 1 to 64 segments"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// SCTP's own congestion control.
+#[derive(Clone, Copy, Debug)]
+pub struct Sctp {
+    mss: u32,
+    cwnd: u32,
+    ssthresh: u32,
+    partial_bytes_acked: u32,
+    ssthresh_floor: u32,
+    idle_decay: bool,
+    avoidance_needs_cumulative: bool,
+}
+
+impl Sctp {
+    /// A control for a path whose packets carry up to `mss` bytes of data.
+    pub fn new(config: &Config, mss: u32) -> Self {
+        // RFC 9260 section 7.2.1: min(4 PMDCS, max(2 PMDCS, 4404)) bytes.
+        let initial = match config.initial_window.unwrap_or_default() {
+            InitialWindow::Rfc2960 => 2 * mss,
+            InitialWindow::Rfc4960 => (4 * mss).min((2 * mss).max(4404)),
+        };
+        Self {
+            mss,
+            cwnd: initial,
+            ssthresh: config.initial_ssthresh.unwrap_or(u32::MAX),
+            partial_bytes_acked: 0,
+            ssthresh_floor: config.ssthresh_floor.unwrap_or(4) * mss,
+            idle_decay: config.idle_decay.unwrap_or(true),
+            avoidance_needs_cumulative: config.avoidance_needs_cumulative.unwrap_or(false),
+        }
+    }
+}
+
+impl CongestionControl for Sctp {
+    fn on_ack(&mut self, event: &AckEvent) {
+        let fully_used = event.outstanding_before >= self.cwnd;
+        if self.cwnd <= self.ssthresh {
+            // RFC 9260 section 7.2.1: only when the window is fully utilised, the cumulative TSN
+            // advances, and not in fast recovery.
+            if fully_used && event.cumulative_advanced && !event.in_recovery {
+                self.cwnd = self.cwnd.saturating_add(event.newly_acked.min(self.mss));
+            }
+        } else if event.cumulative_advanced || !self.avoidance_needs_cumulative {
+            // RFC 9260 section 7.2.2: one segment per window of acknowledged bytes.
+            self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(event.newly_acked);
+            if self.partial_bytes_acked >= self.cwnd {
+                if fully_used {
+                    self.partial_bytes_acked -= self.cwnd;
+                    self.cwnd = self.cwnd.saturating_add(self.mss);
+                } else {
+                    self.partial_bytes_acked = self.cwnd;
+                }
+            }
+        }
+        if event.outstanding == 0 {
+            // RFC 9260 section 7.2.2: reset when all data has been acknowledged.
+            self.partial_bytes_acked = 0;
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        // RFC 9260 section 7.2.3.
+        self.partial_bytes_acked = 0;
+        match event.kind {
+            CongestionKind::FastRetransmit => {
+                self.ssthresh = (self.cwnd / 2).max(self.ssthresh_floor);
+                self.cwnd = self.ssthresh;
+            }
+            CongestionKind::Timeout => {
+                self.ssthresh = (self.cwnd / 2).max(self.ssthresh_floor);
+                self.cwnd = self.mss;
+            }
+            // RFC 7829 section 5: a path back from potentially failed starts with one segment.
+            CongestionKind::Restart => self.cwnd = self.mss,
+        }
+    }
+
+    fn limits(&self) -> SendLimits {
+        SendLimits { cwnd: self.cwnd, pacing: None }
+    }
+
+    fn state(&self) -> ControlState {
+        let phase = if self.cwnd <= self.ssthresh { "slow_start" } else { "congestion_avoidance" };
+        ControlState { cwnd: self.cwnd, ssthresh: self.ssthresh, phase }
+    }
+
+    fn on_idle(&mut self, event: &IdleEvent) {
+        // RFC 9260 section 7.2.1: max(cwnd / 2, 4 PMDCS) once per RTO, the old window kept in
+        // ssthresh so that it can be reached again quickly.
+        let floor = 4 * self.mss;
+        if !self.idle_decay || self.cwnd <= floor || event.idle < event.rto {
+            return;
+        }
+        self.ssthresh = self.ssthresh.max(self.cwnd);
+        let mut left = event.idle;
+        while left >= event.rto && self.cwnd > floor {
+            self.cwnd = (self.cwnd / 2).max(floor);
+            left = left.saturating_sub(event.rto);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{Duration, Time};
+
+    const NOW: Time = Time::from_secs(1);
+    const MSS: u32 = 1_000;
+
+    fn control() -> Sctp {
+        Sctp::new(&Config::default(), MSS)
+    }
+
+    #[test]
+    fn initial_window_by_rfc() {
+        assert_eq!(control().limits().cwnd, 4_000);
+        assert_eq!(Sctp::new(&Config::default(), 1_468).limits().cwnd, 4_404);
+        let config = Config { initial_window: Some(InitialWindow::Rfc2960), ..Config::default() };
+        assert_eq!(Sctp::new(&config, 1_468).limits().cwnd, 2_936);
+    }
+
+    #[test]
+    fn slow_start_grows_by_at_most_one_segment_and_only_when_full() {
+        let mut control = control();
+        control.on_ack(&AckEvent::new(NOW, 2_000, 4_000));
+        assert_eq!(control.limits().cwnd, 5_000);
+        control.on_ack(&AckEvent::new(NOW, 500, 5_000));
+        assert_eq!(control.limits().cwnd, 5_500);
+        control.on_ack(&AckEvent::new(NOW, 1_000, 5_499));
+        assert_eq!(control.limits().cwnd, 5_500, "not fully used");
+        let no_advance = AckEvent { cumulative_advanced: false, ..AckEvent::new(NOW, 1_000, 5_500) };
+        control.on_ack(&no_advance);
+        assert_eq!(control.limits().cwnd, 5_500, "the cumulative TSN did not advance");
+        control.on_ack(&AckEvent { in_recovery: true, ..AckEvent::new(NOW, 1_000, 5_500) });
+        assert_eq!(control.limits().cwnd, 5_500, "in fast recovery");
+    }
+
+    #[test]
+    fn congestion_avoidance_grows_by_one_segment_per_window() {
+        let mut control = Sctp { cwnd: 10_000, ssthresh: 8_000, ..control() };
+        for _ in 0..9 {
+            control.on_ack(&AckEvent::new(NOW, 1_000, 10_000));
+        }
+        assert_eq!(control.limits().cwnd, 10_000);
+        control.on_ack(&AckEvent::new(NOW, 1_000, 10_000));
+        assert_eq!(control.limits().cwnd, 11_000);
+        assert_eq!(control.partial_bytes_acked, 0);
+    }
+
+    #[test]
+    fn loss_halves_and_timeout_restarts() {
+        let mut control = Sctp { cwnd: 20_000, ..control() };
+        control.on_congestion(&CongestionEvent::new(NOW, CongestionKind::FastRetransmit, 0));
+        assert_eq!((control.cwnd, control.ssthresh), (10_000, 10_000));
+        control.on_congestion(&CongestionEvent::new(NOW, CongestionKind::Timeout, 0));
+        assert_eq!((control.cwnd, control.ssthresh), (1_000, 5_000));
+        control.on_congestion(&CongestionEvent::new(NOW, CongestionKind::Timeout, 0));
+        assert_eq!((control.cwnd, control.ssthresh), (1_000, 4_000), "the floor is 4 segments");
+    }
+
+    #[test]
+    fn an_idle_window_is_halved_once_per_rto() {
+        let mut control = Sctp { cwnd: 40_000, ssthresh: 8_000, ..control() };
+        let rto = Duration::from_secs(1);
+        control.on_idle(&IdleEvent::new(Duration::from_millis(999), rto));
+        assert_eq!(control.cwnd, 40_000);
+        control.on_idle(&IdleEvent::new(Duration::from_millis(2_500), rto));
+        assert_eq!((control.cwnd, control.ssthresh), (10_000, 40_000));
+        control.on_idle(&IdleEvent::new(Duration::from_secs(60), rto));
+        assert_eq!(control.cwnd, 4_000);
+    }
+
+    #[test]
+    fn an_impossible_floor_is_one_sentence() {
+        let config = Config { ssthresh_floor: Some(0), ..Config::default() };
+        let message = config.check().unwrap_err();
+        assert_eq!(message, "ssthresh_floor = 0 is out of range; it must be from 1 to 64 segments");
+    }
+}

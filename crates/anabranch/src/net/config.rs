@@ -1,0 +1,134 @@
+//! The schema of a link.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::capacity::RateConfig;
+use super::cross_traffic::CrossTrafficConfig;
+use super::loss::LossConfig;
+use super::qdisc::QueueConfig;
+use super::schedule::Schedule;
+use crate::time::Duration;
+use crate::units::Probability;
+
+/// A duplex link between two nodes. What is said holds for both directions; `reverse` says what is
+/// different from the second end to the first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// Names of the nodes at its two ends; forward is from the first to the second.
+    pub ends: [String; 2],
+    /// Rate: a value, a timetable, or `{ mahimahi = "file" }`. Default: no limit, and no queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateConfig>,
+    /// Constant part of the delay, added after transmission; may follow a timetable. Default: 0 s.
+    pub delay: Schedule<Duration>,
+    /// Random part of the delay, uniform from 0 to this; may follow a timetable. Default: 0 s.
+    pub jitter: Schedule<Duration>,
+    /// Whether packets may overtake each other when delays differ; otherwise a packet waits for the one
+    /// before it. Default: false.
+    pub reorder: bool,
+    /// Probability that a packet arrives twice; may follow a timetable. Default: 0.
+    pub duplicate: Schedule<Probability>,
+    /// Probability that a packet arrives damaged and is thrown away; may follow a timetable. Default: 0.
+    pub corrupt: Schedule<Probability>,
+    /// Queue discipline. Default: `drop_tail` with 50 packets.
+    pub queue: QueueConfig,
+    /// Loss. Default: none.
+    pub loss: LossConfig,
+    /// Whether the link is up; a timetable of true and false. Default: true.
+    pub up: Schedule<bool>,
+    /// What happens while it is down. Default: `hold`.
+    pub down: WhenDown,
+    /// Traffic that loads this link only. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cross_traffic: Vec<CrossTrafficConfig>,
+    /// What is different from the second end to the first. Default: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<ReverseConfig>,
+}
+
+/// What is different from a link's second end to its first; what is left out is as forward.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReverseConfig {
+    /// Rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateConfig>,
+    /// Constant part of the delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Schedule<Duration>>,
+    /// Random part of the delay, uniform from 0 to this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Schedule<Duration>>,
+    /// Whether packets may overtake each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<bool>,
+    /// Probability that a packet arrives twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Schedule<Probability>>,
+    /// Probability that a packet arrives damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<Schedule<Probability>>,
+    /// Queue discipline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueConfig>,
+    /// Loss; not with a loss that both directions share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossConfig>,
+    /// Whether the link is up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<Schedule<bool>>,
+}
+
+/// What happens to packets while a link is down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenDown {
+    /// The link takes packets and sends them, and they arrive nowhere.
+    Blackhole,
+    /// What is in the queue is lost, and what comes is dropped.
+    Drop,
+    /// The server stands still and the queue fills.
+    #[default]
+    Hold,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            ends: Default::default(),
+            rate: None,
+            delay: Schedule::default(),
+            jitter: Schedule::default(),
+            reorder: false,
+            duplicate: Schedule::default(),
+            corrupt: Schedule::default(),
+            queue: QueueConfig::default(),
+            loss: LossConfig::default(),
+            up: Schedule::Constant(true),
+            down: WhenDown::default(),
+            cross_traffic: Vec::new(),
+            reverse: None,
+        }
+    }
+}
+
+impl LinkConfig {
+    /// The link with what `reverse` says put in place: the parameters from the second end to the first.
+    pub(crate) fn reversed(&self) -> Self {
+        let mut link = self.clone();
+        let Some(reverse) = link.reverse.take() else { return link };
+        let ReverseConfig { rate, delay, jitter, reorder, duplicate, corrupt, queue, loss, up } = reverse;
+        link.rate = rate.or(link.rate);
+        link.delay = delay.unwrap_or(link.delay);
+        link.jitter = jitter.unwrap_or(link.jitter);
+        link.reorder = reorder.unwrap_or(link.reorder);
+        link.duplicate = duplicate.unwrap_or(link.duplicate);
+        link.corrupt = corrupt.unwrap_or(link.corrupt);
+        link.queue = queue.unwrap_or(link.queue);
+        link.loss = loss.unwrap_or(link.loss);
+        link.up = up.unwrap_or(link.up);
+        link
+    }
+}

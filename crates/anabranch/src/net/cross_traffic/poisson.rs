@@ -1,0 +1,218 @@
+//! Poisson arrivals in blocks of time.
+//!
+//! A block is 2^k nanoseconds, so that it holds 3 to 6 arrivals on average: enough that the number's draw
+//! is shared by several, few enough that a block can be skipped between two packets of interest. Block n
+//! draws from the generator (key, n): its number of arrivals by inversion of the Poisson distribution,
+//! then one place for each.
+
+use crate::rng::{BlockRng, Draw};
+
+/// A Poisson process.
+#[derive(Clone, Debug)]
+pub(crate) struct Poisson {
+    key: u64,
+    /// A block is 2^shift nanoseconds.
+    shift: u32,
+    counts: PoissonCounts,
+    /// Arrivals are in [start, stop), in nanoseconds.
+    start: u64,
+    stop: u64,
+    /// The next block that has not been opened.
+    next_block: u64,
+    /// Arrivals of the block that was opened last, in order, in nanoseconds.
+    places: Vec<u64>,
+    /// How many of them have been taken.
+    taken: usize,
+}
+
+/// A block of arrivals whose places have not been drawn.
+#[derive(Debug)]
+pub(crate) struct Block {
+    rng: BlockRng,
+    /// First nanosecond of the block.
+    pub(crate) start: u64,
+    /// First nanosecond after the block.
+    pub(crate) end: u64,
+    pub(crate) count: u64,
+}
+
+impl Poisson {
+    /// Mean arrivals per block are at most this and more than half of it.
+    const MAX_MEAN_PER_BLOCK: f64 = 6.0;
+
+    pub(crate) fn new(key: u64, packets_per_sec: f64, start: u64, stop: u64) -> Self {
+        let mut shift = 0;
+        let mean_of = |shift: u32| packets_per_sec * (1u64 << shift) as f64 / 1e9;
+        while shift < 50 && mean_of(shift + 1) <= Self::MAX_MEAN_PER_BLOCK {
+            shift += 1;
+        }
+        let next_block = if packets_per_sec > 0.0 { start >> shift } else { u64::MAX };
+        let counts = PoissonCounts::new(mean_of(shift));
+        Self { key, shift, counts, start, stop, next_block, places: Vec::with_capacity(32), taken: 0 }
+    }
+
+    /// Arrivals of the open block that have not been taken, in order, in nanoseconds.
+    #[inline]
+    pub(crate) fn placed(&self) -> &[u64] {
+        &self.places[self.taken..]
+    }
+
+    /// Marks the next `count` of the places as taken.
+    #[inline]
+    pub(crate) fn take(&mut self, count: usize) {
+        self.taken += count;
+    }
+
+    /// Leaves the open block without drawing the places of its arrivals.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+        self.taken = 0;
+    }
+
+    /// The next block if it has begun by `now`; the places of the block before have to be taken.
+    #[inline]
+    pub(crate) fn open_block(&mut self, now: u64) -> Option<Block> {
+        let block = self.next_block;
+        if block > now >> self.shift {
+            return None;
+        }
+        let start = block << self.shift;
+        if start >= self.stop {
+            self.next_block = u64::MAX;
+            return None;
+        }
+        self.next_block += 1;
+        let mut rng = BlockRng::new(self.key, block);
+        let count = self.counts.draw(&mut rng);
+        Some(Block { rng, start, end: start + (1 << self.shift), count })
+    }
+
+    /// Whether all of the block's arrivals count: it lies between start and stop.
+    #[inline]
+    pub(crate) fn is_whole(&self, block: &Block) -> bool {
+        self.start <= block.start && block.end <= self.stop
+    }
+
+    /// Draws the places of a block's arrivals.
+    #[inline]
+    pub(crate) fn place(&mut self, mut block: Block) {
+        self.places.clear();
+        self.taken = 0;
+        for _ in 0..block.count {
+            // The top bits: uniform over the 2^shift nanoseconds of the block. A shift of 64 is none.
+            let place = block.start + block.rng.bits().checked_shr(64 - self.shift).unwrap_or(0);
+            // Few and nearly in order is what insertion is best at.
+            let mut position = self.places.len();
+            self.places.push(place);
+            while position > 0 && self.places[position - 1] > place {
+                self.places[position] = self.places[position - 1];
+                position -= 1;
+            }
+            self.places[position] = place;
+        }
+        if block.start < self.start || block.end > self.stop {
+            let (start, stop) = (self.start, self.stop);
+            self.places.retain(|place| (start..stop).contains(place));
+        }
+    }
+
+    /// The next arrival if it is not after `limit`, in nanoseconds; `u64::MAX` for none.
+    pub(crate) fn peek(&mut self, limit: u64) -> u64 {
+        loop {
+            if let Some(&place) = self.placed().first() {
+                return place;
+            }
+            let Some(block) = self.open_block(limit) else { return u64::MAX };
+            self.place(block);
+        }
+    }
+
+    /// Takes the next arrival.
+    pub(crate) fn pop(&mut self) {
+        self.taken += 1;
+    }
+}
+
+/// The Poisson distribution, by inversion of one 64-bit draw.
+#[derive(Clone, Debug)]
+struct PoissonCounts {
+    /// `cumulative[k]` is P(N <= k) times 2^64.
+    cumulative: Vec<u64>,
+    /// Where to start looking, by the draw's top bits.
+    guide: [u8; Self::GUIDES],
+}
+
+impl PoissonCounts {
+    const GUIDE_BITS: u32 = 6;
+    const GUIDES: usize = 1 << Self::GUIDE_BITS;
+
+    fn new(mean: f64) -> Self {
+        let mut cumulative = Vec::new();
+        let mut term = libm::exp(-mean);
+        let mut sum = 0.0;
+        // 2^64 times the tail is far below 1 where the terms are.
+        while cumulative.len() < 255 && (sum < 0.5 || term > 1e-24) {
+            sum += term;
+            // The conversion saturates at the largest integer.
+            cumulative.push((sum * 18_446_744_073_709_551_616.0) as u64);
+            term *= mean / cumulative.len() as f64;
+        }
+        let mut guide = [0; Self::GUIDES];
+        for (top, first) in guide.iter_mut().enumerate() {
+            let lowest = (top as u64) << (64 - Self::GUIDE_BITS);
+            *first = cumulative.iter().take_while(|&&limit| limit <= lowest).count().min(254) as u8;
+        }
+        Self { cumulative, guide }
+    }
+
+    #[inline]
+    fn draw(&self, rng: &mut impl Draw) -> u64 {
+        let bits = rng.bits();
+        let mut count = usize::from(self.guide[(bits >> (64 - Self::GUIDE_BITS)) as usize]);
+        while count + 1 < self.cumulative.len() && self.cumulative[count] <= bits {
+            count += 1;
+        }
+        count as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals(packets_per_sec: f64, start: u64, stop: u64, until: u64) -> Vec<u64> {
+        let mut poisson = Poisson::new(7, packets_per_sec, start, stop);
+        let mut times = Vec::new();
+        while poisson.peek(until) <= until {
+            times.push(poisson.peek(until));
+            poisson.pop();
+        }
+        times
+    }
+
+    #[test]
+    fn gaps_are_exponential() {
+        let times = arrivals(200.0, 0, u64::MAX, 1_000_000_000_000);
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 5e6).collect();
+        let count = gaps.len() as f64;
+        assert!((count / 200_000.0 - 1.0).abs() < 0.01, "{count}");
+        let mean = gaps.iter().sum::<f64>() / count;
+        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / count;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        assert!((variance - 1.0).abs() < 0.02, "{variance}");
+        let beyond = gaps.iter().filter(|&&gap| gap > 3.0).count() as f64 / count;
+        assert!((beyond - 0.0498).abs() < 0.002, "{beyond}");
+    }
+
+    #[test]
+    fn start_and_stop_cut_the_same_process() {
+        let all = arrivals(1000.0, 0, u64::MAX, 1_000_000_000);
+        let part = arrivals(1000.0, 300_000_000, 700_000_001, 1_000_000_000);
+        let expected: Vec<u64> =
+            all.into_iter().filter(|time| (300_000_000..700_000_001).contains(time)).collect();
+        assert!(!part.is_empty());
+        assert_eq!(part, expected);
+        assert!(arrivals(0.0, 0, u64::MAX, u64::MAX / 2).is_empty());
+    }
+}

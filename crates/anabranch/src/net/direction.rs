@@ -1,0 +1,422 @@
+//! One direction of a link: its stages, in order, and what became of its packets.
+//!
+//! Ingress loss, queue discipline, server, wire loss, corruption, duplication, jitter, delay. A packet
+//! that is lost or corrupted on the wire has used capacity.
+
+use std::collections::VecDeque;
+
+use super::capacity::{Capacity, UNITS_PER_BYTE, Varying};
+use super::config::{LinkConfig, WhenDown};
+use super::cross_traffic::{CrossTrafficDirection, Source};
+use super::duplex::{Direction, DropCause, Step};
+use super::evented::{EventedServer, QueueSample};
+use super::ledger::{Entry, Fate, Ledger};
+use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
+use super::schedule::{Schedule, Timeline};
+use super::server::{LazyServer, Server, Verdict};
+use crate::packet::Ecn;
+use crate::report::Report;
+use crate::rng::{Draw as _, Rng, Streams};
+use crate::time::{Duration, Time};
+use crate::units::Probability;
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct OneWay {
+    ingress_loss: Loss,
+    /// None for a link without a rate.
+    server: Option<Server>,
+    /// For a link without a rate that drops while it is down.
+    up_to_enter: Option<Timeline<bool>>,
+    wire_loss: Loss,
+    /// For a link that is a black hole while it is down.
+    up_to_cross: Option<Timeline<bool>>,
+    /// What few links have.
+    impairments: Option<Box<Impairments>>,
+    delay: Timeline<Duration>,
+    /// Not before the packet before it, unless packets may overtake.
+    keeps_order: bool,
+    last_delivery: Time,
+    /// Packets between the two halves of the link, in their order.
+    crossing: VecDeque<Crossing>,
+    ledger: Ledger,
+    /// The rate in bit/s if it is one constant rate.
+    constant_rate: Option<u64>,
+}
+
+/// Jitter, corruption and duplication.
+#[derive(Clone, Debug)]
+struct Impairments {
+    jitter: Timeline<Duration>,
+    jitter_rng: Rng,
+    corrupt: Timeline<Probability>,
+    corrupt_rng: Rng,
+    duplicate: Timeline<Probability>,
+    duplicate_rng: Rng,
+}
+
+/// A packet that leaves the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    pub(crate) arrived: u64,
+    pub(crate) at: u64,
+    pub(crate) found_units: u64,
+    pub(crate) size: u32,
+    pub(crate) ecn: Ecn,
+    pub(crate) marked: bool,
+}
+
+impl OneWay {
+    /// The direction of a link whose configuration is already that of this direction.
+    pub(crate) fn build(
+        config: &LinkConfig,
+        name: &str,
+        direction: Direction,
+        streams: Streams,
+        is_traced: bool,
+    ) -> Result<Self, String> {
+        let key = match direction {
+            Direction::Forward => format!("links.{name}"),
+            Direction::Reverse if config.reverse.is_some() => format!("links.{name}.reverse"),
+            Direction::Reverse => format!("links.{name}"),
+        };
+        let component = format!("link/{name}/{}", direction.name());
+        let up = config.up.timeline(&format!("{key}.up"))?;
+        let sources = cross_traffic(config, direction, streams, &key, &component)?;
+        let server = build_server(config, &key, &up, sources, is_traced)?;
+        let is_lossless_unless_own =
+            |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
+        let shared_state = format!("link/{name}/loss");
+        let own_state = format!("{component}/loss");
+        let state = if config.loss.sharing() == LossSharing::Shared { &shared_state } else { &own_state };
+        let loss_key = format!("{key}.loss");
+        let build_loss = |place| {
+            if is_lossless_unless_own(place) {
+                return Ok(Loss::None);
+            }
+            config.loss.build(streams, state, &format!("{component}/loss/packet"), &loss_key)
+        };
+        let up_to_enter =
+            (config.down == WhenDown::Drop && server.is_none() && !up.is_constant()).then(|| up.clone());
+        let is_never_up = up.is_constant() && !up.value();
+        let up_to_cross =
+            (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
+        let delay = config.delay.timeline(&format!("{key}.delay"))?;
+        Ok(Self {
+            ingress_loss: build_loss(LossPlace::Ingress)?,
+            wire_loss: build_loss(LossPlace::Wire)?,
+            server,
+            up_to_enter,
+            up_to_cross,
+            impairments: Impairments::build(config, &key, &component, streams)?.map(Box::new),
+            keeps_order: !config.reorder,
+            delay,
+            last_delivery: Time::ZERO,
+            crossing: VecDeque::new(),
+            ledger: Ledger::default(),
+            constant_rate: constant_rate(config),
+        })
+    }
+
+    /// Whether packets leave in the order in which they came.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())
+    }
+
+    /// The first half: ingress loss, queue and server. The error is the fate of a packet that goes no
+    /// further.
+    #[inline]
+    pub(crate) fn enter(&mut self, now: Time, size: u32, ecn: Ecn) -> Result<Crossing, Step> {
+        let arrived = now.as_nanos();
+        self.ledger.settle(arrived);
+        if self.ingress_loss.is_lost(now, size) {
+            return Err(self.drop_on_arrival(arrived, size, Fate::Lost));
+        }
+        if let Some(up) = &mut self.up_to_enter
+            && !up.at(arrived)
+        {
+            return Err(self.drop_on_arrival(arrived, size, Fate::Down));
+        }
+        let crossing =
+            Crossing { arrived, at: arrived, found_units: Entry::NOT_SERVED, size, ecn, marked: false };
+        let Some(server) = &mut self.server else { return Ok(crossing) };
+        match server.accept(arrived, size) {
+            Verdict::Departs { at, found_units, marked } => {
+                let marked = marked && matches!(ecn, Ecn::Ect0 | Ecn::Ect1);
+                let ecn = if marked { Ecn::Ce } else { ecn };
+                Ok(Crossing { at, found_units, ecn, marked, ..crossing })
+            }
+            Verdict::Full => Err(self.drop_on_arrival(arrived, size, Fate::QueueFull)),
+            Verdict::Down => Err(self.drop_on_arrival(arrived, size, Fate::Down)),
+            Verdict::Flushed(at) => Err(self.settle_later(Crossing { at, ..crossing }, at, Fate::Down)),
+            Verdict::Stays => {
+                self.ledger.enter_stuck();
+                Err(Step::Held)
+            }
+        }
+    }
+
+    /// A packet that a process of both directions loses before this direction's queue.
+    pub(crate) fn lose_on_arrival(&mut self, now: Time, size: u32) -> Step {
+        self.ledger.settle(now.as_nanos());
+        self.drop_on_arrival(now.as_nanos(), size, Fate::Lost)
+    }
+
+    /// The second half: wire loss, corruption, duplication, jitter and delay. `is_lost` says that a
+    /// process of both directions has lost the packet.
+    #[inline]
+    pub(crate) fn leave(&mut self, crossing: Crossing, is_lost: bool) -> Step {
+        let at = crossing.at;
+        let now = Time::from_nanos(at);
+        if is_lost || self.wire_loss.is_lost(now, crossing.size) {
+            return self.settle_later(crossing, at, Fate::Lost);
+        }
+        if let Some(up) = &mut self.up_to_cross
+            && !up.at(at)
+        {
+            return self.settle_later(crossing, at, Fate::Down);
+        }
+        let mut delivery = now + self.delay.at(at);
+        let mut is_copied = false;
+        if let Some(impairments) = &mut self.impairments {
+            if impairments.corrupts(at) {
+                return self.settle_later(crossing, at, Fate::Corrupted);
+            }
+            is_copied = impairments.duplicates(at);
+            delivery += impairments.jitter(at);
+        }
+        if self.keeps_order {
+            delivery = delivery.max(self.last_delivery);
+            self.last_delivery = delivery;
+        }
+        let mut copy = None;
+        if is_copied {
+            // The copy follows its original at once.
+            self.settle_later(
+                Crossing { found_units: Entry::NOT_SERVED, marked: false, ..crossing },
+                delivery.as_nanos(),
+                Fate::Copied,
+            );
+            copy = Some(delivery);
+        }
+        self.settle_later(crossing, delivery.as_nanos(), Fate::Delivered);
+        Step::Deliver { at: delivery, ecn: crossing.ecn, copy }
+    }
+
+    /// A packet waits between the two halves.
+    pub(crate) fn begin_crossing(&mut self, crossing: Crossing) {
+        self.crossing.push_back(crossing);
+    }
+
+    /// The packet that comes back for the second half: the one that has waited longest.
+    pub(crate) fn end_crossing(&mut self, now: Time) -> Crossing {
+        self.ledger.settle(now.as_nanos());
+        let crossing = self.crossing.pop_front().expect("a packet crosses before it resumes");
+        assert_eq!(crossing.at, now.as_nanos(), "a crossing is resumed at its time");
+        crossing
+    }
+
+    /// Brings everything up to the end of the run and checks that no packet is unaccounted for.
+    pub(crate) fn finish(&mut self, end: Time) {
+        if let Some(server) = &mut self.server {
+            server.finish(end.as_nanos());
+        }
+        self.ledger.finish(end.as_nanos());
+        let settled: u64 = FATES.iter().map(|&fate| self.ledger.packets(fate)).sum();
+        assert_eq!(
+            self.ledger.entered(),
+            settled + self.ledger.in_link(),
+            "a link's packets are delivered, dropped or in it: {:?}",
+            self.ledger
+        );
+    }
+
+    pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
+        match &mut self.server {
+            Some(Server::Evented(server)) => server.take_samples(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Writes the counters.
+    pub(crate) fn report(&self, report: &mut Report<'_>) {
+        let ledger = &self.ledger;
+        let copied = ledger.packets(Fate::Copied);
+        let crossing = self.crossing.len() as u64;
+        report.count("arrived_packets", ledger.entered() + crossing - copied);
+        report.count("delivered_packets", ledger.packets(Fate::Delivered) + copied);
+        report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
+        report.count("lost_packets", ledger.packets(Fate::Lost));
+        report.count("queue_full_packets", ledger.packets(Fate::QueueFull));
+        report.count("down_packets", ledger.packets(Fate::Down));
+        report.count("corrupted_packets", ledger.packets(Fate::Corrupted));
+        report.count("duplicated_packets", copied);
+        report.count("marked_packets", ledger.marked());
+        report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
+        if let Some(server) = &self.server {
+            if let Some(rate) = self.constant_rate {
+                report.scalar("mean_wait_ms", ledger.mean_found_units() / rate as f64 / 1e6);
+            }
+            report.scalar("mean_found_bytes", ledger.mean_found_units() / UNITS_PER_BYTE as f64);
+            let cross = server.cross_counters();
+            report.count("cross_arrived_packets", cross.arrived);
+            report.count("cross_queue_full_packets", cross.dropped_full);
+            report.count("cross_down_packets", cross.dropped_down);
+        }
+    }
+
+    fn drop_on_arrival(&mut self, arrived: u64, size: u32, fate: Fate) -> Step {
+        let crossing = Crossing {
+            arrived,
+            at: arrived,
+            found_units: Entry::NOT_SERVED,
+            size,
+            ecn: Ecn::NotEct,
+            marked: false,
+        };
+        self.settle_later(crossing, arrived, fate)
+    }
+
+    #[inline]
+    fn settle_later(&mut self, crossing: Crossing, settled: u64, fate: Fate) -> Step {
+        let Crossing { arrived, found_units, size, marked, .. } = crossing;
+        self.ledger.enter(Entry { arrived, settled, found_units, size, marked, fate });
+        Step::Drop(match fate {
+            Fate::Corrupted => DropCause::Corrupted,
+            Fate::Down => DropCause::Down,
+            Fate::QueueFull => DropCause::QueueFull,
+            Fate::Copied | Fate::Delivered | Fate::Lost => DropCause::Lost,
+        })
+    }
+}
+
+const FATES: [Fate; 6] =
+    [Fate::Copied, Fate::Corrupted, Fate::Delivered, Fate::Down, Fate::Lost, Fate::QueueFull];
+
+/// Whether the link has one process of loss that packets of both directions move.
+pub(crate) fn is_shared_by_packets(loss: &LossConfig) -> bool {
+    loss.sharing() == LossSharing::Shared && loss.is_moved_by_packets()
+}
+
+fn constant_rate(config: &LinkConfig) -> Option<u64> {
+    use super::capacity::RateConfig;
+    match &config.rate {
+        Some(RateConfig::Scheduled(Schedule::Constant(rate))) => Some(rate.bits_per_sec()),
+        _ => None,
+    }
+}
+
+fn cross_traffic(
+    config: &LinkConfig,
+    direction: Direction,
+    streams: Streams,
+    key: &str,
+    component: &str,
+) -> Result<Vec<Source>, String> {
+    let mut sources = Vec::new();
+    for (index, traffic) in config.cross_traffic.iter().enumerate() {
+        let key = format!("{key}.cross_traffic[{index}]");
+        let loads = match traffic.direction() {
+            CrossTrafficDirection::Both => true,
+            CrossTrafficDirection::Forward => direction == Direction::Forward,
+            CrossTrafficDirection::Reverse => direction == Direction::Reverse,
+        };
+        if !loads {
+            continue;
+        }
+        if config.rate.is_none() {
+            return Err(format!("{key} loads a link without a `rate`; give the link one"));
+        }
+        let is_lossy_before_queue =
+            config.loss != LossConfig::None && config.loss.place() == LossPlace::Ingress;
+        if is_lossy_before_queue || config.loss.is_moved_by_packets() {
+            return Err(format!(
+                "{key} is on a link whose `loss` is at the ingress or moved by packets, which lazy cross traffic \
+                 cannot cross; put the loss on a link of its own, or use loss at the wire with clock \"slot\""
+            ));
+        }
+        sources.push(traffic.build(
+            streams,
+            &format!("{component}/cross_traffic/{index}"),
+            constant_rate(config),
+            &key,
+        )?);
+    }
+    Ok(sources)
+}
+
+fn build_server(
+    config: &LinkConfig,
+    key: &str,
+    up: &Timeline<bool>,
+    sources: Vec<Source>,
+    is_traced: bool,
+) -> Result<Option<Server>, String> {
+    let is_always_up = up.is_constant() && up.value();
+    let Some(rate) = &config.rate else {
+        if config.down == WhenDown::Hold && !is_always_up {
+            return Err(format!(
+                "{key}.down is \"hold\", which needs a link with a `rate`; give it one, or use \"drop\" or \
+                 \"blackhole\""
+            ));
+        }
+        return Ok(None);
+    };
+    let rate = rate.timeline(&format!("{key}.rate"))?;
+    let discipline = config.queue.build(&format!("{key}.queue"))?;
+    let stops = config.down != WhenDown::Blackhole && !is_always_up;
+    let varying = Varying {
+        rate,
+        up: if stops { up.clone() } else { Timeline::constant(true) },
+        flush_when_down: stops && config.down == WhenDown::Drop,
+    };
+    if is_traced {
+        return Ok(Some(Server::Evented(Box::new(EventedServer::new(varying, discipline, sources)))));
+    }
+    let capacity = if varying.rate.is_constant() && !stops {
+        Capacity::Constant(varying.rate.value())
+    } else {
+        Capacity::Varying(varying)
+    };
+    Ok(Some(Server::Lazy(LazyServer::new(capacity, discipline, sources))))
+}
+
+impl Impairments {
+    fn build(
+        config: &LinkConfig,
+        key: &str,
+        component: &str,
+        streams: Streams,
+    ) -> Result<Option<Self>, String> {
+        let has_none = config.jitter.values().all(|jitter| jitter == Duration::ZERO)
+            && config
+                .corrupt
+                .values()
+                .chain(config.duplicate.values())
+                .all(|share| share == Probability::ZERO);
+        let impairments = Self {
+            jitter: config.jitter.timeline(&format!("{key}.jitter"))?,
+            jitter_rng: streams.stream(&format!("{component}/jitter")),
+            corrupt: config.corrupt.timeline(&format!("{key}.corrupt"))?,
+            corrupt_rng: streams.stream(&format!("{component}/corrupt")),
+            duplicate: config.duplicate.timeline(&format!("{key}.duplicate"))?,
+            duplicate_rng: streams.stream(&format!("{component}/duplicate")),
+        };
+        Ok((!has_none).then_some(impairments))
+    }
+
+    fn corrupts(&mut self, at: u64) -> bool {
+        let probability = self.corrupt.at(at).get();
+        self.corrupt_rng.bernoulli(probability)
+    }
+
+    fn duplicates(&mut self, at: u64) -> bool {
+        let probability = self.duplicate.at(at).get();
+        self.duplicate_rng.bernoulli(probability)
+    }
+
+    fn jitter(&mut self, at: u64) -> Duration {
+        let most = self.jitter.at(at);
+        self.jitter_rng.duration_between(Duration::ZERO, most + Duration::from_nanos(1))
+    }
+}

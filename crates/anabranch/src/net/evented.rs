@@ -1,0 +1,240 @@
+//! The evented twin of the lazy server: every packet an object, every transmission's end an event.
+//!
+//! It is what the lazy server is tested against, and it serves a link whose queue is traced: it sees every
+//! change of the queue, which the lazy one does not. Both give the same results to the nanosecond.
+
+use std::collections::VecDeque;
+
+use super::backlog::Waiting;
+use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
+use super::cross_traffic::Source;
+use super::qdisc::{DropTail, QueueDisc};
+use super::server::{CrossCounters, Verdict, earliest};
+use crate::time::Time;
+
+/// What waits in a queue from this time on; the packet in service does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSample {
+    /// From when.
+    pub time: Time,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A first-in-first-out server, event by event.
+#[derive(Clone, Debug)]
+pub(crate) struct EventedServer {
+    line: Line,
+    discipline: DropTail,
+    sources: Vec<Source>,
+    cross_counters: CrossCounters,
+    next_id: u64,
+    samples: Vec<QueueSample>,
+}
+
+/// The packets in the system and the time.
+#[derive(Clone, Debug)]
+struct Line {
+    now: u64,
+    capacity: Varying,
+    packets: VecDeque<Queued>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    id: u64,
+    bytes: u64,
+    /// Work left to do.
+    units: u64,
+}
+
+impl Line {
+    fn rate(&self) -> u64 {
+        if self.capacity.up.value() { self.capacity.rate.value() } else { 0 }
+    }
+
+    /// The end of the transmission in progress, if it is going to end at this rate.
+    fn completion(&self) -> u64 {
+        match (self.packets.front(), self.rate()) {
+            (None, _) | (_, 0) => u64::MAX,
+            (Some(first), rate) => self.now + first.units.div_ceil(rate),
+        }
+    }
+
+    fn change(&self) -> u64 {
+        self.capacity.rate.until().min(self.capacity.up.until())
+    }
+
+    /// Sends until `to`, at most until the next completion or change: then what is left of the last
+    /// nanosecond goes to the next packet.
+    fn send_until(&mut self, to: u64) {
+        let mut work = self.rate().saturating_mul(to - self.now);
+        self.now = to;
+        while work > 0 {
+            let Some(first) = self.packets.front_mut() else { break };
+            let done = work.min(first.units);
+            first.units -= done;
+            work -= done;
+            if first.units == 0 {
+                self.packets.pop_front();
+            }
+        }
+    }
+
+    /// Applies what the timetables say for the present time. Returns whether the queue was emptied.
+    fn change_now(&mut self) -> bool {
+        let was_up = self.capacity.up.value();
+        self.capacity.rate.at(self.now);
+        let is_up = self.capacity.up.at(self.now);
+        let flushes = self.capacity.flush_when_down && was_up && !is_up && !self.packets.is_empty();
+        if flushes {
+            self.packets.clear();
+        }
+        flushes
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting {
+            packets: self.packets.len().saturating_sub(1) as u64,
+            bytes: self.packets.iter().skip(1).map(|packet| packet.bytes).sum(),
+        }
+    }
+
+    fn units(&self) -> u64 {
+        self.packets.iter().map(|packet| packet.units).sum()
+    }
+
+    fn holds(&self, id: u64) -> bool {
+        self.packets.iter().any(|packet| packet.id == id)
+    }
+}
+
+impl EventedServer {
+    pub(crate) fn new(capacity: Varying, discipline: QueueDisc, sources: Vec<Source>) -> Self {
+        let QueueDisc::DropTail(discipline) = discipline;
+        Self {
+            line: Line { now: 0, capacity, packets: VecDeque::new() },
+            discipline,
+            sources,
+            cross_counters: CrossCounters::default(),
+            next_id: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Takes the samples of the queue gathered so far.
+    pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    /// The time up to which events have run, in nanoseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.line.now
+    }
+
+    pub(crate) fn cross_counters(&self) -> CrossCounters {
+        self.cross_counters
+    }
+
+    pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
+        self.advance(now);
+        if self.is_closed() {
+            return Verdict::Down;
+        }
+        let found_units = self.line.units();
+        let marked = self.discipline.is_marked(self.line.waiting());
+        let Some(id) = self.enter(size) else { return Verdict::Full };
+        match fate_of(id, self.line.clone()) {
+            Fate::Departs(at) => Verdict::Departs { at, found_units, marked },
+            Fate::Flushed(at) => Verdict::Flushed(at),
+            Fate::Stays => Verdict::Stays,
+        }
+    }
+
+    /// Runs all events up to `now`.
+    pub(crate) fn advance(&mut self, now: u64) {
+        loop {
+            let arrival = earliest(&mut self.sources, now).map_or(u64::MAX, |(time, _)| time);
+            let completion = self.line.completion();
+            let change = self.line.change();
+            let next = arrival.min(completion).min(change);
+            self.line.send_until(next.min(now));
+            if next > now {
+                return;
+            }
+            if completion == next {
+                self.sample();
+            }
+            if change == next && self.line.change_now() {
+                self.sample();
+            }
+            if arrival == next {
+                let (_, source) = earliest(&mut self.sources, now).expect("it was there");
+                let size = source.size;
+                source.pop();
+                self.cross_counters.arrived += 1;
+                if self.is_closed() {
+                    self.cross_counters.dropped_down += 1;
+                } else if self.enter(size).is_none() {
+                    self.cross_counters.dropped_full += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether the link is down and takes nothing.
+    fn is_closed(&self) -> bool {
+        self.line.capacity.flush_when_down && !self.line.capacity.up.value()
+    }
+
+    /// Takes one packet, unless the discipline drops it.
+    fn enter(&mut self, size: u32) -> Option<u64> {
+        let bytes = u64::from(size);
+        let units = bytes * UNITS_PER_BYTE;
+        if !self.line.packets.is_empty() {
+            let is_countable = self.line.units() + units < MAX_BACKLOG_UNITS;
+            if !self.discipline.admits(self.line.waiting(), bytes) || !is_countable {
+                return None;
+            }
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.line.packets.push_back(Queued { id, bytes, units });
+        self.sample();
+        Some(id)
+    }
+
+    fn sample(&mut self) {
+        let Waiting { packets, bytes } = self.line.waiting();
+        self.samples.push(QueueSample { time: Time::from_nanos(self.line.now), packets, bytes });
+    }
+}
+
+enum Fate {
+    Departs(u64),
+    Flushed(u64),
+    Stays,
+}
+
+/// Lets a copy of the line run on until the packet has left it. What arrives later does not matter to a
+/// packet in a first-in-first-out queue.
+fn fate_of(id: u64, mut line: Line) -> Fate {
+    for _ in 0..Varying::MAX_CHANGES {
+        let completion = line.completion();
+        let change = line.change();
+        let next = completion.min(change);
+        if next == u64::MAX {
+            return Fate::Stays;
+        }
+        line.send_until(next);
+        if !line.holds(id) {
+            return Fate::Departs(next);
+        }
+        if change == next && line.change_now() {
+            return Fate::Flushed(next);
+        }
+    }
+    Fate::Stays
+}

@@ -1,0 +1,146 @@
+//! Loss models: which packets a link loses, apart from full queues.
+//!
+//! Two things decide how a model is evaluated. Its *clock*: whether its state moves with time or with the
+//! packets. And its *sharing*: one process per direction, or one for both. A process that packets of both
+//! directions move has to see them in the order in which they cross the link; every other one can be
+//! asked ahead of time, in one direction's order.
+//!
+//! To add a model: one file here, and a variant in [`LossConfig`] and [`Loss`]; the compiler lists the
+//! rest.
+
+mod bernoulli;
+mod gilbert;
+mod trace;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Streams;
+use crate::time::Time;
+
+pub(crate) use bernoulli::Bernoulli;
+pub use bernoulli::BernoulliConfig;
+pub(crate) use gilbert::Gilbert;
+pub use gilbert::{GilbertConfig, LossClock};
+pub(crate) use trace::LossTrace;
+pub use trace::{LossTraceConfig, TraceClock};
+
+/// A model of loss on one direction, or on both.
+pub(crate) trait LossModel {
+    /// Whether a packet of `size` bytes that crosses at `now` is lost; `now` never decreases.
+    fn is_lost(&mut self, now: Time, size: u32) -> bool;
+}
+
+/// Which packets a link loses. Default: none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LossConfig {
+    /// Every packet with the same probability, independently.
+    Bernoulli(BernoulliConfig),
+    /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott).
+    #[serde(alias = "gilbert_elliott")]
+    Gilbert(GilbertConfig),
+    /// No loss.
+    #[default]
+    None,
+    /// As a file says.
+    Trace(LossTraceConfig),
+}
+
+/// Where in the link packets are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossPlace {
+    /// Before the queue: a lost packet uses no capacity; where ns-2 loses them.
+    Ingress,
+    /// After the queue: a lost packet has used capacity.
+    #[default]
+    Wire,
+}
+
+/// Whether both directions of a link have one process of loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossSharing {
+    /// One process each, independent.
+    #[default]
+    PerDirection,
+    /// One process for both.
+    Shared,
+}
+
+impl LossConfig {
+    /// Where packets are lost.
+    pub fn place(&self) -> LossPlace {
+        match self {
+            Self::Bernoulli(config) => config.at,
+            Self::Gilbert(config) => config.at,
+            Self::None => LossPlace::default(),
+            Self::Trace(config) => config.at,
+        }
+    }
+
+    /// Whether both directions have one process. For Bernoulli loss there is no difference.
+    pub fn sharing(&self) -> LossSharing {
+        match self {
+            Self::Bernoulli(_) | Self::None => LossSharing::PerDirection,
+            Self::Gilbert(config) => config.sharing,
+            Self::Trace(config) => config.sharing,
+        }
+    }
+
+    /// Whether the packets move the process, so that it has to see all of them in their order.
+    pub(crate) fn is_moved_by_packets(&self) -> bool {
+        match self {
+            Self::Bernoulli(_) | Self::None => false,
+            Self::Gilbert(config) => config.clock != LossClock::Slot,
+            Self::Trace(config) => config.clock == TraceClock::Packet,
+        }
+    }
+
+    /// The process. The state's draws come from the stream `state_component`; draws per packet of a
+    /// process that packets do not move come from `packet_component`, so that a chain shared by both
+    /// directions can be asked in each direction's own order.
+    pub(crate) fn build(
+        &self,
+        streams: Streams,
+        state_component: &str,
+        packet_component: &str,
+        key: &str,
+    ) -> Result<Loss, String> {
+        Ok(match self {
+            Self::None => Loss::None,
+            Self::Bernoulli(config) => {
+                Loss::Bernoulli(Bernoulli::new(config, streams.stream(packet_component), key)?)
+            }
+            Self::Gilbert(config) => Loss::Gilbert(Box::new(Gilbert::new(
+                config,
+                streams.stream(state_component),
+                streams.stream(packet_component),
+                key,
+            )?)),
+            Self::Trace(config) => Loss::Trace(LossTrace::new(config, key)?),
+        })
+    }
+}
+
+/// A process of loss.
+#[derive(Clone, Debug)]
+pub(crate) enum Loss {
+    Bernoulli(Bernoulli),
+    Gilbert(Box<Gilbert>),
+    None,
+    Trace(LossTrace),
+}
+
+impl LossModel for Loss {
+    #[inline]
+    fn is_lost(&mut self, now: Time, size: u32) -> bool {
+        match self {
+            Self::Bernoulli(model) => model.is_lost(now, size),
+            Self::Gilbert(model) => model.is_lost(now, size),
+            Self::None => false,
+            Self::Trace(model) => model.is_lost(now, size),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Links: rate, delay, queue, loss and the traffic that loads them.
+//!
+//! A link is asked once per packet and answers when the packet arrives at the other end, without events
+//! (`DESIGN`: principle 1, "Laziness, exactly"). Its stages, in order: ingress loss, queue discipline,
+//! server, wire loss, corruption, duplication, jitter, delay.
+
+mod backlog;
+mod capacity;
+mod config;
+mod cross_traffic;
+mod direction;
+mod duplex;
+mod evented;
+mod ledger;
+pub mod loss;
+pub mod qdisc;
+mod schedule;
+mod server;
+
+pub use capacity::RateConfig;
+pub use config::{LinkConfig, ReverseConfig, WhenDown};
+pub use cross_traffic::{
+    CbrConfig, CrossTrafficConfig, CrossTrafficDirection, OnOffConfig, ParetoOnOffConfig, PoissonConfig,
+};
+pub use duplex::{Direction, DropCause, DuplexLink, Step};
+pub use evented::QueueSample;
+pub use schedule::{Schedule, Timetable, TraceFile};

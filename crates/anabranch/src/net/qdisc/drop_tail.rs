@@ -1,0 +1,118 @@
+//! DropTail: first in, first out; a packet that finds the queue full is dropped.
+//!
+//! The limit counts waiting packets, not the one in service, as ns-2's `DropTail` with its link does. A
+//! packet that finds the server idle is always taken. Packets with an ECN-capable transport are marked
+//! from a threshold on, compared with what waits at their arrival (the step marking of RFC 8257 section
+//! 3.1); packets without are not affected by the threshold.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::net::backlog::Waiting;
+use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
+use crate::units::Bytes;
+
+/// First in, first out, up to a limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DropTailConfig {
+    /// Most packets that wait, not counting the one in service. Default: 50, or no such limit when
+    /// `bytes` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u32>,
+    /// Most bytes that wait, not counting the packet in service; at most 1 GB. Default: no such limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+    /// Mark ECN-capable packets that find at least this many packets waiting. Default: no marking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark_packets: Option<u32>,
+    /// Mark ECN-capable packets that find at least this many bytes waiting. Default: no marking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark_bytes: Option<Bytes>,
+}
+
+impl DropTailConfig {
+    /// ns-2's default limit (`Queue set limit_ 50`).
+    const DEFAULT_PACKETS: u32 = 50;
+    /// Work in the queue is counted in 63 bits: 1.15 GB.
+    const MAX_BYTES: u64 = 1_000_000_000;
+
+    pub(crate) fn build(&self, key: &str) -> Result<DropTail, String> {
+        if let Some(bytes) = self.bytes.filter(|bytes| bytes.0 > Self::MAX_BYTES) {
+            return Err(format!("{key}.bytes is {bytes}, allowed is at most {} B", Self::MAX_BYTES));
+        }
+        let packets = match (self.packets, self.bytes) {
+            (Some(packets), _) => u64::from(packets),
+            (None, None) => u64::from(Self::DEFAULT_PACKETS),
+            (None, Some(_)) => u64::MAX,
+        };
+        Ok(DropTail {
+            packets,
+            bytes: self.bytes.map_or(u64::MAX, |bytes| bytes.0),
+            safe_units: self.bytes.map_or(MAX_BACKLOG_UNITS - 1, |bytes| bytes.0 * UNITS_PER_BYTE),
+            mark_packets: self.mark_packets.map_or(u64::MAX, u64::from),
+            mark_bytes: self.mark_bytes.map_or(u64::MAX, |bytes| bytes.0),
+            marks: self.mark_packets.is_some() || self.mark_bytes.is_some(),
+        })
+    }
+}
+
+/// The limits of one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct DropTail {
+    packets: u64,
+    bytes: u64,
+    safe_units: u64,
+    mark_packets: u64,
+    mark_bytes: u64,
+    marks: bool,
+}
+
+impl DropTail {
+    /// Whether packets are taken for certain as long as the system, server included, holds at most so
+    /// many packets and so much work with them.
+    #[inline]
+    pub(crate) fn surely_admits(&self, packets: u64, units: u64) -> bool {
+        packets <= self.packets && units <= self.safe_units
+    }
+
+    /// Whether a busy server's queue takes a packet of this many bytes.
+    pub(crate) fn admits(&self, waiting: Waiting, size: u64) -> bool {
+        waiting.packets < self.packets && waiting.bytes + size <= self.bytes
+    }
+
+    /// Whether ECN-capable packets may be marked at all.
+    #[inline]
+    pub(crate) fn marks(&self) -> bool {
+        self.marks
+    }
+
+    /// Whether an ECN-capable packet that finds so much waiting is marked.
+    pub(crate) fn is_marked(&self, waiting: Waiting) -> bool {
+        waiting.packets >= self.mark_packets || waiting.bytes >= self.mark_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_and_thresholds() {
+        let queue = DropTailConfig { packets: Some(2), mark_bytes: Some(Bytes(100)), ..Default::default() };
+        let queue = queue.build("queue").unwrap();
+        assert!(queue.admits(Waiting { packets: 1, bytes: 0 }, 1));
+        assert!(!queue.admits(Waiting { packets: 2, bytes: 0 }, 1));
+        assert!(queue.is_marked(Waiting { packets: 0, bytes: 100 }));
+        assert!(!queue.is_marked(Waiting { packets: 9, bytes: 99 }));
+        let queue = DropTailConfig { bytes: Some(Bytes(100)), ..Default::default() }.build("queue").unwrap();
+        assert!(queue.admits(Waiting { packets: 1_000, bytes: 60 }, 40));
+        assert!(!queue.admits(Waiting { packets: 1, bytes: 60 }, 41));
+        assert_eq!(
+            DropTailConfig { bytes: Some(Bytes(2_000_000_000)), ..Default::default() }
+                .build("link.a.queue")
+                .unwrap_err(),
+            "link.a.queue.bytes is 2000000000 B, allowed is at most 1000000000 B"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Queue disciplines: the policy of a link's queue. Counters live in the link.
+//!
+//! To add a discipline: one file here, and a variant in [`QueueConfig`] and [`QueueDisc`]; the compiler
+//! lists the rest. A discipline that decides only on arrival, as DropTail does, is evaluated without
+//! events.
+
+mod drop_tail;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use drop_tail::DropTail;
+pub use drop_tail::DropTailConfig;
+
+/// Which discipline a link's queue has. Default: `drop_tail` with 50 packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum QueueConfig {
+    /// First in, first out, up to a limit.
+    DropTail(DropTailConfig),
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self::DropTail(DropTailConfig::default())
+    }
+}
+
+impl QueueConfig {
+    pub(crate) fn build(&self, key: &str) -> Result<QueueDisc, String> {
+        match self {
+            Self::DropTail(config) => config.build(key).map(QueueDisc::DropTail),
+        }
+    }
+}
+
+/// The discipline of one queue.
+#[derive(Clone, Debug)]
+pub(crate) enum QueueDisc {
+    DropTail(DropTail),
+}

@@ -1,0 +1,18 @@
+//! What a listener would say of a call: codec, jitter buffer, loss pattern, E-model, MOS.
+
+pub mod burst;
+pub mod codecs;
+pub mod emodel;
+pub mod jitter_buffer;
+pub mod rating;
+pub mod simplified;
+pub mod wideband;
+
+pub use burst::LossPattern;
+pub use codecs::{Band, Codec, CodecData};
+pub use emodel::{mos_from_r, r_from_mos};
+pub use jitter_buffer::{Fate, JitterBuffer, Slot, Talk};
+pub use rating::{CallParameters, EModel, Rating};
+
+/// One named term of a rating: symbol of the recommendation, value, meaning with unit.
+pub type Term = (&'static str, f64, &'static str);

@@ -1,0 +1,111 @@
+//! Settings by dotted path: `flows.call.transport.rto_max=0.1 s`, from `--set` and from sweeps.
+
+use serde_json::{Map, Value};
+
+use super::ScenarioError;
+
+/// Sets one value; tables on the way to it are made where they are missing.
+pub(super) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
+    let error = |what: String| ScenarioError::new(format!("cannot set `{path}`: {what}"));
+    let mut node = tree;
+    let mut walked = String::new();
+    for key in path.split('.') {
+        if !is_name(key) {
+            return Err(error(
+                "a path is names joined by dots, such as `flows.call.transport.rto_max`".into(),
+            ));
+        }
+        // A list of tables without names is indexed; everything else is a table.
+        node = match node {
+            Value::Array(items) => {
+                let count = items.len();
+                key.parse::<usize>().ok().and_then(|index| items.get_mut(index)).ok_or_else(|| {
+                    error(format!(
+                        "`{walked}` is a list of {count}; use a number from 0 to {}",
+                        count.max(1) - 1
+                    ))
+                })?
+            }
+            Value::Object(table) => {
+                let is_named = matches!(walked.as_str(), "links" | "paths" | "flows");
+                if is_named && !table.contains_key(key) {
+                    let names = table.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                    return Err(error(format!("there is no `{key}` in `{walked}`, only {names}")));
+                }
+                table.entry(key).or_insert(Value::Null)
+            }
+            leaf => {
+                *leaf = Value::Object(Map::from_iter([(key.to_owned(), Value::Null)]));
+                leaf.get_mut(key).expect("just made")
+            }
+        };
+        if !walked.is_empty() {
+            walked.push('.');
+        }
+        walked.push_str(key);
+    }
+    *node = value;
+    Ok(())
+}
+
+/// A value as a command line has it: TOML where it is TOML (`5`, `true`, `[1, 2]`, `"text"`), text
+/// otherwise (`0.1 s`).
+pub(super) fn value_of(text: &str) -> Value {
+    let table: Result<Map<String, Value>, _> = toml::from_str(&format!("value = {text}"));
+    match table {
+        Ok(mut table) if table.len() == 1 => table.remove("value").expect("its only key"),
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// Whether a key can be part of a dotted path.
+pub(super) fn is_name(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sets_values_deep_in_the_tree() {
+        let mut tree = json!({ "links": { "a": { "cross_traffic": [{ "kind": "poisson" }] } } });
+        set(&mut tree, "links.a.cross_traffic.0.mean_wait", value_of("25 ms")).unwrap();
+        set(&mut tree, "links.a.loss.kind", value_of("bernoulli")).unwrap();
+        set(&mut tree, "seed", value_of("7")).unwrap();
+        let expected = json!({
+            "links": { "a": {
+                "cross_traffic": [{ "kind": "poisson", "mean_wait": "25 ms" }],
+                "loss": { "kind": "bernoulli" },
+            } },
+            "seed": 7,
+        });
+        assert_eq!(tree, expected);
+    }
+
+    #[test]
+    fn a_wrong_path_is_explained() {
+        let mut tree = json!({ "links": { "a": {} }, "list": [1] });
+        let message = |tree: &mut Value, path: &str| set(tree, path, Value::Null).unwrap_err().to_string();
+        assert_eq!(
+            message(&mut tree, "links.b.rate"),
+            "cannot set `links.b.rate`: there is no `b` in `links`, only `a`"
+        );
+        assert_eq!(
+            message(&mut tree, "list.3"),
+            "cannot set `list.3`: `list` is a list of 1; use a number from 0 to 0"
+        );
+        assert!(message(&mut tree, "a..b").contains("names joined by dots"));
+    }
+
+    #[test]
+    fn values_are_toml_or_text() {
+        assert_eq!(value_of("5"), json!(5));
+        assert_eq!(value_of("true"), json!(true));
+        assert_eq!(value_of("\"a b\""), json!("a b"));
+        assert_eq!(value_of("0.1 s"), json!("0.1 s"));
+        assert_eq!(value_of("1\nseed = 3"), json!("1\nseed = 3"));
+    }
+}

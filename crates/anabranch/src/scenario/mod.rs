@@ -1,0 +1,282 @@
+//! The scenario: one tree of structs, from which the JSON Schema, the reference and the checks come.
+//!
+//! A scenario file is TOML. Unknown keys and impossible values are errors of one sentence that name
+//! the key, what was found and what is allowed.
+
+mod edit;
+mod error;
+mod files;
+mod models;
+mod sweep;
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use error::ScenarioError;
+pub use models::models;
+pub use sweep::{Axis, AxisValue, Sweep};
+
+use crate::app::AppConfig;
+use crate::net::LinkConfig;
+use crate::packet::IpVersion;
+use crate::rng;
+use crate::time::Duration;
+use crate::units::Bytes;
+use crate::{sctp, udp};
+
+/// A network, what runs over it, and for how long.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// A short name for figures and folders. Default: the file's name.
+    #[serde(default)]
+    pub name: String,
+    /// What the scenario shows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The study's seed; every random stream is derived from it. Default: 1.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// How long a run takes and where it is stopped.
+    #[serde(default)]
+    pub run: RunConfig,
+    /// The links, by name. Nodes are the names that links' ends mention.
+    pub links: IndexMap<String, LinkConfig>,
+    /// The paths, by name: which links lead from one host to the other.
+    pub paths: IndexMap<String, PathConfig>,
+    /// The flows, by name: who talks to whom, over which paths, how and what.
+    pub flows: IndexMap<String, FlowConfig>,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+/// How long a run takes and where it is stopped.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// Simulated time after which the run ends at the latest; it ends earlier when every application
+    /// is done. Default: 1 h.
+    pub duration: Duration,
+    /// Counters and means of links and endpoints start here. Default: 0 s.
+    pub warm_up: Duration,
+    /// Guard: events after which a run is given up. Default: 10 000 000 000.
+    pub max_events: u64,
+    /// Guard: wall-clock time after which a run is given up. Default: 1 h.
+    pub max_wall_time: Duration,
+    /// Guard: memory for packets in flight and traces after which a run is given up. Default: 4 GB.
+    pub max_memory: Bytes,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(3600),
+            warm_up: Duration::ZERO,
+            max_events: 10_000_000_000,
+            max_wall_time: Duration::from_secs(3600),
+            max_memory: Bytes(4_000_000_000),
+        }
+    }
+}
+
+/// A static route between two hosts.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathConfig {
+    /// The links from one host to the other, in order.
+    pub via: Vec<String>,
+    /// The links of the way back, in order from the far host. Default: the same links backwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Vec<String>>,
+    /// The largest IP packet that the path carries, from 576 B to 65535 B. Default: 1500 B.
+    #[serde(default = "default_mtu")]
+    pub mtu: Bytes,
+}
+
+fn default_mtu() -> Bytes {
+    Bytes(1500)
+}
+
+/// One connection and its application.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowConfig {
+    /// The node where the flow's side `a` is: the one that opens the connection.
+    pub from: String,
+    /// The node where side `b` is.
+    pub to: String,
+    /// The paths the flow may use, in the transport's order: the first one is the primary path.
+    pub paths: Vec<String>,
+    /// The version of IP. Default: ipv4.
+    #[serde(default)]
+    pub ip: IpVersion,
+    /// The transport protocol and its settings.
+    pub transport: TransportConfig,
+    /// What runs over it.
+    pub app: AppConfig,
+}
+
+/// The transport protocol and its settings.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TransportConfig {
+    /// SCTP (RFC 9260), multi-homed, with partial reliability.
+    Sctp(Box<sctp::Config>),
+    /// UDP (RFC 768), with or without RTP.
+    Udp(udp::Config),
+}
+
+/// A scenario file: a base scenario and the sweep over it, if there is one.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The base scenario as a tree, `sweep` taken out: cells are edits of it.
+    base: Value,
+    /// The base scenario.
+    pub scenario: Scenario,
+    /// The sweep over it; without one there is one cell and one replication.
+    pub sweep: Sweep,
+}
+
+impl Study {
+    /// Reads a scenario file and applies `path = value` settings to it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a scenario.
+    pub fn load(file: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ScenarioError::new(format!("cannot read `{}`: {error}", file.display())))?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let in_file = |error| ScenarioError::new(format!("{}: {error}", file.display()));
+        let mut study = Self::parse(&text, sets, folder).map_err(in_file)?;
+        if study.scenario.name.is_empty()
+            && let Some(stem) = file.file_stem()
+        {
+            study.scenario.name = stem.to_string_lossy().into_owned();
+        }
+        Ok(study)
+    }
+
+    /// The same for TOML text.
+    ///
+    /// # Errors
+    /// When the text is not a scenario.
+    pub fn parse(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Self, ScenarioError> {
+        let mut base: Value = toml::from_str(text).map_err(|error| ScenarioError::syntax(text, &error))?;
+        for (path, value) in sets {
+            edit::set(&mut base, path, edit::value_of(value))?;
+        }
+        files::resolve(&mut base, folder);
+        let sweep = match base.as_object_mut().and_then(|table| table.remove("sweep")) {
+            Some(sweep) => error::from_value(&sweep, "sweep")?,
+            None => Sweep::default(),
+        };
+        let scenario: Scenario = error::from_value(&base, "")?;
+        let study = Self { base, scenario, sweep };
+        study.check()?;
+        Ok(study)
+    }
+
+    /// One cell of the sweep as a scenario of its own.
+    ///
+    /// # Errors
+    /// When the cell's settings do not go together.
+    pub fn cell(&self, cell: u64) -> Result<Scenario, ScenarioError> {
+        if self.sweep.axes.is_empty() {
+            return Ok(self.scenario.clone());
+        }
+        let mut tree = self.base.clone();
+        for (axis, choice) in self.sweep.choices(cell) {
+            choice.apply(axis, &mut tree)?;
+        }
+        let mut scenario: Scenario = error::from_value(&tree, "")?;
+        scenario.name.clone_from(&self.scenario.name);
+        Ok(scenario)
+    }
+
+    /// The scenario and its sweep as TOML, every default filled in.
+    pub fn to_toml(&self) -> String {
+        let scenario = self.scenario.to_toml();
+        if self.sweep.axes.is_empty() && self.sweep.replications == 1 {
+            return scenario;
+        }
+        let sweep = toml::to_string_pretty(&serde_json::json!({ "sweep": self.sweep }));
+        format!("{scenario}\n{}", sweep.expect("a sweep is a tree of tables and plain values"))
+    }
+
+    /// 64 bits that identify everything that can change a result: the base scenario with its seed, the
+    /// axes and the contents of the files it names; not names, descriptions and replications.
+    pub fn hash(&self) -> u64 {
+        let mut scenario = self.scenario.clone();
+        scenario.name.clear();
+        scenario.description.clear();
+        let files = files::contents(&self.base);
+        let tree = serde_json::json!({ "scenario": scenario, "axes": self.sweep.axes, "files": files });
+        rng::fnv1a(tree.to_string().as_bytes())
+    }
+
+    /// Every value of every axis on its own must give a scenario that can be built.
+    fn check(&self) -> Result<(), ScenarioError> {
+        self.sweep.check()?;
+        self.scenario.check()?;
+        for (index, (name, axis)) in self.sweep.axes.iter().enumerate() {
+            for position in 0..axis.len() {
+                let scenario = self
+                    .cell(self.sweep.cell_at(index, position))
+                    .and_then(|scenario| scenario.check().map(|()| scenario));
+                if let Err(error) = scenario {
+                    let label = &axis.labels()[position];
+                    return Err(ScenarioError::new(format!("sweep.axes.{name}, value `{label}`: {error}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// Whether a simulation can be built from it.
+    ///
+    /// # Errors
+    /// The sentence that says why not.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let sections: [(&str, Vec<&String>); 3] = [
+            ("links", self.links.keys().collect()),
+            ("paths", self.paths.keys().collect()),
+            ("flows", self.flows.keys().collect()),
+        ];
+        for (section, names) in sections {
+            if let Some(name) = names.iter().find(|name| !edit::is_name(name)) {
+                return Err(ScenarioError::new(format!(
+                    "{section}: `{name}` is not a name; use letters, digits, `-` and `_`"
+                )));
+            }
+        }
+        crate::sim::Simulation::build(self, 0, false).map(drop)
+    }
+
+    /// The scenario as TOML, every default filled in.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a scenario is a tree of tables and plain values")
+    }
+}
+
+/// The JSON Schema of scenario files.
+pub fn schema() -> Value {
+    /// A scenario and the sweep over it: what a scenario file holds.
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    struct ScenarioFile {
+        #[schemars(flatten)]
+        scenario: Scenario,
+        /// The sweep: which settings vary, and how often each cell is repeated.
+        #[schemars(default)]
+        sweep: Option<Sweep>,
+    }
+    schemars::schema_for!(ScenarioFile).to_value()
+}

@@ -1,0 +1,217 @@
+//! A SACK arrives (RFC 9260 section 6.2.1).
+//!
+//! Work is proportional to what is newly acknowledged and to the gaps, not to what is outstanding.
+
+use super::association::{Association, State};
+use super::chunk::Sack;
+use super::outstanding::{Sent, SentState, absolute, for_each_uncovered};
+use super::path::Acked;
+use super::tsn;
+use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
+use crate::endpoint::{Event, Output};
+use crate::packet::PathId;
+use crate::path::PathEvent;
+use crate::time::Time;
+
+impl Association {
+    pub(super) fn on_sack(&mut self, now: Time, from: PathId, sack: &Sack) {
+        if matches!(self.state, State::CookieWait | State::CookieEchoed | State::ShutdownAckSent) {
+            return;
+        }
+        let cumulative = sack.cumulative_tsn;
+        // D i: older than what is known. And nothing can be acknowledged that was not sent.
+        if tsn::before(cumulative, self.outstanding.cumulative_tsn())
+            || !tsn::before(cumulative, self.outstanding.next_tsn())
+        {
+            return;
+        }
+        self.stats.sacks_received += 1;
+        self.stats.duplicates_reported += sack.duplicates.len() as u64;
+        for path in &mut self.paths {
+            path.acked = Acked { outstanding_before: path.outstanding, ..Acked::default() };
+        }
+        let advanced = cumulative != self.outstanding.cumulative_tsn();
+        self.acknowledge_cumulatively(cumulative);
+        let mut highest = None;
+        if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
+            highest = self.acknowledge_gaps(sack);
+        }
+        let in_recovery = self.fast_recovery_exit.is_some();
+        if self.fast_recovery_exit.is_some_and(|exit| tsn::at_or_before(exit, cumulative)) {
+            self.fast_recovery_exit = None;
+        }
+        self.settle_paths(now, from, advanced, in_recovery);
+        // D ii.
+        self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes) as u32;
+        if sack.a_rwnd == 0 && self.outstanding.bytes > 0 {
+            // Section 6.1 A: a peer that answers probes with a closed window is not unreachable.
+            self.association_errors = 0;
+            for (path, status) in self.paths.iter().zip(&mut self.status) {
+                if path.outstanding > 0 {
+                    status.error_count = 0;
+                }
+            }
+        }
+        if let Some(&(_, last)) = self.outstanding.gap_acked.last() {
+            // Section 7.2.4: in fast recovery, a SACK that advances reports all as missing.
+            if self.fast_recovery_exit.is_some() && advanced {
+                highest = Some(last);
+            }
+            if let Some(highest) = highest {
+                self.count_missing(now, highest);
+            }
+        }
+        self.advance_peer_ack_point();
+        if self.has_refused && self.buffered() < self.parameters.send_buffer {
+            self.has_refused = false;
+            self.outputs.push_back(Output::Event(Event::Writable));
+        }
+        self.send_forward_tsn(now);
+        self.send(now);
+    }
+
+    /// The cumulative TSN passes chunks: those are done with.
+    pub(super) fn acknowledge_cumulatively(&mut self, cumulative: u32) {
+        while tsn::at_or_before(self.outstanding.first_tsn, cumulative) {
+            let tsn = self.outstanding.first_tsn;
+            let Some(chunk) = self.outstanding.pop() else { return };
+            match chunk.state {
+                SentState::InFlight => {
+                    self.credit(tsn, &chunk);
+                    self.paths[chunk.path.index()].acked.earliest = true;
+                }
+                // It arrived after all. Linux does not credit it to a path.
+                SentState::Lost => {
+                    self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
+                }
+                SentState::Abandoned => {
+                    let clears = self.parameters.abandoned_clears_errors;
+                    self.paths[chunk.path.index()].acked.clears_errors |= clears;
+                }
+                SentState::Acked => {}
+            }
+        }
+    }
+
+    fn credit(&mut self, tsn: u32, chunk: &Sent) {
+        let length = chunk.payload.length;
+        self.outstanding.bytes -= u64::from(length);
+        let path = &mut self.paths[chunk.path.index()];
+        path.outstanding -= length;
+        path.acked.bytes += length;
+        // Section 8.2.
+        path.acked.clears_errors = true;
+        if path.rtt_probe == Some(tsn) {
+            path.rtt_probe = None;
+            path.acked.probe_sent_at = Some(chunk.sent_at);
+        }
+    }
+
+    /// Gap Ack Blocks: what they cover for the first time is acknowledged, what they cover no longer
+    /// is outstanding again (D iii). Returns the highest TSN newly acknowledged.
+    fn acknowledge_gaps(&mut self, sack: &Sack) -> Option<u32> {
+        let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.outstanding.next_tsn());
+        let known = std::mem::take(&mut self.outstanding.gap_acked);
+        let mut highest = None;
+        for &run in &runs {
+            for_each_uncovered(run, &known, |tsn| {
+                self.acknowledge_one(tsn);
+                highest = Some(highest.map_or(tsn, |old| if tsn::before(old, tsn) { tsn } else { old }));
+            });
+        }
+        for &(start, end) in &known {
+            let first = self.outstanding.first_tsn;
+            if tsn::before(end, first) {
+                continue;
+            }
+            let start = if tsn::before(start, first) { first } else { start };
+            for_each_uncovered((start, end), &runs, |tsn| self.renege(tsn));
+        }
+        self.outstanding.gap_acked = runs;
+        highest
+    }
+
+    fn acknowledge_one(&mut self, tsn: u32) {
+        let index = self.outstanding.index(tsn);
+        let chunk = self.outstanding.chunks[index];
+        match chunk.state {
+            SentState::InFlight => {
+                self.credit(tsn, &chunk);
+                // Section 6.3.2 R3 is about the earliest outstanding chunk of the path.
+                let is_earliest = !self
+                    .outstanding
+                    .chunks
+                    .iter()
+                    .take(index)
+                    .any(|earlier| earlier.state == SentState::InFlight && earlier.path == chunk.path);
+                self.paths[chunk.path.index()].acked.earliest |= is_earliest;
+                self.outstanding.chunks[index].state = SentState::Acked;
+            }
+            SentState::Lost => {
+                self.outstanding.lost -= 1;
+                self.outstanding.chunks[index].state = SentState::Acked;
+                self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
+            }
+            // A gap block can only come from data that did arrive.
+            SentState::Abandoned => self.paths[chunk.path.index()].acked.clears_errors = true,
+            SentState::Acked => {}
+        }
+    }
+
+    /// The peer has dropped data it had acknowledged in a gap block.
+    fn renege(&mut self, tsn: u32) {
+        let index = self.outstanding.index(tsn);
+        let Some(chunk) = self.outstanding.chunks.get_mut(index) else { return };
+        if chunk.state == SentState::Acked {
+            chunk.state = SentState::InFlight;
+            let length = chunk.payload.length;
+            let path = &mut self.paths[chunk.path.index()];
+            path.outstanding += length;
+            self.outstanding.bytes += u64::from(length);
+        }
+    }
+
+    /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
+    pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool, in_recovery: bool) {
+        let granularity = self.parameters.rto.granularity;
+        for index in 0..self.paths.len() {
+            let id = PathId(index as u8);
+            let path = &mut self.paths[index];
+            let acked = path.acked;
+            if acked.bytes > 0 {
+                path.cc.on_ack(&AckEvent {
+                    outstanding: path.outstanding,
+                    cumulative_advanced: advanced,
+                    in_recovery,
+                    ..AckEvent::new(now, acked.bytes, acked.outstanding_before)
+                });
+            }
+            if path.outstanding == 0 {
+                // Section 6.3.2 R2.
+                path.t3 = Time::NEVER;
+            } else if acked.earliest || path.t3.is_never() {
+                // R3; R4 for data that was reneged on.
+                path.t3 = super::timer::deadline(now, path.rto.rto, granularity);
+            }
+            if let Some(sent_at) = acked.probe_sent_at {
+                self.take_rtt_sample(now, id, sent_at);
+                if acked.earliest && self.paths[index].outstanding > 0 {
+                    let rto = self.paths[index].rto.rto;
+                    self.paths[index].t3 = super::timer::deadline(now, rto, granularity);
+                }
+            }
+            if acked.clears_errors {
+                self.clear_errors_by_sack(now, id, from);
+            }
+        }
+    }
+
+    /// Something sent on this path at `sent_at` has been answered.
+    pub(super) fn take_rtt_sample(&mut self, now: Time, path: PathId, sent_at: Time) {
+        let own = &mut self.paths[path.index()];
+        own.rto.on_sample(&self.parameters.rto, sent_at, now);
+        own.cc.on_rtt_sample(&RttEvent::new(now, now.saturating_since(sent_at)));
+        self.status[path.index()].srtt = own.rto.srtt;
+        self.tell_selector(now, PathEvent::SrttUpdated(path));
+    }
+}

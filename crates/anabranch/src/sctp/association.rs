@@ -1,0 +1,461 @@
+//! One end of an association: its state, and the dispatch of inputs to the procedures.
+
+use std::collections::VecDeque;
+
+use super::chunk::{Abort, Chunk, ErrorCause};
+use super::delayed_sack::DelayedSack;
+use super::handshake::Handshake;
+use super::heartbeat::HeartbeatScheduler;
+use super::outstanding::Outstanding;
+use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
+use super::parameters::Parameters;
+use super::path::Path;
+use super::reassembly::Reassembly;
+use super::received_tsns::ReceivedTsns;
+use super::send_queue::SendQueue;
+use super::shutdown::ShutdownTimers;
+use super::stats::Stats;
+use super::timer;
+use crate::cc::CongestionControl as _;
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Reliability,
+};
+use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Side};
+use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
+use crate::report::Report;
+use crate::rng::{Draw as _, Streams};
+use crate::time::{Duration, Time};
+
+/// Ports of simulated associations: any two would do.
+const PORTS: [u16; 2] = [5000, 5001];
+/// Empty chunk lists kept for packets to come.
+const SPARE_LISTS: usize = 16;
+
+/// The states of an association (RFC 9260 section 4), and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Closed,
+    CookieEchoed,
+    CookieWait,
+    Ended,
+    Established,
+    ShutdownAckSent,
+    ShutdownPending,
+    ShutdownReceived,
+    ShutdownSent,
+}
+
+/// One end of an SCTP association. See the [module](super) for sources and deviations.
+#[derive(Debug)]
+pub struct Association {
+    pub(super) parameters: Parameters,
+    pub(super) side: Side,
+    pub(super) ip: IpVersion,
+    pub(super) state: State,
+    pub(super) local_tag: u32,
+    pub(super) local_initial_tsn: u32,
+    pub(super) peer_tag: u32,
+    pub(super) handshake: Handshake,
+    pub(super) shutdown: ShutdownTimers,
+
+    pub(super) paths: Vec<Path>,
+    /// What policies see of the paths.
+    pub(super) status: Vec<PathStatus>,
+    pub(super) selector: Selector,
+    pub(super) selection: Selection,
+    pub(super) association_errors: u32,
+    pub(super) heartbeat: HeartbeatScheduler,
+
+    pub(super) queue: SendQueue,
+    pub(super) outstanding: Outstanding,
+    pub(super) advanced_peer_ack_point: u32,
+    /// The exit point of fast recovery (RFC 9260 section 7.2.4).
+    pub(super) fast_recovery_exit: Option<u32>,
+    pub(super) peer_rwnd: u32,
+    /// The next stream sequence number of every outbound stream.
+    pub(super) next_ssn: Vec<u16>,
+    /// Largest payload of one DATA chunk in bytes.
+    pub(super) fragment_limit: u32,
+    pub(super) peer_takes_forward_tsn: bool,
+    /// The application waits for room in the send buffer.
+    pub(super) has_refused: bool,
+
+    pub(super) received: ReceivedTsns,
+    pub(super) reassembly: Reassembly,
+    pub(super) delayed_sack: DelayedSack,
+
+    pub(super) outputs: VecDeque<Output>,
+    spare: Vec<Vec<Chunk>>,
+    pub(super) stats: Stats,
+    pub(super) last_now: Time,
+}
+
+impl Association {
+    /// One end with a path per MTU (bytes, IP header included). Everything random in it comes from
+    /// streams whose names start with `name`, such as `flow/call/sctp/a`.
+    ///
+    /// # Panics
+    /// Without paths, with more than 255, or when `primary_path` is none of them.
+    pub fn new(
+        parameters: &Parameters,
+        side: Side,
+        mtus: &[u32],
+        ip: IpVersion,
+        streams: Streams,
+        name: &str,
+    ) -> Self {
+        let primary = PathId(parameters.primary_path);
+        assert!(!mtus.is_empty() && mtus.len() <= 255, "an association has 1 to 255 paths");
+        assert!(primary.index() < mtus.len(), "the primary path is one of the association's paths");
+        let mut handshake_rng = streams.stream(&format!("{name}/handshake"));
+        let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
+        let paths = mtus
+            .iter()
+            .map(|&mtu| Path::new(parameters, mtu, headers, handshake_rng.bits() as u32))
+            .collect();
+        // RFC 9260 section 5.3.1: a tag is never zero.
+        let local_tag = (handshake_rng.bits() as u32).max(1);
+        let local_initial_tsn = handshake_rng.bits() as u32;
+        let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
+        Self {
+            side,
+            ip,
+            state: State::Closed,
+            local_tag,
+            local_initial_tsn,
+            peer_tag: 0,
+            handshake: Handshake::new(primary),
+            shutdown: ShutdownTimers::default(),
+            paths,
+            status: vec![PathStatus::default(); mtus.len()],
+            selector: parameters.policy.build(parameters.failover),
+            selection: Selection::new(primary),
+            association_errors: 0,
+            heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
+            queue: SendQueue::default(),
+            outstanding: Outstanding::new(local_initial_tsn),
+            advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
+            fast_recovery_exit: None,
+            peer_rwnd: 0,
+            next_ssn: vec![0; usize::from(parameters.streams)],
+            fragment_limit: (smallest_mtu - headers - super::chunk::DATA_HEADER_BYTES) & !3,
+            peer_takes_forward_tsn: false,
+            has_refused: false,
+            received: ReceivedTsns::new(0),
+            reassembly: Reassembly::default(),
+            // Linux acknowledges the first DATA at once (`peer.sack_needed` starts at 1).
+            delayed_sack: DelayedSack::new(parameters.linux),
+            outputs: VecDeque::new(),
+            spare: Vec::new(),
+            stats: Stats::default(),
+            last_now: Time::ZERO,
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// What has been counted so far.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Gives a path another congestion control than the settings name.
+    pub fn set_congestion_control(&mut self, path: PathId, control: crate::cc::Controller) {
+        self.paths[path.index()].cc = control;
+    }
+
+    /// Gives the association another path policy than the settings name.
+    pub fn set_path_selector(&mut self, selector: Selector) {
+        self.selector = selector;
+    }
+
+    fn on_command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Abort => self.abort(now),
+            Command::Connect => self.connect(now),
+            Command::Send(message) => self.enqueue(now, message),
+            Command::SetPrimary(path) => {
+                if path.index() < self.paths.len() {
+                    self.tell_selector(now, PathEvent::PrimaryRequested(path));
+                }
+            }
+            Command::Shutdown => self.begin_shutdown(now),
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, message: Message) {
+        let length = message.payload.length;
+        let accepts = matches!(
+            self.state,
+            State::Closed | State::CookieEchoed | State::CookieWait | State::Established
+        );
+        // A message with nothing in it, for a stream that is not there, or larger than could ever be
+        // buffered, is never taken.
+        if !accepts || length == 0 || usize::from(message.stream) >= self.next_ssn.len() {
+            self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+            return;
+        }
+        if self.buffered() + u64::from(length) > self.parameters.send_buffer {
+            if let Reliability::Priority(priority) = message.reliability {
+                self.make_room(u64::from(length), priority);
+            }
+            if self.buffered() + u64::from(length) > self.parameters.send_buffer {
+                self.has_refused = true;
+                self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+                return;
+            }
+        }
+        self.queue.push(now, message);
+        self.send(now);
+    }
+
+    /// Bytes in the send buffer.
+    pub(super) fn buffered(&self) -> u64 {
+        self.queue.bytes + self.outstanding.held_bytes
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Packet) {
+        let path = packet.path;
+        let Body::Sctp(mut sctp) = packet.body else { return };
+        self.stats.packets_received += 1;
+        if self.is_for_us(&sctp) {
+            self.status[path.index()].last_heard = now;
+            for chunk in sctp.chunks.drain(..) {
+                self.on_chunk(now, path, sctp.verification_tag, chunk);
+            }
+            self.finish_packet(now);
+        } else {
+            self.out_of_the_blue(now, path, &sctp);
+            sctp.chunks.clear();
+        }
+        if self.spare.len() < SPARE_LISTS {
+            self.spare.push(sctp.chunks);
+        }
+    }
+
+    /// Whether the verification tag is right (RFC 9260 section 8.5).
+    fn is_for_us(&self, packet: &SctpPacket) -> bool {
+        let tag = packet.verification_tag;
+        match packet.chunks.first() {
+            None => false,
+            // Section 8.5.1 A: INIT carries tag 0.
+            Some(Chunk::Init(_)) => tag == 0 && self.state != State::Ended,
+            Some(Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected }) => {
+                // Section 8.5.1 B and C.
+                let expected = if *tag_reflected { self.peer_tag } else { self.local_tag };
+                tag == expected && !matches!(self.state, State::Closed | State::Ended)
+            }
+            Some(Chunk::CookieEcho(_)) => tag == self.local_tag && self.state != State::Ended,
+            Some(_) => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
+        }
+    }
+
+    /// RFC 9260 section 8.4: answers a packet that belongs to no association.
+    fn out_of_the_blue(&mut self, now: Time, path: PathId, packet: &SctpPacket) {
+        let answer = match packet.chunks.first() {
+            None | Some(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::Init(_)) => return,
+            Some(Chunk::CookieAck | Chunk::Error(_)) => return,
+            Some(Chunk::ShutdownAck) => Chunk::ShutdownComplete { tag_reflected: true },
+            Some(_) if matches!(self.state, State::Closed | State::Ended) => {
+                Chunk::Abort(Abort { tag_reflected: true, cause: None })
+            }
+            // Section 8.5: a wrong tag in an association that lives is silently discarded.
+            Some(_) => return,
+        };
+        let mut chunks = self.empty_chunks();
+        chunks.push(answer);
+        self.transmit_with_tag(now, path, packet.verification_tag, chunks);
+    }
+
+    fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: Chunk) {
+        match chunk {
+            Chunk::Data(data) => self.on_data(path, data),
+            Chunk::Sack(sack) => self.on_sack(now, path, &sack),
+            Chunk::Heartbeat(info) => self.on_heartbeat(now, path, info),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
+            Chunk::ForwardTsn(forward) => self.on_forward_tsn(path, &forward),
+            Chunk::Init(init) => self.on_init(now, path, &init),
+            Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack),
+            Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, &cookie),
+            Chunk::CookieAck => self.on_cookie_ack(now, path),
+            Chunk::Error(cause) => self.on_error(now, path, cause),
+            Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
+            Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, cumulative_tsn),
+            Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
+            Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
+        }
+    }
+
+    fn abort(&mut self, now: Time) {
+        if !matches!(self.state, State::Closed | State::CookieWait | State::Ended) {
+            let mut chunks = self.empty_chunks();
+            let cause = Some(ErrorCause::UserInitiatedAbort);
+            chunks.push(Chunk::Abort(Abort { tag_reflected: false, cause }));
+            self.transmit(now, self.selection.current, chunks);
+        }
+        self.end(now, CloseReason::Aborted);
+    }
+
+    /// Ends the association: no timer runs any more.
+    pub(super) fn end(&mut self, now: Time, reason: CloseReason) {
+        if self.state == State::Ended {
+            return;
+        }
+        self.state = State::Ended;
+        self.handshake.timer = Time::NEVER;
+        self.shutdown = ShutdownTimers::default();
+        self.heartbeat.timer = Time::NEVER;
+        self.delayed_sack.sent();
+        for path in &mut self.paths {
+            path.t3 = Time::NEVER;
+            path.heartbeat.timer = Time::NEVER;
+            path.heartbeat.timeout = Time::NEVER;
+        }
+        self.stats.note_dormant(now, false);
+        self.outputs.push_back(Output::Event(Event::Closed(reason)));
+    }
+
+    fn on_timers(&mut self, now: Time) {
+        if self.handshake.timer <= now {
+            self.on_t1(now);
+        }
+        for index in 0..self.paths.len() {
+            if self.paths[index].t3 <= now {
+                self.on_t3(now, PathId(index as u8));
+            }
+        }
+        for index in 0..self.paths.len() {
+            if self.paths[index].heartbeat.timeout <= now {
+                self.on_heartbeat_timeout(now, PathId(index as u8));
+            }
+            if self.paths[index].heartbeat.timer <= now {
+                self.on_heartbeat_timer(now, PathId(index as u8));
+            }
+        }
+        if self.heartbeat.timer <= now {
+            self.on_one_heartbeat_timer(now);
+        }
+        if self.delayed_sack.timer <= now {
+            self.send_sack(now);
+        }
+        if self.shutdown.t2 <= now {
+            self.on_t2(now);
+        }
+        if self.shutdown.t5 <= now {
+            self.on_t5(now);
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        let mut next = self
+            .handshake
+            .timer
+            .min(self.heartbeat.timer)
+            .min(self.delayed_sack.timer)
+            .min(self.shutdown.t2)
+            .min(self.shutdown.t5);
+        for path in &self.paths {
+            next = next.min(path.t3).min(path.heartbeat.timer).min(path.heartbeat.timeout);
+        }
+        next
+    }
+
+    /// When a timer of this length fires.
+    pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
+        timer::deadline(now, length, self.parameters.rto.granularity)
+    }
+
+    /// An empty list of chunks, used before if possible.
+    pub(super) fn empty_chunks(&mut self) -> Vec<Chunk> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    pub(super) fn transmit_one(&mut self, now: Time, path: PathId, chunk: Chunk) {
+        let mut chunks = self.empty_chunks();
+        chunks.push(chunk);
+        self.transmit(now, path, chunks);
+    }
+
+    pub(super) fn transmit(&mut self, now: Time, path: PathId, chunks: Vec<Chunk>) {
+        self.transmit_with_tag(now, path, self.peer_tag, chunks);
+    }
+
+    pub(super) fn transmit_with_tag(&mut self, now: Time, path: PathId, tag: u32, chunks: Vec<Chunk>) {
+        debug_assert!(now >= self.last_now, "time runs backwards");
+        let body = SctpPacket {
+            source_port: PORTS[self.side.index()],
+            destination_port: PORTS[self.side.peer().index()],
+            verification_tag: tag,
+            chunks,
+        };
+        let size = self.ip.header_bytes() + body.wire_size();
+        debug_assert!(size <= self.paths[path.index()].mtu, "{size} bytes do not fit into the path MTU");
+        self.stats.packets_sent += 1;
+        self.outputs.push_back(Output::Transmit(Packet {
+            path,
+            ecn: Ecn::NotEct,
+            size,
+            body: Body::Sctp(body),
+        }));
+    }
+
+    /// Tells the policy what happened, and everyone else what it decided.
+    pub(super) fn tell_selector(&mut self, now: Time, event: PathEvent) {
+        let before = self.selection;
+        self.selector.select(now, event, &self.status, &mut self.selection);
+        if self.selection.primary != before.primary {
+            self.stats.primary_changes += 1;
+            self.outputs.push_back(Output::Event(Event::PrimaryChanged {
+                from: before.primary,
+                to: self.selection.primary,
+                reason: self.selection.reason,
+            }));
+        }
+    }
+}
+
+impl Endpoint for Association {
+    fn handle_input(&mut self, now: Time, input: Input) {
+        debug_assert!(now >= self.last_now, "time runs backwards");
+        self.last_now = now;
+        match input {
+            Input::Command(command) => self.on_command(now, command),
+            Input::Packet(packet) => self.on_packet(now, packet),
+            Input::Timeout => self.on_timers(now),
+        }
+    }
+
+    fn poll_output(&mut self, _now: Time) -> Output {
+        match self.outputs.pop_front() {
+            Some(output) => output,
+            None => Output::Timeout(self.next_timeout()),
+        }
+    }
+
+    fn sample_paths(&self, samples: &mut Vec<PathSample>) {
+        for (index, (path, status)) in self.paths.iter().zip(&self.status).enumerate() {
+            let control = path.cc.state();
+            let id = PathId(index as u8);
+            samples.push(PathSample {
+                path: id,
+                cwnd: control.cwnd,
+                ssthresh: control.ssthresh,
+                outstanding: path.outstanding,
+                srtt: path.rto.srtt,
+                rto: path.rto.rto,
+                error_count: status.error_count,
+                state: status.state,
+                is_primary: id == self.selection.primary,
+            });
+        }
+    }
+
+    fn report(&self, report: &mut Report<'_>) {
+        self.stats.report(self.last_now, report);
+        for (index, path) in self.paths.iter().enumerate() {
+            let seconds = |time: Option<Time>| time.map_or(f64::NAN, Time::as_secs_f64);
+            let mut section = report.section(&format!("path{index}"));
+            section.scalar("first_inactive_s", seconds(path.first_inactive));
+            section.scalar("first_pf_s", seconds(path.first_potentially_failed));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The settings of an SCTP endpoint: a named profile, and what is to differ from it, in RFC words.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::time::Duration;
+use crate::units::Bytes;
+use crate::{cc, path};
+
+/// Settings of an SCTP endpoint. A setting that is left out has its profile's value; defaults in the
+/// descriptions are those of profile rfc9260 (RFC 9260 section 16).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", "linux" (6.12) or "ns2".
+    pub profile: Profile,
+    /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, linux and ns2 3 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_initial: Option<Duration>,
+    /// RTO.Min; default 1 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_min: Option<Duration>,
+    /// RTO.Max; default 60 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_max: Option<Duration>,
+    /// RTO.Alpha, from 0 to 1; default 1/8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_alpha: Option<f64>,
+    /// RTO.Beta, from 0 to 1; default 1/4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_beta: Option<f64>,
+    /// Clock granularity; default 0 s (exact), in profile linux 1 ms with the kernel's timer wheel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_granularity: Option<Duration>,
+    /// Valid.Cookie.Life; default 60 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_cookie_life: Option<Duration>,
+    /// Association.Max.Retrans or "off"; default 10, in profile ns2 "off".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub association_max_retrans: Option<Limit>,
+    /// Path.Max.Retrans; default 5. Profile linux: at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_max_retrans: Option<u32>,
+    /// Potentially.Failed.Max.Retrans (RFC 7829) or "off"; default "off", in profile linux 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pf_max_retrans: Option<Limit>,
+    /// Max.Init.Retransmits; default 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_init_retransmits: Option<u32>,
+    /// Whether heartbeats are sent; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_enabled: Option<bool>,
+    /// HB.interval; default 30 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_interval: Option<Duration>,
+    /// HB.Max.Burst: heartbeats at most at one time; default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_max_burst: Option<u32>,
+    /// When heartbeats are sent; default "per_path", in profile linux "linux", in profile ns2
+    /// "one_timer".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_rule: Option<HeartbeatRule>,
+    /// The heartbeat period; default "rfc".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_period: Option<HeartbeatPeriod>,
+    /// Whether an unanswered heartbeat is followed by another at once; default false, in profile ns2
+    /// true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_after_timeout: Option<bool>,
+    /// Whether a retransmission timeout that makes a path inactive sends a heartbeat there at once;
+    /// default false, in profile ns2 true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hb_after_failure: Option<bool>,
+    /// Whether paths carry data only after a heartbeat was answered on them (RFC 9260 section 5.4);
+    /// default true, in profiles rfc2960 and ns2 false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_verification: Option<bool>,
+    /// Max.Burst in packets or "off"; default 4, in profile ns2 "off".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_burst: Option<Limit>,
+    /// How long a SACK may be delayed, at most 500 ms; default 200 ms, in profile ns2 0 s: none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_delay: Option<Duration>,
+    /// A SACK is sent for every n-th packet with data at the latest; default 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_frequency: Option<u32>,
+    /// Where SACKs go; default "source", in profile linux "source_unless_failed".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_path: Option<SackPath>,
+    /// Missing reports that trigger fast retransmit; default 3 (RFC 9260 section 7.2.4), in profile
+    /// rfc2960 4 (RFC 2960 section 7.2.4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_reports: Option<u32>,
+    /// The path that is primary at first, by its position in the flow's list; default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primary_path: Option<u8>,
+    /// Send buffer or "off"; default 212992 B (Linux), in profile ns2 "off": unlimited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Buffer>,
+    /// Receive buffer: the advertised window; default 106496 B (Linux: half its 212992 B), in
+    /// profile ns2 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<Bytes>,
+    /// Streams in each direction, from 1 to 65535; default 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u16>,
+    /// Whether several messages may share a packet; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundling: Option<bool>,
+    /// Messages in one packet at most or "off"; default "off", in profile ns2 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle_max: Option<Limit>,
+    /// Nagle's algorithm: less than a packet waits while data is outstanding; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nagle: Option<bool>,
+    /// Whether partial reliability is offered (RFC 3758); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_reliability: Option<bool>,
+    /// Whether a retransmission timeout sends at once (retransmissions, FORWARD TSN, new data);
+    /// default true, in profile ns2 false: the next message or SACK does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_on_timeout: Option<bool>,
+    /// Whether abandoned data that the cumulative TSN passes clears its path's error counter;
+    /// default false, in profile ns2 true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abandoned_clears_errors: Option<bool>,
+    /// Congestion control of every path; default SCTP's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cc: Option<cc::Config>,
+    /// Path policy; default the standard's failover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<path::Config>,
+}
+
+/// Whose defaults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Linux 6.12.
+    Linux,
+    /// ns-2 as the voip-sctp study used it.
+    Ns2,
+    /// RFC 2960.
+    Rfc2960,
+    /// RFC 4960.
+    Rfc4960,
+    /// RFC 9260.
+    #[default]
+    Rfc9260,
+}
+
+/// When heartbeats are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HeartbeatRule {
+    /// As `per_path`; an unanswered heartbeat is noticed when the next one is due, data postpones the
+    /// next one, and a potentially failed path is asked every RTO.
+    Linux,
+    /// One timer for all paths: at its expiry the path that has been idle longest is asked, if it has
+    /// been idle since before the timer was started (ns-2).
+    OneTimer,
+    /// Every idle path has its own timer, and an answer is awaited for one RTO (RFC 9260 section 8.3).
+    #[default]
+    PerPath,
+}
+
+/// The formula of the heartbeat period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HeartbeatPeriod {
+    /// RTO + HB.interval (1 + delta), delta uniform in -0.5 to 0.5 (equation 4 of the voip-sctp study).
+    Equation4,
+    /// HB.interval + RTO (1 + delta), delta uniform in -0.5 to 0.5 (RFC 9260 section 8.3).
+    #[default]
+    Rfc,
+}
+
+/// Where SACKs go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SackPath {
+    /// Where new data goes.
+    Current,
+    /// Where the data came from (RFC 9260 section 6.4).
+    #[default]
+    Source,
+    /// Where the data came from, unless that path is not active (Linux).
+    SourceUnlessFailed,
+}
+
+/// A count, or no limit: written as a number or "off".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// At most this many.
+    At(u32),
+    /// No limit.
+    Off,
+}
+
+/// A size, or no limit: written as a size or "off".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// At most this much.
+    At(Bytes),
+    /// No limit.
+    Off,
+}
+
+impl Limit {
+    /// The count, if there is one.
+    pub const fn count(self) -> Option<u32> {
+        match self {
+            Self::At(count) => Some(count),
+            Self::Off => None,
+        }
+    }
+}
+
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(count) => serializer.serialize_u32(*count),
+            Self::Off => serializer.serialize_str("off"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Limit;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a count such as 5, or \"off\"")
+            }
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Limit, E> {
+                u32::try_from(count)
+                    .map(Limit::At)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(count), &self))
+            }
+            fn visit_i64<E: de::Error>(self, count: i64) -> Result<Limit, E> {
+                u32::try_from(count)
+                    .map(Limit::At)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(count), &self))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Limit, E> {
+                if text == "off" {
+                    Ok(Limit::Off)
+                } else {
+                    Err(E::invalid_value(de::Unexpected::Str(text), &self))
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Limit {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Limit")
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "const": "off" }] })
+    }
+}
+
+impl Serialize for Buffer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(size) => size.serialize(serializer),
+            Self::Off => serializer.serialize_str("off"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Buffer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|error| de::Error::custom(format!("{error}, or \"off\"")))
+    }
+}
+
+impl JsonSchema for Buffer {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Buffer")
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [generator.subschema_for::<Bytes>(), { "const": "off" }] })
+    }
+}

@@ -1,0 +1,35 @@
+//! When a SACK is due (RFC 9260 section 6.2).
+
+use crate::packet::PathId;
+use crate::time::Time;
+
+/// What is known since the last SACK.
+#[derive(Debug)]
+pub(super) struct DelayedSack {
+    /// Packets with data since the last SACK.
+    pub(super) packets: u32,
+    /// A SACK must not wait.
+    pub(super) immediate: bool,
+    /// When it is due at the latest.
+    pub(super) timer: Time,
+    /// Where the last data came from.
+    pub(super) source: PathId,
+    /// The packet being taken in holds data, or calls for a SACK in another way.
+    pub(super) packet_has_data: bool,
+}
+
+impl DelayedSack {
+    pub(super) const fn new(immediate: bool) -> Self {
+        Self { packets: 0, immediate, timer: Time::NEVER, source: PathId(0), packet_has_data: false }
+    }
+
+    pub(super) const fn is_pending(&self) -> bool {
+        self.packets > 0
+    }
+
+    pub(super) fn sent(&mut self) {
+        self.packets = 0;
+        self.immediate = false;
+        self.timer = Time::NEVER;
+    }
+}

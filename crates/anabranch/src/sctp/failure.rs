@@ -1,0 +1,119 @@
+//! Errors, failed paths and the end of the association by failure
+//! (RFC 9260 section 8, RFC 7829).
+
+use super::association::{Association, State};
+use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
+use crate::endpoint::{CloseReason, Event, Output, PathState};
+use crate::packet::PathId;
+use crate::path::PathEvent;
+use crate::time::Time;
+
+/// What counts as an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strike {
+    /// A heartbeat was not answered.
+    Heartbeat,
+    /// T3-rtx expired.
+    Timeout,
+}
+
+impl Association {
+    /// Counts an error of a path, backs its timer off, and draws the consequences.
+    pub(super) fn strike(&mut self, now: Time, path: PathId, strike: Strike) {
+        let index = path.index();
+        let before = self.status[index];
+        // RFC 9260 section 5.4: heartbeats on an unconfirmed path say nothing about the association.
+        if strike == Strike::Timeout || before.confirmed {
+            self.association_errors += 1;
+        }
+        // Linux leaves the counter of an inactive path alone; nothing depends on it elsewhere.
+        if before.state != PathState::Inactive {
+            self.status[index].error_count += 1;
+        }
+        self.paths[index].rto.back_off(&self.parameters.rto);
+        // Section 8.1.
+        if self.parameters.association_max_retrans.is_some_and(|max| self.association_errors > max) {
+            self.end(now, CloseReason::Lost);
+            return;
+        }
+        let errors = self.status[index].error_count;
+        let max = self.parameters.path_max_retrans;
+        if errors > max && before.state != PathState::Inactive {
+            // Section 8.2.
+            self.change_path_state(now, path, PathState::Inactive);
+            if strike == Strike::Timeout && self.parameters.heartbeat.after_failure {
+                self.send_heartbeat(now, path);
+            }
+        } else if before.state == PathState::Active && self.is_potentially_failed(errors) {
+            self.change_path_state(now, path, PathState::PotentiallyFailed);
+            self.ask_potentially_failed(now, path);
+        }
+    }
+
+    /// RFC 7829 section 5: more errors than PFMR, not more than PMR; Linux asks for less than PMR.
+    fn is_potentially_failed(&self, errors: u32) -> bool {
+        let max = self.parameters.path_max_retrans;
+        self.parameters.pf_max_retrans.is_some_and(|pf_max| {
+            errors > pf_max && if self.parameters.linux { errors < max } else { errors <= max }
+        })
+    }
+
+    /// A SACK acknowledged data sent on `path`; it came over `from` (RFC 9260 section 8.2).
+    pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId) {
+        self.association_errors = 0;
+        let status = &mut self.status[path.index()];
+        status.error_count = 0;
+        let comes_back = match status.state {
+            PathState::Active => false,
+            // Linux: only when the SACK came over it, and not from potentially failed.
+            PathState::Inactive => !self.parameters.linux || path == from,
+            PathState::PotentiallyFailed => !self.parameters.linux,
+        };
+        if comes_back {
+            self.change_path_state(now, path, PathState::Active);
+        }
+    }
+
+    /// A heartbeat was answered (RFC 9260 sections 8.3 and 5.4).
+    pub(super) fn clear_errors_by_heartbeat(&mut self, now: Time, path: PathId) {
+        self.association_errors = 0;
+        let status = &mut self.status[path.index()];
+        status.error_count = 0;
+        let newly_confirmed = !std::mem::replace(&mut status.confirmed, true);
+        if status.state != PathState::Active {
+            self.change_path_state(now, path, PathState::Active);
+        } else if newly_confirmed {
+            self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
+        }
+    }
+
+    fn change_path_state(&mut self, now: Time, path: PathId, state: PathState) {
+        let from = std::mem::replace(&mut self.status[path.index()].state, state);
+        let own = &mut self.paths[path.index()];
+        match state {
+            PathState::Active => {
+                if from == PathState::PotentiallyFailed {
+                    // RFC 7829 section 5: data returns in slow start.
+                    let event = CongestionEvent::new(now, CongestionKind::Restart, own.outstanding);
+                    own.cc.on_congestion(&event);
+                }
+            }
+            PathState::Inactive => {
+                self.stats.path_failures += 1;
+                own.first_inactive.get_or_insert(now);
+            }
+            PathState::PotentiallyFailed => {
+                self.stats.potential_failures += 1;
+                own.first_potentially_failed.get_or_insert(now);
+            }
+        }
+        let dormant = self.status.iter().all(|status| status.state == PathState::Inactive);
+        self.stats.note_dormant(now, dormant);
+        self.outputs.push_back(Output::Event(Event::PathChanged { path, state }));
+        self.tell_selector(now, PathEvent::StateChanged { path, from });
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.state == State::Ended
+    }
+}

@@ -1,0 +1,206 @@
+//! Opening an association: the four-way handshake with cookie (RFC 9260 section 5).
+
+use super::association::{Association, State};
+use super::chunk::{Chunk, ErrorCause, Init, InitAck, StateCookie};
+use super::received_tsns::ReceivedTsns;
+use crate::endpoint::{CloseReason, Event, Output, PathState};
+use crate::packet::PathId;
+use crate::path::PathEvent;
+use crate::time::{Duration, Time};
+
+/// The opening end's side of the handshake.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    /// T1-init or T1-cookie, whichever the state is about.
+    pub(super) timer: Time,
+    attempts: u32,
+    path: PathId,
+    cookie: Option<Box<StateCookie>>,
+    cookie_preservative: Option<Duration>,
+}
+
+impl Handshake {
+    pub(super) const fn new(path: PathId) -> Self {
+        Self { timer: Time::NEVER, attempts: 0, path, cookie: None, cookie_preservative: None }
+    }
+}
+
+impl Association {
+    /// Section 5.1 A: sends INIT and starts T1-init.
+    pub(super) fn connect(&mut self, now: Time) {
+        if self.state == State::Closed {
+            self.state = State::CookieWait;
+            self.handshake.attempts = 0;
+            self.send_init(now);
+        }
+    }
+
+    fn send_init(&mut self, now: Time) {
+        let init = Init { cookie_preservative: self.handshake.cookie_preservative, ..self.own_init() };
+        let mut chunks = self.empty_chunks();
+        chunks.push(Chunk::Init(Box::new(init)));
+        self.transmit_with_tag(now, self.handshake.path, 0, chunks);
+        self.start_t1(now);
+    }
+
+    fn send_cookie_echo(&mut self, now: Time) {
+        if let Some(cookie) = self.handshake.cookie.clone() {
+            self.transmit_one(now, self.handshake.path, Chunk::CookieEcho(cookie));
+            self.start_t1(now);
+        }
+    }
+
+    fn start_t1(&mut self, now: Time) {
+        let rto = self.paths[self.handshake.path.index()].rto.rto;
+        self.handshake.timer = self.deadline(now, rto);
+    }
+
+    fn own_init(&self) -> Init {
+        Init {
+            initiate_tag: self.local_tag,
+            a_rwnd: self.parameters.receive_buffer,
+            outbound_streams: self.parameters.streams,
+            max_inbound_streams: self.parameters.streams,
+            initial_tsn: self.local_initial_tsn,
+            addresses: self.paths.len() as u8,
+            ip: self.ip,
+            forward_tsn_supported: self.parameters.partial_reliability,
+            cookie_preservative: None,
+        }
+    }
+
+    /// Section 5.1 B; sections 5.2.1 and 5.2.2 for an INIT that was not expected: the answer is made
+    /// from our own tag and TSN in every state, and the state stays as it is.
+    pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init) {
+        if self.state == State::ShutdownAckSent {
+            // Section 9.2: the peer has not seen our SHUTDOWN ACK.
+            self.send_shutdown_ack(now);
+            return;
+        }
+        // Section 5.2.6: the life may be longer for a peer that asked for it.
+        let extra = init.cookie_preservative.unwrap_or(Duration::ZERO);
+        let cookie = StateCookie {
+            created_at: now,
+            life: self.parameters.valid_cookie_life + extra,
+            local_tag: self.local_tag,
+            local_initial_tsn: self.local_initial_tsn,
+            peer: *init,
+        };
+        let ack = InitAck { init: self.own_init(), cookie };
+        let mut chunks = self.empty_chunks();
+        chunks.push(Chunk::InitAck(Box::new(ack)));
+        self.transmit_with_tag(now, path, init.initiate_tag, chunks);
+    }
+
+    /// Section 5.1 C; in any other state it is discarded (section 5.2.3).
+    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, ack: &InitAck) {
+        if self.state != State::CookieWait {
+            return;
+        }
+        self.adopt_peer(&ack.init);
+        self.handshake.cookie = Some(Box::new(ack.cookie));
+        self.handshake.attempts = 0;
+        self.handshake.path = path;
+        self.state = State::CookieEchoed;
+        self.send_cookie_echo(now);
+    }
+
+    /// Section 5.1 D; section 5.2.4 when the association exists.
+    pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &StateCookie) {
+        if cookie.local_tag != self.local_tag || tag != self.local_tag {
+            return;
+        }
+        let known = cookie.peer.initiate_tag == self.peer_tag;
+        match self.state {
+            State::Closed | State::CookieWait | State::CookieEchoed => {
+                let good_until = cookie.created_at + cookie.life;
+                if now > good_until && !known {
+                    // Section 5.1.5 step 3.
+                    let staleness = now.saturating_since(good_until);
+                    let mut chunks = self.empty_chunks();
+                    chunks.push(Chunk::Error(ErrorCause::StaleCookie { staleness }));
+                    self.transmit_with_tag(now, path, cookie.peer.initiate_tag, chunks);
+                    return;
+                }
+                // From Closed the ordinary case; otherwise both ends opened at once and this is
+                // section 5.2.4 case B or D.
+                self.adopt_peer(&cookie.peer);
+                self.transmit_one(now, path, Chunk::CookieAck);
+                self.open(now, path);
+            }
+            // Section 5.2.4 case D: our COOKIE ACK was lost.
+            _ if known => self.transmit_one(now, path, Chunk::CookieAck),
+            // Case A, a restart of the peer, is not accepted.
+            _ => {}
+        }
+    }
+
+    /// Section 5.1 E.
+    pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
+        if self.state == State::CookieEchoed {
+            self.open(now, path);
+        }
+    }
+
+    /// Section 5.2.6: a stale cookie starts the handshake again, asking for a longer life.
+    pub(super) fn on_error(&mut self, now: Time, _path: PathId, cause: ErrorCause) {
+        if let (State::CookieEchoed, ErrorCause::StaleCookie { staleness }) = (self.state, cause) {
+            self.handshake.attempts += 1;
+            if self.handshake.attempts > self.parameters.max_init_retransmits {
+                self.end(now, CloseReason::Lost);
+                return;
+            }
+            // The round trip has to fit into the life: twice what was missing.
+            self.handshake.cookie_preservative = Some(staleness.doubled());
+            self.state = State::CookieWait;
+            self.send_init(now);
+        }
+    }
+
+    /// T1-init or T1-cookie expired (section 5.1, rules in 6.3.3 for the back-off).
+    pub(super) fn on_t1(&mut self, now: Time) {
+        self.handshake.timer = Time::NEVER;
+        self.handshake.attempts += 1;
+        if self.handshake.attempts > self.parameters.max_init_retransmits {
+            self.end(now, CloseReason::Lost);
+            return;
+        }
+        let path = self.handshake.path;
+        self.paths[path.index()].rto.back_off(&self.parameters.rto);
+        // Section 6.4.1: what is sent again goes to another address where there is one.
+        self.handshake.path = PathId(((path.index() + 1) % self.paths.len()) as u8);
+        match self.state {
+            State::CookieWait => self.send_init(now),
+            State::CookieEchoed => self.send_cookie_echo(now),
+            _ => {}
+        }
+    }
+
+    fn adopt_peer(&mut self, peer: &Init) {
+        self.peer_tag = peer.initiate_tag;
+        self.peer_rwnd = peer.a_rwnd;
+        self.received = ReceivedTsns::new(peer.initial_tsn);
+        self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
+        // Section 5.1.1: no more streams than the peer allows.
+        self.next_ssn.truncate(usize::from(peer.max_inbound_streams.max(1)));
+    }
+
+    fn open(&mut self, now: Time, path: PathId) {
+        self.state = State::Established;
+        self.handshake.timer = Time::NEVER;
+        self.handshake.cookie = None;
+        self.outputs.push_back(Output::Event(Event::Connected));
+        if self.parameters.path_verification {
+            // Section 5.4: all but the path of the handshake are unconfirmed.
+            for (index, status) in self.status.iter_mut().enumerate() {
+                status.confirmed = index == path.index();
+            }
+            self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
+        }
+        self.start_heartbeats(now);
+        self.send(now);
+        if self.state == State::Established && self.shutdown.is_wanted {
+            self.begin_shutdown(now);
+        }
+    }
+}

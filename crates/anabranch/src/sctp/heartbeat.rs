@@ -1,0 +1,227 @@
+//! Heartbeats (RFC 9260 section 8.3; the rules of Linux and ns-2 as settings).
+
+use super::association::{Association, State};
+use super::chunk::{Chunk, HeartbeatInfo};
+use super::config::{HeartbeatPeriod, HeartbeatRule};
+use super::failure::Strike;
+use crate::cc::{CongestionControl as _, IdleEvent};
+use crate::endpoint::PathState;
+use crate::packet::PathId;
+use crate::rng::{Draw as _, Rng};
+use crate::time::{Duration, Time};
+
+/// What heartbeats have in common over all paths.
+#[derive(Debug)]
+pub(super) struct HeartbeatScheduler {
+    rng: Rng,
+    /// The one timer of rule [`HeartbeatRule::OneTimer`].
+    pub(super) timer: Time,
+    started_at: Time,
+}
+
+/// Linux: the shortest heartbeat period, HZ / 5.
+const LINUX_SHORTEST: Duration = Duration::from_millis(200);
+
+impl HeartbeatScheduler {
+    pub(super) const fn new(rng: Rng) -> Self {
+        Self { rng, timer: Time::NEVER, started_at: Time::ZERO }
+    }
+}
+
+impl Association {
+    /// The association is open: heartbeats begin, first on paths that are to be confirmed
+    /// (section 5.4).
+    pub(super) fn start_heartbeats(&mut self, now: Time) {
+        let mut burst = 0;
+        for index in 0..self.paths.len() {
+            let path = PathId(index as u8);
+            self.paths[index].heartbeat.idle_since = now;
+            if !self.status[index].confirmed {
+                // HB.Max.Burst at once, the others when their timers expire.
+                if burst < self.parameters.heartbeat.max_burst {
+                    burst += 1;
+                    self.send_heartbeat(now, path);
+                }
+            }
+            self.start_heartbeat_timer(now, path);
+        }
+        if self.parameters.heartbeat.enabled && self.parameters.heartbeat.rule == HeartbeatRule::OneTimer {
+            self.start_one_timer(now, self.selection.primary);
+        }
+    }
+
+    fn start_heartbeat_timer(&mut self, now: Time, path: PathId) {
+        let wanted = self.parameters.heartbeat.enabled
+            && self.parameters.heartbeat.rule != HeartbeatRule::OneTimer
+            || !self.status[path.index()].confirmed;
+        let own = &mut self.paths[path.index()].heartbeat;
+        if !wanted {
+            own.timer = Time::NEVER;
+            return;
+        }
+        own.period_start = now;
+        let period = self.heartbeat_period(path);
+        self.paths[path.index()].heartbeat.timer = self.deadline(now, period);
+    }
+
+    /// The time to the next heartbeat.
+    fn heartbeat_period(&mut self, path: PathId) -> Duration {
+        let rto = self.paths[path.index()].rto.rto;
+        let status = &self.status[path.index()];
+        let half = Duration::from_nanos(rto.as_nanos() / 2);
+        // Probing an unconfirmed or a potentially failed path does not wait for HB.interval
+        // (section 5.4; RFC 7829 section 5).
+        let probing = !status.confirmed || status.state == PathState::PotentiallyFailed;
+        let interval = if probing { Duration::ZERO } else { self.parameters.heartbeat.interval };
+        let rng = &mut self.heartbeat.rng;
+        if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
+            return (interval + half).max(LINUX_SHORTEST) + rng.duration_between(Duration::ZERO, rto);
+        }
+        match self.parameters.heartbeat.period {
+            HeartbeatPeriod::Rfc => interval + half + rng.duration_between(Duration::ZERO, rto),
+            HeartbeatPeriod::Equation4 => {
+                let half = Duration::from_nanos(interval.as_nanos() / 2);
+                rto + half + rng.duration_between(Duration::ZERO, interval)
+            }
+        }
+    }
+
+    fn start_one_timer(&mut self, now: Time, path: PathId) {
+        let period = self.heartbeat_period(path);
+        self.heartbeat.started_at = now;
+        self.heartbeat.timer = self.deadline(now, period);
+    }
+
+    /// Rule "one timer": the path that has been idle longest is asked, if it has been idle since
+    /// before the timer was started.
+    pub(super) fn on_one_heartbeat_timer(&mut self, now: Time) {
+        let mut longest = 0;
+        for index in 1..self.paths.len() {
+            if self.paths[index].heartbeat.idle_since < self.paths[longest].heartbeat.idle_since {
+                longest = index;
+            }
+        }
+        let path = PathId(longest as u8);
+        if self.paths[longest].heartbeat.idle_since <= self.heartbeat.started_at {
+            self.send_heartbeat(now, path);
+        }
+        self.start_one_timer(now, path);
+    }
+
+    /// A path's own timer.
+    pub(super) fn on_heartbeat_timer(&mut self, now: Time, path: PathId) {
+        let own = &self.paths[path.index()];
+        if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
+            let rto = own.rto.rto;
+            let half = Duration::from_nanos(rto.as_nanos() / 2);
+            let confirmed = self.status[path.index()].confirmed;
+            let probing = !confirmed || self.status[path.index()].state == PathState::PotentiallyFailed;
+            let interval = if probing { Duration::ZERO } else { self.parameters.heartbeat.interval };
+            let period = (interval + half).max(LINUX_SHORTEST);
+            let elapsed = now.saturating_since(own.last_data);
+            if elapsed < period {
+                // Data was sent meanwhile: wait for what is left of the period.
+                let left = self.deadline(now, period - elapsed);
+                self.paths[path.index()].heartbeat.timer = left;
+                return;
+            }
+            self.send_heartbeat(now, path);
+            if self.is_over() {
+                return;
+            }
+            // Linux adjusts the window of an idle path with its heartbeat.
+            let own = &mut self.paths[path.index()];
+            own.cc.on_idle(&IdleEvent::new(rto, rto));
+        } else if own.heartbeat.idle_since <= own.heartbeat.period_start
+            || !self.status[path.index()].confirmed
+        {
+            // Section 8.3: idle is a path on which nothing was sent within the period.
+            self.send_heartbeat(now, path);
+        }
+        self.start_heartbeat_timer(now, path);
+    }
+
+    pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
+        let own = &mut self.paths[path.index()];
+        let info = HeartbeatInfo { sent_at: now, nonce: own.heartbeat.nonce, path };
+        let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;
+        let unanswered = own.heartbeat.unanswered;
+        own.heartbeat.unanswered = true;
+        if !linux {
+            own.heartbeat.idle_since = now;
+            let rto = own.rto.rto;
+            let timeout = self.deadline(now, rto);
+            self.paths[path.index()].heartbeat.timeout = timeout;
+        }
+        self.stats.heartbeats_sent += 1;
+        self.transmit_one(now, path, Chunk::Heartbeat(info));
+        if linux && unanswered {
+            self.stats.heartbeats_unanswered += 1;
+            self.strike(now, path, Strike::Heartbeat);
+        }
+    }
+
+    /// Section 8.3: no answer within one RTO is an error.
+    pub(super) fn on_heartbeat_timeout(&mut self, now: Time, path: PathId) {
+        self.paths[path.index()].heartbeat.timeout = Time::NEVER;
+        self.paths[path.index()].heartbeat.unanswered = false;
+        self.stats.heartbeats_unanswered += 1;
+        self.strike(now, path, Strike::Heartbeat);
+        let awaits_none = self.paths[path.index()].heartbeat.timeout.is_never();
+        if self.is_over() || !awaits_none {
+            return;
+        }
+        let potentially_failed = self.status[path.index()].state == PathState::PotentiallyFailed;
+        if self.parameters.heartbeat.after_timeout || potentially_failed {
+            self.send_heartbeat(now, path);
+        }
+    }
+
+    /// RFC 7829 section 5: a path that has just become potentially failed is asked at once, and then
+    /// every RTO; Linux waits for its timer.
+    pub(super) fn ask_potentially_failed(&mut self, now: Time, path: PathId) {
+        if !self.parameters.heartbeat.enabled {
+            return;
+        }
+        if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
+            let before = self.paths[path.index()].heartbeat.timer;
+            self.start_heartbeat_timer(now, path);
+            // The timer is only ever moved later (`sctp_transport_reset_hb_timer`, before 6.12.40).
+            let own = &mut self.paths[path.index()].heartbeat;
+            if !before.is_never() {
+                own.timer = own.timer.max(before);
+            }
+        } else if self.paths[path.index()].heartbeat.timeout.is_never() {
+            self.send_heartbeat(now, path);
+        }
+    }
+
+    /// A heartbeat is answered over the path it came from (section 8.3).
+    pub(super) fn on_heartbeat(&mut self, now: Time, path: PathId, info: HeartbeatInfo) {
+        if !matches!(self.state, State::CookieWait) {
+            self.transmit_one(now, path, Chunk::HeartbeatAck(info));
+        }
+    }
+
+    pub(super) fn on_heartbeat_ack(&mut self, now: Time, _from: PathId, info: HeartbeatInfo) {
+        let path = info.path;
+        let Some(own) = self.paths.get_mut(path.index()) else { return };
+        // Section 5.4: the nonce proves that the peer saw the heartbeat.
+        if own.heartbeat.nonce != info.nonce {
+            return;
+        }
+        own.heartbeat.timeout = Time::NEVER;
+        own.heartbeat.unanswered = false;
+        self.stats.heartbeats_acked += 1;
+        let was_held = self.selection.held;
+        let was_confirmed = self.status[path.index()].confirmed;
+        self.clear_errors_by_heartbeat(now, path);
+        self.take_rtt_sample(now, path, info.sent_at);
+        if self.parameters.heartbeat.rule == HeartbeatRule::Linux || !was_confirmed {
+            self.start_heartbeat_timer(now, path);
+        }
+        if self.parameters.send_on_timeout || was_held {
+            self.send(now);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! DATA chunks that have been sent and that the cumulative TSN has not passed yet: one dense queue
+//! indexed by TSN.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use super::chunk::GapBlock;
+use super::tsn;
+use crate::endpoint::Reliability;
+use crate::packet::{PathId, Payload};
+use crate::time::Time;
+
+/// What has become of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SentState {
+    /// Given up (RFC 3758); counts no longer.
+    Abandoned,
+    /// Acknowledged by a Gap Ack Block.
+    Acked,
+    /// On its way, counted as outstanding.
+    InFlight,
+    /// Marked for retransmission.
+    Lost,
+}
+
+/// One chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// The fragment.
+    pub(super) payload: Payload,
+    /// The whole message.
+    pub(super) message: Payload,
+    pub(super) message_id: u32,
+    pub(super) reliability: Reliability,
+    pub(super) expires: Time,
+    pub(super) sent_at: Time,
+    pub(super) stream: u16,
+    pub(super) ssn: u16,
+    pub(super) unordered: bool,
+    pub(super) beginning: bool,
+    pub(super) ending: bool,
+    pub(super) state: SentState,
+    /// Where it was last sent.
+    pub(super) path: PathId,
+    pub(super) missing_reports: u8,
+    /// It has been fast retransmitted and will not be again (RFC 9260 section 7.2.4).
+    pub(super) fast_retransmitted: bool,
+    /// It was marked for retransmission by a timeout, not by missing reports.
+    pub(super) timed_out: bool,
+    pub(super) transmissions: u32,
+}
+
+/// Absolute, inclusive runs of TSNs.
+pub(super) type Ranges = SmallVec<[(u32, u32); 8]>;
+
+/// The queue.
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    /// TSN of the first chunk of the queue: one past the cumulative TSN.
+    pub(super) first_tsn: u32,
+    pub(super) chunks: VecDeque<Sent>,
+    /// Bytes in flight on all paths.
+    pub(super) bytes: u64,
+    /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned.
+    pub(super) held_bytes: u64,
+    /// Chunks marked for retransmission.
+    pub(super) lost: u32,
+    /// Chunks given up.
+    pub(super) abandoned: u32,
+    /// No chunk before this TSN is marked for retransmission.
+    pub(super) lost_from: u32,
+    /// What the Gap Ack Blocks of the last SACK covered.
+    pub(super) gap_acked: Ranges,
+}
+
+impl Outstanding {
+    pub(super) fn new(first_tsn: u32) -> Self {
+        Self {
+            first_tsn,
+            chunks: VecDeque::new(),
+            bytes: 0,
+            held_bytes: 0,
+            lost: 0,
+            abandoned: 0,
+            lost_from: first_tsn,
+            gap_acked: Ranges::new(),
+        }
+    }
+
+    /// The last TSN that the peer has acknowledged cumulatively.
+    pub(super) const fn cumulative_tsn(&self) -> u32 {
+        self.first_tsn.wrapping_sub(1)
+    }
+
+    /// The TSN that the next chunk gets.
+    pub(super) fn next_tsn(&self) -> u32 {
+        self.first_tsn.wrapping_add(self.chunks.len() as u32)
+    }
+
+    pub(super) const fn index(&self, tsn: u32) -> usize {
+        tsn.wrapping_sub(self.first_tsn) as usize
+    }
+
+    pub(super) const fn tsn(&self, index: usize) -> u32 {
+        self.first_tsn.wrapping_add(index as u32)
+    }
+
+    pub(super) fn push(&mut self, chunk: Sent) {
+        self.bytes += u64::from(chunk.payload.length);
+        self.held_bytes += u64::from(chunk.payload.length);
+        self.chunks.push_back(chunk);
+    }
+
+    /// Removes the first chunk. The caller has taken it off the bytes in flight.
+    pub(super) fn pop(&mut self) -> Option<Sent> {
+        let chunk = self.chunks.pop_front()?;
+        self.first_tsn = self.first_tsn.wrapping_add(1);
+        match chunk.state {
+            SentState::Abandoned => self.abandoned -= 1,
+            SentState::Lost => self.lost -= 1,
+            SentState::Acked | SentState::InFlight => {}
+        }
+        if chunk.state != SentState::Abandoned {
+            self.held_bytes -= u64::from(chunk.payload.length);
+        }
+        Some(chunk)
+    }
+
+    /// Position of the first chunk that is marked for retransmission.
+    pub(super) fn first_lost(&mut self) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        if tsn::before(self.lost_from, self.first_tsn) {
+            self.lost_from = self.first_tsn;
+        }
+        let start = self.index(self.lost_from);
+        let index = (start..self.chunks.len()).find(|&i| self.chunks[i].state == SentState::Lost)?;
+        self.lost_from = self.tsn(index);
+        Some(index)
+    }
+
+    /// Takes note that the chunk at this position was marked for retransmission.
+    pub(super) fn note_lost(&mut self, index: usize) {
+        let tsn = self.tsn(index);
+        if self.lost == 0 || tsn::before(tsn, self.lost_from) {
+            self.lost_from = tsn;
+        }
+        self.lost += 1;
+    }
+}
+
+/// The absolute runs of a SACK's Gap Ack Blocks, those that make sense: after the cumulative TSN and
+/// not beyond what was sent.
+pub(super) fn absolute(cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) -> Ranges {
+    blocks
+        .iter()
+        .map(|block| {
+            let at = |offset: u16| cumulative_tsn.wrapping_add(u32::from(offset));
+            (at(block.start), at(block.end))
+        })
+        .filter(|&(start, end)| {
+            tsn::before(cumulative_tsn, start) && tsn::at_or_before(start, end) && tsn::before(end, next_tsn)
+        })
+        .collect()
+}
+
+/// Calls `act` for every TSN of the run that no run of `cover` contains; `cover` is in order.
+pub(super) fn for_each_uncovered(run: (u32, u32), cover: &[(u32, u32)], mut act: impl FnMut(u32)) {
+    let (mut next, end) = run;
+    for &(start, last) in cover {
+        while tsn::before(next, start) && tsn::at_or_before(next, end) {
+            act(next);
+            next = next.wrapping_add(1);
+        }
+        if tsn::at_or_before(next, last) {
+            next = last.wrapping_add(1);
+        }
+        if tsn::before(end, next) {
+            return;
+        }
+    }
+    while tsn::at_or_before(next, end) {
+        act(next);
+        next = next.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uncovered(run: (u32, u32), cover: &[(u32, u32)]) -> Vec<u32> {
+        let mut found = Vec::new();
+        for_each_uncovered(run, cover, |tsn| found.push(tsn));
+        found
+    }
+
+    #[test]
+    fn differences_of_runs() {
+        assert_eq!(uncovered((3, 6), &[]), [3, 4, 5, 6]);
+        assert_eq!(uncovered((3, 6), &[(1, 3), (5, 5)]), [4, 6]);
+        assert_eq!(uncovered((3, 6), &[(1, 9)]), [0; 0]);
+        assert_eq!(uncovered((3, 6), &[(8, 9)]), [3, 4, 5, 6]);
+        assert_eq!(uncovered((u32::MAX, 1), &[(0, 0)]), [u32::MAX, 1]);
+    }
+
+    #[test]
+    fn senseless_blocks_are_ignored() {
+        let blocks = [
+            GapBlock { start: 0, end: 1 },
+            GapBlock { start: 3, end: 2 },
+            GapBlock { start: 2, end: 3 },
+            GapBlock { start: 5, end: 90 },
+        ];
+        assert_eq!(absolute(10, &blocks, 20).as_slice(), [(12, 13)]);
+    }
+}

@@ -1,0 +1,237 @@
+//! Concrete values for every setting: profile and overrides resolved and checked.
+
+use super::config::{Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, Profile, SackPath};
+use super::rto::RtoParameters;
+use crate::cc::sctp::InitialWindow;
+use crate::path::failover::{self, Dormant};
+use crate::time::Duration;
+use crate::{cc, path};
+
+/// An SCTP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    pub(super) rto: RtoParameters,
+    pub(super) valid_cookie_life: Duration,
+    pub(super) association_max_retrans: Option<u32>,
+    pub(super) path_max_retrans: u32,
+    pub(super) pf_max_retrans: Option<u32>,
+    pub(super) max_init_retransmits: u32,
+    pub(super) heartbeat: HeartbeatParameters,
+    pub(super) path_verification: bool,
+    pub(super) max_burst: Option<u32>,
+    pub(super) sack_delay: Duration,
+    pub(super) sack_frequency: u32,
+    pub(super) sack_path: SackPath,
+    pub(super) missing_reports: u32,
+    pub(super) primary_path: u8,
+    pub(super) send_buffer: u64,
+    pub(super) receive_buffer: u32,
+    pub(super) streams: u16,
+    pub(super) bundle_max: u32,
+    pub(super) nagle: bool,
+    pub(super) partial_reliability: bool,
+    pub(super) send_on_timeout: bool,
+    pub(super) abandoned_clears_errors: bool,
+    /// Linux: strikes after it has sent again, reactivates a path only by a SACK that came over it,
+    /// and one PF rule; see [`super::failure`].
+    pub(super) linux: bool,
+    pub(super) cc: cc::Config,
+    pub(super) policy: path::Config,
+    pub(super) failover: failover::Settings,
+}
+
+/// When and how heartbeats are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeartbeatParameters {
+    pub(super) enabled: bool,
+    pub(super) interval: Duration,
+    pub(super) max_burst: u32,
+    pub(super) rule: HeartbeatRule,
+    pub(super) period: HeartbeatPeriod,
+    pub(super) after_timeout: bool,
+    pub(super) after_failure: bool,
+}
+
+impl Parameters {
+    /// Whether they go with so many paths.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn check(&self, path_count: usize) -> Result<(), String> {
+        if usize::from(self.primary_path) < path_count {
+            return Ok(());
+        }
+        let last = path_count.saturating_sub(1);
+        Err(format!("primary_path = {} is not one of the flow's paths, 0 to {last}", self.primary_path))
+    }
+}
+
+impl Config {
+    /// Concrete values.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn resolve(&self) -> Result<Parameters, String> {
+        let profile = self.profile;
+        let linux = profile == Profile::Linux;
+        let ns2 = profile == Profile::Ns2;
+        let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
+        self.check(linux)?;
+        let rto = RtoParameters {
+            // RFC 9260 section 16: 1 s; RFC 4960 and RFC 2960: 3 s.
+            initial: self.rto_initial.unwrap_or(Duration::from_secs(if profile == Profile::Rfc9260 {
+                1
+            } else {
+                3
+            })),
+            min: self.rto_min.unwrap_or(Duration::from_secs(1)),
+            max: self.rto_max.unwrap_or(Duration::from_secs(60)),
+            alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
+            beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
+            granularity: self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux))),
+        };
+        let cc = match self.cc.clone().unwrap_or_default() {
+            cc::Config::Sctp(config) => cc::Config::Sctp(config.or(cc_defaults(profile))),
+        };
+        Ok(Parameters {
+            rto,
+            valid_cookie_life: self.valid_cookie_life.unwrap_or(Duration::from_secs(60)),
+            // The study: Association.Max.Retrans must not end the call.
+            association_max_retrans: self
+                .association_max_retrans
+                .unwrap_or(if ns2 { Limit::Off } else { Limit::At(10) })
+                .count(),
+            path_max_retrans: self.path_max_retrans.unwrap_or(5),
+            // Linux: net.sctp.pf_retrans 0, pf_enable 1.
+            pf_max_retrans: self
+                .pf_max_retrans
+                .unwrap_or(if linux { Limit::At(0) } else { Limit::Off })
+                .count(),
+            max_init_retransmits: self.max_init_retransmits.unwrap_or(8),
+            heartbeat: HeartbeatParameters {
+                enabled: self.hb_enabled.unwrap_or(true),
+                interval: self.hb_interval.unwrap_or(Duration::from_secs(30)),
+                max_burst: self.hb_max_burst.unwrap_or(1),
+                rule: self.hb_rule.unwrap_or(match profile {
+                    Profile::Linux => HeartbeatRule::Linux,
+                    Profile::Ns2 => HeartbeatRule::OneTimer,
+                    _ => HeartbeatRule::PerPath,
+                }),
+                period: self.hb_period.unwrap_or_default(),
+                after_timeout: self.hb_after_timeout.unwrap_or(ns2),
+                after_failure: self.hb_after_failure.unwrap_or(ns2),
+            },
+            path_verification: self.path_verification.unwrap_or(!old),
+            max_burst: self.max_burst.unwrap_or(if ns2 { Limit::Off } else { Limit::At(4) }).count(),
+            sack_delay: self.sack_delay.unwrap_or(Duration::from_millis(if ns2 { 0 } else { 200 })),
+            sack_frequency: self.sack_frequency.unwrap_or(2),
+            sack_path: self.sack_path.unwrap_or(if linux {
+                SackPath::SourceUnlessFailed
+            } else {
+                SackPath::Source
+            }),
+            missing_reports: self.missing_reports.unwrap_or(if profile == Profile::Rfc2960 { 4 } else { 3 }),
+            primary_path: self.primary_path.unwrap_or(0),
+            send_buffer: match self.send_buffer {
+                Some(Buffer::At(size)) => size.0,
+                Some(Buffer::Off) => u64::MAX,
+                None if ns2 => u64::MAX,
+                // Linux: net.core.wmem_default.
+                None => 212_992,
+            },
+            // Linux: half of net.core.rmem_default is advertised; ns-2: initialRwnd_ 65536.
+            receive_buffer: self
+                .receive_buffer
+                .map_or(if ns2 { 65_536 } else { 106_496 }, |size| size.0 as u32),
+            streams: self.streams.unwrap_or(10),
+            bundle_max: match (self.bundling.unwrap_or(true), self.bundle_max) {
+                (false, _) => 1,
+                (true, Some(limit)) => limit.count().unwrap_or(u32::MAX),
+                (true, None) => {
+                    if ns2 {
+                        8
+                    } else {
+                        u32::MAX
+                    }
+                }
+            },
+            nagle: self.nagle.unwrap_or(false),
+            partial_reliability: self.partial_reliability.unwrap_or(true),
+            send_on_timeout: self.send_on_timeout.unwrap_or(!ns2),
+            abandoned_clears_errors: self.abandoned_clears_errors.unwrap_or(ns2),
+            linux,
+            cc,
+            policy: self.policy.clone().unwrap_or_default(),
+            failover: failover::Settings {
+                dormant: if ns2 { Dormant::Hop } else { Dormant::Stay },
+                primary_follows_failover: ns2,
+                ..failover::Settings::default()
+            },
+        })
+    }
+
+    fn check(&self, linux: bool) -> Result<(), String> {
+        let min = self.rto_min.unwrap_or(Duration::from_secs(1));
+        let max = self.rto_max.unwrap_or(Duration::from_secs(60));
+        if min < Duration::from_millis(1) {
+            return Err(format!("rto_min = {min} is too small; it must be at least 1 ms"));
+        }
+        if min > max {
+            return Err(format!("rto_min = {min} is above rto_max = {max}; it must be at most rto_max"));
+        }
+        if let Some(initial) = self.rto_initial.filter(|initial| *initial < Duration::from_millis(1)) {
+            return Err(format!("rto_initial = {initial} is too small; it must be at least 1 ms"));
+        }
+        for (key, value) in [("rto_alpha", self.rto_alpha), ("rto_beta", self.rto_beta)] {
+            if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
+                return Err(format!("{key} = {value} is out of range; it must be from 0 to 1"));
+            }
+        }
+        if let Some(delay) = self.sack_delay.filter(|delay| *delay > Duration::from_millis(500)) {
+            // RFC 9260 section 6.2: MUST NOT be delayed by more than 500 ms.
+            return Err(format!("sack_delay = {delay} is too long; it must be at most 500 ms"));
+        }
+        let counts = [
+            ("sack_frequency", self.sack_frequency),
+            ("missing_reports", self.missing_reports),
+            ("hb_max_burst", self.hb_max_burst),
+            ("streams", self.streams.map(u32::from)),
+            ("bundle_max", self.bundle_max.and_then(Limit::count)),
+            ("max_burst", self.max_burst.and_then(Limit::count)),
+        ];
+        for (key, value) in counts {
+            if value == Some(0) {
+                return Err(format!("{key} = 0 is too small; it must be at least 1"));
+            }
+        }
+        if linux && self.path_max_retrans == Some(0) {
+            return Err("path_max_retrans = 0 is too small; with profile linux it must be at least 1".into());
+        }
+        if let Some(size) = self.receive_buffer.filter(|size| !(1_500..=1 << 30).contains(&size.0)) {
+            // RFC 9260 section 5.1: the window must be at least 1500 bytes.
+            return Err(format!(
+                "receive_buffer = {size} is out of range; it must be from 1500 B to 1073741824 B"
+            ));
+        }
+        match &self.cc {
+            Some(config) => config.check().map_err(|error| format!("cc.{error}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn cc_defaults(profile: Profile) -> cc::sctp::Config {
+    let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
+    cc::sctp::Config {
+        initial_window: Some(if old { InitialWindow::Rfc2960 } else { InitialWindow::Rfc4960 }),
+        // ns-2: initialSsthresh_ 65536.
+        initial_ssthresh: (profile == Profile::Ns2).then_some(65_536),
+        ssthresh_floor: Some(if old { 2 } else { 4 }),
+        idle_decay: Some(profile != Profile::Ns2),
+        avoidance_needs_cumulative: Some(old || profile == Profile::Rfc4960),
+    }
+}
+
+fn per_65536(value: f64) -> u32 {
+    (value * 65_536.0).round() as u32
+}

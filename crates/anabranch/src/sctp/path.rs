@@ -1,0 +1,91 @@
+//! What the endpoint keeps for each path besides what policies see
+//! ([`PathStatus`](crate::path::PathStatus)).
+
+use super::parameters::Parameters;
+use super::rto::RtoEstimator;
+use crate::cc::Controller;
+use crate::time::Time;
+
+/// One path.
+#[derive(Debug)]
+pub(super) struct Path {
+    /// Largest IP packet in bytes.
+    pub(super) mtu: u32,
+    pub(super) rto: RtoEstimator,
+    pub(super) cc: Controller,
+    /// Bytes in flight.
+    pub(super) outstanding: u32,
+    /// When T3-rtx expires; [`Time::NEVER`] when it is stopped.
+    pub(super) t3: Time,
+    /// The chunk whose round-trip time is being measured.
+    pub(super) rtt_probe: Option<u32>,
+    /// When data was last sent here.
+    pub(super) last_data: Time,
+    pub(super) heartbeat: PathHeartbeat,
+    /// What the SACK being processed says.
+    pub(super) acked: Acked,
+    /// A loss has been noticed by missing reports in the SACK being processed.
+    pub(super) reported_missing: bool,
+    pub(super) first_inactive: Option<Time>,
+    pub(super) first_potentially_failed: Option<Time>,
+}
+
+/// Heartbeats of one path.
+#[derive(Debug)]
+pub(super) struct PathHeartbeat {
+    /// When the next one is due; [`Time::NEVER`] with the one-timer rule.
+    pub(super) timer: Time,
+    /// When the current period began.
+    pub(super) period_start: Time,
+    /// When the one on its way counts as unanswered.
+    pub(super) timeout: Time,
+    /// One is unanswered so far (Linux: `hb_sent`).
+    pub(super) unanswered: bool,
+    /// When data or a heartbeat was last sent.
+    pub(super) idle_since: Time,
+    pub(super) nonce: u32,
+}
+
+/// What one SACK acknowledges on one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Acked {
+    /// Bytes for the first time.
+    pub(super) bytes: u32,
+    /// Bytes in flight before it.
+    pub(super) outstanding_before: u32,
+    /// It clears the error counter.
+    pub(super) clears_errors: bool,
+    /// The earliest outstanding chunk is among them.
+    pub(super) earliest: bool,
+    /// When the chunk of the round-trip measurement was sent, if it is among them.
+    pub(super) probe_sent_at: Option<Time>,
+}
+
+impl Path {
+    pub(super) fn new(parameters: &Parameters, mtu: u32, data_header: u32, nonce: u32) -> Self {
+        // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux
+        // in whole path MTUs.
+        let mss = if parameters.linux { mtu } else { mtu - data_header };
+        Self {
+            mtu,
+            rto: RtoEstimator::new(&parameters.rto),
+            cc: parameters.cc.build(mss),
+            outstanding: 0,
+            t3: Time::NEVER,
+            rtt_probe: None,
+            last_data: Time::ZERO,
+            heartbeat: PathHeartbeat {
+                timer: Time::NEVER,
+                period_start: Time::ZERO,
+                timeout: Time::NEVER,
+                unanswered: false,
+                idle_since: Time::ZERO,
+                nonce,
+            },
+            acked: Acked::default(),
+            reported_missing: false,
+            first_inactive: None,
+            first_potentially_failed: None,
+        }
+    }
+}

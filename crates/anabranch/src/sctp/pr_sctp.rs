@@ -1,0 +1,151 @@
+//! Partial reliability: when a message is given up, and how the peer is told
+//! (RFC 3758 section 3.5, RFC 7496).
+
+use super::association::Association;
+use super::chunk::{Chunk, ForwardTsn, SkippedStream};
+use super::outstanding::SentState;
+use super::tsn;
+use crate::endpoint::{Event, Output, Reliability};
+use crate::time::Time;
+
+impl Association {
+    /// Whether a chunk that was just lost is given up instead of sent again.
+    pub(super) fn is_given_up(&self, now: Time, index: usize) -> bool {
+        if !self.peer_takes_forward_tsn {
+            return false;
+        }
+        let chunk = &self.outstanding.chunks[index];
+        match chunk.reliability {
+            // RFC 7496 section 3.1.1.
+            Reliability::LimitedRetransmissions(limit) => chunk.transmissions > limit,
+            // RFC 3758 section 4.1.
+            Reliability::Timed(_) => chunk.expires <= now,
+            Reliability::Priority(_) | Reliability::Reliable => false,
+        }
+    }
+
+    /// Gives up the message that the chunk at this position belongs to: all of its chunks, and what
+    /// of it has not been sent (RFC 3758 section 3.5 A3).
+    pub(super) fn abandon_message(&mut self, index: usize) {
+        let id = self.outstanding.chunks[index].message_id;
+        let message = self.outstanding.chunks[index].message;
+        let mut first = index;
+        while first > 0 && self.outstanding.chunks[first - 1].message_id == id {
+            first -= 1;
+        }
+        let mut at = first;
+        while at < self.outstanding.chunks.len() && self.outstanding.chunks[at].message_id == id {
+            match self.outstanding.chunks[at].state {
+                SentState::InFlight => self.take_off_flight(at),
+                SentState::Lost => self.outstanding.lost -= 1,
+                SentState::Acked | SentState::Abandoned => {}
+            }
+            let chunk = &mut self.outstanding.chunks[at];
+            if chunk.state != SentState::Abandoned {
+                chunk.state = SentState::Abandoned;
+                self.outstanding.held_bytes -= u64::from(chunk.payload.length);
+                self.outstanding.abandoned += 1;
+                self.stats.data_chunks_abandoned += 1;
+            }
+            at += 1;
+        }
+        if self.queue.messages.front().is_some_and(|front| front.id == id) {
+            self.queue.remove(0);
+        }
+        self.report_abandoned(message);
+    }
+
+    /// Gives up a message of which nothing has been sent.
+    pub(super) fn discard_queued(&mut self, index: usize) {
+        if let Some(removed) = self.queue.remove(index) {
+            self.report_abandoned(removed.message.payload);
+        }
+    }
+
+    fn report_abandoned(&mut self, message: crate::packet::Payload) {
+        self.stats.messages_abandoned += 1;
+        self.outputs.push_back(Output::Event(Event::Abandoned(message)));
+    }
+
+    /// RFC 7496 section 3.1.2: gives up messages of lower priority, the lowest first and the latest
+    /// of equals first, until `bytes` fit into the send buffer; none if that cannot be reached.
+    pub(super) fn make_room(&mut self, bytes: u64, priority: u32) {
+        let lower = |reliability: Reliability| match reliability {
+            Reliability::Priority(other) if other > priority => Some(other),
+            _ => None,
+        };
+        while self.buffered() + bytes > self.parameters.send_buffer {
+            let queued = self
+                .queue
+                .messages
+                .iter()
+                .enumerate()
+                .filter(|(_, waiting)| waiting.sent == 0)
+                .filter_map(|(index, waiting)| Some((lower(waiting.message.reliability)?, index)))
+                .max();
+            if let Some((_, index)) = queued {
+                self.discard_queued(index);
+                continue;
+            }
+            let sent = self
+                .outstanding
+                .chunks
+                .iter()
+                .enumerate()
+                .filter(|(_, chunk)| matches!(chunk.state, SentState::InFlight | SentState::Lost))
+                .filter_map(|(index, chunk)| Some((lower(chunk.reliability)?, index)))
+                .max();
+            match sent {
+                Some((_, index)) if self.peer_takes_forward_tsn => self.abandon_message(index),
+                _ => return,
+            }
+        }
+    }
+
+    /// RFC 3758 section 3.5 C1 and C2.
+    pub(super) fn advance_peer_ack_point(&mut self) {
+        let cumulative = self.outstanding.cumulative_tsn();
+        if tsn::before(self.advanced_peer_ack_point, cumulative) {
+            self.advanced_peer_ack_point = cumulative;
+        }
+        if self.outstanding.abandoned == 0 {
+            return;
+        }
+        loop {
+            let next = self.advanced_peer_ack_point.wrapping_add(1);
+            let chunk = self.outstanding.chunks.get(self.outstanding.index(next));
+            if chunk.is_none_or(|chunk| chunk.state != SentState::Abandoned) {
+                return;
+            }
+            self.advanced_peer_ack_point = next;
+        }
+    }
+
+    /// RFC 3758 section 3.5 C3: a FORWARD TSN, while the peer has not passed what was given up.
+    pub(super) fn send_forward_tsn(&mut self, now: Time) {
+        let cumulative = self.outstanding.cumulative_tsn();
+        if self.advanced_peer_ack_point == cumulative || self.selection.held {
+            return;
+        }
+        let mut forward = ForwardTsn {
+            new_cumulative_tsn: self.advanced_peer_ack_point,
+            streams: smallvec::SmallVec::new(),
+        };
+        let passed = self.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
+        for chunk in self.outstanding.chunks.iter().take(passed).filter(|chunk| !chunk.unordered) {
+            // C4: the largest stream sequence number of every stream; later chunks have later ones.
+            match forward.streams.iter_mut().find(|skip| skip.stream == chunk.stream) {
+                Some(skip) => skip.ssn = chunk.ssn,
+                None => forward.streams.push(SkippedStream { stream: chunk.stream, ssn: chunk.ssn }),
+            }
+        }
+        let path = self.selection.current;
+        self.stats.forward_tsns_sent += 1;
+        self.transmit_one(now, path, Chunk::ForwardTsn(forward));
+        // C5: T3-rtx runs, so that a lost FORWARD TSN is sent again.
+        if self.parameters.send_on_timeout && self.paths[path.index()].t3.is_never() {
+            let rto = self.paths[path.index()].rto.rto;
+            self.paths[path.index()].t3 = self.deadline(now, rto);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Fragments become messages, and ordered messages wait for those before them
+//! (RFC 9260 sections 6.5 to 6.9; RFC 3758 section 3.6 for what a FORWARD TSN releases).
+
+use std::collections::BTreeMap;
+
+use super::chunk::{Data, SkippedStream};
+use super::tsn;
+use crate::endpoint::Received;
+use crate::packet::Payload;
+
+/// Fragments and messages that wait.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    /// Fragments by TSN.
+    fragments: BTreeMap<u64, Data>,
+    streams: Vec<Stream>,
+    /// Bytes that wait.
+    pub(super) bytes: u64,
+}
+
+/// One inbound stream.
+#[derive(Clone, Debug, Default)]
+struct Stream {
+    /// The stream sequence number to deliver next.
+    next_ssn: u64,
+    /// Complete messages that came too early.
+    early: BTreeMap<u64, Received>,
+}
+
+impl Stream {
+    fn unwrap(&self, ssn: u16) -> u64 {
+        // Sixteen bits: moved to the upper half of 32, the arithmetic of TSNs applies.
+        let difference = ssn.wrapping_sub(self.next_ssn as u16) as i16;
+        self.next_ssn.wrapping_add(i64::from(difference) as u64)
+    }
+}
+
+impl Reassembly {
+    /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
+    pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
+        if data.beginning && data.ending {
+            self.complete(data.stream, data.ssn, data.unordered, data.payload, &mut deliver);
+            return;
+        }
+        self.bytes += u64::from(data.payload.length);
+        self.fragments.insert(tsn, data);
+        let Some((first, last)) = self.whole_message(tsn) else { return };
+        let mut payload = self.fragments[&first].payload;
+        payload.length = 0;
+        for fragment in first..=last {
+            let part = self.fragments.remove(&fragment).expect("the run is complete");
+            payload.length += part.payload.length;
+        }
+        self.bytes -= u64::from(payload.length);
+        self.complete(data.stream, data.ssn, data.unordered, payload, &mut deliver);
+    }
+
+    /// Drops what a FORWARD TSN gives up; calls `deliver` with what that releases.
+    pub(super) fn forward(
+        &mut self,
+        new_cumulative: u64,
+        skipped: &[SkippedStream],
+        mut deliver: impl FnMut(Received),
+    ) {
+        // A message whose first fragment is passed can never be complete.
+        while let Some(entry) = self.fragments.first_entry() {
+            if *entry.key() > new_cumulative {
+                break;
+            }
+            self.bytes -= u64::from(entry.remove().payload.length);
+        }
+        for skip in skipped {
+            let stream = self.stream(skip.stream);
+            let past = stream.unwrap(skip.ssn) + 1;
+            if past <= stream.next_ssn {
+                continue;
+            }
+            stream.next_ssn = past;
+            let later = stream.early.split_off(&past);
+            let early = std::mem::replace(&mut stream.early, later);
+            for message in early.into_values() {
+                self.bytes -= u64::from(message.payload.length);
+                deliver(message);
+            }
+            self.release(skip.stream, &mut deliver);
+        }
+    }
+
+    fn complete(
+        &mut self,
+        stream: u16,
+        ssn: u16,
+        unordered: bool,
+        payload: Payload,
+        deliver: &mut impl FnMut(Received),
+    ) {
+        let message = Received { stream, unordered, payload };
+        if unordered {
+            deliver(message);
+            return;
+        }
+        let inbound = self.stream(stream);
+        let ssn = inbound.unwrap(ssn);
+        if ssn == inbound.next_ssn {
+            inbound.next_ssn += 1;
+            deliver(message);
+            self.release(stream, deliver);
+        } else if ssn > inbound.next_ssn && inbound.early.insert(ssn, message).is_none() {
+            self.bytes += u64::from(payload.length);
+        }
+    }
+
+    /// Delivers early messages whose turn has come.
+    fn release(&mut self, stream: u16, deliver: &mut impl FnMut(Received)) {
+        let inbound = &mut self.streams[usize::from(stream)];
+        while let Some(message) = inbound.early.remove(&inbound.next_ssn) {
+            inbound.next_ssn += 1;
+            self.bytes -= u64::from(message.payload.length);
+            deliver(message);
+        }
+    }
+
+    fn stream(&mut self, stream: u16) -> &mut Stream {
+        let index = usize::from(stream);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, Stream::default);
+        }
+        &mut self.streams[index]
+    }
+
+    /// First and last TSN of the message that the fragment belongs to, if all of it is there.
+    fn whole_message(&self, tsn: u64) -> Option<(u64, u64)> {
+        let mut first = tsn;
+        while !self.fragments.get(&first)?.beginning {
+            first -= 1;
+        }
+        let mut last = tsn;
+        while !self.fragments.get(&last)?.ending {
+            last += 1;
+        }
+        Some((first, last))
+    }
+}
+
+/// The TSN with all its bits.
+pub(super) const fn unwrap_tsn(cumulative: u64, wire: u32) -> u64 {
+    tsn::unwrap_near(cumulative, wire)
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::super::chunk::ForwardTsn;
+    use super::*;
+
+    fn data(ssn: u16, offset: u64, (beginning, ending): (bool, bool)) -> Data {
+        Data {
+            tsn: 0,
+            stream: 1,
+            ssn,
+            ppid: 0,
+            unordered: false,
+            beginning,
+            ending,
+            immediate: false,
+            payload: Payload { offset, length: 10 },
+        }
+    }
+
+    fn insert(reassembly: &mut Reassembly, tsn: u64, data: Data) -> Vec<(u64, u32)> {
+        let mut out = Vec::new();
+        reassembly.insert(tsn, data, |m| out.push((m.payload.offset, m.payload.length)));
+        out
+    }
+
+    #[test]
+    fn fragments_in_any_order_become_one_message() {
+        let mut reassembly = Reassembly::default();
+        assert_eq!(insert(&mut reassembly, 7, data(0, 20, (false, true))), []);
+        assert_eq!(insert(&mut reassembly, 5, data(0, 0, (true, false))), []);
+        assert_eq!(reassembly.bytes, 20);
+        assert_eq!(insert(&mut reassembly, 6, data(0, 10, (false, false))), [(0, 30)]);
+        assert_eq!(reassembly.bytes, 0);
+    }
+
+    #[test]
+    fn order_is_kept_per_stream() {
+        let mut reassembly = Reassembly::default();
+        assert_eq!(insert(&mut reassembly, 6, data(1, 10, (true, true))), []);
+        assert_eq!(insert(&mut reassembly, 7, data(2, 20, (true, true))), []);
+        let unordered = Data { unordered: true, ..data(0, 99, (true, true)) };
+        assert_eq!(insert(&mut reassembly, 8, unordered), [(99, 10)]);
+        assert_eq!(insert(&mut reassembly, 5, data(0, 0, (true, true))), [(0, 10), (10, 10), (20, 10)]);
+        assert_eq!(reassembly.bytes, 0);
+    }
+
+    #[test]
+    fn a_forward_tsn_drops_fragments_and_releases_what_waited() {
+        let mut reassembly = Reassembly::default();
+        insert(&mut reassembly, 5, data(0, 0, (true, false)));
+        insert(&mut reassembly, 7, data(1, 20, (true, true)));
+        insert(&mut reassembly, 9, data(3, 40, (true, true)));
+        let forward =
+            ForwardTsn { new_cumulative_tsn: 6, streams: smallvec![SkippedStream { stream: 1, ssn: 0 }] };
+        let mut out = Vec::new();
+        reassembly.forward(6, &forward.streams, |m| out.push(m.payload.offset));
+        assert_eq!(out, [20]);
+        assert_eq!(reassembly.bytes, 10);
+        assert_eq!(insert(&mut reassembly, 8, data(2, 30, (true, true))), [(30, 10), (40, 10)]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The receiving half: DATA and FORWARD TSN arrive, SACKs leave (RFC 9260 sections 6.2 to 6.7,
+//! RFC 3758 section 3.6).
+
+use super::association::{Association, State};
+use super::chunk::{Chunk, Data, ForwardTsn, Sack};
+use super::config::SackPath;
+use super::reassembly::unwrap_tsn;
+use crate::endpoint::{Event, Output, PathState};
+use crate::packet::PathId;
+use crate::time::{Duration, Time};
+
+impl Association {
+    pub(super) fn on_data(&mut self, path: PathId, data: Data) {
+        if !self.accepts_data() {
+            return;
+        }
+        self.delayed_sack.packet_has_data = true;
+        self.delayed_sack.source = path;
+        // RFC 7053: the I bit asks for a SACK at once.
+        self.delayed_sack.immediate |= data.immediate;
+        let tsn = unwrap_tsn(self.received.cumulative, data.tsn);
+        // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
+        if self.reassembly.bytes >= u64::from(self.parameters.receive_buffer) && tsn > self.received.highest()
+        {
+            self.delayed_sack.immediate = true;
+            return;
+        }
+        if !self.received.insert(tsn) {
+            // Section 6.2: a duplicate without new data is answered at once.
+            self.stats.duplicates_received += 1;
+            self.delayed_sack.immediate = true;
+            return;
+        }
+        self.stats.data_chunks_received += 1;
+        // Section 6.7: SACKs are not delayed while there is a gap.
+        self.delayed_sack.immediate |= self.received.has_gaps();
+        // Section 6.5: data for a stream that is not there is acknowledged and dropped.
+        if data.stream < self.parameters.streams {
+            let Self { reassembly, outputs, stats, .. } = self;
+            reassembly.insert(tsn, data, |message| {
+                stats.messages_delivered += 1;
+                outputs.push_back(Output::Event(Event::Received(message)));
+            });
+        }
+    }
+
+    pub(super) fn on_forward_tsn(&mut self, path: PathId, forward: &ForwardTsn) {
+        if !self.accepts_data() {
+            return;
+        }
+        // RFC 3758 section 3.6: a SACK at once, also for a FORWARD TSN that says nothing new.
+        self.delayed_sack.packet_has_data = true;
+        self.delayed_sack.immediate = true;
+        self.delayed_sack.source = path;
+        let new_cumulative = unwrap_tsn(self.received.cumulative, forward.new_cumulative_tsn);
+        if !self.received.advance_to(new_cumulative) {
+            return;
+        }
+        let streams = self.parameters.streams;
+        let Self { reassembly, outputs, stats, .. } = self;
+        let mut skipped = forward.streams.clone();
+        skipped.retain(|skip| skip.stream < streams);
+        reassembly.forward(new_cumulative, &skipped, |message| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        });
+    }
+
+    /// All chunks of a packet have been taken in: acknowledge now or later (RFC 9260 section 6.2).
+    pub(super) fn finish_packet(&mut self, now: Time) {
+        if !std::mem::take(&mut self.delayed_sack.packet_has_data) || self.state == State::Ended {
+            return;
+        }
+        self.delayed_sack.packets += 1;
+        if self.state == State::ShutdownSent {
+            // Section 9.2: every packet with data is answered with SHUTDOWN at once.
+            self.send_shutdown(now);
+            self.send_sack(now);
+        } else if self.delayed_sack.immediate
+            || self.delayed_sack.packets >= self.parameters.sack_frequency
+            || self.parameters.sack_delay == Duration::ZERO
+        {
+            self.send_sack(now);
+        } else if self.delayed_sack.timer.is_never() {
+            self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
+        }
+    }
+
+    pub(super) fn send_sack(&mut self, now: Time) {
+        let path = self.sack_path();
+        let sack = self.take_sack();
+        self.transmit_one(now, path, Chunk::Sack(sack));
+    }
+
+    /// Where a SACK goes.
+    pub(super) fn sack_path(&self) -> PathId {
+        let source = self.delayed_sack.source;
+        match self.parameters.sack_path {
+            SackPath::Current => self.selection.current,
+            SackPath::Source => source,
+            SackPath::SourceUnlessFailed => {
+                if self.status[source.index()].state == PathState::Active {
+                    source
+                } else {
+                    self.selection.current
+                }
+            }
+        }
+    }
+
+    /// The SACK that is due; none is due after that.
+    pub(super) fn take_sack(&mut self) -> Sack {
+        self.delayed_sack.sent();
+        self.stats.sacks_sent += 1;
+        Sack {
+            cumulative_tsn: self.received.cumulative as u32,
+            a_rwnd: u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes) as u32,
+            gap_blocks: self.received.gap_blocks(),
+            duplicates: std::mem::take(&mut self.received.duplicates),
+        }
+    }
+
+    const fn accepts_data(&self) -> bool {
+        matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent)
+    }
+}

@@ -1,0 +1,171 @@
+//! Which TSNs have arrived: the cumulative TSN, the runs beyond it, and duplicates
+//! (RFC 9260 sections 3.3.4 and 6.2).
+
+use smallvec::SmallVec;
+
+use super::chunk::GapBlock;
+
+/// Arrived TSNs, with all their bits.
+#[derive(Debug)]
+pub(super) struct ReceivedTsns {
+    /// Last TSN received in sequence.
+    pub(super) cumulative: u64,
+    /// Runs beyond it, in order, inclusive, never adjacent.
+    ranges: Vec<(u64, u64)>,
+    /// TSNs received again since the last SACK.
+    pub(super) duplicates: SmallVec<[u32; 4]>,
+}
+
+/// As many duplicates as a SACK reports at most.
+const MAX_DUPLICATES: usize = 16;
+/// As many Gap Ack Blocks as a SACK reports at most.
+const MAX_GAP_BLOCKS: usize = 256;
+
+impl ReceivedTsns {
+    pub(super) fn new(peer_initial_tsn: u32) -> Self {
+        // One wrap away from zero, so that a step back stays positive.
+        let cumulative = (1 << 32) + u64::from(peer_initial_tsn) - 1;
+        Self { cumulative, ranges: Vec::new(), duplicates: SmallVec::new() }
+    }
+
+    /// Whether this TSN has arrived already.
+    #[cfg(test)]
+    pub(super) fn contains(&self, tsn: u64) -> bool {
+        if tsn <= self.cumulative {
+            return true;
+        }
+        let after = self.ranges.partition_point(|&(start, _)| start <= tsn);
+        after > 0 && self.ranges[after - 1].1 >= tsn
+    }
+
+    /// Takes note of a TSN; false when it had arrived already.
+    pub(super) fn insert(&mut self, tsn: u64) -> bool {
+        if tsn == self.cumulative + 1 {
+            self.cumulative = tsn;
+            self.absorb();
+            return true;
+        }
+        if tsn <= self.cumulative {
+            self.duplicate(tsn);
+            return false;
+        }
+        let after = self.ranges.partition_point(|&(start, _)| start <= tsn);
+        if after > 0 && self.ranges[after - 1].1 >= tsn {
+            self.duplicate(tsn);
+            return false;
+        }
+        let joins_before = after > 0 && self.ranges[after - 1].1 + 1 == tsn;
+        let joins_after = after < self.ranges.len() && self.ranges[after].0 == tsn + 1;
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.ranges[after - 1].1 = self.ranges[after].1;
+                self.ranges.remove(after);
+            }
+            (true, false) => self.ranges[after - 1].1 = tsn,
+            (false, true) => self.ranges[after].0 = tsn,
+            (false, false) => self.ranges.insert(after, (tsn, tsn)),
+        }
+        true
+    }
+
+    /// Moves the cumulative TSN to at least `tsn` (RFC 3758 section 3.6); false when it was there.
+    pub(super) fn advance_to(&mut self, tsn: u64) -> bool {
+        if tsn <= self.cumulative {
+            return false;
+        }
+        self.cumulative = tsn;
+        self.absorb();
+        true
+    }
+
+    /// The largest TSN that has arrived.
+    pub(super) fn highest(&self) -> u64 {
+        self.ranges.last().map_or(self.cumulative, |&(_, end)| end)
+    }
+
+    pub(super) fn has_gaps(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// The runs beyond the cumulative TSN as Gap Ack Blocks.
+    pub(super) fn gap_blocks(&self) -> SmallVec<[GapBlock; 4]> {
+        self.ranges
+            .iter()
+            .take(MAX_GAP_BLOCKS)
+            .map_while(|&(start, end)| {
+                let offset = |tsn: u64| u16::try_from(tsn - self.cumulative).ok();
+                Some(GapBlock { start: offset(start)?, end: offset(end)? })
+            })
+            .collect()
+    }
+
+    fn absorb(&mut self) {
+        let mut passed = 0;
+        for &(start, end) in &self.ranges {
+            if start > self.cumulative + 1 {
+                break;
+            }
+            self.cumulative = self.cumulative.max(end);
+            passed += 1;
+        }
+        if passed > 0 {
+            self.ranges.drain(..passed);
+        }
+    }
+
+    fn duplicate(&mut self, tsn: u64) {
+        if self.duplicates.len() < MAX_DUPLICATES {
+            self.duplicates.push(tsn as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const BASE: u64 = (1 << 32) + 99;
+
+    fn blocks(received: &ReceivedTsns) -> Vec<(u16, u16)> {
+        received.gap_blocks().iter().map(|block| (block.start, block.end)).collect()
+    }
+
+    #[test]
+    fn gaps_open_merge_and_close() {
+        let mut received = ReceivedTsns::new(100);
+        for tsn in [1, 3, 4, 6, 5, 9] {
+            assert!(received.insert(BASE + tsn));
+        }
+        assert_eq!(received.cumulative, BASE + 1);
+        assert_eq!(blocks(&received), [(2, 5), (8, 8)]);
+        assert!(received.insert(BASE + 2));
+        assert_eq!(received.cumulative, BASE + 6);
+        assert!(!received.insert(BASE + 9) && !received.insert(BASE + 4));
+        assert_eq!(received.duplicates.as_slice(), [108, 103]);
+        assert!(received.advance_to(BASE + 8));
+        assert_eq!(received.cumulative, BASE + 9, "runs that touch are absorbed");
+        assert!(!received.has_gaps());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn as_a_set_would(tsns in proptest::collection::vec(1_u64..60, 0..80)) {
+            let mut received = ReceivedTsns::new(100);
+            let mut model = BTreeSet::new();
+            for tsn in tsns {
+                proptest::prop_assert_eq!(received.insert(BASE + tsn), model.insert(tsn));
+                let cumulative = (1..).find(|next| !model.contains(next)).unwrap_or(0) - 1;
+                proptest::prop_assert_eq!(received.cumulative, BASE + cumulative);
+                let listed: Vec<u64> = blocks(&received)
+                    .iter()
+                    .flat_map(|&(start, end)| u64::from(start)..=u64::from(end))
+                    .map(|offset| offset + cumulative)
+                    .collect();
+                let expected: Vec<u64> = model.range(cumulative + 1..).copied().collect();
+                proptest::prop_assert_eq!(listed, expected);
+            }
+        }
+    }
+}

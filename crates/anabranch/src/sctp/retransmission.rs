@@ -1,0 +1,226 @@
+//! Lost data: the T3-rtx timer, marking, sending again
+//! (RFC 9260 sections 6.3.3, 6.1 C, 7.2.4).
+
+use super::association::Association;
+use super::chunk::{Chunk, DATA_HEADER_BYTES};
+use super::failure::Strike;
+use super::outstanding::SentState;
+use super::packet::COMMON_HEADER_BYTES;
+use super::tsn;
+use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
+use crate::packet::PathId;
+use crate::path::{PathSelector as _, Retransmission};
+use crate::time::Time;
+
+impl Association {
+    /// Section 6.3.3.
+    pub(super) fn on_t3(&mut self, now: Time, path: PathId) {
+        self.stats.t3_expiries += 1;
+        let own = &mut self.paths[path.index()];
+        own.t3 = Time::NEVER;
+        // E1.
+        own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, own.outstanding));
+        self.fast_recovery_exit = None;
+        // E2 and section 8. Linux counts the error after it has sent again.
+        if !self.parameters.linux {
+            self.strike(now, path, Strike::Timeout);
+            if self.is_over() {
+                return;
+            }
+        }
+        // E3: all that was sent there is marked; what fits into one packet leaves at once.
+        for index in 0..self.outstanding.chunks.len() {
+            let chunk = &self.outstanding.chunks[index];
+            if chunk.state == SentState::InFlight && chunk.path == path {
+                self.mark_lost(now, index, true);
+            }
+        }
+        // RFC 3758 section 3.5 A5.
+        self.advance_peer_ack_point();
+        if self.parameters.send_on_timeout && !self.selection.held {
+            self.send_forward_tsn(now);
+            self.retransmit_one_packet(now);
+            if self.outstanding.lost == 0 {
+                self.send(now);
+            }
+        }
+        if self.parameters.linux {
+            self.strike(now, path, Strike::Timeout);
+        }
+    }
+
+    /// Takes a chunk in flight off the outstanding bytes and marks it for retransmission, or gives it
+    /// up where its reliability says so.
+    pub(super) fn mark_lost(&mut self, now: Time, index: usize, timed_out: bool) {
+        self.take_off_flight(index);
+        let chunk = &mut self.outstanding.chunks[index];
+        chunk.state = SentState::Lost;
+        chunk.missing_reports = 0;
+        chunk.timed_out = timed_out;
+        self.outstanding.note_lost(index);
+        if self.is_given_up(now, index) {
+            self.abandon_message(index);
+        }
+    }
+
+    /// A chunk in flight counts as outstanding no longer (section 6.2.1 C: the window it used is free).
+    pub(super) fn take_off_flight(&mut self, index: usize) {
+        let tsn = self.outstanding.tsn(index);
+        let chunk = &self.outstanding.chunks[index];
+        debug_assert_eq!(chunk.state, SentState::InFlight);
+        let length = chunk.payload.length;
+        let path = &mut self.paths[chunk.path.index()];
+        path.outstanding -= length;
+        // Karn's rule, section 6.3.1 C5: nothing is measured on what is sent again or given up.
+        if path.rtt_probe == Some(tsn) {
+            path.rtt_probe = None;
+        }
+        self.outstanding.bytes -= u64::from(length);
+        self.peer_rwnd = self.peer_rwnd.saturating_add(length);
+    }
+
+    /// Sends marked chunks as far as the windows allow.
+    pub(super) fn retransmit(&mut self, now: Time) {
+        let mut limits: smallvec::SmallVec<[(PathId, u32); 4]> = smallvec::SmallVec::new();
+        while let Some((index, path)) = self.next_retransmission(now) {
+            let limit = match limits.iter().find(|&&(known, _)| known == path) {
+                Some(&(_, limit)) => limit,
+                None => {
+                    let limit = self.burst_limit(path);
+                    limits.push((path, limit));
+                    limit
+                }
+            };
+            if self.paths[path.index()].outstanding >= limit {
+                break;
+            }
+            self.retransmit_packet(now, path, index);
+        }
+    }
+
+    /// Sends one packet of marked chunks whatever the window (section 6.3.3 E3, section 7.2.4 rule 3).
+    pub(super) fn retransmit_one_packet(&mut self, now: Time) {
+        if let Some((index, path)) = self.next_retransmission(now) {
+            self.retransmit_packet(now, path, index);
+        }
+    }
+
+    fn next_retransmission(&mut self, now: Time) -> Option<(usize, PathId)> {
+        loop {
+            let index = self.outstanding.first_lost()?;
+            let chunk = &self.outstanding.chunks[index];
+            if chunk.expires <= now {
+                self.abandon_message(index);
+                self.advance_peer_ack_point();
+                continue;
+            }
+            let loss = Retransmission::new(chunk.path, chunk.timed_out);
+            return Some((index, self.selector.retransmission_path(&loss, &self.status, &self.selection)));
+        }
+    }
+
+    fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize) {
+        let mut chunks = self.empty_chunks();
+        let mtu = self.paths[path.index()].mtu;
+        let mut size = self.ip.header_bytes() + COMMON_HEADER_BYTES;
+        let mut bytes = 0;
+        // Section 6.3.2 and 7.2.4 rule 4: the timer runs anew when the first outstanding chunk goes
+        // again.
+        let restarts_timer = first == 0;
+        let mut left = self.outstanding.lost;
+        let mut index = first;
+        while left > 0 && index < self.outstanding.chunks.len() {
+            let tsn = self.outstanding.tsn(index);
+            let chunk = &mut self.outstanding.chunks[index];
+            if chunk.state != SentState::Lost {
+                index += 1;
+                continue;
+            }
+            left -= 1;
+            let length = chunk.payload.length;
+            let wire = DATA_HEADER_BYTES + ((length + 3) & !3);
+            if !chunks.is_empty() && size + wire > mtu {
+                break;
+            }
+            if chunk.expires <= now {
+                self.abandon_message(index);
+                index += 1;
+                continue;
+            }
+            chunk.state = SentState::InFlight;
+            chunk.path = path;
+            chunk.sent_at = now;
+            chunk.transmissions += 1;
+            chunk.fast_retransmitted |= !chunk.timed_out;
+            chunks.push(Chunk::Data(chunk.data(tsn)));
+            self.outstanding.lost -= 1;
+            self.outstanding.bytes += u64::from(length);
+            self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
+            self.paths[path.index()].outstanding += length;
+            self.stats.data_chunks_retransmitted += 1;
+            size += wire;
+            bytes += length;
+            index += 1;
+        }
+        if restarts_timer {
+            self.paths[path.index()].t3 = Time::NEVER;
+        }
+        self.note_data_sent(now, path, bytes);
+        self.transmit(now, path, chunks);
+    }
+
+    /// Section 7.2.4: every chunk the SACK reports missing before `highest` gets a missing report;
+    /// fast retransmit begins where there are enough.
+    pub(super) fn count_missing(&mut self, now: Time, highest: u32) {
+        let mut next = self.outstanding.first_tsn;
+        let runs = std::mem::take(&mut self.outstanding.gap_acked);
+        let mut marked = false;
+        for &(start, end) in &runs {
+            while tsn::before(next, start) && tsn::before(next, highest) {
+                marked |= self.report_missing(now, next);
+                next = next.wrapping_add(1);
+            }
+            next = end.wrapping_add(1);
+        }
+        self.outstanding.gap_acked = runs;
+        if marked {
+            self.fast_retransmit(now);
+        }
+    }
+
+    fn report_missing(&mut self, now: Time, tsn: u32) -> bool {
+        let index = self.outstanding.index(tsn);
+        let chunk = &mut self.outstanding.chunks[index];
+        if chunk.state != SentState::InFlight || chunk.fast_retransmitted {
+            return false;
+        }
+        chunk.missing_reports = chunk.missing_reports.saturating_add(1);
+        if u32::from(chunk.missing_reports) < self.parameters.missing_reports {
+            return false;
+        }
+        let path = chunk.path;
+        self.paths[path.index()].reported_missing = true;
+        self.mark_lost(now, index, false);
+        true
+    }
+
+    fn fast_retransmit(&mut self, now: Time) {
+        let in_recovery = self.fast_recovery_exit.is_some();
+        for path in &mut self.paths {
+            if std::mem::take(&mut path.reported_missing) && !in_recovery {
+                // Rule 2.
+                let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, path.outstanding);
+                path.cc.on_congestion(&event);
+            }
+        }
+        if !in_recovery {
+            self.stats.fast_retransmits += 1;
+            // Fast recovery ends when all that is outstanding now is acknowledged.
+            self.fast_recovery_exit = Some(self.outstanding.next_tsn().wrapping_sub(1));
+        }
+        // Rule 3: one packet whatever the window.
+        if !self.selection.held {
+            self.retransmit_one_packet(now);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! New data leaves: congestion and receiver window, bundling, fragmentation
+//! (RFC 9260 sections 6.1, 6.9 and 6.10).
+
+use super::association::{Association, State};
+use super::chunk::{Chunk, DATA_HEADER_BYTES, Data};
+use super::outstanding::{Sent, SentState};
+use super::packet::COMMON_HEADER_BYTES;
+use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
+use crate::packet::{PathId, Payload};
+use crate::time::Time;
+
+impl Association {
+    /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
+    pub(super) fn send(&mut self, now: Time) {
+        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
+            return;
+        }
+        if !self.selection.held {
+            if self.outstanding.lost > 0 {
+                self.retransmit(now);
+            }
+            if self.outstanding.lost == 0 && !self.queue.is_empty() {
+                self.send_new(now);
+            }
+        }
+        if self.state != State::Established {
+            self.continue_shutdown(now);
+        }
+    }
+
+    fn send_new(&mut self, now: Time) {
+        let path = self.selection.current;
+        self.note_idle(now, path);
+        let limit = self.burst_limit(path);
+        while let Some(front) = self.queue.messages.front() {
+            if front.sent == 0 && front.expires <= now {
+                // RFC 3758 section 4.1: given up before it had a TSN.
+                self.discard_queued(0);
+                continue;
+            }
+            // Section 6.1 B: nothing new while cwnd or more is outstanding.
+            if self.paths[path.index()].outstanding >= limit {
+                break;
+            }
+            // Section 6.1 A: the receiver's window, but for one packet as a probe.
+            let length = front.remaining().min(self.fragment_limit);
+            if length > self.peer_rwnd && self.outstanding.bytes > 0 {
+                break;
+            }
+            // Section 6.1, Nagle's algorithm.
+            if self.parameters.nagle
+                && self.outstanding.bytes > 0
+                && self.queue.bytes < u64::from(self.fragment_limit)
+            {
+                break;
+            }
+            self.send_packet(now, path);
+        }
+    }
+
+    /// The window for this occasion: cwnd, but no more than Max.Burst packets (section 6.1 D).
+    pub(super) fn burst_limit(&self, path: PathId) -> u32 {
+        let path = &self.paths[path.index()];
+        let cwnd = path.cc.limits().cwnd;
+        match self.parameters.max_burst {
+            Some(packets) => cwnd.min(path.outstanding.saturating_add(packets.saturating_mul(path.mtu))),
+            None => cwnd,
+        }
+    }
+
+    fn note_idle(&mut self, now: Time, path: PathId) {
+        let path = &mut self.paths[path.index()];
+        if path.outstanding == 0 {
+            let idle = now.saturating_since(path.last_data);
+            if idle >= path.rto.rto {
+                path.cc.on_idle(&IdleEvent::new(idle, path.rto.rto));
+            }
+        }
+    }
+
+    /// Fills and sends one packet with new data.
+    fn send_packet(&mut self, now: Time, path: PathId) {
+        let mut chunks = self.empty_chunks();
+        let mtu = self.paths[path.index()].mtu;
+        let mut size = self.ip.header_bytes() + COMMON_HEADER_BYTES;
+        // Section 6.1: a SACK that waits travels along, if both fit.
+        if self.delayed_sack.is_pending() && self.sack_path() == path {
+            let sack = Chunk::Sack(self.take_sack());
+            let sack_size = sack.wire_size();
+            if size + sack_size + DATA_HEADER_BYTES + self.next_length() > mtu {
+                self.transmit_one(now, path, sack);
+            } else {
+                size += sack_size;
+                chunks.push(sack);
+            }
+        }
+        let mut bytes = 0;
+        let mut messages = 0;
+        while let Some(front) = self.queue.messages.front_mut() {
+            if front.sent == 0 && front.expires <= now {
+                self.discard_queued(0);
+                continue;
+            }
+            let length = front.remaining().min(self.fragment_limit);
+            let wire = DATA_HEADER_BYTES + ((length + 3) & !3);
+            let full = size + wire > mtu || messages == self.parameters.bundle_max;
+            if messages > 0 && (full || length > self.peer_rwnd) {
+                break;
+            }
+            let message = front.message;
+            let beginning = front.sent == 0;
+            if beginning && !message.unordered {
+                let next = &mut self.next_ssn[usize::from(message.stream)];
+                front.ssn = *next;
+                *next = next.wrapping_add(1);
+            }
+            let ending = front.remaining() == length;
+            let payload = Payload { offset: message.payload.offset + u64::from(front.sent), length };
+            let tsn = self.outstanding.next_tsn();
+            let sent = Sent {
+                payload,
+                message: message.payload,
+                message_id: front.id,
+                reliability: message.reliability,
+                expires: front.expires,
+                sent_at: now,
+                stream: message.stream,
+                ssn: front.ssn,
+                unordered: message.unordered,
+                beginning,
+                ending,
+                state: SentState::InFlight,
+                path,
+                missing_reports: 0,
+                fast_retransmitted: false,
+                timed_out: false,
+                transmissions: 1,
+            };
+            chunks.push(Chunk::Data(sent.data(tsn)));
+            self.outstanding.push(sent);
+            self.queue.advance(length);
+            let own = &mut self.paths[path.index()];
+            own.outstanding += length;
+            // RFC 9260 section 6.3.1 C4: one measurement per round trip.
+            own.rtt_probe.get_or_insert(tsn);
+            self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
+            self.stats.data_chunks_sent += 1;
+            size += wire;
+            bytes += length;
+            messages += 1;
+        }
+        self.note_data_sent(now, path, bytes);
+        self.transmit(now, path, chunks);
+    }
+
+    fn next_length(&self) -> u32 {
+        let length =
+            self.queue.messages.front().map_or(0, |front| front.remaining().min(self.fragment_limit));
+        (length + 3) & !3
+    }
+
+    /// Timers and idleness after data has left (section 6.3.2 R1, section 8.3).
+    pub(super) fn note_data_sent(&mut self, now: Time, path: PathId, bytes: u32) {
+        let granularity = self.parameters.rto.granularity;
+        let path = &mut self.paths[path.index()];
+        path.last_data = now;
+        path.heartbeat.idle_since = now;
+        if path.t3.is_never() {
+            path.t3 = super::timer::deadline(now, path.rto.rto, granularity);
+        }
+        path.cc.on_sent(&SentEvent::new(now, bytes, path.outstanding));
+    }
+}
+
+impl Sent {
+    /// The chunk as it goes on the wire.
+    pub(super) const fn data(&self, tsn: u32) -> Data {
+        Data {
+            tsn,
+            stream: self.stream,
+            ssn: self.ssn,
+            ppid: 0,
+            unordered: self.unordered,
+            beginning: self.beginning,
+            ending: self.ending,
+            immediate: false,
+            payload: self.payload,
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A deterministic network between two associations, for tests.
+
+use std::collections::BTreeMap;
+
+use super::chunk::Chunk;
+use super::{Association, Config, Profile};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathState, Received, Reliability,
+};
+use crate::packet::{Body, IpVersion, Packet, PathId, Payload, Side};
+use crate::rng::{Draw, Rng, Streams};
+use crate::time::{Duration, Time};
+
+/// What happens to packets on one path in one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    pub(super) delay: Duration,
+    /// Up to this much more, uniform: packets overtake each other.
+    pub(super) jitter: Duration,
+    pub(super) loss: f64,
+    pub(super) duplication: f64,
+    pub(super) is_up: bool,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { delay: ms(20), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, is_up: true }
+    }
+}
+
+/// A packet that was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Logged {
+    pub(super) at: Time,
+    pub(super) from: Side,
+    pub(super) path: u8,
+    pub(super) size: u32,
+    pub(super) chunks: Vec<Chunk>,
+}
+
+impl Logged {
+    pub(super) fn tsns(&self) -> Vec<u32> {
+        self.chunks.iter().filter_map(|c| if let Chunk::Data(d) = c { Some(d.tsn) } else { None }).collect()
+    }
+
+    pub(super) fn has(&self, kind: &str) -> bool {
+        self.chunks.iter().any(|chunk| name(chunk) == kind)
+    }
+}
+
+/// A filter that decides which packets to drop, by what is in them.
+type Filter = Box<dyn FnMut(Time, Side, &Packet) -> bool>;
+
+/// Two associations and the wires between them.
+pub(super) struct Pair {
+    pub(super) now: Time,
+    pub(super) ends: [Association; 2],
+    /// `wires[path][direction]`, direction 0 is from A.
+    pub(super) wires: Vec<[Wire; 2]>,
+    pub(super) log: Vec<Logged>,
+    pub(super) events: [Vec<(Time, Event)>; 2],
+    /// Drops a packet when it says so.
+    pub(super) drop_if: Filter,
+    timeouts: [Time; 2],
+    in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
+    sequence: u64,
+    rng: Rng,
+    offset: u64,
+}
+
+pub(super) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(super) fn config(profile: Profile) -> Config {
+    Config { profile, ..Config::default() }
+}
+
+impl Pair {
+    pub(super) fn new(config: &Config, paths: usize) -> Self {
+        Self::seeded(config, paths, 1)
+    }
+
+    pub(super) fn seeded(config: &Config, paths: usize, seed: u64) -> Self {
+        let parameters = config.resolve().expect("the configuration is possible");
+        let streams = Streams { seed, replication: 0 };
+        let end = |side: Side| {
+            let name = format!("flow/test/sctp/{}", side.name());
+            Association::new(&parameters, side, &vec![1500; paths], IpVersion::Ipv4, streams, &name)
+        };
+        Self {
+            now: Time::ZERO,
+            ends: [end(Side::A), end(Side::B)],
+            wires: vec![[Wire::default(); 2]; paths],
+            log: Vec::new(),
+            events: [Vec::new(), Vec::new()],
+            drop_if: Box::new(|_, _, _| false),
+            timeouts: [Time::NEVER; 2],
+            in_flight: BTreeMap::new(),
+            sequence: 0,
+            rng: streams.stream("network"),
+            offset: 0,
+        }
+    }
+
+    /// A pair that is open; the log begins after that.
+    pub(super) fn open(config: &Config, paths: usize) -> Self {
+        let mut pair = Self::new(config, paths);
+        pair.connect();
+        pair
+    }
+
+    pub(super) fn connect(&mut self) {
+        self.command(Side::A, Command::Connect);
+        self.run_for(ms(500));
+        assert!(self.heard(Side::A, &Event::Connected) && self.heard(Side::B, &Event::Connected));
+        self.log.clear();
+        self.events = [Vec::new(), Vec::new()];
+    }
+
+    pub(super) fn command(&mut self, side: Side, command: Command) {
+        self.input(side, Input::Command(command));
+    }
+
+    /// Sends one message and returns its payload.
+    pub(super) fn send(&mut self, side: Side, length: u32, how: Reliability, unordered: bool) -> Payload {
+        let payload = Payload { offset: self.offset, length };
+        self.offset += u64::from(length);
+        let message = Message { stream: 0, unordered, reliability: how, payload };
+        self.command(side, Command::Send(message));
+        payload
+    }
+
+    pub(super) fn send_reliable(&mut self, count: usize, length: u32) -> Vec<Payload> {
+        (0..count).map(|_| self.send(Side::A, length, Reliability::Reliable, false)).collect()
+    }
+
+    /// Gives an end one input and drains it.
+    pub(super) fn input(&mut self, side: Side, input: Input) {
+        let now = self.now;
+        self.ends[side.index()].handle_input(now, input);
+        loop {
+            match self.ends[side.index()].poll_output(now) {
+                Output::Event(event) => self.events[side.index()].push((now, event)),
+                Output::Timeout(at) => {
+                    self.timeouts[side.index()] = at;
+                    break;
+                }
+                Output::Transmit(packet) => self.transmit(side, packet),
+            }
+        }
+        self.ends[side.index()].check_accounts();
+    }
+
+    fn transmit(&mut self, from: Side, packet: Packet) {
+        let Body::Sctp(body) = &packet.body else { panic!("SCTP sends SCTP") };
+        assert!(packet.size <= 1500 && !body.chunks.is_empty());
+        self.log.push(Logged {
+            at: self.now,
+            from,
+            path: packet.path.0,
+            size: packet.size,
+            chunks: body.chunks.clone(),
+        });
+        let wire = self.wires[packet.path.index()][from.index()];
+        let copies = 1 + usize::from(self.rng.bernoulli(wire.duplication));
+        for _ in 0..copies {
+            let lost = self.rng.bernoulli(wire.loss) || !wire.is_up;
+            if lost || (self.drop_if)(self.now, from, &packet) {
+                continue;
+            }
+            let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
+            self.sequence += 1;
+            let at = self.now + wire.delay + jitter;
+            self.in_flight.insert((at, self.sequence), (from.peer(), packet.clone()));
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn run_for(&mut self, length: Duration) {
+        let end = self.now + length;
+        loop {
+            let arrival = self.in_flight.keys().next().map_or(Time::NEVER, |&(at, _)| at);
+            let timer = self.timeouts[0].min(self.timeouts[1]);
+            if arrival.min(timer) > end {
+                break;
+            }
+            if timer <= arrival {
+                assert!(timer >= self.now, "a timeout in the past: {timer} at {}", self.now);
+                self.now = timer;
+                let side = if self.timeouts[0] == timer { Side::A } else { Side::B };
+                self.input(side, Input::Timeout);
+                // The contract of `endpoint::Endpoint`.
+                assert!(self.timeouts[side.index()] > self.now, "no progress at {}", self.now);
+            } else {
+                let ((at, _), (to, packet)) = self.in_flight.pop_first().expect("there is one");
+                self.now = at;
+                self.input(to, Input::Packet(packet));
+            }
+        }
+        self.now = end;
+    }
+
+    pub(super) fn set_up(&mut self, path: usize, is_up: bool) {
+        for wire in &mut self.wires[path] {
+            wire.is_up = is_up;
+        }
+    }
+
+    pub(super) fn heard(&self, side: Side, wanted: &Event) -> bool {
+        self.events[side.index()].iter().any(|(_, event)| event == wanted)
+    }
+
+    pub(super) fn received(&self, side: Side) -> Vec<Payload> {
+        self.deliveries(side).into_iter().map(|(_, payload)| payload).collect()
+    }
+
+    pub(super) fn deliveries(&self, side: Side) -> Vec<(Time, Payload)> {
+        self.events[side.index()]
+            .iter()
+            .filter_map(|(at, event)| match event {
+                Event::Received(Received { payload, .. }) => Some((*at, *payload)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn abandoned(&self, side: Side) -> Vec<Payload> {
+        self.events[side.index()]
+            .iter()
+            .filter_map(
+                |(_, event)| if let Event::Abandoned(payload) = event { Some(*payload) } else { None },
+            )
+            .collect()
+    }
+
+    /// When the path of this end was seen to take this state.
+    pub(super) fn path_change(&self, side: Side, path: u8, state: PathState) -> Option<Time> {
+        let wanted = Event::PathChanged { path: PathId(path), state };
+        self.events[side.index()].iter().find(|(_, event)| *event == wanted).map(|&(at, _)| at)
+    }
+
+    pub(super) fn closed(&self, side: Side) -> Option<(Time, CloseReason)> {
+        self.events[side.index()].iter().find_map(|&(at, event)| match event {
+            Event::Closed(reason) => Some((at, reason)),
+            _ => None,
+        })
+    }
+
+    /// Packets from this end that hold a chunk of this kind.
+    pub(super) fn sent(&self, side: Side, kind: &str) -> Vec<&Logged> {
+        self.log.iter().filter(|packet| packet.from == side && packet.has(kind)).collect()
+    }
+}
+
+pub(super) const fn name(chunk: &Chunk) -> &'static str {
+    match chunk {
+        Chunk::Abort(_) => "abort",
+        Chunk::CookieAck => "cookie_ack",
+        Chunk::CookieEcho(_) => "cookie_echo",
+        Chunk::Data(_) => "data",
+        Chunk::Error(_) => "error",
+        Chunk::ForwardTsn(_) => "forward_tsn",
+        Chunk::Heartbeat(_) => "heartbeat",
+        Chunk::HeartbeatAck(_) => "heartbeat_ack",
+        Chunk::Init(_) => "init",
+        Chunk::InitAck(_) => "init_ack",
+        Chunk::Sack(_) => "sack",
+        Chunk::Shutdown { .. } => "shutdown",
+        Chunk::ShutdownAck => "shutdown_ack",
+        Chunk::ShutdownComplete { .. } => "shutdown_complete",
+    }
+}
+
+/// Whether a packet holds a chunk of this kind.
+pub(super) fn holds(packet: &Packet, kind: &str) -> bool {
+    let Body::Sctp(body) = &packet.body else { return false };
+    body.chunks.iter().any(|chunk| name(chunk) == kind)
+}
+
+/// Drops the first `count` packets that hold a chunk of this kind.
+pub(super) fn drop_first(kind: &'static str, count: usize) -> Filter {
+    let mut left = count;
+    Box::new(move |_, _, packet| {
+        let drop = left > 0 && holds(packet, kind);
+        left -= usize::from(drop);
+        drop
+    })
+}
+
+impl Association {
+    /// The bytes kept in counters are those found by counting again.
+    pub(super) fn check_accounts(&self) {
+        use super::outstanding::SentState;
+        let chunks = &self.outstanding.chunks;
+        let bytes = |wanted: &dyn Fn(&super::outstanding::Sent) -> bool| -> u64 {
+            chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.payload.length)).sum()
+        };
+        let in_flight = bytes(&|chunk| chunk.state == SentState::InFlight);
+        assert_eq!(self.outstanding.bytes, in_flight, "bytes in flight");
+        for (index, path) in self.paths.iter().enumerate() {
+            let own = bytes(&|c| c.state == SentState::InFlight && c.path.index() == index);
+            assert_eq!(u64::from(path.outstanding), own, "bytes in flight on path {index}");
+            assert!(own == 0 || !path.t3.is_never() || self.is_over(), "T3-rtx of path {index} stands still");
+        }
+        assert_eq!(self.outstanding.held_bytes, bytes(&|c| c.state != SentState::Abandoned), "held bytes");
+        let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
+        assert_eq!(self.outstanding.lost as usize, count(SentState::Lost), "lost chunks");
+        assert_eq!(self.outstanding.abandoned as usize, count(SentState::Abandoned), "abandoned chunks");
+        let waiting: u64 = self.queue.messages.iter().map(|m| u64::from(m.remaining())).sum();
+        assert_eq!(self.queue.bytes, waiting, "bytes that wait");
+    }
+}

@@ -1,0 +1,136 @@
+//! One flow of a run: its two endpoints, its application, and when each wants to be woken.
+
+use crate::app::AnyApp;
+use crate::endpoint::{Endpoint, Input, Output, PathSample};
+use crate::report::Report;
+use crate::sctp::Association;
+use crate::time::Time;
+use crate::udp::UdpEndpoint;
+
+/// The transports that there are.
+#[derive(Debug)]
+pub(super) enum AnyEndpoint {
+    Sctp(Box<Association>),
+    Udp(UdpEndpoint),
+}
+
+impl Endpoint for AnyEndpoint {
+    #[inline]
+    fn handle_input(&mut self, now: Time, input: Input) {
+        match self {
+            Self::Sctp(association) => association.handle_input(now, input),
+            Self::Udp(udp) => udp.handle_input(now, input),
+        }
+    }
+
+    #[inline]
+    fn poll_output(&mut self, now: Time) -> Output {
+        match self {
+            Self::Sctp(association) => association.poll_output(now),
+            Self::Udp(udp) => udp.poll_output(now),
+        }
+    }
+
+    fn sample_paths(&self, samples: &mut Vec<PathSample>) {
+        match self {
+            Self::Sctp(association) => association.sample_paths(samples),
+            Self::Udp(udp) => udp.sample_paths(samples),
+        }
+    }
+
+    fn report(&self, report: &mut Report<'_>) {
+        match self {
+            Self::Sctp(association) => association.report(report),
+            Self::Udp(udp) => udp.report(report),
+        }
+    }
+}
+
+impl AnyEndpoint {
+    pub(super) fn protocol(&self) -> &'static str {
+        match self {
+            Self::Sctp(_) => "sctp",
+            Self::Udp(_) => "udp",
+        }
+    }
+}
+
+/// A wake-up in the heap that is moved lazily: a timer that is put off leaves its event where it is,
+/// and the event arms the timer again when it comes up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alarm {
+    /// When the owner wants to be woken.
+    wanted: Time,
+    /// The time of the earliest event in the heap for it.
+    armed: Time,
+}
+
+impl Alarm {
+    pub(super) const OFF: Self = Self { wanted: Time::NEVER, armed: Time::NEVER };
+
+    /// The owner wants to be woken at `wanted` and at no other time. Returns the time for which an
+    /// event must be scheduled, if one must.
+    pub(super) fn set(&mut self, wanted: Time) -> Option<Time> {
+        self.wanted = wanted;
+        if wanted < self.armed {
+            self.armed = wanted;
+            Some(wanted)
+        } else {
+            None
+        }
+    }
+
+    /// An event of this alarm has come up.
+    pub(super) fn ring(&mut self, now: Time) -> Ring {
+        if now != self.armed {
+            return Ring::Stale;
+        }
+        self.armed = Time::NEVER;
+        if self.wanted <= now {
+            self.wanted = Time::NEVER;
+            return Ring::Due;
+        }
+        self.armed = self.wanted;
+        if self.wanted.is_never() { Ring::Stale } else { Ring::Later(self.wanted) }
+    }
+}
+
+/// What an alarm's event means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ring {
+    /// Wake the owner.
+    Due,
+    /// Schedule an event for this time instead.
+    Later(Time),
+    /// Nothing: an earlier event has taken this one's place.
+    Stale,
+}
+
+/// One flow of a run.
+pub(super) struct Flow {
+    pub(super) endpoints: [AnyEndpoint; 2],
+    pub(super) timers: [Alarm; 2],
+    pub(super) app: AnyApp,
+    pub(super) app_alarm: Alarm,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_is_put_off_needs_no_new_event() {
+        let at = Time::from_secs;
+        let mut alarm = Alarm::OFF;
+        assert_eq!(alarm.set(at(5)), Some(at(5)));
+        assert_eq!(alarm.set(at(7)), None);
+        assert_eq!(alarm.ring(at(5)), Ring::Later(at(7)));
+        assert_eq!(alarm.set(at(6)), Some(at(6)));
+        assert_eq!(alarm.ring(at(6)), Ring::Due);
+        assert_eq!(alarm.ring(at(7)), Ring::Stale);
+        assert_eq!(alarm.set(at(8)), Some(at(8)));
+        assert_eq!(alarm.set(Time::NEVER), None);
+        assert_eq!(alarm.ring(at(8)), Ring::Stale);
+        assert_eq!(alarm.set(at(9)), Some(at(9)));
+    }
+}

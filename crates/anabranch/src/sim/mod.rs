@@ -1,0 +1,9 @@
+//! The simulator: events, packets in flight, routes. It knows no protocol.
+
+mod engine;
+mod event_queue;
+mod flow;
+mod packets;
+mod topology;
+
+pub use engine::{Guard, Outcome, RunError, Simulation};

@@ -1,0 +1,207 @@
+//! Routes: which links, in which direction, a flow's packets cross, and where a crossing needs an
+//! event of its own.
+
+use indexmap::IndexMap;
+
+use crate::net::{Direction, DuplexLink, LinkConfig};
+use crate::packet::Side;
+use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
+
+/// One link of a route.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hop {
+    /// Index of the link.
+    pub(super) link: u32,
+    pub(super) direction: Direction,
+    /// Whether a packet's arrival here must wait its turn as an event. Otherwise the crossing is
+    /// computed ahead, together with the link before it.
+    pub(super) waits: bool,
+    /// Whether the route ends behind it.
+    pub(super) is_last: bool,
+}
+
+/// The routes of every flow, side and path, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    pub(super) hops: Vec<Hop>,
+    /// Where each route's hops start.
+    starts: Vec<u32>,
+    /// The first route of each flow and side; its paths' routes follow.
+    firsts: Vec<[u32; 2]>,
+}
+
+impl Routes {
+    /// The routes of a scenario.
+    pub(super) fn resolve(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        let mut routes = Self::default();
+        for (name, flow) in &scenario.flows {
+            routes.add_flow(scenario, name, flow)?;
+        }
+        Ok(routes)
+    }
+
+    /// The number of a route, as events know it.
+    pub(super) fn route(&self, flow: u32, sender: Side, path: usize) -> u32 {
+        self.firsts[flow as usize][sender.index()] + path as u32
+    }
+
+    /// The index of a route's first hop.
+    pub(super) fn first_hop(&self, route: u32) -> u32 {
+        self.starts[route as usize]
+    }
+
+    /// Marks the hops that need an event. A crossing can be computed ahead of time where everything that
+    /// enters the link's direction comes, in order, from one and the same place, and the link itself does
+    /// not depend on what else happens until then. `fuse = false` marks every hop: slower, and the same
+    /// results.
+    pub(super) fn mark_waiting_hops(&mut self, links: &[DuplexLink], fuse: bool) {
+        let mut feeders: Vec<[Vec<Feeder>; 2]> = links.iter().map(|_| Default::default()).collect();
+        self.for_each_hop(|feeder, hop| {
+            let known = &mut feeders[hop.link as usize][hop.direction.index()];
+            if !known.contains(&feeder) {
+                known.push(feeder);
+            }
+        });
+        self.for_each_hop(|feeder, hop| {
+            let link = &links[hop.link as usize];
+            let Feeder::Link { link: before, direction, .. } = feeder else { return };
+            let only_feeder = feeders[hop.link as usize][hop.direction.index()].len() == 1;
+            let in_order = links[before as usize].keeps_order(direction);
+            hop.waits = !(fuse && only_feeder && in_order && link.can_run_ahead(hop.direction));
+        });
+    }
+
+    fn for_each_hop(&mut self, mut visit: impl FnMut(Feeder, &mut Hop)) {
+        let (mut route, mut feeder) = (0, Feeder::Hosts);
+        for hop in &mut self.hops {
+            visit(feeder, hop);
+            feeder = Feeder::Link { link: hop.link, direction: hop.direction, route };
+            if hop.is_last {
+                (route, feeder) = (route + 1, Feeder::Hosts);
+            }
+        }
+    }
+
+    fn add_flow(&mut self, scenario: &Scenario, name: &str, flow: &FlowConfig) -> Result<(), ScenarioError> {
+        let error = |what: String| Err(ScenarioError::new(format!("flows.{name}.{what}")));
+        if flow.from == flow.to {
+            return error(format!("to: `{}` is where the flow comes from; use another node", flow.to));
+        }
+        if flow.paths.is_empty() {
+            return error("paths: the list is empty; name at least one path".into());
+        }
+        if flow.paths.len() > MAX_PATHS {
+            let count = flow.paths.len();
+            return error(format!("paths: {count} paths are too many; at most {MAX_PATHS} are allowed"));
+        }
+        let mut sides: [Vec<Vec<Hop>>; 2] = Default::default();
+        for path_name in &flow.paths {
+            let Some(path) = scenario.paths.get(path_name) else {
+                return error(format!(
+                    "paths: there is no path `{path_name}`; there is {}",
+                    names(&scenario.paths)
+                ));
+            };
+            let links = &scenario.links;
+            let forward = Walk { links, path: path_name, key: "via", from: &flow.from, to: &flow.to };
+            let backward = Walk { from: &flow.to, to: &flow.from, ..forward };
+            sides[Side::A.index()].push(forward.hops(path.via.iter())?);
+            sides[Side::B.index()].push(match &path.back {
+                Some(back) => Walk { key: "back", ..backward }.hops(back.iter())?,
+                None => backward.hops(path.via.iter().rev())?,
+            });
+        }
+        self.firsts.push(sides.map(|paths| {
+            let first = self.starts.len() as u32;
+            for hops in paths {
+                self.starts.push(self.hops.len() as u32);
+                self.hops.extend(hops);
+            }
+            first
+        }));
+        Ok(())
+    }
+}
+
+/// Paths are numbered in eight bits.
+const MAX_PATHS: usize = 255;
+
+/// Where packets enter a link's direction from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feeder {
+    /// The hosts themselves: packets enter at the time they are sent, always in order.
+    Hosts,
+    /// Another link, on one route; two routes through one link leave it in order, but each is computed
+    /// ahead on its own.
+    Link { link: u32, direction: Direction, route: u32 },
+}
+
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    links: &'a IndexMap<String, LinkConfig>,
+    path: &'a str,
+    key: &'a str,
+    from: &'a str,
+    to: &'a str,
+}
+
+impl Walk<'_> {
+    /// Follows the links from node to node.
+    fn hops<'b>(&self, via: impl Iterator<Item = &'b String>) -> Result<Vec<Hop>, ScenarioError> {
+        let error =
+            |what: String| Err(ScenarioError::new(format!("paths.{}.{}: {what}", self.path, self.key)));
+        let mut node = self.from;
+        let mut hops = Vec::new();
+        for name in via {
+            let Some((index, _, link)) = self.links.get_full(name) else {
+                return error(format!("there is no link `{name}`; there is {}", names(self.links)));
+            };
+            let [first, second] = &link.ends;
+            let (direction, next) = if first == node {
+                (Direction::Forward, second)
+            } else if second == node {
+                (Direction::Reverse, first)
+            } else {
+                return error(format!(
+                    "link `{name}` joins `{first}` and `{second}`, but the path is at `{node}` there"
+                ));
+            };
+            hops.push(Hop { link: index as u32, direction, waits: false, is_last: false });
+            node = next;
+        }
+        if node != self.to {
+            return error(format!("the path from `{}` leads to `{node}`, not to `{}`", self.from, self.to));
+        }
+        let last = hops.last_mut().expect("the hosts differ, so a path that joins them has a link");
+        last.is_last = true;
+        Ok(hops)
+    }
+}
+
+/// The names of a section for a message: at most ten of them.
+fn names<T>(section: &IndexMap<String, T>) -> String {
+    match section.len() {
+        0 => "none".into(),
+        count => {
+            let mut list: Vec<String> = section.keys().take(10).map(|name| format!("`{name}`")).collect();
+            if count > 10 {
+                list.push(format!("and {} more", count - 10));
+            }
+            list.join(", ")
+        }
+    }
+}
+
+/// What can be wrong with a path that no flow uses.
+pub(super) fn check_path(scenario: &Scenario, name: &str, path: &PathConfig) -> Result<(), ScenarioError> {
+    let error = |what: String| Err(ScenarioError::new(format!("paths.{name}.{what}")));
+    if !(576..=65_535).contains(&path.mtu.0) {
+        return error(format!("mtu: {} is not from 576 B to 65535 B", path.mtu));
+    }
+    for link in path.via.iter().chain(path.back.iter().flatten()) {
+        if !scenario.links.contains_key(link) {
+            return error(format!("via: there is no link `{link}`; there is {}", names(&scenario.links)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Traces: what happened in a run, as typed columns.
+//!
+//! Tables and their columns: `packets` (one row a packet sent), `paths` (a row whenever the state of
+//! an endpoint's path changed), `frames` (one row a frame of a call), `queues` (a row whenever a
+//! link's queue changed), `events` (what endpoints told their applications). Times are in seconds
+//! since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
+//! Tracing never changes a result.
+
+mod frames;
+mod packets;
+mod paths;
+mod queues;
+
+use std::borrow::Cow;
+
+pub(crate) use frames::frames_table;
+pub(crate) use packets::PacketTrace;
+pub(crate) use paths::PathTrace;
+pub(crate) use queues::queues_table;
+
+use crate::endpoint::Event;
+use crate::packet::Side;
+use crate::time::Time;
+
+/// One table of a trace; all columns have the same length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The table's name.
+    pub name: &'static str,
+    /// Column names and columns.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Truth values.
+    Flags(Vec<bool>),
+    /// Whole numbers.
+    Integers(Vec<i64>),
+    /// Numbers; NaN where there is none.
+    Numbers(Vec<f64>),
+    /// Words.
+    Text(Vec<Cow<'static, str>>),
+}
+
+impl Column {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Flags(column) => column.len(),
+            Self::Integers(column) => column.len(),
+            Self::Numbers(column) => column.len(),
+            Self::Text(column) => column.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The traces that the engine keeps while a run goes on; links and applications keep their own.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) packets: PacketTrace,
+    pub(crate) paths: PathTrace,
+    pub(crate) events: EventTrace,
+}
+
+impl Trace {
+    /// Bytes of memory in use, roughly.
+    pub(crate) fn memory(&self) -> usize {
+        self.packets.memory() + self.paths.memory() + self.events.rows.len() * 128
+    }
+}
+
+/// What endpoints told their applications, messages apart.
+#[derive(Debug, Default)]
+pub(crate) struct EventTrace {
+    rows: Vec<(Time, u32, Side, Event)>,
+}
+
+impl EventTrace {
+    pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, event: &Event) {
+        if !matches!(event, Event::Received(_) | Event::Writable) {
+            self.rows.push((now, flow, side, *event));
+        }
+    }
+
+    pub(crate) fn into_table(self, flows: &[String]) -> Table {
+        let mut columns: [Vec<Cow<'static, str>>; 4] = Default::default();
+        for (_, flow, side, event) in &self.rows {
+            let (name, detail): (&'static str, String) = match event {
+                Event::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
+                Event::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
+                Event::Connected => ("connected", String::new()),
+                Event::PathChanged { path, state } => {
+                    ("path_changed", format!("path {} is {}", path.0, state.name()))
+                }
+                Event::PrimaryChanged { from, to, reason } => {
+                    ("primary_changed", format!("from path {} to path {}: {reason}", from.0, to.0))
+                }
+                Event::Received(_) => ("received", String::new()),
+                Event::Refused(payload) => ("refused", format!("offset {}", payload.offset)),
+                Event::Writable => ("writable", String::new()),
+            };
+            let row = [flows[*flow as usize].clone().into(), side.name().into(), name.into(), detail.into()];
+            for (column, value) in columns.iter_mut().zip(row) {
+                column.push(value);
+            }
+        }
+        let [flow, side, event, detail] = columns.map(Column::Text);
+        let time = Column::Numbers(self.rows.iter().map(|row| row.0.as_secs_f64()).collect());
+        Table {
+            name: "events",
+            columns: vec![
+                ("time_s", time),
+                ("flow", flow),
+                ("side", side),
+                ("event", event),
+                ("detail", detail),
+            ],
+        }
+    }
+}

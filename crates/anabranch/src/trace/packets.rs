@@ -1,0 +1,101 @@
+//! The packet trace: one row for every packet sent, with its fate.
+
+use super::{Column, Table};
+use crate::packet::{Body, Packet, Side};
+use crate::time::Time;
+
+#[derive(Debug)]
+struct Row {
+    sent: Time,
+    flow: u32,
+    side: Side,
+    path: u8,
+    size: u32,
+    kind: &'static str,
+    tsn: Option<u32>,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Delivered(Time),
+    Dropped { cause: &'static str, link: u32 },
+    InFlight,
+}
+
+/// Rows of packets; a row's number stays with its packet.
+#[derive(Debug, Default)]
+pub(crate) struct PacketTrace {
+    rows: Vec<Row>,
+}
+
+impl PacketTrace {
+    /// A packet is sent; returns its row.
+    pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
+        let (kind, tsn) = match &packet.body {
+            Body::Sctp(sctp) => sctp.describe(),
+            Body::Udp(_) => ("datagram", None),
+        };
+        let Packet { path, size, .. } = *packet;
+        self.rows.push(Row { sent: now, flow, side, path: path.0, size, kind, tsn, fate: Fate::InFlight });
+        self.rows.len() as u32 - 1
+    }
+
+    /// A duplicate made on the way has a row of its own.
+    pub(crate) fn duplicated(&mut self, row: u32) -> u32 {
+        let Row { sent, flow, side, path, size, kind, tsn, .. } = self.rows[row as usize];
+        self.rows.push(Row { sent, flow, side, path, size, kind, tsn, fate: Fate::InFlight });
+        self.rows.len() as u32 - 1
+    }
+
+    pub(crate) fn delivered(&mut self, now: Time, row: u32) {
+        self.rows[row as usize].fate = Fate::Delivered(now);
+    }
+
+    pub(crate) fn dropped(&mut self, row: u32, cause: &'static str, link: u32) {
+        self.rows[row as usize].fate = Fate::Dropped { cause, link };
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.rows.capacity() * size_of::<Row>()
+    }
+
+    pub(crate) fn into_table(self, flows: &[String], links: &[String]) -> Table {
+        let rows = &self.rows;
+        let text = |value: fn(&Row) -> &'static str| {
+            Column::Text(rows.iter().map(|row| value(row).into()).collect())
+        };
+        let integers = |value: fn(&Row) -> i64| Column::Integers(rows.iter().map(value).collect());
+        let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
+        let link = |row: &Row| match row.fate {
+            Fate::Dropped { link, .. } => links[link as usize].clone().into(),
+            Fate::Delivered(_) | Fate::InFlight => "".into(),
+        };
+        let columns = vec![
+            ("sent_s", numbers(|row| row.sent.as_secs_f64())),
+            ("flow", Column::Text(rows.iter().map(|row| flows[row.flow as usize].clone().into()).collect())),
+            ("side", text(|row| row.side.name())),
+            ("path", integers(|row| row.path.into())),
+            ("size_bytes", integers(|row| row.size.into())),
+            ("kind", text(|row| row.kind)),
+            ("tsn", integers(|row| row.tsn.map_or(-1, i64::from))),
+            (
+                "fate",
+                text(|row| match row.fate {
+                    Fate::Delivered(_) => "delivered",
+                    Fate::Dropped { cause, .. } => cause,
+                    Fate::InFlight => "in_flight",
+                }),
+            ),
+            (
+                "delivered_s",
+                numbers(|row| match row.fate {
+                    Fate::Delivered(at) => at.as_secs_f64(),
+                    Fate::Dropped { .. } | Fate::InFlight => f64::NAN,
+                }),
+            ),
+            ("dropped_at", Column::Text(rows.iter().map(link).collect())),
+        ];
+        Table { name: "packets", columns }
+    }
+}

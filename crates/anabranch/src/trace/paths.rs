@@ -1,0 +1,68 @@
+//! The path trace: a row whenever the state of an endpoint's path changed.
+
+use super::{Column, Table};
+use crate::endpoint::PathSample;
+use crate::packet::Side;
+use crate::time::Time;
+
+#[derive(Debug)]
+struct Row {
+    time: Time,
+    flow: u32,
+    side: Side,
+    sample: PathSample,
+}
+
+/// Rows of path states.
+#[derive(Debug, Default)]
+pub(crate) struct PathTrace {
+    rows: Vec<Row>,
+    /// The last sample of every path, by flow and side.
+    last: Vec<[Vec<PathSample>; 2]>,
+}
+
+impl PathTrace {
+    /// Records those of an endpoint's paths that have changed since they were last seen.
+    pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, samples: &[PathSample]) {
+        let index = flow as usize;
+        if self.last.len() <= index {
+            self.last.resize_with(index + 1, Default::default);
+        }
+        let last = &mut self.last[index][side.index()];
+        for (position, sample) in samples.iter().enumerate() {
+            if last.get(position) != Some(sample) {
+                self.rows.push(Row { time: now, flow, side, sample: *sample });
+            }
+        }
+        last.clear();
+        last.extend_from_slice(samples);
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.rows.capacity() * size_of::<Row>()
+    }
+
+    pub(crate) fn into_table(self, flows: &[String]) -> Table {
+        let rows = &self.rows;
+        let text = |value: fn(&Row) -> &'static str| {
+            Column::Text(rows.iter().map(|row| value(row).into()).collect())
+        };
+        let integers = |value: fn(&Row) -> i64| Column::Integers(rows.iter().map(value).collect());
+        let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
+        let columns = vec![
+            ("time_s", numbers(|row| row.time.as_secs_f64())),
+            ("flow", Column::Text(rows.iter().map(|row| flows[row.flow as usize].clone().into()).collect())),
+            ("side", text(|row| row.side.name())),
+            ("path", integers(|row| row.sample.path.0.into())),
+            ("cwnd_bytes", integers(|row| row.sample.cwnd.into())),
+            ("ssthresh_bytes", integers(|row| row.sample.ssthresh.into())),
+            ("outstanding_bytes", integers(|row| row.sample.outstanding.into())),
+            ("srtt_ms", numbers(|row| row.sample.srtt.map_or(f64::NAN, |srtt| srtt.as_millis_f64()))),
+            ("rto_ms", numbers(|row| row.sample.rto.as_millis_f64())),
+            ("error_count", integers(|row| row.sample.error_count.into())),
+            ("state", text(|row| row.sample.state.name())),
+            ("is_primary", Column::Flags(rows.iter().map(|row| row.sample.is_primary).collect())),
+        ];
+        Table { name: "paths", columns }
+    }
+}

@@ -1,0 +1,184 @@
+//! One end of a UDP flow.
+
+use std::collections::VecDeque;
+
+use super::{Config, Datagram};
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Received};
+use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Payload, Side};
+use crate::report::Report;
+use crate::time::Time;
+
+/// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
+const MAX_IP_PACKET_BYTES: u32 = 65_535;
+
+/// One end of a UDP flow.
+#[derive(Debug)]
+pub struct UdpEndpoint {
+    path: PathId,
+    source_port: u16,
+    destination_port: u16,
+    /// Headers of all layers in front of a payload, in bytes.
+    overhead_bytes: u32,
+    outputs: VecDeque<Output>,
+    sent: u64,
+    sent_bytes: u64,
+    received: u64,
+    received_bytes: u64,
+    refused: u64,
+}
+
+impl UdpEndpoint {
+    /// The end `side` of a flow.
+    pub fn new(config: &Config, side: Side, ip: IpVersion) -> Self {
+        let (source_port, destination_port) = match side {
+            Side::A => (config.source_port, config.destination_port),
+            Side::B => (config.destination_port, config.source_port),
+        };
+        Self {
+            path: PathId(config.path),
+            source_port,
+            destination_port,
+            overhead_bytes: ip.header_bytes() + config.header_bytes(),
+            // One input gives one output; 4 leaves room for a driver that drains late.
+            outputs: VecDeque::with_capacity(4),
+            sent: 0,
+            sent_bytes: 0,
+            received: 0,
+            received_bytes: 0,
+            refused: 0,
+        }
+    }
+
+    fn send(&mut self, payload: Payload) {
+        let size = u64::from(self.overhead_bytes) + u64::from(payload.length);
+        if size > u64::from(MAX_IP_PACKET_BYTES) {
+            self.refused += 1;
+            self.outputs.push_back(Output::Event(Event::Refused(payload)));
+            return;
+        }
+        self.sent += 1;
+        self.sent_bytes += u64::from(payload.length);
+        self.outputs.push_back(Output::Transmit(Packet {
+            path: self.path,
+            ecn: Ecn::NotEct,
+            size: size as u32,
+            body: Body::Udp(Datagram {
+                source_port: self.source_port,
+                destination_port: self.destination_port,
+                payload,
+            }),
+        }));
+    }
+
+    fn receive(&mut self, packet: &Packet) {
+        // RFC 1122 section 4.1.3.1: a datagram to a port nobody listens at is discarded.
+        let Body::Udp(Datagram { destination_port, payload, .. }) = packet.body else { return };
+        if destination_port != self.source_port {
+            return;
+        }
+        self.received += 1;
+        self.received_bytes += u64::from(payload.length);
+        let received = Received { stream: 0, unordered: true, payload };
+        self.outputs.push_back(Output::Event(Event::Received(received)));
+    }
+}
+
+impl Endpoint for UdpEndpoint {
+    fn handle_input(&mut self, _now: Time, input: Input) {
+        match input {
+            Input::Command(Command::Send(Message { payload, .. })) => self.send(payload),
+            Input::Packet(packet) => self.receive(&packet),
+            Input::Command(Command::Connect) => self.outputs.push_back(Output::Event(Event::Connected)),
+            Input::Command(Command::Abort) => {
+                self.outputs.push_back(Output::Event(Event::Closed(CloseReason::Aborted)));
+            }
+            Input::Command(Command::Shutdown) => {
+                self.outputs.push_back(Output::Event(Event::Closed(CloseReason::Shutdown)));
+            }
+            Input::Command(Command::SetPrimary(path)) => self.path = path,
+            Input::Timeout => {}
+        }
+    }
+
+    fn poll_output(&mut self, _now: Time) -> Output {
+        self.outputs.pop_front().unwrap_or(Output::Timeout(Time::NEVER))
+    }
+
+    /// UDP knows nothing of its path.
+    fn sample_paths(&self, _samples: &mut Vec<PathSample>) {}
+
+    fn report(&self, report: &mut Report<'_>) {
+        report.count("datagrams_sent", self.sent);
+        report.count("payload_bytes_sent", self.sent_bytes);
+        report.count("datagrams_received", self.received);
+        report.count("payload_bytes_received", self.received_bytes);
+        report.count("refused", self.refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Reliability;
+
+    const PAYLOAD: Payload = Payload { offset: 320, length: 160 };
+
+    fn send(payload: Payload) -> Input {
+        let message = Message { stream: 0, unordered: true, reliability: Reliability::Reliable, payload };
+        Input::Command(Command::Send(message))
+    }
+
+    fn drain(endpoint: &mut UdpEndpoint, input: Input) -> Vec<Output> {
+        endpoint.handle_input(Time::ZERO, input);
+        let mut outputs = Vec::new();
+        loop {
+            match endpoint.poll_output(Time::ZERO) {
+                Output::Timeout(at) => {
+                    assert!(at.is_never());
+                    return outputs;
+                }
+                output => outputs.push(output),
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_add_up_and_messages_arrive() {
+        for (rtp, ip, size) in [
+            (false, IpVersion::Ipv4, 20 + 8 + 160),
+            (true, IpVersion::Ipv4, 20 + 8 + 12 + 160),
+            (true, IpVersion::Ipv6, 40 + 8 + 12 + 160),
+        ] {
+            let config = Config { rtp, path: 1, ..Config::default() };
+            let mut a = UdpEndpoint::new(&config, Side::A, ip);
+            let mut b = UdpEndpoint::new(&config, Side::B, ip);
+            assert_eq!(drain(&mut a, Input::Command(Command::Connect)), [Output::Event(Event::Connected)]);
+            let mut outputs = drain(&mut a, send(PAYLOAD));
+            let Some(Output::Transmit(packet)) = outputs.pop() else { panic!("{outputs:?}") };
+            assert_eq!((packet.size, packet.path), (size, PathId(1)));
+            let received = Received { stream: 0, unordered: true, payload: PAYLOAD };
+            assert_eq!(
+                drain(&mut b, Input::Packet(packet.clone())),
+                [Output::Event(Event::Received(received))]
+            );
+            // Back at its sender it is for nobody.
+            assert_eq!(drain(&mut a, Input::Packet(packet)), []);
+        }
+    }
+
+    #[test]
+    fn a_message_longer_than_a_packet_is_refused() {
+        let mut a = UdpEndpoint::new(&Config::default(), Side::A, IpVersion::Ipv4);
+        let longest = Payload { offset: 0, length: 65_535 - 28 };
+        assert!(matches!(drain(&mut a, send(longest))[..], [Output::Transmit(_)]));
+        let longer = Payload { offset: 0, length: u32::MAX };
+        assert_eq!(drain(&mut a, send(longer)), [Output::Event(Event::Refused(longer))]);
+    }
+
+    #[test]
+    fn a_path_to_nowhere_is_an_error() {
+        let message = Config { path: 2, ..Config::default() }.check(2).unwrap_err();
+        assert_eq!(message, "path = 2 is not one of the flow's paths, 0 to 1");
+        assert_eq!(Config::default().check(1), Ok(()));
+    }
+}

@@ -1,0 +1,1 @@
+"""Reproduced papers, one package each: scenario, published numbers, claims, figures and page."""

@@ -1,0 +1,144 @@
+"""Rüncos and Ribeiro on SCTP parameters for VoIP over lossy, loaded paths.
+
+"Avaliação de parâmetros do SCTP para transporte de tráfego VoIP em cenários com perdas" (UFPR), an
+ns-2 study of 7,128 configurations with 100 calls each.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+from anabranch import _engine, plots, progress
+from anabranch.errors import AnabranchError
+from rich.console import Console
+from rich.text import Text
+
+from . import figures, outcome, page, studies, tables, traced
+from .outcome import Outcome
+from .published import CLOCKS
+from .samples import Runs, tidy
+from .studies import EFFORTS, Effort
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
+) -> int:
+    """Runs what the mode asks for, unless it is in `out` already, and shows it beside the paper.
+
+    Parameters
+    ----------
+    mode
+        `quick` (two minutes on two cores), `full` (the paper's 712,800 calls and more), or
+        `validate`: as many replications as `full` in every published cell, without the rest of the
+        grid.
+    jobs
+        Threads; all cores if not given.
+    out
+        Where studies, figures and page go.
+    json_file
+        Also writes cells and claims with their verdicts there.
+    console
+        For the tables.
+
+    Returns
+    -------
+    The exit code: 0 whatever the verdicts are.
+    """
+    if mode not in EFFORTS:
+        raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(EFFORTS)}")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        found = compute(mode, EFFORTS[mode], out, jobs or os.cpu_count() or 1)
+        drawn = {name: draw() for name, draw in figures.of(found).items()}
+        for name, figure in drawn.items():
+            plots.save(figure, out / "figures" / name)
+        index = page.write(found, drawn, out)
+        text = json.dumps(found.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        for path in (out / "voip-sctp.json", json_file):
+            if path is not None:
+                path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise AnabranchError(
+            f"cannot write {error.filename or out}: {error.strerror or error}"
+        ) from error
+    tables.show(found, console)
+    console.print()
+    console.print(
+        Text(f"Page: {index}\nFigures: {out / 'figures'} ({len(drawn)}, each as PNG, SVG and PDF)"),
+        soft_wrap=True,
+    )
+    return 0
+
+
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+    """Runs the studies and puts together what they say."""
+    works = list(studies.all_studies(effort))
+    with progress.shown("calls") as shown:
+        totals = [len(work.runs()) for work in works]
+        done = 0
+        frames: dict[str, pl.DataFrame] = {}
+
+        def advance(runs: int) -> None:
+            nonlocal done
+            done += runs
+            shown(done, sum(totals))
+
+        for work in works:
+            frames[work.name] = tidy(studies.compute(work, out, jobs, advance))
+    runs = {clock: Runs(frames[f"paper-{clock}"], clock) for clock in CLOCKS}
+    scenarios = {
+        clock: next(work.scenario for work in works if work.name == f"paper-{clock}")
+        for clock in CLOCKS
+    }
+    table = {clock: outcome.table2(runs[clock]) for clock in CLOCKS}
+    robust, robust_loss = outcome.robust_setting(table)
+    causes = {
+        clock: traced.interruption_causes(scenarios[clock], effort.traced) for clock in CLOCKS
+    }
+    return Outcome(
+        mode=mode,
+        version=_engine.__version__,
+        runs=runs,
+        tables=table,
+        optima={clock: outcome.optimum(runs[clock], table[clock]) for clock in CLOCKS},
+        advice=outcome.advice(runs),
+        robust=robust,
+        robust_loss=robust_loss,
+        figure_cells=[cell for clock in CLOCKS for cell in outcome.figure_cells(runs[clock])],
+        claims=outcome.judge(runs, causes),
+        settings=outcome.settings(frames["settings"]),
+        potentially_failed=outcome.potentially_failed(frames["potentially-failed"]),
+        potentially_failed_effect=outcome.potentially_failed_effect(frames["potentially-failed"]),
+        sensitivity=_sensitivity(effort, frames),
+        calls=sum(totals),
+        single_runs=traced.single_runs(scenarios["on_arrival"], runs["on_arrival"]),
+    )
+
+
+def _sensitivity(effort: Effort, frames: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    rows = []
+    for number, variant in enumerate(studies.variants() if effort.sensitivity else []):
+        frame = frames[f"sensitivity/{number:02}"].with_columns(
+            loss0=pl.lit(0.1), loss1=pl.lit(0.1)
+        )
+        means = outcome.table2(Runs(frame, variant.name)).means
+        rows.append(
+            {
+                "group": variant.group,
+                "name": variant.name,
+                "prototype": variant.prototype,
+                "mean_absolute_error": outcome.mean_absolute_error(means),
+                "bias": float((means["mean"] - means["mos"]).mean()),  # type: ignore[arg-type]
+            }
+        )
+    schema = {
+        "group": pl.String,
+        "name": pl.String,
+        "prototype": pl.Float64,
+        "mean_absolute_error": pl.Float64,
+        "bias": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)

@@ -1,0 +1,469 @@
+"""The paper's eight claims, each a predicate on intervals.
+
+A claim is cut into parts, each an inequality that its words say; a part holds when the whole 95 %
+interval is on the claimed side, fails when the whole interval is on the other, and is open in
+between. A claim is reproduced when all its parts hold, not reproduced when none does or its leading
+part fails, and partly otherwise. Where words like "little" or "slightly" need a number, the number
+is a constant here, chosen before any run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from . import published
+from .published import COLUMNS, LOSSES, PMR, RTO_MAX_S, Verdict
+from .samples import Interval, Runs, difference, interval, table2_means, variance
+
+LITTLE = 0.25
+"""A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
+SLIGHTLY = 0.2
+"""A difference in MOS that still is a slight one."""
+NEAR = (0.05, 0.2)
+"""RTO.Max values within a factor of two of 0.1 s are near it."""
+INDIFFERENT = 0.1
+"""A setting within this MOS of the best is at the optimum for every practical purpose."""
+MUCH_SMALLER = 0.5
+"""A gain is much smaller than another when it is at most this share of it."""
+DECIDABLE_REPLICATIONS = 10
+"""Cells with fewer replications say nothing about the sign of their own difference."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One inequality of a claim.
+
+    True holds, False contradicted, None not decided by the interval.
+    """
+
+    text: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the claims are judged on, under one loss clock."""
+
+    runs: Runs
+    interruptions: pl.DataFrame
+    """Per traced call.
+
+    Pmr, replication, interrupted_s, dormant, backed_off (shares of the interrupted time).
+    """
+
+    @property
+    def clock(self) -> str:
+        """The loss clock of the runs."""
+        return self.runs.clock
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and how it is judged."""
+
+    id: str
+    text: str
+    judge: Callable[[Material], list[Part]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with its verdict under one loss clock."""
+
+    id: str
+    text: str
+    profile: str
+    verdict: Verdict
+    evidence: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As the JSON of `reproduce` has it."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "profile": self.profile,
+            "verdict": self.verdict,
+            "evidence": self.evidence,
+        }
+
+
+def judge_all(material: Material) -> list[Finding]:
+    """Every claim under the material's loss clock."""
+    return [judge(claim, material) for claim in CLAIMS]
+
+
+def judge(claim: Claim, material: Material) -> Finding:
+    """One claim under the material's loss clock."""
+    parts = claim.judge(material)
+    return Finding(
+        claim.id, claim.text, material.clock, combine(parts), "; ".join(map(_sentence, parts)) + "."
+    )
+
+
+def combine(parts: list[Part]) -> Verdict:
+    """All parts hold: reproduced.
+
+    The first contradicted, or none holds: not reproduced. Else partly.
+    """
+    if all(part.holds for part in parts):
+        return "reproduced"
+    if parts[0].holds is False or not any(part.holds for part in parts):
+        return "not_reproduced"
+    return "partly"
+
+
+def _sentence(part: Part) -> str:
+    return part.text + {True: "", False: " (contradicted)", None: " (not decided)"}[part.holds]
+
+
+def above(found: Interval, bound: float = 0.0) -> bool | None:
+    """Whether the whole interval lies above the bound.
+
+    False when it lies below, None when it straddles it or is unknown.
+    """
+    if found.low > bound:
+        return True
+    return False if found.high < bound else None
+
+
+def within(found: Interval, bound: float) -> bool | None:
+    """Whether the whole interval lies within ±bound.
+
+    False when it lies outside, None when it straddles a bound.
+    """
+    if -bound <= found.low and found.high <= bound:
+        return True
+    return False if found.low > bound or found.high < -bound else None
+
+
+def interruptions_from_rto_and_dormancy(material: Material) -> list[Part]:
+    """Claim 1, from traces at 25/25 ms, 10 % loss, RTO.Max 10 s.
+
+    Who owns more than half of the interrupted time.
+    """
+    parts = []
+    for pmr, cause, words in (
+        (5, "backed_off", "a backed-off RTO"),
+        (0, "dormant", "the dormant state"),
+        (1, "dormant", "the dormant state"),
+    ):
+        calls = material.interruptions.filter(pl.col("pmr") == pmr)
+        share = interval(100 * calls[cause].drop_nulls())
+        length = interval(calls["interrupted_s"])
+        parts.append(
+            Part(
+                f"PMR {pmr}: {share.text(0)} % of {length.text(1)} s of interruptions per call in"
+                f" {words}",
+                above(share, 50),
+            )
+        )
+    return parts
+
+
+def lower_rto_max_raises_mos(material: Material) -> list[Part]:
+    """Claim 2, on Table 2's configurations; steps on the mean over its eight columns."""
+    table = material.runs.both_losses(0.1)
+    at = {rto: table.where(rto_max_s=rto).per_replication() for rto in RTO_MAX_S}
+    rise = difference(at[0.1], at[1.0])
+    columns = [
+        table.where(rto_max_s=0.1, pmr=pmr, delay_centric=state).minus(
+            table.where(rto_max_s=1.0, pmr=pmr, delay_centric=state)
+        )
+        for state, pmr in COLUMNS
+    ]
+    steps = [difference(at[lower], at[higher]) for higher, lower in pairwise((1.0, 0.5, 0.2, 0.1))]
+    high = _share_of_rise(at, rise, [10.0, 5.0, 2.0], 1.0)
+    low = _share_of_rise(at, rise, [0.08, 0.05, 0.02], 0.1)
+    best = max(RTO_MAX_S, key=lambda rto: _mean(at[rto]))
+    regret = difference(at[best], at[0.1])
+    return [
+        Part(
+            f"0.1 s is {rise.text(signed=True)} MOS above 1 s, in"
+            f" {sum(column.positive for column in columns)} of {len(columns)} columns and in"
+            f" {sum(step.positive for step in steps)} of {len(steps)} steps",
+            _all([above(found) for found in (rise, *columns, *steps)]),
+        ),
+        Part(
+            f"above 1 s it changes by at most {high[1].text(0, signed=True)} % of that"
+            f" (at {high[0]:g} s)",
+            within(high[1], 100 * LITTLE),
+        ),
+        Part(
+            f"below 0.1 s by at most {low[1].text(0, signed=True)} % (at {low[0]:g} s)",
+            within(low[1], 100 * LITTLE),
+        ),
+        Part(
+            f"the best of all is {best:g} s, {regret.text(signed=True)} above 0.1 s",
+            best == 0.1 or within(regret, INDIFFERENT),
+        ),
+    ]
+
+
+def mos_at_both_ends(material: Material) -> list[Part]:
+    """Claim 3, at 25/25 ms and 10 % loss, mean over the eight columns.
+
+    "about" is the tolerance of a cell.
+    """
+    cells = material.runs.both_losses(0.1).at_25_ms()
+    parts = []
+    for row in published.figures().filter(figure=5).iter_rows(named=True):
+        found = cells.where(rto_max_s=row["rto_max_s"]).mean()
+        verdict = published.verdict(
+            row["value"], found.mean, found.half_width, published.MOS_TOLERANCE
+        )
+        holds = {"reproduced": True, "partly": None, "not_reproduced": False}[verdict]
+        parts.append(
+            Part(
+                f"MOS {found.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
+                holds,
+            )
+        )
+    return parts
+
+
+def pmr_0_or_1_is_best(material: Material) -> list[Part]:
+    """Claim 4, mean over all of Table 2's other factors."""
+    table = material.runs.both_losses(0.1)
+    at = {pmr: table.where(pmr=pmr).per_replication() for pmr in PMR}
+    slight = difference(at[1], at[0])
+    parts = [
+        Part(
+            f"PMR 1 is {slight.text(signed=True)} MOS above PMR 0",
+            _all([above(slight), within(slight, SLIGHTLY)]),
+        )
+    ]
+    for low in (0, 1):
+        gains = {high: difference(at[low], at[high]) for high in (2, 5)}
+        numbers = " and ".join(
+            f"{gain.text(signed=True)} on PMR {high}" for high, gain in gains.items()
+        )
+        parts.append(
+            Part(f"PMR {low} gains {numbers}", _all([above(gain) for gain in gains.values()]))
+        )
+    return parts
+
+
+def small_gain_at_2_percent(material: Material) -> list[Part]:
+    """Claim 5, at 25/25 ms: the gain is MOS at 0.1 s minus MOS at 10 s."""
+    at_2 = material.runs.both_losses(0.02).at_25_ms()
+    gain_2, gain_10 = _gain(at_2), _gain(material.runs.both_losses(0.1).at_25_ms())
+    excess = interval(
+        [MUCH_SMALLER * gain_10[key] - gain_2[key] for key in gain_2 if key in gain_10]
+    )
+    gains = {pmr: _gain(at_2.where(pmr=pmr)) for pmr in PMR}
+    means = ", ".join(f"{_mean(gains[pmr]):.2f} (PMR {pmr})" for pmr in PMR)
+    leads = [above(difference(gains[0], gains[pmr])) for pmr in PMR if pmr != 0]
+    spread = at_2.by(["rto_max_s", "pmr", "delay_centric"])
+    widths = spread.group_by("rto_max_s").agg(pl.col("half_width").mean()).sort("half_width")
+    narrowest, width = widths.row(0)
+    width_near, width_far = (
+        widths.filter(rto_max_s=rto)["half_width"].item() for rto in (0.1, 10.0)
+    )
+    return [
+        Part(
+            f"the gain from 10 s to 0.1 s is {interval(gain_2.values()).text()} MOS at 2 % loss and"
+            f" {interval(gain_10.values()).text()} at 10 %",
+            above(excess),
+        ),
+        Part(f"per PMR it is {means}", _all(leads)),
+        Part(
+            f"half-widths average {width_far:.3f} at 10 s, {width_near:.3f} at 0.1 s and are"
+            f" narrowest, {width:.3f}, at {narrowest:g} s",
+            NEAR[0] <= narrowest <= NEAR[1] and _narrower(spread, 0.1, 10.0),
+        ),
+    ]
+
+
+def delay_centric_helps(material: Material) -> list[Part]:
+    """Claim 6: a case is a configuration with delay-centric on against the same with it off."""
+    cases = paired_cases(material.runs)
+    table = material.runs.both_losses(0.1)
+    mean = table.where(delay_centric="on").minus(table.where(delay_centric="off"))
+    helped = cases.filter(pl.col("mean") > 0).height
+    decidable = cases.filter(pl.col("n") >= DECIDABLE_REPLICATIONS)
+    better = decidable.filter(pl.col("mean") - pl.col("half_width") > 0).height
+    worse = decidable.filter(pl.col("mean") + pl.col("half_width") < 0).height
+    return [
+        Part(
+            f"of the cases whose sign the interval decides, it helps in {better} and harms in"
+            f" {worse}",
+            None if better + worse == 0 else better > worse,
+        ),
+        Part(
+            f"the mean difference is positive in {helped} of {cases.height} cases",
+            2 * helped > cases.height,
+        ),
+        Part(
+            f"over Table 2's cases it brings {mean.text(signed=True)} MOS on average", above(mean)
+        ),
+    ]
+
+
+def paired_cases(runs: Runs) -> pl.DataFrame:
+    """Delay-centric on minus off per case.
+
+    Wait0_ms, wait1_ms, loss0, loss1, pmr, rto_max_s, mean, half_width, n.
+    """
+    case = ["wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
+    states = (
+        runs.where(delay_centric=state).frame.select(*case, "replication", "mos")
+        for state in ("on", "off")
+    )
+    on, off = states
+    pairs = on.join(off, on=[*case, "replication"], suffix="_off").with_columns(
+        gain=pl.col("mos") - pl.col("mos_off")
+    )
+    return Runs(pairs.drop("mos"), runs.clock).by(case, "gain")
+
+
+def best_cell(material: Material) -> list[Part]:
+    """Claim 7, among the 88 cells of Table 2."""
+    table = material.runs.both_losses(0.1)
+    row = table2_means(material.runs).sort("mean", descending=True).row(0, named=True)
+    key = {name: row[name] for name in ("rto_max_s", "pmr", "delay_centric")}
+    claimed = {"rto_max_s": 0.08, "pmr": 1, "delay_centric": "on"}
+    regret = table.where(**key).minus(table.where(**claimed))
+    of_paper = published.table2().sort("mos", descending=True).row(0, named=True)
+    in_paper = (
+        ""
+        if {name: of_paper[name] for name in claimed} == claimed
+        else (
+            f" (the paper's own Table 2 has its highest value, {of_paper['mos']:.2f}, at"
+            f" {_name(of_paper)})"
+        )
+    )
+    claimed_mean = table.where(**claimed).mean()
+    return [
+        Part(
+            f"the claimed cell has {claimed_mean.text()}, {regret.text(signed=True)} below the"
+            " best",
+            key == claimed or within(regret, INDIFFERENT),
+        ),
+        Part(
+            f"the highest of our 88 cells is {_name(key)} with {row['mean']:.2f}{in_paper}",
+            key == claimed,
+        ),
+    ]
+
+
+def no_effect_at_very_low_losses(material: Material) -> list[Part]:
+    """Claim 8, at 0.5 % on both paths and 25/25 ms.
+
+    Detectable as the paper could: by intervals that do not overlap.
+    """
+    means = (
+        material.runs.both_losses(LOSSES[0]).at_25_ms().by(["delay_centric", "pmr", "rto_max_s"])
+    )
+    columns = means.group_by(["delay_centric", "pmr"]).agg(
+        overlap=(pl.col("mean") - pl.col("half_width")).max()
+        <= (pl.col("mean") + pl.col("half_width")).min(),
+        span=pl.col("mean").max() - pl.col("mean").min(),
+        n=pl.col("n").min(),
+    )
+    apart = columns.filter(~pl.col("overlap")).height
+    span, replications = max(columns["span"].to_list()), min(columns["n"].to_list())
+    return [
+        Part(
+            f"over RTO.Max the means span at most {span:.2f} MOS in a column",
+            bool(span <= INDIFFERENT),
+        ),
+        Part(
+            f"with {replications} replications the intervals of some RTO.Max values are apart in"
+            f" {apart} of {columns.height} columns",
+            apart == 0,
+        ),
+    ]
+
+
+CLAIMS = [
+    Claim(
+        "1",
+        "Interruptions come from RTO growth with PMR 5 and from the dormant state with PMR 0"
+        " and 1.",
+        interruptions_from_rto_and_dormancy,
+    ),
+    Claim(
+        "2",
+        "Lower RTO.Max raises MOS between 1 s and 0.1 s, with little change above 1 s or below 0.1"
+        " s; the optimum is near 0.1 s.",
+        lower_rto_max_raises_mos,
+    ),
+    Claim(
+        "3",
+        "At 25/25 ms and 10 % loss the MOS is about 1.5 at RTO.Max 10 s and about 3.3 at 0.1 s.",
+        mos_at_both_ends,
+    ),
+    Claim("4", "PMR 1 is slightly above PMR 0; PMR 0 or 1 is recommended.", pmr_0_or_1_is_best),
+    Claim(
+        "5",
+        "At 2 % loss the gain is much smaller, the largest for PMR 0, and the intervals are"
+        " narrowest near 0.1 s.",
+        small_gain_at_2_percent,
+    ),
+    Claim("6", "Delay-centric helps in most cases.", delay_centric_helps),
+    Claim("7", "The best cell is RTO.Max 0.08 s, PMR 1, delay-centric on.", best_cell),
+    Claim(
+        "8",
+        "With very low losses no effect of RTO.Max is detectable.",
+        no_effect_at_very_low_losses,
+    ),
+]
+
+
+def _all(parts: list[bool | None]) -> bool | None:
+    """True when all hold, False when any is contradicted, else None."""
+    if any(part is False for part in parts):
+        return False
+    return True if all(parts) else None
+
+
+def _mean(per_replication: dict[int, float]) -> float:
+    return float(np.mean(list(per_replication.values()))) if per_replication else float("nan")
+
+
+def _share_of_rise(
+    at: dict[float, dict[int, float]], rise: Interval, settings: list[float], reference: float
+) -> tuple[float, Interval]:
+    """The setting that differs most from the reference, and by how many per cent of the rise."""
+    changes = {setting: difference(at[setting], at[reference]) for setting in settings}
+    setting = max(changes, key=lambda key: abs(changes[key].mean))
+    scale = 100 / rise.mean
+    return setting, Interval(
+        changes[setting].mean * scale, abs(changes[setting].half_width * scale), changes[setting].n
+    )
+
+
+def _gain(cells: Runs) -> dict[int, float]:
+    near, far = (cells.where(rto_max_s=rto).per_replication() for rto in (0.1, 10.0))
+    return {key: near[key] - far[key] for key in near if key in far}
+
+
+def _narrower(spread: pl.DataFrame, first: float, second: float) -> bool | None:
+    """Whether the variance at one RTO.Max is below that at another.
+
+    By the F test at 5 % on the pooled variances.
+    """
+    pooled = {}
+    for rto in (first, second):
+        rows = spread.filter(rto_max_s=rto)
+        freedom = int(rows["n"].cast(pl.Int64).sum()) - rows.height
+        squares = sum(
+            (n - 1) * variance(half_width, n)
+            for half_width, n in rows.select("half_width", "n").iter_rows()
+        )
+        pooled[rto] = (squares / max(freedom, 1), freedom)
+    (low, low_freedom), (high, high_freedom) = pooled[first], pooled[second]
+    if low == high or not low_freedom or not high_freedom:
+        return None
+    if low / high < stats.f.ppf(0.025, low_freedom, high_freedom):
+        return True
+    return False if low / high > stats.f.ppf(0.975, low_freedom, high_freedom) else None
+
+
+def _name(key: dict[str, Any]) -> str:
+    return f"RTO.Max {key['rto_max_s']:g} s, PMR {key['pmr']}, delay-centric {key['delay_centric']}"

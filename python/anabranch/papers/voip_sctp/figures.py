@@ -1,0 +1,439 @@
+"""The paper's figures 3 to 6 as it draws them, Table 2 as a picture, and what lies beyond.
+
+Every function returns a figure. Path.Max.Retrans keeps its colour in all of them.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import matplotlib as mpl
+import polars as pl
+from anabranch import plots
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from . import published
+from .outcome import Outcome, Table2
+from .published import CLOCKS, COLUMNS, DELAY_CENTRIC, LOSSES, PMR, RTO_MAX_S
+from .samples import Interval, Runs
+from .traced import TracedCall
+
+PMR_COLOURS = dict(zip(PMR, plots.COLOURS, strict=False))
+CLOCK_COLOURS = {"on_arrival": plots.COLOURS[0], "slot": plots.COLOURS[1]}
+CLOCK_LABELS = {"on_arrival": "losses drawn on arrival (ns-2)", "slot": "losses drawn every 5 ms"}
+SETTING_NAMES = {
+    "udp": "plain UDP, path 0 only",
+    "rfc9260": "RFC 9260 defaults",
+    "linux": "Linux defaults",
+    "ns2": "ns-2 defaults (RTO 1 s to 60 s, PMR 5)",
+    "paper_timers": "heartbeat 0.1 s, RTO.Min 20 ms, RTO.Max 10 s, PMR 5",
+    "rto_max": "... with RTO.Max 0.1 s",
+    "rto_max_pmr": "... and PMR 1",
+    "recommended": "... and delay-centric: the recommendation",
+}
+"""The settings of sweep_settings.toml, in the order of its file."""
+
+LOW, HIGH = 1.0, 4.5
+"""MOS from the least to a little over what G.711 has without any impairment (4.41)."""
+
+
+def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+    """The figures of an outcome by file name, drawn when called."""
+    found: dict[str, Callable[[], Figure]] = {
+        "table2": partial(table2, outcome.tables),
+        "advice": partial(advice, [(item.text, item.effects) for item in outcome.advice]),
+    }
+    for number, call in outcome.single_runs.items():
+        found[f"figure{number}"] = partial(single_run, number, call)
+    for number, loss in ((5, 0.1), (6, 0.02)):
+        for clock in CLOCKS:
+            name = f"figure{number}" + ("" if clock == "on_arrival" else "-slot")
+            plain_udp = _plain_udp(outcome, loss, clock)
+            found[name] = partial(mos_against_rto_max, outcome.runs[clock], loss, number, plain_udp)
+    found["heatmaps"] = partial(heat_maps, outcome.runs["on_arrival"])
+    found["settings"] = partial(settings, outcome.settings)
+    found["potentially-failed"] = partial(potentially_failed, outcome.potentially_failed)
+    if not outcome.sensitivity.is_empty():
+        found["sensitivity"] = partial(sensitivity, outcome.sensitivity)
+    return found
+
+
+def table2(tables: dict[str, Table2]) -> Figure:
+    """Table 2's eight columns against RTO.Max.
+
+    The paper's points, ours under both clocks with 95 % bands.
+    """
+    with plots.style():
+        figure = _blank(10, 5.6)
+        grid = figure.subplots(2, 4, sharex=True, sharey=True)
+        for axes, (state, pmr) in zip(grid.flat, COLUMNS, strict=True):
+            for clock in CLOCKS:
+                rows = tables[clock].means.filter(delay_centric=state, pmr=pmr).sort("rto_max_s")
+                _band(axes, rows, CLOCK_COLOURS[clock])
+            axes.plot(rows["rto_max_s"], rows["mos"], "o", color="black", markersize=3.6, zorder=4)
+            _rto_axis(axes, (0.02, 0.1, 0.5, 2, 10))
+            axes.set_title(f"delay-centric {state}, PMR {pmr}", fontsize=9.5)
+            axes.set_ylim(LOW, 3.9)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("MOS")
+        for axes in grid[1]:
+            axes.set_xlabel("RTO.Max (s)")
+        handles = [
+            Line2D([], [], color=CLOCK_COLOURS[clock], label=f"ours, {CLOCK_LABELS[clock]}")
+            for clock in CLOCKS
+        ]
+        handles.append(
+            Line2D(
+                [],
+                [],
+                marker="o",
+                linestyle="",
+                color="black",
+                markersize=4,
+                label="the paper's Table 2",
+            )
+        )
+        _legend(figure, handles)
+        return figure
+
+
+def single_run(number: int, call: TracedCall) -> Figure:
+    """Figure 3 or 4.
+
+    Packet delay over time in one call, the jitter buffer's line, losses on the axis.
+    """
+    title = (
+        f"Figure {number}: one call, RTO.Max {call.rto_max_s:g} s, PMR 5, 2 % loss: MOS"
+        f" {call.mos:.2f} (paper {call.published:g})"
+    )
+    figure = plots.frame_delay(call.frames, playout_limit_ms=call.playout_limit_ms, title=title)
+    for collection in figure.axes[0].lines:
+        if len(collection.get_xdata()) > 100:  # type: ignore[arg-type]
+            collection.set_rasterized(True)  # six thousand dots as paths would be half of the page
+    return figure
+
+
+def mos_against_rto_max(
+    runs: Runs, loss: float, number: int, plain_udp: float | None = None
+) -> Figure:
+    """Figure 5 or 6: MOS against RTO.Max with 95 % intervals, at 25/25 ms.
+
+    One line for each PMR, one panel for each delay-centric state.
+    `plain_udp`: the MOS of plain UDP, drawn as the baseline.
+    """
+    means = runs.both_losses(loss).at_25_ms().by(["delay_centric", "pmr", "rto_max_s"])
+    points = published.figures().filter(figure=number)
+    with plots.style():
+        figure = _blank(9, 4.1)
+        for axes, state in zip(figure.subplots(1, 2, sharey=True), DELAY_CENTRIC, strict=True):
+            for offset, pmr in enumerate(PMR):
+                rows = means.filter(delay_centric=state, pmr=pmr).sort("rto_max_s")
+                # Moved apart by 2 % each, so that intervals at the same RTO.Max can be told apart.
+                x = rows["rto_max_s"] * 1.02 ** (2 * offset - 3)
+                axes.errorbar(
+                    x,
+                    rows["mean"],
+                    yerr=rows["half_width"].fill_nan(0),
+                    color=PMR_COLOURS[pmr],
+                    marker="o",
+                    markersize=3.5,
+                    capsize=2,
+                    elinewidth=1,
+                    linewidth=1.3,
+                )
+            if not points.is_empty():
+                axes.plot(
+                    points["rto_max_s"], points["value"], "*", color="black", markersize=9, zorder=5
+                )
+            if plain_udp is not None:
+                axes.axhline(plain_udp, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+            _rto_axis(axes)
+            axes.set_title(f"delay-centric {state}")
+            axes.set_xlabel("RTO.Max (s)")
+        figure.axes[0].set_ylabel("MOS")
+        handles = [
+            Line2D([], [], color=PMR_COLOURS[pmr], marker="o", markersize=4, label=f"PMR {pmr}")
+            for pmr in PMR
+        ]
+        if plain_udp is not None:
+            handles.append(
+                Line2D(
+                    [], [], color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)), label="plain UDP"
+                )
+            )
+        if not points.is_empty():
+            label = "about, over all curves (the paper's text)"
+            handles.append(
+                Line2D([], [], marker="*", linestyle="", color="black", markersize=9, label=label)
+            )
+        _legend(figure, handles)
+        return figure
+
+
+def heat_maps(runs: Runs) -> Figure:
+    """PMR x RTO.Max for each of the nine loss pairs.
+
+    Mean MOS over delays and delay-centric states; the best cell framed.
+    """
+    means = runs.by(["loss0", "loss1", "pmr", "rto_max_s"])
+    rtos = sorted(RTO_MAX_S)
+    low, high = float(means["mean"].min()), float(means["mean"].max())  # type: ignore[arg-type]
+    with plots.style(), mpl.rc_context({"axes.grid": False}):
+        figure = _blank(10, 6.4)
+        grid = figure.subplots(3, 3, sharex=True, sharey=True)
+        for axes, (loss0, loss1) in zip(
+            grid.flat, ((first, second) for first in LOSSES for second in LOSSES), strict=True
+        ):
+            found = {
+                (row["pmr"], row["rto_max_s"]): row["mean"]
+                for row in means.filter(loss0=loss0, loss1=loss1).iter_rows(named=True)
+            }
+            values = [[found[pmr, rto] for rto in rtos] for pmr in PMR]
+            image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
+            pmr, rto = max(found, key=lambda key: found[key])
+            box = mpl.patches.Rectangle(
+                (rtos.index(rto) - 0.5, PMR.index(pmr) - 0.5),
+                1,
+                1,
+                fill=False,
+                edgecolor="#D55E00",
+                linewidth=2,
+                clip_on=False,
+            )
+            axes.add_patch(box)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+            axes.tick_params(length=0)
+            span = f"MOS {min(found.values()):.2f} to {max(found.values()):.2f}"
+            axes.set_title(f"loss {_percent(loss0)} / {_percent(loss1)}:  {span}", fontsize=9)
+            axes.set_xticks(
+                range(len(rtos)), [f"{value:g}" for value in rtos], rotation=90, fontsize=8
+            )
+            axes.set_yticks(range(len(PMR)), [str(value) for value in PMR])
+        for axes in grid[:, 0]:
+            axes.set_ylabel("PMR")
+        for axes in grid[2]:
+            axes.set_xlabel("RTO.Max (s)")
+        bar = figure.colorbar(image, ax=grid, label="mean MOS", fraction=0.025, pad=0.015)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+        return figure
+
+
+def settings(means: pl.DataFrame) -> Figure:
+    """Named settings on the paper's paths: MOS with 95 % intervals, one panel for each loss."""
+    names = list(SETTING_NAMES)
+    losses = means["loss_share"].unique().sort().to_list()
+    with plots.style(), mpl.rc_context({"axes.grid.axis": "x"}):
+        figure = _blank(10, 3.6)
+        panels = figure.subplots(1, len(losses), sharey=True, squeeze=False)[0]
+        for axes, loss in zip(panels, losses, strict=True):
+            for row in means.filter(loss_share=loss).iter_rows(named=True):
+                colour = {"recommended": plots.ACCENT, "udp": "black"}.get(
+                    row["setting"], plots.COLOURS[0]
+                )
+                y = names.index(row["setting"])
+                axes.errorbar(
+                    row["mean"],
+                    y,
+                    xerr=_finite(row["half_width"]),
+                    fmt="o",
+                    color=colour,
+                    markersize=5,
+                    capsize=3,
+                )
+            axes.set_title(f"{_percent(loss)} loss on both paths", fontsize=9.5)
+            axes.set_xlim(LOW, HIGH)
+            axes.set_xlabel("MOS")
+            axes.tick_params(axis="y", length=0)
+        panels[0].set_yticks(range(len(names)), list(SETTING_NAMES.values()), fontsize=9)
+        panels[0].invert_yaxis()
+        return figure
+
+
+def potentially_failed(means: pl.DataFrame) -> Figure:
+    """MOS against PMR with and without RFC 7829, one panel for each RTO.Max.
+
+    10 % loss, 25/25 ms, delay-centric off.
+    """
+    rtos = means["rto_max_s"].unique().sort(descending=True).to_list()
+    colours = {"off": plots.QUIET, "on": plots.COLOURS[2]}
+    with plots.style():
+        figure = _blank(9, 3.5)
+        for axes, rto in zip(
+            figure.subplots(1, len(rtos), sharey=True, squeeze=False)[0], rtos, strict=True
+        ):
+            for offset, (state, colour) in enumerate(colours.items()):
+                rows = means.filter(rto_max_s=rto, potentially_failed=state).sort("pmr")
+                x = [PMR.index(pmr) + 0.12 * (2 * offset - 1) for pmr in rows["pmr"]]
+                axes.errorbar(
+                    x,
+                    rows["mean"],
+                    yerr=rows["half_width"].fill_nan(0),
+                    fmt="o-",
+                    color=colour,
+                    markersize=5,
+                    capsize=3,
+                    linewidth=1,
+                )
+            axes.set_xticks(range(len(PMR)), [str(pmr) for pmr in PMR])
+            axes.set_xlabel("PMR")
+            axes.set_title(f"RTO.Max {rto:g} s")
+        figure.axes[0].set_ylabel("MOS")
+        labels = {"off": "plain failover", "on": "potentially failed after one timeout (RFC 7829)"}
+        _legend(
+            figure,
+            [
+                Line2D([], [], color=colours[state], marker="o", label=labels[state])
+                for state in colours
+            ],
+        )
+        return figure
+
+
+def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
+    """What each recommendation brings under each clock, on Table 2's configurations."""
+    rows = list(effects)
+    with plots.style(), mpl.rc_context({"axes.grid.axis": "x"}):
+        figure = _blank(8.5, 0.9 + 0.5 * len(rows))
+        axes = figure.add_subplot()
+        for index, (_, by_clock) in enumerate(rows):
+            for shift, clock in zip((-0.13, 0.13), CLOCKS, strict=True):
+                found = by_clock[clock]
+                axes.errorbar(
+                    found.mean,
+                    index + shift,
+                    xerr=_finite(found.half_width),
+                    fmt="o",
+                    color=CLOCK_COLOURS[clock],
+                    markersize=5,
+                    capsize=3,
+                )
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_yticks(range(len(rows)), [text for text, _ in rows])
+        axes.tick_params(axis="y", length=0)
+        axes.invert_yaxis()
+        axes.set_xlabel("change of MOS on Table 2's configurations")
+        _legend(
+            figure,
+            [
+                Line2D(
+                    [],
+                    [],
+                    color=CLOCK_COLOURS[clock],
+                    marker="o",
+                    linestyle="",
+                    label=CLOCK_LABELS[clock],
+                )
+                for clock in CLOCKS
+            ],
+        )
+        return figure
+
+
+def sensitivity(rows: pl.DataFrame) -> Figure:
+    """Mean absolute error against Table 2 when one factor changes.
+
+    The independent prototype's where it tried that.
+    """
+    with plots.style(), mpl.rc_context({"axes.grid.axis": "x"}):
+        figure = _blank(8.5, 0.8 + 0.31 * rows.height)
+        axes = figure.add_subplot()
+        base = float(rows["mean_absolute_error"][0])
+        axes.axvline(base, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+        for index, row in enumerate(rows.iter_rows(named=True)):
+            axes.plot(
+                [base, row["mean_absolute_error"]],
+                [index, index],
+                color=plots.COLOURS[0],
+                linewidth=2.5,
+                alpha=0.5,
+            )
+            axes.plot(row["mean_absolute_error"], index, "o", color=plots.COLOURS[0], markersize=6)
+            if row["prototype"] is not None:
+                axes.plot(
+                    row["prototype"],
+                    index,
+                    "D",
+                    color="none",
+                    markeredgecolor="black",
+                    markersize=5,
+                )
+        axes.set_yticks(
+            range(rows.height),
+            [f"{row['group']}: {row['name']}" for row in rows.iter_rows(named=True)],
+            fontsize=9,
+        )
+        axes.tick_params(axis="y", length=0)
+        axes.invert_yaxis()
+        axes.set_xlim(left=0)
+        axes.set_xlabel("mean absolute error over Table 2's 88 cells (MOS)")
+        handles = [
+            Line2D([], [], marker="o", linestyle="", color=plots.COLOURS[0], label="ours"),
+            Line2D(
+                [],
+                [],
+                marker="D",
+                linestyle="",
+                color="none",
+                markeredgecolor="black",
+                label="independent prototype",
+            ),
+        ]
+        _legend(figure, handles)
+        return figure
+
+
+def _plain_udp(outcome: Outcome, loss: float, clock: str) -> float | None:
+    """Only known for the clock that the named settings ran with."""
+    rows = outcome.settings.filter(setting="udp", loss_share=loss)
+    return float(rows["mean"].item()) if clock == "on_arrival" and rows.height else None
+
+
+def _blank(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _band(axes: Axes, rows: pl.DataFrame, colour: str) -> None:
+    half_width = rows["half_width"].fill_nan(0)
+    axes.fill_between(
+        rows["rto_max_s"],
+        rows["mean"] - half_width,
+        rows["mean"] + half_width,
+        color=colour,
+        alpha=0.22,
+        linewidth=0,
+    )
+    axes.plot(rows["rto_max_s"], rows["mean"], color=colour, linewidth=1.5)
+
+
+def _rto_axis(
+    axes: Axes, ticks: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+) -> None:
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+    axes.minorticks_off()
+
+
+def _legend(figure: Figure, handles: list[Line2D]) -> None:
+    figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=9,
+        handletextpad=0.5,
+        columnspacing=1.6,
+    )
+
+
+def _finite(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"

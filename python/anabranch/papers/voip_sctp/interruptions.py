@@ -1,0 +1,92 @@
+"""What a call's interruptions come from: the association's state during each, from traces.
+
+An interruption is a time in which no frame reaches the callee for more than 200 ms (twice the
+jitter buffer's depth; the measure of the kernel runs in the oracles too). Within it, time is
+`dormant` while all paths are inactive, `backed_off` while the current primary's RTO is at least
+twice what it was when the interruption began, and `other` else.
+"""
+
+import numpy as np
+import polars as pl
+
+INTERRUPTION_S = 0.2
+BACK_OFF = 2.0
+SENDER = "a"
+
+SCHEMA = {
+    "start_s": pl.Float64,
+    "length_s": pl.Float64,
+    "dormant_s": pl.Float64,
+    "backed_off_s": pl.Float64,
+}
+
+
+def interruptions(frames: pl.DataFrame, paths: pl.DataFrame, sender: str = SENDER) -> pl.DataFrame:
+    """One row per interruption of a traced call: start_s, length_s, dormant_s, backed_off_s.
+
+    `frames` and `paths` are the engine's traces; `paths` has a row whenever something about a path
+    changes.
+    """
+    arrivals = frames["arrived_s"].drop_nans().drop_nulls().sort().to_numpy()
+    gaps = np.diff(arrivals)
+    rows = []
+    states = _states(paths.filter(pl.col("side") == sender)) if len(gaps) else None
+    for index in np.flatnonzero(gaps > INTERRUPTION_S):
+        start, end = float(arrivals[index]), float(arrivals[index + 1])
+        assert states is not None
+        dormant, backed_off = _attribute(states, start, end)
+        rows.append((start, end - start, dormant, backed_off))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _states(paths: pl.DataFrame) -> pl.DataFrame:
+    """time_s, dormant, primary_rto_s after every change, of all paths together."""
+    names = paths["path"].unique().sort().to_list()
+    ordered = paths.select("time_s", "path", "state", "is_primary", "rto_ms").sort(
+        "time_s", maintain_order=True
+    )
+    columns = [
+        pl.when(pl.col("path") == name).then(pl.col(field)).forward_fill().alias(f"{field}/{index}")
+        for index, name in enumerate(names)
+        for field in ("state", "is_primary", "rto_ms")
+    ]
+    known = ordered.select("time_s", *columns)
+    everywhere_inactive = pl.all_horizontal(
+        (pl.col(f"state/{index}").cast(pl.String) == "inactive").fill_null(value=False)
+        for index in range(len(names))
+    )
+    primary_rto = pl.coalesce(
+        pl.when(pl.col(f"is_primary/{index}").cast(pl.Boolean)).then(pl.col(f"rto_ms/{index}"))
+        for index in range(len(names))
+    )
+    return known.select(
+        "time_s", everywhere_inactive.alias("dormant"), (primary_rto / 1000).alias("rto_s")
+    )
+
+
+def _attribute(states: pl.DataFrame, start: float, end: float) -> tuple[float, float]:
+    times = states["time_s"].to_numpy()
+    first = max(int(np.searchsorted(times, start, side="right")) - 1, 0)
+    last = int(np.searchsorted(times, end, side="left"))
+    piece = states.slice(first, last - first)
+    if piece.is_empty():
+        return 0.0, 0.0
+    edges = np.append(np.clip(piece["time_s"].to_numpy(), start, end), end)
+    durations = np.diff(edges)
+    dormant = piece["dormant"].to_numpy()
+    rto = piece["rto_s"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    backed_off = (rto >= BACK_OFF * rto[0]) & ~dormant
+    return float(durations[dormant].sum()), float(durations[backed_off].sum())
+
+
+def shares(found: pl.DataFrame) -> dict[str, float]:
+    """Of a call's interrupted time.
+
+    Its length in seconds and the shares dormant and backed off (NaN without any).
+    """
+    total = float(found["length_s"].sum())
+    return {
+        "interrupted_s": total,
+        "dormant": float(found["dormant_s"].sum()) / total if total else float("nan"),
+        "backed_off": float(found["backed_off_s"].sum()) / total if total else float("nan"),
+    }

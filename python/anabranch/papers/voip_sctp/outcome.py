@@ -1,0 +1,315 @@
+"""What a reproduction found.
+
+Every published number beside ours, the claims, and the sentences the page leads with.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from . import published
+from .claims import Finding, Material, judge_all
+from .published import CLOCKS, RTO_MAX_S, Comparison
+from .samples import Interval, Runs, difference, interval, prediction_half_width, table2_means
+
+NEAR_BEST = 0.1
+"""MOS below the best at which a setting is as good as the best for every practical purpose.
+
+As in the claims.
+"""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One of the paper's recommendations and what following it brings on Table 2's configurations..
+
+    One of the paper's recommendations and what following it brings on Table 2's configurations.
+    """
+
+    text: str
+    effects: dict[str, Interval]
+    """By loss clock, in MOS."""
+
+    @property
+    def survives(self) -> bool:
+        """Whether it helps under every clock, beyond the interval."""
+        return all(effect.positive for effect in self.effects.values())
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cell of Table 2."""
+
+    rto_max_s: float
+    pmr: int
+    delay_centric: str
+
+    def __str__(self) -> str:
+        return f"RTO.Max {self.rto_max_s:g} s, PMR {self.pmr}, delay-centric {self.delay_centric}"
+
+
+@dataclass(frozen=True)
+class Table2:
+    """Table 2 under one loss clock."""
+
+    clock: str
+    cells: list[Comparison]
+    means: pl.DataFrame
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """Over the 88 cells, in MOS."""
+        return mean_absolute_error(self.means)
+
+    @property
+    def worst(self) -> list[Comparison]:
+        """The three cells furthest from the paper."""
+        return sorted(self.cells, key=lambda cell: -abs(cell.deviation))[:3]
+
+    @property
+    def replications(self) -> int:
+        """The fewest replications of any cell."""
+        return int(self.means["n"].min())  # type: ignore[arg-type]
+
+    def count(self, verdict: str) -> int:
+        """How many cells have this verdict."""
+        return sum(cell.verdict == verdict for cell in self.cells)
+
+    def find(self, rto_max_s: float, delay_centric: str, pmr: int) -> Comparison:
+        """The cell of these settings."""
+        key = {"rto_max_s": rto_max_s, "delay_centric": delay_centric, "pmr": pmr}
+        return next(cell for cell in self.cells if key.items() <= cell.key.items())
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Which RTO.Max is best under one loss clock, by the mean of Table 2's eight columns."""
+
+    best_s: float
+    near_best_s: list[float]
+    """Every RTO.Max whose mean is within NEAR_BEST of the best."""
+    gain: Interval
+    """From RTO.Max 10 s to the best."""
+    setting: Setting
+    """The best of the 88 cells."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that tables, figures, page and JSON show."""
+
+    mode: str
+    version: str
+    runs: dict[str, Runs]
+    tables: dict[str, Table2]
+    optima: dict[str, Optimum]
+    advice: list[Advice]
+    robust: Setting
+    """The cell that loses least to the best one under the worse of the two clocks."""
+    robust_loss: float
+    figure_cells: list[Comparison]
+    claims: list[Finding]
+    settings: pl.DataFrame
+    """setting, loss_share, mean, half_width, n."""
+    potentially_failed: pl.DataFrame
+    """potentially_failed, pmr, rto_max_s, mean, half_width, n."""
+    potentially_failed_effect: list[tuple[str, Interval]]
+    sensitivity: pl.DataFrame
+    """group, name, prototype, mean_absolute_error, bias; empty in quick mode."""
+    calls: int
+    """Simulated calls behind all of this."""
+    single_runs: dict[int, Any] = field(default_factory=dict)
+    """Figure number -> the traced run that figures 3 and 4 draw."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` writes."""
+        cells = [cell for clock in CLOCKS for cell in self.tables[clock].cells] + self.figure_cells
+        return {
+            "paper": "voip-sctp",
+            "mode": self.mode,
+            "version": self.version,
+            "cells": [_rounded(cell.as_json()) for cell in cells],
+            "claims": [finding.as_json() for finding in self.claims],
+        }
+
+    def verdicts(self, clock: str) -> dict[str, str]:
+        """Claim number -> verdict under one loss clock."""
+        return {finding.id: finding.verdict for finding in self.claims if finding.profile == clock}
+
+
+def table2(runs: Runs) -> Table2:
+    """Table 2 beside ours under one loss clock."""
+    means = published.table2().join(
+        table2_means(runs), on=["rto_max_s", "delay_centric", "pmr"], maintain_order="left"
+    )
+    cells = [
+        published.compare(
+            "2",
+            {
+                "rto_max_s": row["rto_max_s"],
+                "delay_centric": row["delay_centric"],
+                "pmr": row["pmr"],
+                "loss_clock": runs.clock,
+            },
+            row["mos"],
+            row["mean"],
+            row["half_width"],
+        )
+        for row in means.iter_rows(named=True)
+    ]
+    return Table2(runs.clock, cells, means)
+
+
+def mean_absolute_error(means: pl.DataFrame) -> float:
+    """Of `mean` against `mos`, over the 88 cells."""
+    return float((means["mean"] - means["mos"]).abs().mean())  # type: ignore[arg-type]
+
+
+def optimum(runs: Runs, table: Table2) -> Optimum:
+    """Which RTO.Max is best under the runs' loss clock."""
+    ten = runs.both_losses(0.1)
+    at = {rto: ten.where(rto_max_s=rto).per_replication() for rto in RTO_MAX_S}
+    means = {rto: float(np.mean(list(values.values()))) for rto, values in at.items()}
+    best = max(RTO_MAX_S, key=lambda rto: means[rto])
+    near = [rto for rto in RTO_MAX_S if means[rto] >= means[best] - NEAR_BEST]
+    row = table.means.sort("mean", descending=True).row(0, named=True)
+    return Optimum(
+        best,
+        near,
+        difference(at[best], at[10.0]),
+        Setting(row["rto_max_s"], row["pmr"], row["delay_centric"]),
+    )
+
+
+def advice(runs: dict[str, Runs]) -> list[Advice]:
+    """The paper's recommendations, each against its opposite with all else averaged."""
+
+    def effect(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Interval]:
+        return {
+            clock: (
+                runs[clock]
+                .both_losses(0.1)
+                .where(**first)
+                .minus(runs[clock].both_losses(0.1).where(**second))
+            )
+            for clock in CLOCKS
+        }
+
+    short = {"rto_max_s": 0.1}
+    return [
+        Advice("RTO.Max 0.1 s instead of 10 s", effect(short, {"rto_max_s": 10.0})),
+        Advice("RTO.Max 0.1 s instead of 1 s", effect(short, {"rto_max_s": 1.0})),
+        Advice(
+            "PMR 1 instead of 5, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 5})
+        ),
+        Advice(
+            "PMR 1 instead of 0, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 0})
+        ),
+        Advice(
+            "delay-centric on, at RTO.Max 0.1 s",
+            effect(short | {"delay_centric": "on"}, short | {"delay_centric": "off"}),
+        ),
+        Advice(
+            "all three: 0.1 s, PMR 1, delay-centric on",
+            effect(
+                short | {"pmr": 1, "delay_centric": "on"},
+                {"rto_max_s": 10.0, "pmr": 5, "delay_centric": "off"},
+            ),
+        ),
+    ]
+
+
+def robust_setting(tables: dict[str, Table2]) -> tuple[Setting, float]:
+    """The cell with the smallest largest distance to its clock's best, and that distance."""
+    distances = [
+        table.means.select(
+            "rto_max_s", "pmr", "delay_centric", distance=pl.col("mean").max() - pl.col("mean")
+        )
+        for table in tables.values()
+    ]
+    worst = (
+        pl.concat(distances)
+        .group_by("rto_max_s", "pmr", "delay_centric")
+        .agg(pl.col("distance").max())
+    )
+    row = worst.sort("distance", "rto_max_s", "pmr", "delay_centric").row(0, named=True)
+    return Setting(row["rto_max_s"], row["pmr"], row["delay_centric"]), float(row["distance"])
+
+
+def figure_cells(runs: Runs) -> list[Comparison]:
+    """What the text says about figures 3 to 6, beside ours.
+
+    One published run is compared with the spread of ours: its half-width is that of the interval
+    for one more run.
+    """
+    cells = []
+    for row in published.figures().iter_rows(named=True):
+        chosen = runs.both_losses(row["loss"]).at_25_ms().where(rto_max_s=row["rto_max_s"])
+        if row["pmr"] != "all":
+            chosen = chosen.where(pmr=int(row["pmr"]))
+        if row["delay_centric"] != "both":
+            chosen = chosen.where(delay_centric=row["delay_centric"])
+        value = "mean_delay_ms" if "delay" in row["quantity"] else "mos"
+        samples = np.array(list(chosen.per_replication(value).values()))
+        single = row["quantity"].endswith("of_one_run")
+        half_width = prediction_half_width(samples) if single else interval(samples).half_width
+        pmr = int(row["pmr"]) if row["pmr"].isdigit() else row["pmr"]
+        key = {name: row[name] for name in ("loss", "rto_max_s", "delay_centric", "quantity")} | {
+            "pmr": pmr
+        }
+        key = {"figure": row["figure"]} | key | {"loss_clock": runs.clock}
+        unit = "ms" if value == "mean_delay_ms" else "MOS"
+        cells.append(
+            published.compare(
+                f"figure {row['figure']}",
+                key,
+                row["value"],
+                float(samples.mean()),
+                half_width,
+                unit=unit,
+            )
+        )
+    return cells
+
+
+def settings(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mean MOS of each named setting: loss_share, setting, mean, half_width, n."""
+    return Runs(frame, "on_arrival").by(["loss_share", "setting"])
+
+
+def potentially_failed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mean MOS with and without RFC 7829, by RTO.Max and PMR."""
+    return Runs(frame, "on_arrival").by(["rto_max_s", "potentially_failed", "pmr"])
+
+
+def potentially_failed_effect(frame: pl.DataFrame) -> list[tuple[str, Interval]]:
+    """Is a low PMR still needed with PF? What PMR 1 gains on PMR 5, without and with PF.
+
+    By RTO.Max.
+    """
+    runs = Runs(frame, "on_arrival")
+    found = []
+    for rto in sorted(frame["rto_max_s"].unique(), reverse=True):
+        for state in ("off", "on"):
+            here = runs.where(rto_max_s=rto, potentially_failed=state)
+            gain = here.where(pmr=1).minus(here.where(pmr=5))
+            found.append((f"RTO.Max {rto:g} s, PF {state}: PMR 1 instead of 5", gain))
+    return found
+
+
+def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list[Finding]:
+    """Every claim under both loss clocks."""
+    return [
+        finding
+        for clock in CLOCKS
+        for finding in judge_all(Material(runs[clock], interruptions[clock]))
+    ]
+
+
+def _rounded(cell: dict[str, Any]) -> dict[str, Any]:
+    """Four digits: far below every half-width, far above the last bit of a sum."""
+    return {
+        name: round(value, 4) if isinstance(value, float) else value for name, value in cell.items()
+    }

@@ -1,0 +1,293 @@
+"""The paper's studies: which runs each has, and the folders that keep them.
+
+Every study is the network of `scenario.toml` with a sweep: its own (the paper's 7,128 cells) or one
+of the `sweep_*.toml` files. The loss clock and the variants of the sensitivity list are values set
+on top, each a study of its own.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from anabranch import _engine, study
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
+from anabranch.store import FolderStore, Run, rows_of
+
+from .published import CLOCKS
+
+Key = dict[str, float | str | bool]
+Sets = tuple[tuple[str, str], ...]
+
+LAST_LINKS = ("p0-last", "p1-last")
+
+TEN_PERCENT: Sets = tuple(
+    (f"links.{link}.loss.{key}", value)
+    for link in LAST_LINKS
+    for key, value in (("mean_loss", "10 %"), ("loss_in_bad", "0.85"), ("mean_bad", "133.3 ms"))
+)
+"""The loss of Table 2, as `scenario.toml` has it in its axes."""
+
+COLUMNS = ("mos", "mean_delay_ms")
+"""The call's scalars that the analysis reads."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Replications of each kind of cell."""
+
+    table2: dict[str, int]
+    """Per loss clock: cells with 10 % loss on both paths."""
+    figures: dict[str, int]
+    """Cells with 25 ms mean queue delay and the same loss on both paths.
+
+    Figures 3 to 6 and claims 3, 5, 8.
+    """
+    grid: dict[str, int]
+    """All other cells."""
+    settings: int
+    potentially_failed: int
+    traced: int
+    """Traced calls per Path.Max.Retrans for claim 1."""
+    sensitivity: int
+
+
+EFFORTS = {
+    # About 95,000 calls: two minutes on two cores at 2 ms of CPU per call.
+    "quick": Effort(
+        table2={"on_arrival": 36, "slot": 14},
+        figures={"on_arrival": 100, "slot": 40},
+        grid={"on_arrival": 2, "slot": 0},
+        settings=60,
+        potentially_failed=60,
+        traced=8,
+        sensitivity=0,
+    ),
+    "validate": Effort(
+        table2={"on_arrival": 100, "slot": 100},
+        figures={"on_arrival": 100, "slot": 100},
+        grid={"on_arrival": 2, "slot": 0},
+        settings=100,
+        potentially_failed=100,
+        traced=20,
+        sensitivity=20,
+    ),
+    "full": Effort(
+        table2={"on_arrival": 100, "slot": 100},
+        figures={"on_arrival": 100, "slot": 100},
+        grid={"on_arrival": 100, "slot": 2},
+        settings=100,
+        potentially_failed=100,
+        traced=20,
+        sensitivity=20,
+    ),
+}
+"""By mode. `validate` is everything behind docs/validation.md without the paper's whole grid."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Runs of one scenario: its folder's name, what it is, and how often each cell runs."""
+
+    name: str
+    title: str
+    scenario: Scenario
+    replications: Callable[[Key], int]
+
+    def runs(self) -> list[Run]:
+        """Cells and replications.
+
+        All cells once, then again: a sweep that is stopped early covers everything.
+        """
+        wanted = [
+            self.replications(self.scenario.cell_key(cell))
+            for cell in range(self.scenario.cell_count)
+        ]
+        return [
+            (cell, replication)
+            for replication in range(max(wanted, default=0))
+            for cell, count in enumerate(wanted)
+            if replication < count
+        ]
+
+
+def paper(clock: str, effort: Effort) -> Study:
+    """The paper's 7,128 cells under one loss clock."""
+
+    def replications(key: Key) -> int:
+        losses = {_label(key[f"loss{path}"]) for path in (0, 1)}
+        waits = [key[f"wait{path}"] for path in (0, 1)]
+        wanted = effort.grid[clock]
+        if losses == {"0.1"}:
+            wanted = max(wanted, effort.table2[clock])
+        if len(losses) == 1 and waits == [0.025, 0.025]:
+            wanted = max(wanted, effort.figures[clock])
+        return wanted
+
+    title = {"on_arrival": "losses on arrival", "slot": "losses every 5 ms"}[clock]
+    return Study(
+        f"paper-{clock}",
+        title,
+        Scenario.parse(_text("scenario.toml"), clock_sets(clock)),
+        replications,
+    )
+
+
+def settings(effort: Effort) -> Study:
+    """Named settings on the paper's paths."""
+    return Study(
+        "settings",
+        "named settings",
+        with_sweep(_text("sweep_settings.toml"), ()),
+        lambda _: effort.settings,
+    )
+
+
+def potentially_failed(effort: Effort) -> Study:
+    """RFC 7829 on the paper's paths."""
+    loaded = with_sweep(_text("sweep_potentially_failed.toml"), TEN_PERCENT)
+    return Study(
+        "potentially-failed", "potentially failed", loaded, lambda _: effort.potentially_failed
+    )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One line of the sensitivity list."""
+
+    group: str
+    name: str
+    prototype: float | None
+    sets: Sets
+    policy: str
+    """A setting of the path policy, empty for none."""
+
+
+def variants() -> list[Variant]:
+    """The sensitivity list; the first is the interpretation itself."""
+    table = tomllib.loads(_text("sensitivity.toml"))["variant"]
+    return [
+        Variant(
+            row["group"],
+            row["name"],
+            row.get("prototype"),
+            tuple(row["set"].items()),
+            row.get("policy", ""),
+        )
+        for row in table
+    ]
+
+
+def sensitivity(number: int, variant: Variant, effort: Effort) -> Study:
+    """Table 2's cells under one variant."""
+    sweep = _text("sweep_table2.toml")
+    if variant.policy:
+        for state, changed in (
+            ('{ kind = "failover" }', f'{{ kind = "failover", {variant.policy} }}'),
+            (
+                '{ kind = "delay_centric" }',
+                f'{{ kind = "delay_centric", failover = {{ {variant.policy} }} }}',
+            ),
+        ):
+            assert state in sweep, "the sweep says which policy each state of delay-centric is"
+            sweep = sweep.replace(state, changed)
+    loaded = with_sweep(sweep, TEN_PERCENT + variant.sets)
+    return Study(f"sensitivity/{number:02}", variant.name, loaded, lambda _: effort.sensitivity)
+
+
+def with_sweep(sweep: str, sets: Sets) -> Scenario:
+    """The network of `scenario.toml` with another sweep."""
+    network, found, _ = _text("scenario.toml").partition("\n[sweep]\n")
+    assert found, "scenario.toml ends with its sweep"
+    return Scenario.parse(f"{network}\n{sweep}", sets)
+
+
+def clock_sets(clock: str) -> Sets:
+    """The loss clock of both paths, as values to set."""
+    assert clock in CLOCKS
+    return tuple((f"links.{link}.loss.clock", clock) for link in LAST_LINKS)
+
+
+def compute(work: Study, out: Path, jobs: int, progress: Callable[[int], None]) -> pl.DataFrame:
+    """Computes the runs of a study that its folder lacks, and reads what it needs of all of them.
+
+    `progress` is called with the number of runs finished since the last call, those found in the
+    folder included.
+    """
+    runs = work.runs()
+    folder = out / "studies" / work.name
+    try:
+        with FolderStore(folder, work.scenario) as store, study._interruptible() as interrupted:
+            finished = store.finished()
+            missing = [run for run in runs if run not in finished]
+            progress(len(runs) - len(missing))
+            for batch in study._batches(missing, jobs):
+                store.append(rows_of(work.scenario, _engine.run_batch(work.scenario, batch, jobs)))
+                progress(len(batch))
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+    except OSError as error:
+        raise AnabranchError(f"cannot write to {folder}: {error.strerror or error}") from error
+    wanted = pl.DataFrame(runs, schema={"cell": pl.UInt32, "replication": pl.UInt32}, orient="row")
+    return read(folder, work.scenario).join(
+        wanted, on=["cell", "replication"], how="semi", maintain_order="left"
+    )
+
+
+def read(folder: Path, loaded: Scenario) -> pl.DataFrame:
+    """The analysis's columns of a study folder, sorted by cell and replication.
+
+    A whole row has many more.
+    """
+    columns = [
+        "cell",
+        "replication",
+        *(axis["name"] for axis in loaded.axes),
+        *(f"call.{name}" for name in COLUMNS),
+    ]
+    shards = sorted((folder / "rows").glob("*.parquet"))
+    return pl.concat([pl.read_parquet(shard, columns=columns) for shard in shards]).sort(
+        "cell", "replication"
+    )
+
+
+def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
+    """The number of the cell with these axis values."""
+    for cell in range(loaded.cell_count):
+        found = loaded.cell_key(cell)
+        if all(_label(found[name]) == _label(value) for name, value in key.items()):
+            return cell
+    raise LookupError(f"{loaded.name} has no cell {key}")
+
+
+def all_studies(effort: Effort) -> Iterator[Study]:
+    """Every study of a mode, in the order of their weight for the page's first lines."""
+    for clock in CLOCKS:
+        yield paper(clock, effort)
+    yield settings(effort)
+    yield potentially_failed(effort)
+    if effort.sensitivity:
+        for number, variant in enumerate(variants()):
+            yield sensitivity(number, variant, effort)
+
+
+def _label(value: float | str) -> str:
+    """An axis value as text that two spellings of a quantity share.
+
+    0.1, "10 %" and "0.1" are "0.1".
+    """
+    if isinstance(value, str) and value.endswith("%"):
+        return f"{float(value[:-1]) / 100:g}"
+    return (
+        f"{value:g}"
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)
+    )
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,121 @@
+"""The tables of the terminal."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from . import story
+from .claims import Finding
+from .outcome import Outcome, Table2
+from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S, Comparison
+
+STYLES = {"reproduced": "green", "partly": "yellow", "not_reproduced": "red"}
+WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
+
+
+WIDE = 124
+"""Characters that Table 2 needs on one line a row; below, its cells have two lines."""
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Finding, Table 2 under both clocks, figures' numbers, claims."""
+    console.print()
+    console.print(Text(story.headline(outcome), style="bold"))
+    for sentence in story.sentences(outcome):
+        console.print(Text("- " + sentence))
+    for clock in CLOCKS:
+        console.print()
+        console.print(table2(outcome.tables[clock], compact=console.width < WIDE))
+        console.print(Text(story.table_summary(outcome.tables[clock])))
+    console.print()
+    console.print(figures(outcome.figure_cells))
+    console.print()
+    console.print(claims(outcome.claims))
+
+
+def table2(table: Table2, *, compact: bool = False) -> Table:
+    """11 rows by 8 columns; in each cell ours, the difference and the paper's.
+
+    Coloured by verdict.     Compact, it fits on 80 characters: ours with the difference above, the
+    paper's below.
+    """
+    grid = Table(
+        title=(
+            f"Table 2, MOS at 10 % loss, losses drawn {CLOCK_NAMES[table.clock]}: ours, difference,"
+            " paper"
+        ),
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0) if compact else (0, 2, 0, 0),
+        pad_edge=False,
+    )
+    grid.add_column("RTO\nMax s", justify="right", no_wrap=True)
+    for state in DELAY_CENTRIC:
+        for pmr in PMR:
+            grid.add_column(f"d-c {state}\nPMR {pmr}", justify="left", no_wrap=True)
+    for rto in RTO_MAX_S:
+        cells = [
+            _cell(table.find(rto, state, pmr), compact=compact)
+            for state in DELAY_CENTRIC
+            for pmr in PMR
+        ]
+        grid.add_row(f"{rto:g}", *cells)
+    return grid
+
+
+def figures(cells: list[Comparison]) -> Table:
+    """The numbers that the text gives for figures 3 to 6."""
+    grid = Table(
+        title="Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)",
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
+    )
+    for heading in ("figure", "losses", "RTO.Max", "quantity"):
+        grid.add_column(heading)
+    for heading in ("paper", "ours"):
+        grid.add_column(heading, justify="right")
+    for cell in cells:
+        ours = Text(f"{cell.measured:.2f} ± {cell.half_width:.2f}", style=STYLES[cell.verdict])
+        quantity = str(cell.key["quantity"]).replace("_", " ")
+        clock = str(cell.key["loss_clock"]).replace("_", " ")
+        grid.add_row(
+            cell.table, clock, f"{cell.key['rto_max_s']:g} s", quantity, f"{cell.published:g}", ours
+        )
+    return grid
+
+
+def claims(findings: list[Finding]) -> Table:
+    """Every claim with its verdict under both clocks."""
+    grid = Table(title="The paper's claims", title_justify="left", show_edge=False, pad_edge=False)
+    grid.add_column("", no_wrap=True)
+    grid.add_column("claim", ratio=1)
+    for clock in CLOCKS:
+        grid.add_column(clock.replace("_", " "), no_wrap=True)
+    by_id: dict[str, dict[str, Finding]] = {}
+    for finding in findings:
+        by_id.setdefault(finding.id, {})[finding.profile] = finding
+    for number, by_clock in by_id.items():
+        verdicts = [
+            Text(WORDS[by_clock[clock].verdict], style=STYLES[by_clock[clock].verdict])
+            for clock in CLOCKS
+        ]
+        grid.add_row(number, by_clock[CLOCKS[0]].text, *verdicts)
+    return grid
+
+
+def _cell(cell: Comparison, *, compact: bool) -> Text:
+    # Two digits, as the half-widths allow; "-.04", without its zero, makes eight columns fit on 80.
+    deviation = (
+        f"{cell.deviation:+.2f}".replace("0.", ".", 1)
+        if abs(cell.deviation) < 1
+        else f"{cell.deviation:+.1f}"
+    )
+    style = STYLES[cell.verdict]
+    if compact:
+        return Text.assemble(
+            (f"{cell.measured:.2f}{deviation}", style), ("\n" + f"{cell.published:.2f}", "dim")
+        )
+    return Text.assemble(
+        (f"{cell.measured:.2f} {deviation}", style), (f" {cell.published:.2f}", "dim")
+    )

@@ -1,0 +1,95 @@
+"""Calls that are run once more with traces.
+
+Figures 3 and 4, and what interruptions come from (claim 1).
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+from anabranch import study
+from anabranch._engine import Scenario
+
+from . import published
+from .interruptions import interruptions, shares
+from .published import PMR
+from .samples import Runs
+from .studies import find_cell
+
+JITTER_BUFFER_MS = 100.0
+"""Depth after the first packet's delay (paper)."""
+
+AT_25_MS = {"wait0": 0.025, "wait1": 0.025, "delay_centric": "off"}
+
+
+@dataclass(frozen=True)
+class TracedCall:
+    """The call that figure 3 or 4 draws.
+
+    Of all replications the one whose MOS is closest to the published run's.
+    """
+
+    frames: pl.DataFrame
+    rto_max_s: float
+    replication: int
+    candidates: int
+    mos: float
+    published: float
+    mean_delay_ms: float
+
+    @property
+    def playout_limit_ms(self) -> float:
+        """The delay beyond which a frame is late."""
+        arrived = self.frames.filter(pl.col("arrived_s").is_not_nan()).sort("arrived_s")
+        return float(arrived["delay_ms"][0]) + JITTER_BUFFER_MS
+
+
+def single_runs(scenario: Scenario, runs: Runs) -> dict[int, TracedCall]:
+    """Figures 3 and 4 by number."""
+    found = {}
+    for row in published.figures().filter(quantity="mos_of_one_run").iter_rows(named=True):
+        rto, target = row["rto_max_s"], row["value"]
+        mos = (
+            runs.both_losses(row["loss"])
+            .at_25_ms()
+            .where(rto_max_s=rto, pmr=int(row["pmr"]), delay_centric=row["delay_centric"])
+            .per_replication()
+        )
+        replication = min(mos, key=lambda key: (abs(mos[key] - target), key))
+        cell = find_cell(
+            scenario,
+            AT_25_MS
+            | {
+                "loss0": row["loss"],
+                "loss1": row["loss"],
+                "pmr": int(row["pmr"]),
+                "rto_max": rto,
+            },
+        )
+        result = study.run(scenario, cell=cell, replication=replication, trace=True)
+        found[int(row["figure"])] = TracedCall(
+            result.traces["frames"],
+            rto,
+            replication,
+            len(mos),
+            result.summary["call.mos"],
+            target,
+            result.summary["call.mean_delay_ms"],
+        )
+    return found
+
+
+def interruption_causes(scenario: Scenario, replications: int) -> pl.DataFrame:
+    """Claim 1's material: pmr, replication, interrupted_s, dormant, backed_off.
+
+    At 10 s, 10 % loss and 25/25 ms.
+    """
+    rows = []
+    for pmr in PMR:
+        cell = find_cell(
+            scenario, AT_25_MS | {"loss0": 0.1, "loss1": 0.1, "pmr": pmr, "rto_max": 10.0}
+        )
+        for replication in range(replications):
+            traces = study.run(scenario, cell=cell, replication=replication, trace=True).traces
+            found = shares(interruptions(traces["frames"], traces["paths"]))
+            rows.append({"pmr": pmr, "replication": replication} | found)
+    return pl.DataFrame(rows)
