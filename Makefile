@@ -9,15 +9,13 @@ ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -name '*.rs' -o -name '*.toml' -not -path '*/target/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev reproduce test test-rust test-python test-stubs bench lint format docs docs-check validate clean
+.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check validate clean
 .DELETE_ON_ERROR:
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
-setup: $(VENV)/.built ## .venv with the anabranch command, built in release mode
-
-dev: $(VENV)/.dev ## setup and the tools for tests and lints
+setup: $(VENV)/.built ## .venv with the anabranch command, built in release mode, and the tools for tests
 
 reproduce: setup ## the study `voip-sctp`, quick form: tables and figures beside the published ones
 	$(BIN)/anabranch reproduce $(PAPER) --quick
@@ -32,23 +30,23 @@ test-rust:
 		cargo run --locked --quiet --example "$$(basename "$$example" .rs)" > /dev/null; \
 	done
 
-test-stubs: dev
+test-stubs: setup
 	$(BIN)/python -m mypy.stubtest anabranch._engine --mypy-config-file pyproject.toml
 
-test-python: dev
+test-python: setup
 	$(BIN)/python -m pytest
 
 bench: ## speed of the engine
 	cargo bench --locked
 
-lint: dev ## formatting, clippy, ruff, mypy; changes nothing
+lint: setup ## formatting, clippy, ruff, mypy; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: dev ## formats everything and applies safe fixes
+format: setup ## formats everything and applies safe fixes
 	cargo fmt --all
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -77,9 +75,5 @@ $(BIN)/maturin: pyproject.toml
 	@touch $@
 
 $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
-	@touch $@
-
-$(VENV)/.dev: $(VENV)/.built pyproject.toml
-	$(BIN)/python -m pip install --quiet --group dev
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --group dev
 	@touch $@
