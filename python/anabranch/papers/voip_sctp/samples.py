@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from anabranch import stats as anabranch_stats
 from scipy import stats
+
+from anabranch import stats as anabranch_stats
 
 FACTORS = ["delay_centric", "wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
 
