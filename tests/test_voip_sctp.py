@@ -12,8 +12,10 @@ from typing import Any
 import jsonschema
 import polars as pl
 import pytest
+from rich.console import Console
+
 import voip_sctp_world as world
-from anabranch import _engine
+from anabranch import _engine, plots, study
 from anabranch.errors import AnabranchError
 from anabranch.papers import voip_sctp
 from anabranch.papers.voip_sctp import figures, outcome, page, published, studies, tables, traced
@@ -22,7 +24,6 @@ from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
 from anabranch.papers.voip_sctp.samples import Interval, tidy
 from anabranch.papers.voip_sctp.studies import EFFORTS
 from anabranch.papers.voip_sctp.traced import TracedCall
-from rich.console import Console
 
 PACKAGE = files("anabranch.papers.voip_sctp")
 SHARED = Path(__file__).parents[2] / "shared" / "published"
@@ -350,7 +351,7 @@ def rendered(found: Outcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
     drawn = {name: draw() for name, draw in figures.of(found).items()}
     for name, figure in drawn.items():
-        figures.plots.save(figure, out / "figures" / name)
+        plots.save(figure, out / "figures" / name)
     page.write(found, drawn, out)
     return out
 
@@ -417,7 +418,7 @@ def test_the_drawn_run_is_the_one_closest_to_the_published(
         summary = {"call.mos": 2.6, "call.mean_delay_ms": 70.0}
         return type("Result", (), {"traces": {"frames": traced_call().frames}, "summary": summary})
 
-    monkeypatch.setattr(traced.study, "run", run)
+    monkeypatch.setattr(study, "run", run)
     scenario = studies.paper("on_arrival", EFFORTS["quick"]).scenario
     runs = found.runs["on_arrival"]
     drawn = traced.single_runs(scenario, runs)

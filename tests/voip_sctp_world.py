@@ -5,9 +5,11 @@ Runs whose MOS is a given function of the factors.
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
+
 from anabranch.papers.voip_sctp import published
 from anabranch.papers.voip_sctp.published import DELAY_CENTRIC, LOSSES, PMR, RTO_MAX_S, WAITS_MS
 from anabranch.papers.voip_sctp.samples import FACTORS, Runs
@@ -22,7 +24,7 @@ def as_published(
     *, delay_centric: str, loss0: float, loss1: float, pmr: int, rto_max_s: float, **_: object
 ) -> float:
     """The paper's Table 2 at 10 % loss, less and less of its effect at less loss."""
-    table = {
+    table: dict[tuple[object, ...], float] = {
         (row["rto_max_s"], row["delay_centric"], row["pmr"]): row["mos"]
         for row in published.table2().iter_rows(named=True)
     }
@@ -43,7 +45,7 @@ def runs(
 
     All 7,128 if `everywhere`.
     """
-    cells = [
+    cells: list[dict[str, Any]] = [
         dict(zip(FACTORS, values, strict=True))
         for values in product(
             DELAY_CENTRIC, WAITS_MS, WAITS_MS, LOSSES, LOSSES, PMR, sorted(RTO_MAX_S, reverse=True)
@@ -55,17 +57,15 @@ def runs(
     rng = np.random.default_rng(7)
     common = rng.normal(size=count)
     frames = []
-    cache: dict[tuple[object, ...], float] = {}
     for cell in cells:
-        key = tuple(cell.values())
-        cache[key] = mos(**cell)
+        expected = mos(**cell)
         own = rng.normal(size=count)
         spread = noise * noise_at(cell["rto_max_s"])
         frames.append(
             {
                 **cell,
                 "replication": list(range(count)),
-                "mos": (cache[key] + spread * (common + own)).tolist(),
+                "mos": (expected + spread * (common + own)).tolist(),
                 "mean_delay_ms": (65.0 + own).tolist(),
             }
         )
@@ -73,7 +73,7 @@ def runs(
     return Runs(frame, clock)
 
 
-def _is_needed(cell: dict[str, object]) -> bool:
+def _is_needed(cell: dict[str, Any]) -> bool:
     losses = {cell["loss0"], cell["loss1"]}
     waits = {cell["wait0_ms"], cell["wait1_ms"]}
     return losses == {0.1} or (len(losses) == 1 and waits == {25})

@@ -54,9 +54,10 @@ class Interval:
     def text(self, digits: int = 2, *, signed: bool = False) -> str:
         """Mean and half-width as people write them."""
         sign = "+" if signed else ""
+        mean = round(self.mean, digits) + 0.0  # no -0.00
         if math.isnan(self.half_width):
-            return f"{self.mean:{sign}.{digits}f}"
-        return f"{self.mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
+            return f"{mean:{sign}.{digits}f}"
+        return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
 
 
 def interval(samples: Iterable[float]) -> Interval:

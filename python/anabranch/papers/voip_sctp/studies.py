@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from anabranch.errors import AnabranchError
-from anabranch.store import FolderStore, Run, rows_of
 
 from anabranch import _engine, study
 from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
+from anabranch.store import FolderStore, Run, rows_of
 
 from .published import CLOCKS
 

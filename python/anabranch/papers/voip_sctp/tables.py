@@ -31,6 +31,9 @@ def show(outcome: Outcome, console: Console) -> None:
     console.print(figures(outcome.figure_cells))
     console.print()
     console.print(claims(outcome.claims))
+    for finding in outcome.claims:
+        if finding.verdict != "reproduced" and finding.profile == CLOCKS[0]:
+            console.print(Text(f"{finding.id}: {finding.evidence}"))
 
 
 def table2(table: Table2, *, compact: bool = False) -> Table:
