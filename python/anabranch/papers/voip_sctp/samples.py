@@ -111,7 +111,7 @@ def _share(rows: pl.DataFrame, name: str) -> pl.Expr:
         return (pl.col(name).str.strip_suffix("%").str.strip_chars().cast(pl.Float64) / 100).round(
             6
         )
-    return pl.col(name).cast(pl.Float64)
+    return pl.col(name).cast(pl.Float64).round(6)
 
 
 @dataclass(frozen=True)
