@@ -9,11 +9,12 @@ from functools import partial
 
 import matplotlib as mpl
 import polars as pl
-from anabranch import plots
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+from anabranch import plots
 
 from . import published
 from .outcome import Outcome, Table2
@@ -110,9 +111,9 @@ def single_run(number: int, call: TracedCall) -> Figure:
         f" {call.mos:.2f} (paper {call.published:g})"
     )
     figure = plots.frame_delay(call.frames, playout_limit_ms=call.playout_limit_ms, title=title)
-    for collection in figure.axes[0].lines:
-        if len(collection.get_xdata()) > 100:  # type: ignore[arg-type]
-            collection.set_rasterized(True)  # six thousand dots as paths would be half of the page
+    for line in figure.axes[0].lines:
+        if line.get_gid() in {"played", "late", "lost"}:
+            line.set_rasterized(True)  # six thousand dots as paths would be half of the page
     return figure
 
 
@@ -180,7 +181,7 @@ def heat_maps(runs: Runs) -> Figure:
     """
     means = runs.by(["loss0", "loss1", "pmr", "rto_max_s"])
     rtos = sorted(RTO_MAX_S)
-    low, high = float(means["mean"].min()), float(means["mean"].max())  # type: ignore[arg-type]
+    low, high = min(means["mean"].to_list()), max(means["mean"].to_list())
     with plots.style(), mpl.rc_context({"axes.grid": False}):
         figure = _blank(10, 6.4)
         grid = figure.subplots(3, 3, sharex=True, sharey=True)
@@ -218,7 +219,7 @@ def heat_maps(runs: Runs) -> Figure:
         for axes in grid[2]:
             axes.set_xlabel("RTO.Max (s)")
         bar = figure.colorbar(image, ax=grid, label="mean MOS", fraction=0.025, pad=0.015)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         return figure
 
 

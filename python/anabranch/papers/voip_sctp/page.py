@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from anabranch import plots
 from markupsafe import Markup
 from matplotlib.figure import Figure
+
+from anabranch import plots
 
 from . import story
 from .figures import SETTING_NAMES

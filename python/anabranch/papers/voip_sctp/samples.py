@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from anabranch import stats as anabranch_stats
 from scipy import stats
+
+from anabranch import stats as anabranch_stats
 
 FACTORS = ["delay_centric", "wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
 
@@ -53,9 +54,10 @@ class Interval:
     def text(self, digits: int = 2, *, signed: bool = False) -> str:
         """Mean and half-width as people write them."""
         sign = "+" if signed else ""
+        mean = round(self.mean, digits) + 0.0  # no -0.00
         if math.isnan(self.half_width):
-            return f"{self.mean:{sign}.{digits}f}"
-        return f"{self.mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
+            return f"{mean:{sign}.{digits}f}"
+        return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
 
 
 def interval(samples: Iterable[float]) -> Interval:
@@ -109,7 +111,7 @@ def _share(rows: pl.DataFrame, name: str) -> pl.Expr:
         return (pl.col(name).str.strip_suffix("%").str.strip_chars().cast(pl.Float64) / 100).round(
             6
         )
-    return pl.col(name).cast(pl.Float64)
+    return pl.col(name).cast(pl.Float64).round(6)
 
 
 @dataclass(frozen=True)

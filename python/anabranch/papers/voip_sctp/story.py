@@ -87,7 +87,7 @@ def _robust(outcome: Outcome) -> str:
 
 
 def _effects(effects: dict[str, Interval]) -> str:
-    return " and ".join(f"{effects[clock].mean:+.2f}" for clock in CLOCKS)
+    return " and ".join(f"{round(effects[clock].mean, 2) + 0.0:+.2f}" for clock in CLOCKS)
 
 
 def _list(values: list[float]) -> str:

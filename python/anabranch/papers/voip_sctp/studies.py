@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+
 from anabranch import _engine, study
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError

@@ -13,7 +13,7 @@ STYLES = {"reproduced": "green", "partly": "yellow", "not_reproduced": "red"}
 WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
 
 
-WIDE = 124
+WIDE = 128
 """Characters that Table 2 needs on one line a row; below, its cells have two lines."""
 
 
@@ -31,6 +31,9 @@ def show(outcome: Outcome, console: Console) -> None:
     console.print(figures(outcome.figure_cells))
     console.print()
     console.print(claims(outcome.claims))
+    for finding in outcome.claims:
+        if finding.verdict != "reproduced" and finding.profile == CLOCKS[0]:
+            console.print(Text(f"{finding.id}: {finding.evidence}"))
 
 
 def table2(table: Table2, *, compact: bool = False) -> Table:
@@ -46,7 +49,7 @@ def table2(table: Table2, *, compact: bool = False) -> Table:
         ),
         title_justify="left",
         box=None,
-        padding=(0, 1, 0, 0) if compact else (0, 2, 0, 0),
+        padding=(0, 1, 0, 0),
         pad_edge=False,
     )
     grid.add_column("RTO\nMax s", justify="right", no_wrap=True)

@@ -6,6 +6,7 @@ Figures 3 and 4, and what interruptions come from (claim 1).
 from dataclasses import dataclass
 
 import polars as pl
+
 from anabranch import study
 from anabranch._engine import Scenario
 

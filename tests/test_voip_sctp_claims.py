@@ -1,0 +1,206 @@
+"""Each claim on a world in which it holds and on one in which it does not."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+import voip_sctp_world as world
+from anabranch.papers.voip_sctp import claims
+from anabranch.papers.voip_sctp.claims import CLAIMS, Material, Part, combine, judge
+from anabranch.papers.voip_sctp.interruptions import interruptions, shares
+from anabranch.papers.voip_sctp.samples import Interval, interval
+
+BY_ID = {claim.id: claim for claim in CLAIMS}
+
+
+def ideal(
+    *, rto_max_s: float, pmr: int, delay_centric: str, loss0: float, loss1: float, **_: object
+) -> float:
+    """Every claim of the paper, taken at its word."""
+    short = rto_max_s <= 0.2
+    rise = {0.5: 0.6, 1.0: 0.05}.get(rto_max_s, 1.78 + 0.02 * (rto_max_s <= 0.1) if short else 0.0)
+    best = 0.1 * (rto_max_s == 0.08 and pmr == 1 and delay_centric == "on")
+    at_10 = 1.45 + rise + {0: 0.0, 1: 0.08, 2: -0.1, 5: -0.15}[pmr]
+    at_10 += 0.1 * (delay_centric == "on") + best
+    loss = (loss0 + loss1) / 2
+    if loss == 0.1:
+        return at_10
+    if loss == 0.02:
+        return 3.6 + rise * (0.25 if pmr == 0 else 0.15)
+    return 4.2
+
+
+def spread(rto_max_s: float) -> float:
+    """Intervals that are narrowest near 0.1 s."""
+    return 0.6 if rto_max_s in {0.08, 0.1, 0.12} else 1.5
+
+
+def material(mos: world.Mos = ideal, causes: pl.DataFrame | None = None) -> Material:
+    runs = world.runs(mos, noise=0.03, noise_at=spread)
+    return Material(runs, world.interruptions() if causes is None else causes)
+
+
+@pytest.fixture(scope="module")
+def holding() -> Material:
+    return material()
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
+def test_a_claim_is_reproduced_where_it_holds(claim: claims.Claim, holding: Material) -> None:
+    finding = judge(claim, holding)
+    assert finding.verdict == "reproduced", finding.evidence
+    assert any(character.isdigit() for character in finding.evidence)
+
+
+def no_rise(**cell: Any) -> float:
+    return ideal(**cell | {"rto_max_s": 10.0})
+
+
+def far_off(**cell: Any) -> float:
+    return ideal(**cell) + 0.8
+
+
+WORSE_PMR_FIRST = {0: 3, 1: 0, 2: 4, 5: 5}
+
+
+def high_pmr_is_best(**cell: Any) -> float:
+    return ideal(**cell | {"pmr": 0}) + 0.2 * WORSE_PMR_FIRST[cell["pmr"]]
+
+
+def same_gain_at_2_percent(**cell: Any) -> float:
+    return ideal(**cell | {"loss0": 0.1, "loss1": 0.1})
+
+
+def delay_centric_harms(**cell: Any) -> float:
+    return ideal(**cell) - (0.4 if cell["delay_centric"] == "on" else 0.0)
+
+
+def another_cell_is_best(**cell: Any) -> float:
+    there = cell["rto_max_s"] == 0.02 and cell["pmr"] == 2
+    return ideal(**cell) + 0.9 * float(there)
+
+
+def effect_at_low_loss(**cell: Any) -> float:
+    return ideal(**cell) - (0.3 if cell["rto_max_s"] == 10.0 else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("number", "mos"),
+    [
+        ("2", no_rise),
+        ("3", far_off),
+        ("4", high_pmr_is_best),
+        ("5", same_gain_at_2_percent),
+        ("6", delay_centric_harms),
+        ("7", another_cell_is_best),
+        ("8", effect_at_low_loss),
+    ],
+)
+def test_a_claim_is_not_reproduced_where_it_does_not_hold(number: str, mos: world.Mos) -> None:
+    finding = judge(BY_ID[number], material(mos))
+    assert finding.verdict == "not_reproduced", finding.evidence
+    assert "contradicted" in finding.evidence
+
+
+def test_claim_1_needs_the_cause_that_it_names() -> None:
+    swapped = world.interruptions(pmr_5="dormant", pmr_0_and_1="backed_off")
+    assert judge(BY_ID["1"], material(causes=swapped)).verdict == "not_reproduced"
+    half = world.interruptions(pmr_0_and_1="backed_off")
+    assert judge(BY_ID["1"], material(causes=half)).verdict == "partly"
+
+
+def test_the_published_table_itself_does_not_have_its_best_cell_where_the_paper_says() -> None:
+    paper = Material(world.runs(noise=0.01), world.interruptions())
+    finding = judge(BY_ID["7"], paper)
+    assert finding.verdict == "partly"
+    assert "RTO.Max 0.02 s, PMR 2, delay-centric on" in finding.evidence
+
+
+def test_paired_cases_take_out_what_replications_share() -> None:
+    found = claims.paired_cases(world.runs(ideal, noise=0.03).both_losses(0.1))
+    assert found.height == 9 * 4 * 11
+    assert found["n"].unique().to_list() == [world.REPLICATIONS]
+
+
+@pytest.mark.parametrize(
+    ("holds", "verdict"),
+    [
+        ([True, True], "reproduced"),
+        ([True, None], "partly"),
+        ([None, True], "partly"),
+        ([True, False], "partly"),
+        ([False, True], "not_reproduced"),
+        ([None, None], "not_reproduced"),
+        ([None, False], "not_reproduced"),
+    ],
+)
+def test_parts_combine_to_a_verdict(holds: list[bool | None], verdict: str) -> None:
+    assert combine([Part("x", part) for part in holds]) == verdict
+
+
+def test_inequalities_are_judged_on_the_whole_interval() -> None:
+    assert claims.above(Interval(1.0, 0.5, 9)) is True
+    assert claims.above(Interval(-1.0, 0.5, 9)) is False
+    assert claims.above(Interval(0.3, 0.5, 9)) is None
+    assert claims.above(Interval(0.3, math.nan, 1)) is None
+    assert claims.within(Interval(0.0, 0.1, 9), 0.2) is True
+    assert claims.within(Interval(0.25, 0.1, 9), 0.2) is None
+    assert claims.within(Interval(0.5, 0.1, 9), 0.2) is False
+
+
+def test_interval_of_a_known_sample() -> None:
+    found = interval([1.0, 2.0, 3.0, 4.0])
+    assert found.mean == 2.5
+    assert found.half_width == pytest.approx(2.054260, abs=1e-6)  # t(0.975, 3) = 3.182446
+    assert replace(found, half_width=0.1).text() == "2.50 ± 0.10"
+
+
+def frames_with_gap(start: float, end: float) -> pl.DataFrame:
+    times = [0.02 * index for index in range(500)]
+    arrived = [math.nan if start < time < end else time for time in times]
+    return pl.DataFrame({"created_s": times, "arrived_s": arrived})
+
+
+def path_rows(*rows: tuple[float, str, float, str, bool]) -> pl.DataFrame:
+    columns = ["time_s", "path", "rto_ms", "state", "is_primary"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    other = frame.with_columns(side=pl.lit("b"), state=pl.lit("active"))
+    return pl.concat([frame.with_columns(side=pl.lit("a")), other])
+
+
+def test_an_interruption_is_dormant_while_every_path_is_inactive() -> None:
+    trace = path_rows(
+        (0.0, "p0", 60.0, "active", True),
+        (0.0, "p1", 60.0, "active", False),
+        (2.2, "p0", 120.0, "inactive", True),
+        (2.5, "p1", 120.0, "inactive", False),
+        (2.9, "p1", 60.0, "active", False),
+    )
+    found = interruptions(frames_with_gap(2.0, 3.0), trace)
+    assert found.height == 1
+    assert found["length_s"].item() == pytest.approx(1.0, abs=0.05)
+    assert found["dormant_s"].item() == pytest.approx(0.4, abs=1e-6)
+    assert found["backed_off_s"].item() == pytest.approx(0.4, abs=0.05)
+
+
+def test_an_interruption_is_backed_off_while_the_primary_waits_twice_as_long() -> None:
+    trace = path_rows(
+        (0.0, "p0", 60.0, "active", True),
+        (0.0, "p1", 60.0, "active", False),
+        (2.1, "p0", 110.0, "active", True),
+        (2.3, "p0", 240.0, "active", True),
+        (2.4, "p1", 900.0, "active", False),
+    )
+    found = interruptions(frames_with_gap(2.0, 3.0), trace)
+    assert shares(found)["dormant"] == 0.0
+    assert found["backed_off_s"].item() == pytest.approx(0.7, abs=0.05)
+
+
+def test_a_call_without_interruptions_has_no_shares() -> None:
+    trace = path_rows((0.0, "p0", 60.0, "active", True), (0.0, "p1", 60.0, "active", False))
+    found = shares(interruptions(frames_with_gap(2.0, 2.1), trace))
+    assert found["interrupted_s"] == 0.0
+    assert math.isnan(found["dormant"])
