@@ -40,7 +40,7 @@ pub(crate) struct OneWay {
     /// Packets between the two halves of the link, in their order.
     crossing: VecDeque<Crossing>,
     ledger: Ledger,
-    /// Whether nothing but queue, server and a constant delay has a say.
+    /// Whether nothing but queue, server, wire loss and a constant delay has a say.
     is_plain: bool,
     /// The rate in bit/s if it is one constant rate.
     constant_rate: Option<u64>,
@@ -59,13 +59,13 @@ struct Impairments {
 
 /// A packet that leaves the server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crossing {
-    pub(crate) arrived: u64,
-    pub(crate) at: u64,
-    pub(crate) found_units: u64,
-    pub(crate) size: u32,
-    pub(crate) ecn: Ecn,
-    pub(crate) marked: bool,
+struct Crossing {
+    arrived: u64,
+    at: u64,
+    found_units: u64,
+    size: u32,
+    ecn: Ecn,
+    marked: bool,
 }
 
 impl OneWay {
@@ -102,13 +102,14 @@ impl OneWay {
             (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
         let delay = config.delay.timeline(&format!("{key}.delay"))?;
         let impairments = Impairments::build(config, key, &component, streams)?.map(Box::new);
-        let is_plain = config.loss == LossConfig::None
+        let ingress_loss = build_loss(LossPlace::Ingress)?;
+        let is_plain = matches!(ingress_loss, Loss::None)
             && up_to_enter.is_none()
             && up_to_cross.is_none()
             && impairments.is_none()
             && delay.is_constant();
         Ok(Self {
-            ingress_loss: build_loss(LossPlace::Ingress)?,
+            ingress_loss,
             wire_loss: build_loss(LossPlace::Wire)?,
             is_plain,
             server,
@@ -129,8 +130,8 @@ impl OneWay {
         self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())
     }
 
-    /// Both halves in one for a link that does nothing but queue, send and delay; none if it does more,
-    /// and then nothing has happened.
+    /// Both halves in one for a link that does nothing but queue, send, lose on the wire and delay; none if
+    /// it does more, and then nothing has happened.
     #[inline]
     pub(crate) fn pass(&mut self, now: Time, size: u32, ecn: Ecn) -> Option<Step> {
         if !self.is_plain {
@@ -144,9 +145,15 @@ impl OneWay {
                 verdict => return Some(self.refuse(verdict, arrived, size)),
             },
         };
-        let at = Time::from_nanos(departure) + self.delay.value();
-        let settled = at.as_nanos();
-        let entry = Entry { arrived, settled, found_units, size, marked, fate: Fate::Delivered };
+        let crossing = Time::from_nanos(departure);
+        let mut entry = Entry { arrived, settled: departure, found_units, size, marked, fate: Fate::Lost };
+        if !matches!(self.wire_loss, Loss::None) && self.wire_loss.is_lost(crossing, size) {
+            self.ledger.enter(arrived, entry);
+            return Some(Step::Drop(DropCause::Lost));
+        }
+        let at = crossing + self.delay.value();
+        entry.settled = at.as_nanos();
+        entry.fate = Fate::Delivered;
         self.ledger.enter(arrived, entry);
         Some(Step::Deliver { at, ecn: if marked { Ecn::Ce } else { ecn }, copy: None })
     }
@@ -154,7 +161,7 @@ impl OneWay {
     /// The first half: ingress loss, queue and server. The error is the fate of a packet that goes no
     /// further.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Time, size: u32, ecn: Ecn) -> Result<Crossing, Step> {
+    fn enter(&mut self, now: Time, size: u32, ecn: Ecn) -> Result<Crossing, Step> {
         let arrived = now.as_nanos();
         if self.ingress_loss.is_lost(now, size) {
             return Err(self.drop_at(arrived, arrived, size, Fate::Lost));
@@ -199,7 +206,7 @@ impl OneWay {
     /// The second half: wire loss, corruption, duplication, jitter and delay. `is_lost` says that a
     /// process of both directions has lost the packet.
     #[inline]
-    pub(crate) fn leave(&mut self, crossing: Crossing, is_lost: bool) -> Step {
+    fn leave(&mut self, crossing: Crossing, is_lost: bool) -> Step {
         let at = crossing.at;
         let now = Time::from_nanos(at);
         if is_lost || self.wire_loss.is_lost(now, crossing.size) {
@@ -237,16 +244,36 @@ impl OneWay {
         Step::Deliver { at: delivery, ecn: crossing.ecn, copy }
     }
 
-    /// A packet waits between the two halves.
-    pub(crate) fn begin_crossing(&mut self, crossing: Crossing) {
-        self.crossing.push_back(crossing);
+    /// All stages, one after the other.
+    pub(crate) fn accept(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
+        match self.enter(now, size, ecn) {
+            Ok(crossing) => self.leave(crossing, false),
+            Err(step) => step,
+        }
     }
 
-    /// The packet that comes back for the second half: the one that has waited longest.
-    pub(crate) fn end_crossing(&mut self, now: Time) -> Crossing {
+    /// The first half of a link on whose wire both directions share a process that packets move; both
+    /// halves when the packet crosses at once.
+    pub(crate) fn accept_shared(&mut self, now: Time, size: u32, ecn: Ecn, loss: &mut Loss) -> Step {
+        match self.enter(now, size, ecn) {
+            Ok(crossing) if crossing.at > now.as_nanos() => {
+                self.crossing.push_back(crossing);
+                Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn }
+            }
+            Ok(crossing) => {
+                let is_lost = loss.is_lost(now, size);
+                self.leave(crossing, is_lost)
+            }
+            Err(step) => step,
+        }
+    }
+
+    /// The second half for the packet that has waited longest.
+    pub(crate) fn resume(&mut self, now: Time, size: u32, ecn: Ecn, is_lost: bool) -> Step {
         let crossing = self.crossing.pop_front().expect("a packet crosses before it resumes");
         assert_eq!(crossing.at, now.as_nanos(), "a crossing is resumed at its time");
-        crossing
+        debug_assert_eq!((crossing.size, crossing.ecn), (size, ecn), "crossings resume in their order");
+        self.leave(crossing, is_lost)
     }
 
     /// Brings everything up to the end of the run and checks that no packet is unaccounted for.

@@ -168,32 +168,15 @@ impl DuplexLink {
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
         let one_way = &mut self.directions[direction.index()];
-        if let Some(step) = one_way.pass(now, size, ecn) {
-            return step;
-        }
-        self.accept_any(now, direction, size, ecn)
-    }
-
-    fn accept_any(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
-        let one_way = &mut self.directions[direction.index()];
-        if let Some((LossPlace::Ingress, loss)) = &mut self.shared_loss
-            && loss.is_lost(now, size)
-        {
-            return one_way.lose_on_arrival(now, size);
-        }
-        let crossing = match one_way.enter(now, size, ecn) {
-            Ok(crossing) => crossing,
-            Err(step) => return step,
-        };
-        let mut is_lost = false;
-        if let Some((LossPlace::Wire, loss)) = &mut self.shared_loss {
-            if crossing.at > now.as_nanos() {
-                one_way.begin_crossing(crossing);
-                return Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn };
+        if let Some((place, loss)) = &mut self.shared_loss {
+            if *place == LossPlace::Wire {
+                return one_way.accept_shared(now, size, ecn, loss);
             }
-            is_lost = loss.is_lost(now, size);
+            if loss.is_lost(now, size) {
+                return one_way.lose_on_arrival(now, size);
+            }
         }
-        one_way.leave(crossing, is_lost)
+        one_way.pass(now, size, ecn).unwrap_or_else(|| one_way.accept(now, size, ecn))
     }
 
     /// Takes a packet for the second half of the link, at the time that [`Step::Cross`] named.
@@ -203,12 +186,13 @@ impl DuplexLink {
             None => false,
         };
         let one_way = &mut self.directions[direction.index()];
-        let crossing = one_way.end_crossing(now);
-        debug_assert_eq!((crossing.size, crossing.ecn), (size, ecn), "crossings resume in their order");
-        one_way.leave(crossing, is_lost)
+        one_way.resume(now, size, ecn, is_lost)
     }
 
     /// Brings every lazy state to the end of the run, and asserts that every packet is accounted for.
+    ///
+    /// Packets that the link was asked for ahead of time and that had not arrived by then are not counted,
+    /// up to a second ahead. Cross traffic is counted up to the later of `end` and the last call.
     pub fn finish(&mut self, end: Time) {
         for one_way in &mut self.directions {
             one_way.finish(end);

@@ -127,8 +127,12 @@ impl Poisson {
             let place = block.start + ((bits >> 32) >> (32 - self.shift));
             // Few and nearly in order is what insertion is best at.
             let mut position = index;
-            while position > 0 && self.places[(position - 1) & MASK] > place {
-                self.places[position & MASK] = self.places[(position - 1) & MASK];
+            while position > 0 {
+                let before = self.places[(position - 1) & MASK];
+                if before <= place {
+                    break;
+                }
+                self.places[position & MASK] = before;
                 position -= 1;
             }
             self.places[position & MASK] = place;
