@@ -63,7 +63,7 @@ pub struct Association {
     pub(super) status: Vec<PathStatus>,
     pub(super) selector: Selector,
     pub(super) selection: Selection,
-    pub(super) association_errors: u32,
+    pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
 
     pub(super) queue: SendQueue,
@@ -130,7 +130,7 @@ impl Association {
             status: vec![PathStatus::default(); mtus.len()],
             selector: parameters.policy.build(parameters.failover),
             selection: Selection::new(primary),
-            association_errors: 0,
+            errors_in_a_row: 0,
             heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
             queue: SendQueue::default(),
             outstanding: Outstanding::new(local_initial_tsn),
@@ -252,8 +252,14 @@ impl Association {
     /// RFC 9260 section 8.4: answers a packet that belongs to no association.
     fn out_of_the_blue(&mut self, now: Time, path: PathId, packet: &SctpPacket) {
         let answer = match packet.chunks.first() {
-            None | Some(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::Init(_)) => return,
-            Some(Chunk::CookieAck | Chunk::Error(_)) => return,
+            None
+            | Some(
+                Chunk::Abort(_)
+                | Chunk::CookieAck
+                | Chunk::Error(_)
+                | Chunk::Init(_)
+                | Chunk::ShutdownComplete { .. },
+            ) => return,
             Some(Chunk::ShutdownAck) => Chunk::ShutdownComplete { tag_reflected: true },
             Some(_) if matches!(self.state, State::Closed | State::Ended) => {
                 Chunk::Abort(Abort { tag_reflected: true, cause: None })

@@ -59,8 +59,8 @@ pub struct Config {
     /// HB.Max.Burst: heartbeats at most at one time; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_max_burst: Option<u32>,
-    /// When heartbeats are sent; default "per_path", in profile linux "linux", in profile ns2
-    /// "one_timer".
+    /// When heartbeats are sent; default `per_path`, in profile linux `linux`, in profile ns2
+    /// `one_timer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_rule: Option<HeartbeatRule>,
     /// The heartbeat period; default "rfc".
@@ -87,7 +87,7 @@ pub struct Config {
     /// A SACK is sent for every n-th packet with data at the latest; default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_frequency: Option<u32>,
-    /// Where SACKs go; default "source", in profile linux "source_unless_failed".
+    /// Where SACKs go; default `source`, in profile linux `source_unless_failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_path: Option<SackPath>,
     /// Missing reports that trigger fast retransmit; default 3 (RFC 9260 section 7.2.4), in profile

@@ -8,6 +8,7 @@ use crate::time::Duration;
 use crate::{cc, path};
 
 /// An SCTP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     pub(super) rto: RtoParameters,

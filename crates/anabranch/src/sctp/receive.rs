@@ -26,12 +26,12 @@ impl Association {
             return;
         }
         if !self.received.insert(tsn) {
-            // Section 6.2: a duplicate without new data is answered at once.
             self.stats.duplicates_received += 1;
-            self.delayed_sack.immediate = true;
+            self.delayed_sack.packet_has_duplicates = true;
             return;
         }
         self.stats.data_chunks_received += 1;
+        self.delayed_sack.packet_has_new_data = true;
         // Section 6.7: SACKs are not delayed while there is a gap.
         self.delayed_sack.immediate |= self.received.has_gaps();
         // Section 6.5: data for a stream that is not there is acknowledged and dropped.
@@ -71,6 +71,10 @@ impl Association {
         if !std::mem::take(&mut self.delayed_sack.packet_has_data) || self.state == State::Ended {
             return;
         }
+        // Section 6.2: a packet with duplicates and no new data is answered at once.
+        let duplicates = std::mem::take(&mut self.delayed_sack.packet_has_duplicates);
+        let new_data = std::mem::take(&mut self.delayed_sack.packet_has_new_data);
+        self.delayed_sack.immediate |= duplicates && !new_data;
         self.delayed_sack.packets += 1;
         if self.state == State::ShutdownSent {
             // Section 9.2: every packet with data is answered with SHUTDOWN at once.
