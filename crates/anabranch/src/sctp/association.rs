@@ -278,7 +278,7 @@ impl Association {
             Chunk::Sack(sack) => self.on_sack(now, path, &sack),
             Chunk::Heartbeat(info) => self.on_heartbeat(now, path, info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
-            Chunk::ForwardTsn(forward) => self.on_forward_tsn(path, &forward),
+            Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, &forward),
             Chunk::Init(init) => self.on_init(now, path, &init),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack),
             Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, &cookie),

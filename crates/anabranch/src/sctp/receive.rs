@@ -44,18 +44,25 @@ impl Association {
         }
     }
 
-    pub(super) fn on_forward_tsn(&mut self, path: PathId, forward: &ForwardTsn) {
+    pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
         if !self.accepts_data() {
             return;
         }
-        // RFC 3758 section 3.6: a SACK at once, also for a FORWARD TSN that says nothing new.
-        self.delayed_sack.packet_has_data = true;
-        self.delayed_sack.immediate = true;
-        self.delayed_sack.source = path;
         let new_cumulative = unwrap_tsn(self.received.cumulative, forward.new_cumulative_tsn);
         if !self.received.advance_to(new_cumulative) {
+            // RFC 3758 section 3.6: one that says nothing new should be answered, since a SACK may
+            // have been lost. Not at once: where the RTO is below the round-trip time, every SACK
+            // calls for a FORWARD TSN, and answering each would never end.
+            if self.delayed_sack.timer.is_never() && self.parameters.sack_delay > Duration::ZERO {
+                self.delayed_sack.source = path;
+                self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
+            }
             return;
         }
+        // Section 3.6: acknowledged by the rules for DATA.
+        self.delayed_sack.packet_has_data = true;
+        self.delayed_sack.source = path;
+        self.delayed_sack.immediate |= self.received.has_gaps();
         let streams = self.parameters.streams;
         let Self { reassembly, outputs, stats, .. } = self;
         let mut skipped = forward.streams.clone();
