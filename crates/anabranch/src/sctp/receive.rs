@@ -10,7 +10,7 @@ use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
 impl Association {
-    pub(super) fn on_data(&mut self, path: PathId, data: Data) {
+    pub(super) fn on_data(&mut self, path: PathId, data: &Data) {
         if !self.accepts_data() {
             return;
         }
@@ -37,7 +37,7 @@ impl Association {
         // Section 6.5: data for a stream that is not there is acknowledged and dropped.
         if data.stream < self.parameters.streams {
             let Self { reassembly, outputs, stats, .. } = self;
-            reassembly.insert(tsn, data, |message| {
+            reassembly.insert(tsn, *data, |message| {
                 stats.messages_delivered += 1;
                 outputs.push_back(Output::Event(Event::Received(message)));
             });
