@@ -90,7 +90,7 @@ impl Failover {
     }
 
     /// The state of the current path is not what it was: stay, leave or return.
-    fn reconsider(&self, path: PathId, from: PathState, paths: &[PathStatus], selection: &mut Selection) {
+    fn reconsider(self, path: PathId, from: PathState, paths: &[PathStatus], selection: &mut Selection) {
         let Selection { primary, current, .. } = *selection;
         if paths[primary.index()].is_usable() {
             // RFC 9260 section 6.4: an endpoint sends to the primary path while it is active.

@@ -45,7 +45,7 @@ impl Association {
         self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes) as u32;
         if sack.a_rwnd == 0 && self.outstanding.bytes > 0 {
             // Section 6.1 A: a peer that answers probes with a closed window is not unreachable.
-            self.association_errors = 0;
+            self.errors_in_a_row = 0;
             for (path, status) in self.paths.iter().zip(&mut self.status) {
                 if path.outstanding > 0 {
                     status.error_count = 0;
@@ -85,8 +85,10 @@ impl Association {
                     self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
                 }
                 SentState::Abandoned => {
-                    let clears = self.parameters.abandoned_clears_errors;
-                    self.paths[chunk.path.index()].acked.clears_errors |= clears;
+                    // ns-2 stops the timer for every chunk that it takes off its send buffer.
+                    let acked = &mut self.paths[chunk.path.index()].acked;
+                    acked.clears_errors |= self.parameters.credit_abandoned;
+                    acked.earliest |= self.parameters.credit_abandoned;
                 }
                 SentState::Acked => {}
             }
@@ -103,7 +105,7 @@ impl Association {
         path.acked.clears_errors = true;
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;
-            path.acked.probe_sent_at = Some(chunk.sent_at);
+            path.acked.probe_sent_at = Some(chunk.departure);
         }
     }
 

@@ -63,7 +63,7 @@ pub struct Association {
     pub(super) status: Vec<PathStatus>,
     pub(super) selector: Selector,
     pub(super) selection: Selection,
-    pub(super) association_errors: u32,
+    pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
 
     pub(super) queue: SendQueue,
@@ -130,7 +130,7 @@ impl Association {
             status: vec![PathStatus::default(); mtus.len()],
             selector: parameters.policy.build(parameters.failover),
             selection: Selection::new(primary),
-            association_errors: 0,
+            errors_in_a_row: 0,
             heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
             queue: SendQueue::default(),
             outstanding: Outstanding::new(local_initial_tsn),
@@ -219,14 +219,15 @@ impl Association {
         self.stats.packets_received += 1;
         if self.is_for_us(&sctp) {
             self.status[path.index()].last_heard = now;
-            for chunk in sctp.chunks.drain(..) {
+            for chunk in &sctp.chunks {
                 self.on_chunk(now, path, sctp.verification_tag, chunk);
             }
             self.finish_packet(now);
         } else {
             self.out_of_the_blue(now, path, &sctp);
-            sctp.chunks.clear();
         }
+        // The list is used again for a packet of our own.
+        sctp.chunks.clear();
         if self.spare.len() < SPARE_LISTS {
             self.spare.push(sctp.chunks);
         }
@@ -252,8 +253,14 @@ impl Association {
     /// RFC 9260 section 8.4: answers a packet that belongs to no association.
     fn out_of_the_blue(&mut self, now: Time, path: PathId, packet: &SctpPacket) {
         let answer = match packet.chunks.first() {
-            None | Some(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::Init(_)) => return,
-            Some(Chunk::CookieAck | Chunk::Error(_)) => return,
+            None
+            | Some(
+                Chunk::Abort(_)
+                | Chunk::CookieAck
+                | Chunk::Error(_)
+                | Chunk::Init(_)
+                | Chunk::ShutdownComplete { .. },
+            ) => return,
             Some(Chunk::ShutdownAck) => Chunk::ShutdownComplete { tag_reflected: true },
             Some(_) if matches!(self.state, State::Closed | State::Ended) => {
                 Chunk::Abort(Abort { tag_reflected: true, cause: None })
@@ -266,20 +273,20 @@ impl Association {
         self.transmit_with_tag(now, path, packet.verification_tag, chunks);
     }
 
-    fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: Chunk) {
+    fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
-            Chunk::Sack(sack) => self.on_sack(now, path, &sack),
-            Chunk::Heartbeat(info) => self.on_heartbeat(now, path, info),
-            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, info),
-            Chunk::ForwardTsn(forward) => self.on_forward_tsn(path, &forward),
-            Chunk::Init(init) => self.on_init(now, path, &init),
-            Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack),
-            Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, &cookie),
+            Chunk::Sack(sack) => self.on_sack(now, path, sack),
+            Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, *info),
+            Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
+            Chunk::Init(init) => self.on_init(now, path, init),
+            Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),
+            Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, cookie),
             Chunk::CookieAck => self.on_cookie_ack(now, path),
-            Chunk::Error(cause) => self.on_error(now, path, cause),
+            Chunk::Error(cause) => self.on_error(now, path, *cause),
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
-            Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, cumulative_tsn),
+            Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
         }

@@ -48,6 +48,7 @@ pub enum Chunk {
 }
 
 /// A DATA chunk.
+#[expect(clippy::struct_excessive_bools, reason = "the flags of RFC 9260 section 3.3.1")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Transmission sequence number.

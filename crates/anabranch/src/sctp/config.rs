@@ -59,8 +59,8 @@ pub struct Config {
     /// HB.Max.Burst: heartbeats at most at one time; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_max_burst: Option<u32>,
-    /// When heartbeats are sent; default "per_path", in profile linux "linux", in profile ns2
-    /// "one_timer".
+    /// When heartbeats are sent; default `per_path`, in profile linux `linux`, in profile ns2
+    /// `one_timer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_rule: Option<HeartbeatRule>,
     /// The heartbeat period; default "rfc".
@@ -91,7 +91,7 @@ pub struct Config {
     /// ns2 false: the next data's SACK tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_forward_tsn: Option<bool>,
-    /// Where SACKs go; default "source", in profile linux "source_unless_failed".
+    /// Where SACKs go; default `source`, in profile linux `source_unless_failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_path: Option<SackPath>,
     /// Missing reports that trigger fast retransmit; default 3 (RFC 9260 section 7.2.4), in profile
@@ -127,10 +127,14 @@ pub struct Config {
     /// once; default true, in profile ns2 false: the next message or SACK does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_on_timeout: Option<bool>,
-    /// Whether abandoned data that the cumulative TSN passes clears its path's error counter;
-    /// default false, in profile ns2 true.
+    /// Whether abandoned data that the cumulative TSN passes counts as acknowledged: it clears its
+    /// path's error counter and starts its timer anew; default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub abandoned_clears_errors: Option<bool>,
+    pub credit_abandoned: Option<bool>,
+    /// Whether an unordered message that a FORWARD TSN has overtaken is delivered when it arrives all the
+    /// same; default false, in profile ns2 true: studies with ns-2 count the packets that arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliver_overtaken: Option<bool>,
     /// Congestion control of every path; default SCTP's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,

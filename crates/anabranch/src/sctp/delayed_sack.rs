@@ -4,6 +4,7 @@ use crate::packet::PathId;
 use crate::time::Time;
 
 /// What is known since the last SACK.
+#[expect(clippy::struct_excessive_bools, reason = "independent marks of the packet being taken in")]
 #[derive(Debug)]
 pub(super) struct DelayedSack {
     /// Packets with data since the last SACK.
@@ -16,11 +17,23 @@ pub(super) struct DelayedSack {
     pub(super) source: PathId,
     /// The packet being taken in holds data, or calls for a SACK in another way.
     pub(super) packet_has_data: bool,
+    /// It holds data that has not arrived before.
+    pub(super) packet_has_new_data: bool,
+    /// It holds data that has.
+    pub(super) packet_has_duplicates: bool,
 }
 
 impl DelayedSack {
     pub(super) const fn new(immediate: bool) -> Self {
-        Self { packets: 0, immediate, timer: Time::NEVER, source: PathId(0), packet_has_data: false }
+        Self {
+            packets: 0,
+            immediate,
+            timer: Time::NEVER,
+            source: PathId(0),
+            packet_has_data: false,
+            packet_has_new_data: false,
+            packet_has_duplicates: false,
+        }
     }
 
     pub(super) const fn is_pending(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::chunk::Chunk;
 use super::config::{Buffer, HeartbeatPeriod, Limit};
-use super::testing::{Logged, Pair, config, drop_first, holds, ms};
+use super::testing::{Filter, Logged, Pair, config, drop_first, holds, ms};
 use super::{Config, Profile};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, PathState, Reliability};
 use crate::packet::{PathId, Payload, Side};
@@ -55,7 +55,7 @@ fn sack(packet: &Logged) -> &super::chunk::Sack {
 }
 
 /// Drops the first transmission of the data chunks with these numbers, counted from 0.
-fn drop_data(numbers: &[u32]) -> Box<dyn FnMut(Time, Side, &crate::packet::Packet) -> bool> {
+fn drop_data(numbers: &[u32]) -> Filter {
     let mut wanted = numbers.to_vec();
     let mut first = None;
     Box::new(move |_, from, packet| {

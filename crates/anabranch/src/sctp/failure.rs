@@ -24,15 +24,18 @@ impl Association {
         let before = self.status[index];
         // RFC 9260 section 5.4: heartbeats on an unconfirmed path say nothing about the association.
         if strike == Strike::Timeout || before.confirmed {
-            self.association_errors += 1;
+            self.errors_in_a_row += 1;
         }
         // Linux leaves the counter of an inactive path alone; nothing depends on it elsewhere.
         if before.state != PathState::Inactive {
             self.status[index].error_count += 1;
         }
-        self.paths[index].rto.back_off(&self.parameters.rto);
+        // Linux backs off last: the first heartbeat on a suspect path is timed by the RTO before.
+        if !self.parameters.linux {
+            self.paths[index].rto.back_off(&self.parameters.rto);
+        }
         // Section 8.1.
-        if self.parameters.association_max_retrans.is_some_and(|max| self.association_errors > max) {
+        if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row > max) {
             self.end(now, CloseReason::Lost);
             return;
         }
@@ -48,6 +51,9 @@ impl Association {
             self.change_path_state(now, path, PathState::PotentiallyFailed);
             self.ask_potentially_failed(now, path);
         }
+        if self.parameters.linux {
+            self.paths[index].rto.back_off(&self.parameters.rto);
+        }
     }
 
     /// RFC 7829 section 5: more errors than PFMR, not more than PMR; Linux asks for less than PMR.
@@ -60,7 +66,7 @@ impl Association {
 
     /// A SACK acknowledged data sent on `path`; it came over `from` (RFC 9260 section 8.2).
     pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId) {
-        self.association_errors = 0;
+        self.errors_in_a_row = 0;
         let status = &mut self.status[path.index()];
         status.error_count = 0;
         let comes_back = match status.state {
@@ -76,7 +82,7 @@ impl Association {
 
     /// A heartbeat was answered (RFC 9260 sections 8.3 and 5.4).
     pub(super) fn clear_errors_by_heartbeat(&mut self, now: Time, path: PathId) {
-        self.association_errors = 0;
+        self.errors_in_a_row = 0;
         let status = &mut self.status[path.index()];
         status.error_count = 0;
         let newly_confirmed = !std::mem::replace(&mut status.confirmed, true);

@@ -184,13 +184,7 @@ impl Association {
             return;
         }
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
-            let before = self.paths[path.index()].heartbeat.timer;
             self.start_heartbeat_timer(now, path);
-            // The timer is only ever moved later (`sctp_transport_reset_hb_timer`, before 6.12.40).
-            let own = &mut self.paths[path.index()].heartbeat;
-            if !before.is_never() {
-                own.timer = own.timer.max(before);
-            }
         } else if self.paths[path.index()].heartbeat.timeout.is_never() {
             self.send_heartbeat(now, path);
         }

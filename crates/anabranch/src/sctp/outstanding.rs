@@ -25,6 +25,7 @@ pub(super) enum SentState {
 }
 
 /// One chunk.
+#[expect(clippy::struct_excessive_bools, reason = "flags of the chunk and marks of the sender")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// The fragment.
@@ -34,7 +35,7 @@ pub(super) struct Sent {
     pub(super) message_id: u32,
     pub(super) reliability: Reliability,
     pub(super) expires: Time,
-    pub(super) sent_at: Time,
+    pub(super) departure: Time,
     pub(super) stream: u16,
     pub(super) ssn: u16,
     pub(super) unordered: bool,

@@ -8,6 +8,7 @@ use crate::time::Duration;
 use crate::{cc, path};
 
 /// An SCTP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     pub(super) rto: RtoParameters,
@@ -32,7 +33,8 @@ pub struct Parameters {
     pub(super) nagle: bool,
     pub(super) partial_reliability: bool,
     pub(super) send_on_timeout: bool,
-    pub(super) abandoned_clears_errors: bool,
+    pub(super) credit_abandoned: bool,
+    pub(super) deliver_overtaken: bool,
     /// Linux: strikes after it has sent again, reactivates a path only by a SACK that came over it,
     /// and one PF rule; see [`super::failure`].
     pub(super) linux: bool,
@@ -160,7 +162,8 @@ impl Config {
             nagle: self.nagle.unwrap_or(false),
             partial_reliability: self.partial_reliability.unwrap_or(true),
             send_on_timeout: self.send_on_timeout.unwrap_or(!ns2),
-            abandoned_clears_errors: self.abandoned_clears_errors.unwrap_or(ns2),
+            credit_abandoned: self.credit_abandoned.unwrap_or(ns2),
+            deliver_overtaken: self.deliver_overtaken.unwrap_or(ns2),
             linux,
             cc,
             policy: self.policy.clone().unwrap_or_default(),

@@ -5,12 +5,12 @@ use super::association::{Association, State};
 use super::chunk::{Chunk, Data, ForwardTsn, Sack};
 use super::config::SackPath;
 use super::reassembly::unwrap_tsn;
-use crate::endpoint::{Event, Output, PathState};
+use crate::endpoint::{Event, Output, PathState, Received};
 use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
 impl Association {
-    pub(super) fn on_data(&mut self, path: PathId, data: Data) {
+    pub(super) fn on_data(&mut self, path: PathId, data: &Data) {
         if !self.accepts_data() {
             return;
         }
@@ -26,37 +26,58 @@ impl Association {
             return;
         }
         if !self.received.insert(tsn) {
-            // Section 6.2: a duplicate without new data is answered at once.
             self.stats.duplicates_received += 1;
-            self.delayed_sack.immediate = true;
+            self.delayed_sack.packet_has_duplicates = true;
+            if self.parameters.deliver_overtaken && self.received.was_overtaken(tsn) {
+                self.deliver_overtaken(data);
+            }
             return;
         }
         self.stats.data_chunks_received += 1;
+        self.delayed_sack.packet_has_new_data = true;
         // Section 6.7: SACKs are not delayed while there is a gap.
         self.delayed_sack.immediate |= self.received.has_gaps();
         // Section 6.5: data for a stream that is not there is acknowledged and dropped.
         if data.stream < self.parameters.streams {
             let Self { reassembly, outputs, stats, .. } = self;
-            reassembly.insert(tsn, data, |message| {
+            reassembly.insert(tsn, *data, |message| {
                 stats.messages_delivered += 1;
                 outputs.push_back(Output::Event(Event::Received(message)));
             });
         }
     }
 
-    pub(super) fn on_forward_tsn(&mut self, path: PathId, forward: &ForwardTsn) {
+    /// A message that was given up arrives all the same. Only whole and unordered ones are of use.
+    fn deliver_overtaken(&mut self, data: &Data) {
+        let Data { stream, unordered, payload, .. } = *data;
+        if unordered && data.beginning && data.ending {
+            self.stats.messages_delivered += 1;
+            let message = Received { stream, unordered, payload };
+            self.outputs.push_back(Output::Event(Event::Received(message)));
+        }
+    }
+
+    pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
         if !self.accepts_data() {
             return;
         }
-        if self.parameters.sack_forward_tsn {
-            // RFC 3758 section 3.6: a SACK at once, also for a FORWARD TSN that says nothing new.
-            self.delayed_sack.packet_has_data = true;
-            self.delayed_sack.immediate = true;
-            self.delayed_sack.source = path;
-        }
         let new_cumulative = unwrap_tsn(self.received.cumulative, forward.new_cumulative_tsn);
         if !self.received.advance_to(new_cumulative) {
+            // RFC 3758 section 3.6: one that says nothing new should be answered, since a SACK may
+            // have been lost. Not at once: where the RTO is below the round-trip time, every SACK
+            // calls for a FORWARD TSN, and answering each would never end.
+            let is_answered = self.parameters.sack_forward_tsn && self.parameters.sack_delay > Duration::ZERO;
+            if is_answered && self.delayed_sack.timer.is_never() {
+                self.delayed_sack.source = path;
+                self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
+            }
             return;
+        }
+        if self.parameters.sack_forward_tsn {
+            // Section 3.6: acknowledged by the rules for DATA.
+            self.delayed_sack.packet_has_data = true;
+            self.delayed_sack.source = path;
+            self.delayed_sack.immediate |= self.received.has_gaps();
         }
         let streams = self.parameters.streams;
         let Self { reassembly, outputs, stats, .. } = self;
@@ -73,6 +94,10 @@ impl Association {
         if !std::mem::take(&mut self.delayed_sack.packet_has_data) || self.state == State::Ended {
             return;
         }
+        // Section 6.2: a packet with duplicates and no new data is answered at once.
+        let duplicates = std::mem::take(&mut self.delayed_sack.packet_has_duplicates);
+        let new_data = std::mem::take(&mut self.delayed_sack.packet_has_new_data);
+        self.delayed_sack.immediate |= duplicates && !new_data;
         self.delayed_sack.packets += 1;
         if self.state == State::ShutdownSent {
             // Section 9.2: every packet with data is answered with SHUTDOWN at once.

@@ -1,6 +1,8 @@
 //! Which TSNs have arrived: the cumulative TSN, the runs beyond it, and duplicates
 //! (RFC 9260 sections 3.3.4 and 6.2).
 
+use std::collections::VecDeque;
+
 use smallvec::SmallVec;
 
 use super::chunk::GapBlock;
@@ -14,10 +16,14 @@ pub(super) struct ReceivedTsns {
     ranges: Vec<(u64, u64)>,
     /// TSNs received again since the last SACK.
     pub(super) duplicates: SmallVec<[u32; 4]>,
+    /// The latest TSNs that a FORWARD TSN passed before they arrived, in order.
+    overtaken: VecDeque<u64>,
 }
 
 /// As many duplicates as a SACK reports at most.
 const MAX_DUPLICATES: usize = 16;
+/// As many overtaken TSNs as are remembered; what is older never arrives.
+const MAX_OVERTAKEN: usize = 1024;
 /// As many Gap Ack Blocks as a SACK reports at most.
 const MAX_GAP_BLOCKS: usize = 256;
 
@@ -25,7 +31,7 @@ impl ReceivedTsns {
     pub(super) fn new(peer_initial_tsn: u32) -> Self {
         // One wrap away from zero, so that a step back stays positive.
         let cumulative = (1 << 32) + u64::from(peer_initial_tsn) - 1;
-        Self { cumulative, ranges: Vec::new(), duplicates: SmallVec::new() }
+        Self { cumulative, ranges: Vec::new(), duplicates: SmallVec::new(), overtaken: VecDeque::new() }
     }
 
     /// Takes note of a TSN; false when it had arrived already.
@@ -58,11 +64,24 @@ impl ReceivedTsns {
         true
     }
 
+    /// Whether this TSN, which is not new, is arriving for the first time after a FORWARD TSN has passed
+    /// it; asked once.
+    pub(super) fn was_overtaken(&mut self, tsn: u64) -> bool {
+        self.overtaken.binary_search(&tsn).is_ok_and(|index| self.overtaken.remove(index).is_some())
+    }
+
     /// Moves the cumulative TSN to at least `tsn` (RFC 3758 section 3.6); false when it was there.
     pub(super) fn advance_to(&mut self, tsn: u64) -> bool {
         if tsn <= self.cumulative {
             return false;
         }
+        let mut missing = self.cumulative + 1;
+        for &(start, end) in self.ranges.iter().chain([(tsn + 1, tsn + 1)].iter()) {
+            self.overtaken.extend(missing..start.min(tsn + 1));
+            missing = missing.max(end + 1);
+        }
+        let surplus = self.overtaken.len().saturating_sub(MAX_OVERTAKEN);
+        self.overtaken.drain(..surplus);
         self.cumulative = tsn;
         self.absorb();
         true
@@ -118,6 +137,16 @@ mod tests {
 
     const BASE: u64 = (1 << 32) + 99;
 
+    #[test]
+    fn what_a_forward_tsn_overtook_is_known_once() {
+        let mut received = ReceivedTsns::new(100);
+        assert!(received.insert(BASE + 2));
+        assert!(received.advance_to(BASE + 4));
+        for (tsn, overtaken) in [(1, true), (1, false), (2, false), (3, true), (4, true), (5, false)] {
+            assert_eq!(received.was_overtaken(BASE + tsn), overtaken, "{tsn}");
+        }
+    }
+
     fn blocks(received: &ReceivedTsns) -> Vec<(u16, u16)> {
         received.gap_blocks().iter().map(|block| (block.start, block.end)).collect()
     }
@@ -146,7 +175,7 @@ mod tests {
             let mut model = BTreeSet::new();
             for tsn in tsns {
                 proptest::prop_assert_eq!(received.insert(BASE + tsn), model.insert(tsn));
-                let cumulative = (1..).find(|next| !model.contains(next)).unwrap_or(0) - 1;
+                let cumulative = (1..=80).find(|next| !model.contains(next)).unwrap_or(1) - 1;
                 proptest::prop_assert_eq!(received.cumulative, BASE + cumulative);
                 let listed: Vec<u64> = blocks(&received)
                     .iter()

@@ -85,14 +85,12 @@ impl Association {
     pub(super) fn retransmit(&mut self, now: Time) {
         let mut limits: smallvec::SmallVec<[(PathId, u32); 4]> = smallvec::SmallVec::new();
         while let Some((index, path)) = self.next_retransmission(now) {
-            let limit = match limits.iter().find(|&&(known, _)| known == path) {
-                Some(&(_, limit)) => limit,
-                None => {
-                    let limit = self.burst_limit(path);
-                    limits.push((path, limit));
-                    limit
-                }
-            };
+            let known = limits.iter().find(|&&(known, _)| known == path).map(|&(_, limit)| limit);
+            let limit = known.unwrap_or_else(|| {
+                let limit = self.burst_limit(path);
+                limits.push((path, limit));
+                limit
+            });
             if self.paths[path.index()].outstanding >= limit {
                 break;
             }
@@ -126,9 +124,9 @@ impl Association {
         let mtu = self.paths[path.index()].mtu;
         let mut size = self.ip.header_bytes() + COMMON_HEADER_BYTES;
         let mut bytes = 0;
-        // Section 6.3.2 and 7.2.4 rule 4: the timer runs anew when the first outstanding chunk goes
-        // again.
-        let restarts_timer = first == 0;
+        // Section 7.2.4 rule 4: the timer runs anew when fast retransmit sends the first outstanding
+        // chunk again.
+        let restarts_timer = first == 0 && !self.outstanding.chunks[first].timed_out;
         let mut left = self.outstanding.lost;
         let mut index = first;
         while left > 0 && index < self.outstanding.chunks.len() {
@@ -151,7 +149,7 @@ impl Association {
             }
             chunk.state = SentState::InFlight;
             chunk.path = path;
-            chunk.sent_at = now;
+            chunk.departure = now;
             chunk.transmissions += 1;
             chunk.fast_retransmitted |= !chunk.timed_out;
             chunks.push(Chunk::Data(chunk.data(tsn)));

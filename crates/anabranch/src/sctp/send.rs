@@ -123,7 +123,7 @@ impl Association {
                 message_id: front.id,
                 reliability: message.reliability,
                 expires: front.expires,
-                sent_at: now,
+                departure: now,
                 stream: message.stream,
                 ssn: front.ssn,
                 unordered: message.unordered,

@@ -115,8 +115,8 @@ impl Association {
 
     pub(super) fn on_t2(&mut self, now: Time) {
         self.shutdown.t2 = Time::NEVER;
-        self.association_errors += 1;
-        if self.parameters.association_max_retrans.is_some_and(|max| self.association_errors > max) {
+        self.errors_in_a_row += 1;
+        if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row > max) {
             self.end(now, CloseReason::Lost);
             return;
         }

@@ -49,7 +49,7 @@ impl Logged {
 }
 
 /// A filter that decides which packets to drop, by what is in them.
-type Filter = Box<dyn FnMut(Time, Side, &Packet) -> bool>;
+pub(super) type Filter = Box<dyn FnMut(Time, Side, &Packet) -> bool>;
 
 /// Two associations and the wires between them.
 pub(super) struct Pair {
@@ -146,13 +146,13 @@ impl Pair {
                     self.timeouts[side.index()] = at;
                     break;
                 }
-                Output::Transmit(packet) => self.transmit(side, packet),
+                Output::Transmit(packet) => self.transmit(side, &packet),
             }
         }
         self.ends[side.index()].check_accounts();
     }
 
-    fn transmit(&mut self, from: Side, packet: Packet) {
+    fn transmit(&mut self, from: Side, packet: &Packet) {
         let Body::Sctp(body) = &packet.body else { panic!("SCTP sends SCTP") };
         assert!(packet.size <= 1500 && !body.chunks.is_empty());
         self.log.push(Logged {
@@ -166,7 +166,7 @@ impl Pair {
         let copies = 1 + usize::from(self.rng.bernoulli(wire.duplication));
         for _ in 0..copies {
             let lost = self.rng.bernoulli(wire.loss) || !wire.is_up;
-            if lost || (self.drop_if)(self.now, from, &packet) {
+            if lost || (self.drop_if)(self.now, from, packet) {
                 continue;
             }
             let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
