@@ -161,7 +161,7 @@ MISTAKES = {
     "RTO.Min above RTO.Max": ('rto_min = "0.02 s"', 'rto_min = "2 s"', "rto_min"),
     "path to nowhere": ('to = "callee"', 'to = "nobody"', "nobody"),
     "path over an unknown link": ('via = ["second"]', 'via = ["third"]', "third"),
-    "not TOML": ("[run]", "[run", "TOML"),
+    "not TOML": ("[run]", "[run", "line 4"),
     "quantity without a unit": ('delay = "20 ms"', "delay = 20", "delay"),
 }
 
@@ -174,6 +174,17 @@ def test_a_mistake_in_a_scenario_is_one_sentence(
     assert right in CALL
     bad = written(tmp_path / "bad.toml", CALL.replace(right, wrong))
     assert word in one_error(anabranch("run", bad))
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_run_that_a_guard_stops_is_one_sentence(
+    anabranch: Command, call_file: Path, command: str
+) -> None:
+    options = ("--out", "out") if command == "sweep" else ()
+    result = anabranch(command, call_file, "--set", "run.max_events=10", *options)
+    assert (result.returncode, "Traceback" in result.stderr) == (2, False)
+    assert result.stderr.splitlines()[-1].startswith("anabranch: error: ")
+    assert "max_events" in result.stderr
 
 
 def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) -> None:

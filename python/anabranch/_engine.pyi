@@ -1,7 +1,20 @@
 """The compiled engine: everything that computes. Times in results are in the unit that their name ends with."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, final, type_check_only
+
+__all__ = [
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "codecs",
+    "emodel",
+    "models",
+    "run",
+    "run_batch",
+    "schema",
+]
 
 __version__: str
 
@@ -11,6 +24,7 @@ class ScenarioError(ValueError):
 class RunError(RuntimeError):
     """A run that was stopped by one of its guards (events, wall time, memory)."""
 
+@type_check_only
 class Axis(TypedDict):
     name: str
     """The axis's name, which is its column's name in results."""
@@ -19,14 +33,15 @@ class Axis(TypedDict):
     values: list[float] | list[str] | list[bool]
     """The values as results have them: numbers in base units (s, bit/s, B, share) where all are quantities."""
 
+@final
 class Scenario:
     """A checked scenario, with its sweep if it has one."""
 
     @staticmethod
-    def load(path: str, sets: Sequence[tuple[str, str]] = ()) -> Scenario:
+    def load(path: str, sets: Sequence[tuple[str, str]] = ...) -> Scenario:
         """Reads a TOML file and applies `--set path=value` pairs. Raises ScenarioError (also for a file that cannot be read)."""
     @staticmethod
-    def parse(text: str, sets: Sequence[tuple[str, str]] = (), folder: str = ".") -> Scenario:
+    def parse(text: str, sets: Sequence[tuple[str, str]] = ..., folder: str = ...) -> Scenario:
         """The same for TOML text; `folder` is where relative file names in it start."""
     @property
     def name(self) -> str: ...
@@ -55,6 +70,7 @@ class Scenario:
     def to_toml(self) -> str:
         """The scenario with every default filled in."""
 
+@type_check_only
 class Result(TypedDict):
     summary: dict[str, float]
     """Every scalar of the run: `call.mos`, `link.p0-middle.forward.mean_wait_ms`, ..."""

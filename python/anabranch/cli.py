@@ -119,7 +119,7 @@ def run(
 Examples:
   anabranch sweep scenarios/rto-sweep.toml --out results/rto
   anabranch sweep scenarios/rto-sweep.toml --out results/rto --replications 100
-  anabranch sweep my-sweep.toml --out results/mine --jobs 2 --metric call.loss
+  anabranch sweep my-sweep.toml --out results/mine --jobs 2 --metric call.loss_percent
 Read the rows in Python with anabranch.read("results/rto")."""
 )
 def sweep(

@@ -75,7 +75,7 @@ def _section(name: str, schema: Schema, definitions: dict[str, Schema]) -> Itera
         if description := variant.get("description") or inner.get("description"):
             yield description + "\n"
         yield _table(inner, skip="kind")
-    if not variants and "properties" not in schema:
+    if not variants and "properties" not in schema and _type(schema) != "text":
         yield f"{_type(schema)}\n"
 
 
@@ -122,6 +122,9 @@ def _type(schema: Any) -> str:
 def _plain_type(kind: str, schema: Schema) -> str:
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
+    if kind == "object" and "properties" in schema:
+        keys = (f"{key} = {_type(value)}" for key, value in schema["properties"].items())
+        return f"`{{ {', '.join(keys)} }}`"
     if kind == "object":
         values = schema.get("additionalProperties")
         return f"table of {_type(values)} by name" if isinstance(values, dict) else "table"

@@ -104,6 +104,8 @@ def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
 
 
 def _paths_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
+    names = _flow(result, flow)["paths"]
+    rows = rows.with_columns(pl.Series("path", [names[number] for number in rows["path"]]))
     return paths(rows, title=f"{result.scenario.name}: paths, flow {flow}")
 
 
@@ -142,7 +144,6 @@ def frame_delay(
             transform=axes.get_xaxis_transform(),
             clip_on=False,
         )
-        axes.set_ylim(bottom=0)
         axes.set_xlabel("frame created at (s)")
         axes.set_ylabel("delay (ms)")
         if playout_limit_ms is not None:
@@ -158,6 +159,7 @@ def frame_delay(
                 fontsize=9,
             )
         axes.margins(x=0.01)
+        axes.set_ylim(bottom=0)
         _title(axes, title, pad=22)
         _counts(
             axes,
@@ -174,11 +176,11 @@ def paths(trace: pl.DataFrame, *, title: str = "") -> Figure:
     Parameters
     ----------
     trace
-        The trace `paths` of one side of one flow: time_s, path, cwnd (bytes), rto_ms.
+        The trace `paths` of one side of one flow: time_s, path, cwnd_bytes, rto_ms.
     title
         Above the figure.
     """
-    panels = (("cwnd", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
+    panels = (("cwnd_bytes", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
     with style():
         figure = _blank(8, 5)
         stacked = figure.subplots(len(panels), 1, sharex=True)
@@ -389,9 +391,15 @@ def _plain(value: object) -> str:
 
 def _playout_limit_ms(result: Result, flow: str, frames: pl.DataFrame) -> float | None:
     """A fixed jitter buffer's limit: its depth after the delay of the first frame that arrived."""
-    scenario = tomllib.loads(result.scenario.cell_toml(result.cell))
-    buffer = scenario["flows"][flow].get("app", {}).get("jitter_buffer", {})
+    buffer = _flow(result, flow)["app"].get("jitter_buffer", {})
     arrived = frames.filter(pl.col("arrived_s").is_not_nan()).sort("arrived_s")
     if buffer.get("kind") != "fixed" or "depth" not in buffer or arrived.is_empty():
         return None
     return float(arrived["delay_ms"][0]) + milliseconds(buffer["depth"])
+
+
+def _flow(result: Result, flow: str) -> dict[str, Any]:
+    """What the scenario says about a flow, with every default filled in."""
+    scenario = tomllib.loads(result.scenario.cell_toml(result.cell))
+    found: dict[str, Any] = scenario["flows"][flow]
+    return found
