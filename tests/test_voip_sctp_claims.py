@@ -167,6 +167,7 @@ def frames_with_gap(start: float, end: float) -> pl.DataFrame:
 def path_rows(*rows: tuple[float, str, float, str, bool]) -> pl.DataFrame:
     columns = ["time_s", "path", "rto_ms", "state", "is_primary"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
+    frame = frame.with_columns(srtt_ms=pl.lit(40.0))
     other = frame.with_columns(side=pl.lit("b"), state=pl.lit("active"))
     return pl.concat([frame.with_columns(side=pl.lit("a")), other])
 
@@ -197,6 +198,17 @@ def test_an_interruption_is_backed_off_while_the_primary_waits_twice_as_long() -
     found = interruptions(frames_with_gap(2.0, 3.0), trace)
     assert shares(found)["dormant"] == 0.0
     assert found["backed_off_s"].item() == pytest.approx(0.7, abs=0.05)
+
+
+def test_a_back_off_outlasts_the_interruption_that_began_it() -> None:
+    trace = path_rows(
+        (0.0, "p0", 60.0, "active", True),
+        (0.0, "p1", 60.0, "active", False),
+        (1.9, "p0", 960.0, "active", True),
+    )
+    assert shares(interruptions(frames_with_gap(2.0, 3.0), trace))["backed_off"] == 1.0
+    measured = trace.with_columns(srtt_ms=pl.when(pl.col("time_s") > 1).then(500.0).otherwise(40.0))
+    assert shares(interruptions(frames_with_gap(2.0, 3.0), measured))["backed_off"] == 0.0
 
 
 def test_a_call_without_interruptions_has_no_shares() -> None:

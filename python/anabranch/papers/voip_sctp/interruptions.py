@@ -3,7 +3,7 @@
 An interruption is a time in which no frame reaches the callee for more than 200 ms (twice the
 jitter buffer's depth; the measure of the kernel runs in the oracles too). Within it, time is
 `dormant` while all paths are inactive, `backed_off` while the current primary's RTO is at least
-twice what it was when the interruption began, and `other` else.
+twice the one that its latest measurement gave, and neither else.
 """
 
 import numpy as np
@@ -40,42 +40,42 @@ def interruptions(frames: pl.DataFrame, paths: pl.DataFrame, sender: str = SENDE
 
 
 def _states(paths: pl.DataFrame) -> pl.DataFrame:
-    """time_s, dormant, primary_rto_s after every change, of all paths together."""
+    """time_s, dormant and backed_off after every change, of all paths together."""
     names = paths["path"].unique().sort().to_list()
-    ordered = paths.select("time_s", "path", "state", "is_primary", "rto_ms").sort(
-        "time_s", maintain_order=True
+    # A new SRTT is a new measurement, and the RTO beside it the one that follows from it.
+    measured = pl.col("srtt_ms").ne_missing(pl.col("srtt_ms").shift(1)).over("path")
+    measured_rto = pl.when(measured).then(pl.col("rto_ms")).forward_fill().over("path")
+    ordered = paths.sort("time_s", maintain_order=True).select(
+        "time_s",
+        "path",
+        inactive=pl.col("state").cast(pl.String) == "inactive",
+        primary=pl.col("is_primary").cast(pl.Boolean),
+        backed_off=pl.col("rto_ms") >= BACK_OFF * measured_rto,
     )
-    columns = [
+    fields = ("inactive", "primary", "backed_off")
+    latest = [
         pl.when(pl.col("path") == name).then(pl.col(field)).forward_fill().alias(f"{field}/{index}")
         for index, name in enumerate(names)
-        for field in ("state", "is_primary", "rto_ms")
+        for field in fields
     ]
-    known = ordered.select("time_s", *columns)
-    everywhere_inactive = pl.all_horizontal(
-        (pl.col(f"state/{index}").cast(pl.String) == "inactive").fill_null(value=False)
-        for index in range(len(names))
+    known = ordered.select("time_s", *latest).fill_null(value=False)
+    every = range(len(names))
+    dormant = pl.all_horizontal(pl.col(f"inactive/{index}") for index in every)
+    backed_off = pl.any_horizontal(
+        pl.col(f"primary/{index}") & pl.col(f"backed_off/{index}") for index in every
     )
-    primary_rto = pl.coalesce(
-        pl.when(pl.col(f"is_primary/{index}").cast(pl.Boolean)).then(pl.col(f"rto_ms/{index}"))
-        for index in range(len(names))
-    )
-    return known.select(
-        "time_s", everywhere_inactive.alias("dormant"), (primary_rto / 1000).alias("rto_s")
-    )
+    return known.select("time_s", dormant=dormant, backed_off=backed_off & ~dormant)
 
 
 def _attribute(states: pl.DataFrame, start: float, end: float) -> tuple[float, float]:
+    """Seconds from start to end that are dormant and that are backed off."""
     times = states["time_s"].to_numpy()
     first = max(int(np.searchsorted(times, start, side="right")) - 1, 0)
     last = int(np.searchsorted(times, end, side="left"))
-    piece = states.slice(first, last - first)
-    if piece.is_empty():
-        return 0.0, 0.0
+    piece = states.slice(first, max(last - first, 0))
     edges = np.append(np.clip(piece["time_s"].to_numpy(), start, end), end)
     durations = np.diff(edges)
-    dormant = piece["dormant"].to_numpy()
-    rto = piece["rto_s"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    backed_off = (rto >= BACK_OFF * rto[0]) & ~dormant
+    dormant, backed_off = (piece[name].to_numpy() for name in ("dormant", "backed_off"))
     return float(durations[dormant].sum()), float(durations[backed_off].sum())
 
 
