@@ -784,25 +784,29 @@ mod partial_reliability {
 
     #[test]
     fn a_forward_tsn_may_overtake_the_data_it_covers() {
-        let mut pair = Pair::open(&Config { rto_min: Some(ms(50)), ..config(Profile::Ns2) }, 1);
-        talk(&mut pair, ms(1_000), ONCE);
-        // The data is late, not lost: the sender gives it up, tells the peer over a faster wire, and
-        // the late data is a duplicate.
-        pair.wires[0][0].delay = ms(400);
-        let late = pair.send(Side::A, 160, ONCE, true);
-        pair.wires[0][0].delay = ms(20);
-        pair.run_for(ms(200));
-        let next = pair.send(Side::A, 160, ONCE, true);
-        pair.run_for(ms(100));
-        assert_eq!(pair.abandoned(Side::A), [late]);
-        assert!(!pair.sent(Side::A, "forward_tsn").is_empty());
-        assert_eq!(pair.received(Side::B).last(), Some(&next));
-        pair.run_for(ms(1_000));
-        assert_eq!(pair.received(Side::B).last(), Some(&next), "what came late is not delivered");
-        let then = talk(&mut pair, ms(200), ONCE);
-        pair.run_for(ms(100));
-        assert_eq!(pair.received(Side::B).last(), then.last(), "and acknowledgement goes on");
-        assert_eq!(pair.ends[0].outstanding.chunks.len(), 0);
+        for delivers in [false, true] {
+            let deliver_overtaken = Some(delivers);
+            let settings = Config { rto_min: Some(ms(50)), deliver_overtaken, ..config(Profile::Ns2) };
+            let mut pair = Pair::open(&settings, 1);
+            talk(&mut pair, ms(1_000), ONCE);
+            // The data is late, not lost: the sender gives it up and tells the peer over a faster wire.
+            pair.wires[0][0].delay = ms(400);
+            let late = pair.send(Side::A, 160, ONCE, true);
+            pair.wires[0][0].delay = ms(20);
+            pair.run_for(ms(200));
+            let next = pair.send(Side::A, 160, ONCE, true);
+            pair.run_for(ms(100));
+            assert_eq!(pair.abandoned(Side::A), [late]);
+            assert!(!pair.sent(Side::A, "forward_tsn").is_empty());
+            assert_eq!(pair.received(Side::B).last(), Some(&next));
+            pair.run_for(ms(1_000));
+            let last = if delivers { late } else { next };
+            assert_eq!(pair.received(Side::B).last(), Some(&last), "what came late is delivered if so set");
+            let then = talk(&mut pair, ms(200), ONCE);
+            pair.run_for(ms(100));
+            assert_eq!(pair.received(Side::B).last(), then.last(), "and acknowledgement goes on");
+            assert_eq!(pair.ends[0].outstanding.bytes, 0);
+        }
     }
 
     #[test]
@@ -832,7 +836,7 @@ mod partial_reliability {
         pair.run_for(ms(500));
         assert_eq!(pair.received(Side::B).last(), Some(&next));
         assert_eq!(pair.sent(Side::A, "forward_tsn").len(), 1, "with the SACK that shows the gap");
-        assert_eq!(pair.ends[0].outstanding.chunks.len(), 0);
+        assert_eq!(pair.ends[0].outstanding.bytes, 0);
     }
 }
 
