@@ -95,7 +95,7 @@ impl Association {
     /// streams whose names start with `name`, such as `flow/call/sctp/a`.
     ///
     /// # Panics
-    /// Without paths, with more than 255, or when `primary_path` is none of them.
+    /// When [`Parameters::check_paths`] would refuse these paths.
     pub fn new(
         parameters: &Parameters,
         side: Side,
@@ -105,8 +105,9 @@ impl Association {
         name: &str,
     ) -> Self {
         let primary = PathId(parameters.primary_path);
-        assert!(!mtus.is_empty() && mtus.len() <= 255, "an association has 1 to 255 paths");
-        assert!(primary.index() < mtus.len(), "the primary path is one of the association's paths");
+        if let Err(error) = parameters.check_paths(mtus) {
+            panic!("{error}");
+        }
         let mut handshake_rng = streams.stream(&format!("{name}/handshake"));
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
         let paths = mtus
@@ -224,7 +225,7 @@ impl Association {
             }
             self.finish_packet(now);
         } else {
-            self.out_of_the_blue(now, path, &sctp);
+            self.out_of_the_blue(path, &sctp);
         }
         // The list is used again for a packet of our own.
         sctp.chunks.clear();
@@ -251,7 +252,7 @@ impl Association {
     }
 
     /// RFC 9260 section 8.4: answers a packet that belongs to no association.
-    fn out_of_the_blue(&mut self, now: Time, path: PathId, packet: &SctpPacket) {
+    fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
         let answer = match packet.chunks.first() {
             None
             | Some(
@@ -270,14 +271,14 @@ impl Association {
         };
         let mut chunks = self.empty_chunks();
         chunks.push(answer);
-        self.transmit_with_tag(now, path, packet.verification_tag, chunks);
+        self.transmit_with_tag(path, packet.verification_tag, chunks);
     }
 
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
             Chunk::Sack(sack) => self.on_sack(now, path, sack),
-            Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
+            Chunk::Heartbeat(info) => self.on_heartbeat(path, *info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::Init(init) => self.on_init(now, path, init),
@@ -297,7 +298,7 @@ impl Association {
             let mut chunks = self.empty_chunks();
             let cause = Some(ErrorCause::UserInitiatedAbort);
             chunks.push(Chunk::Abort(Abort { tag_reflected: false, cause }));
-            self.transmit(now, self.selection.current, chunks);
+            self.transmit(self.selection.current, chunks);
         }
         self.end(now, CloseReason::Aborted);
     }
@@ -342,7 +343,7 @@ impl Association {
             self.on_one_heartbeat_timer(now);
         }
         if self.delayed_sack.timer <= now {
-            self.send_sack(now);
+            self.send_sack();
         }
         if self.shutdown.t2 <= now {
             self.on_t2(now);
@@ -376,18 +377,17 @@ impl Association {
         self.spare.pop().unwrap_or_default()
     }
 
-    pub(super) fn transmit_one(&mut self, now: Time, path: PathId, chunk: Chunk) {
+    pub(super) fn transmit_one(&mut self, path: PathId, chunk: Chunk) {
         let mut chunks = self.empty_chunks();
         chunks.push(chunk);
-        self.transmit(now, path, chunks);
+        self.transmit(path, chunks);
     }
 
-    pub(super) fn transmit(&mut self, now: Time, path: PathId, chunks: Vec<Chunk>) {
-        self.transmit_with_tag(now, path, self.peer_tag, chunks);
+    pub(super) fn transmit(&mut self, path: PathId, chunks: Vec<Chunk>) {
+        self.transmit_with_tag(path, self.peer_tag, chunks);
     }
 
-    pub(super) fn transmit_with_tag(&mut self, now: Time, path: PathId, tag: u32, chunks: Vec<Chunk>) {
-        debug_assert!(now >= self.last_now, "time runs backwards");
+    pub(super) fn transmit_with_tag(&mut self, path: PathId, tag: u32, chunks: Vec<Chunk>) {
         let body = SctpPacket {
             source_port: PORTS[self.side.index()],
             destination_port: PORTS[self.side.peer().index()],

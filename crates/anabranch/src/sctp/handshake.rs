@@ -39,13 +39,13 @@ impl Association {
         let init = Init { cookie_preservative: self.handshake.cookie_preservative, ..self.own_init() };
         let mut chunks = self.empty_chunks();
         chunks.push(Chunk::Init(Box::new(init)));
-        self.transmit_with_tag(now, self.handshake.path, 0, chunks);
+        self.transmit_with_tag(self.handshake.path, 0, chunks);
         self.start_t1(now);
     }
 
     fn send_cookie_echo(&mut self, now: Time) {
         if let Some(cookie) = self.handshake.cookie.clone() {
-            self.transmit_one(now, self.handshake.path, Chunk::CookieEcho(cookie));
+            self.transmit_one(self.handshake.path, Chunk::CookieEcho(cookie));
             self.start_t1(now);
         }
     }
@@ -89,7 +89,7 @@ impl Association {
         let ack = InitAck { init: self.own_init(), cookie };
         let mut chunks = self.empty_chunks();
         chunks.push(Chunk::InitAck(Box::new(ack)));
-        self.transmit_with_tag(now, path, init.initiate_tag, chunks);
+        self.transmit_with_tag(path, init.initiate_tag, chunks);
     }
 
     /// Section 5.1 C; in any other state it is discarded (section 5.2.3).
@@ -119,17 +119,17 @@ impl Association {
                     let staleness = now.saturating_since(good_until);
                     let mut chunks = self.empty_chunks();
                     chunks.push(Chunk::Error(ErrorCause::StaleCookie { staleness }));
-                    self.transmit_with_tag(now, path, cookie.peer.initiate_tag, chunks);
+                    self.transmit_with_tag(path, cookie.peer.initiate_tag, chunks);
                     return;
                 }
                 // From Closed the ordinary case; otherwise both ends opened at once and this is
                 // section 5.2.4 case B or D.
                 self.adopt_peer(&cookie.peer);
-                self.transmit_one(now, path, Chunk::CookieAck);
+                self.transmit_one(path, Chunk::CookieAck);
                 self.open(now, path);
             }
             // Section 5.2.4 case D: our COOKIE ACK was lost.
-            _ if known => self.transmit_one(now, path, Chunk::CookieAck),
+            _ if known => self.transmit_one(path, Chunk::CookieAck),
             // Case A, a restart of the peer, is not accepted.
             _ => {}
         }

@@ -154,7 +154,7 @@ impl Association {
             self.paths[path.index()].heartbeat.timeout = timeout;
         }
         self.stats.heartbeats_sent += 1;
-        self.transmit_one(now, path, Chunk::Heartbeat(info));
+        self.transmit_one(path, Chunk::Heartbeat(info));
         if linux && unanswered {
             self.stats.heartbeats_unanswered += 1;
             self.strike(now, path, Strike::Heartbeat);
@@ -191,9 +191,9 @@ impl Association {
     }
 
     /// A heartbeat is answered over the path it came from (section 8.3).
-    pub(super) fn on_heartbeat(&mut self, now: Time, path: PathId, info: HeartbeatInfo) {
+    pub(super) fn on_heartbeat(&mut self, path: PathId, info: HeartbeatInfo) {
         if !matches!(self.state, State::CookieWait) {
-            self.transmit_one(now, path, Chunk::HeartbeatAck(info));
+            self.transmit_one(path, Chunk::HeartbeatAck(info));
         }
     }
 

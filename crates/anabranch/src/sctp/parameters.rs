@@ -225,6 +225,30 @@ impl Config {
     }
 }
 
+impl Parameters {
+    /// Whether an association with a path per MTU (bytes, IP header included) can have these settings.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn check_paths(&self, mtus: &[u32]) -> Result<(), String> {
+        if mtus.is_empty() || mtus.len() > 255 {
+            return Err(format!("paths = {} is out of range; there must be from 1 to 255", mtus.len()));
+        }
+        if usize::from(self.primary_path) >= mtus.len() {
+            return Err(format!(
+                "primary_path = {} is no path of this flow; it must be from 0 to {}",
+                self.primary_path,
+                mtus.len() - 1
+            ));
+        }
+        // RFC 9260 section 6.9 leaves it open; 576 bytes is what every IPv4 host takes (RFC 791).
+        match mtus.iter().find(|&&mtu| !(576..=65_535).contains(&mtu)) {
+            Some(mtu) => Err(format!("mtu = {mtu} is out of range; it must be from 576 to 65535 bytes")),
+            None => Ok(()),
+        }
+    }
+}
+
 fn cc_defaults(profile: Profile) -> cc::sctp::Config {
     let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
     cc::sctp::Config {
@@ -239,4 +263,99 @@ fn cc_defaults(profile: Profile) -> cc::sctp::Config {
 
 fn per_65536(value: f64) -> u32 {
     (value * 65_536.0).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Config {
+        serde_json::from_str(json).expect("the settings can be read")
+    }
+
+    fn error(json: &str) -> String {
+        parse(json).resolve().expect_err("the settings are impossible")
+    }
+
+    #[test]
+    fn defaults_are_those_of_rfc_9260_section_16() {
+        let parameters = Config::default().resolve().expect("the defaults are possible");
+        assert_eq!(parameters.rto.initial, Duration::from_secs(1));
+        assert_eq!(parameters.rto.min, Duration::from_secs(1));
+        assert_eq!(parameters.rto.max, Duration::from_secs(60));
+        assert_eq!((parameters.rto.alpha_per_65536, parameters.rto.beta_per_65536), (8_192, 16_384));
+        assert_eq!(parameters.max_burst, Some(4));
+        assert_eq!(parameters.valid_cookie_life, Duration::from_secs(60));
+        assert_eq!(parameters.association_max_retrans, Some(10));
+        assert_eq!(parameters.path_max_retrans, 5);
+        assert_eq!(parameters.max_init_retransmits, 8);
+        assert_eq!(parameters.heartbeat.interval, Duration::from_secs(30));
+        assert_eq!(parameters.heartbeat.max_burst, 1);
+        assert_eq!(parameters.sack_delay, Duration::from_millis(200));
+        assert_eq!(parameters.pf_max_retrans, None);
+    }
+
+    #[test]
+    fn an_impossible_value_is_one_sentence() {
+        let cases = [
+            (
+                r#"{"rto_min": "2 s", "rto_max": "1 s"}"#,
+                "rto_min = 2 s is above rto_max = 1 s; it must be at most rto_max",
+            ),
+            (r#"{"rto_min": "0 s"}"#, "rto_min = 0 s is too small; it must be at least 1 ms"),
+            (r#"{"rto_alpha": 1.5}"#, "rto_alpha = 1.5 is out of range; it must be from 0 to 1"),
+            (r#"{"sack_delay": "1 s"}"#, "sack_delay = 1 s is too long; it must be at most 500 ms"),
+            (r#"{"max_burst": 0}"#, "max_burst = 0 is too small; it must be at least 1"),
+            (
+                r#"{"profile": "linux", "path_max_retrans": 0}"#,
+                "path_max_retrans = 0 is too small; with profile linux it must be at least 1",
+            ),
+            (
+                r#"{"receive_buffer": "1 kB"}"#,
+                "receive_buffer = 1000 B is out of range; it must be from 1500 B to 1073741824 B",
+            ),
+            (
+                r#"{"cc": {"kind": "sctp", "ssthresh_floor": 0}}"#,
+                "cc.ssthresh_floor = 0 is out of range; it must be from 1 to 64 segments",
+            ),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(error(json), expected);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_what_could() {
+        for (json, expected) in [
+            (r#"{"pf_max_retrans": "none"}"#, "expected a count such as 5, or \"off\""),
+            (r#"{"send_buffer": "lots"}"#, ", or \"off\""),
+            (r#"{"profile": "bsd"}"#, "unknown variant `bsd`"),
+            (r#"{"rto_minimum": "1 s"}"#, "unknown field `rto_minimum`"),
+            (r#"{"policy": {"kind": "fastest"}}"#, "unknown variant `fastest`"),
+        ] {
+            let message = serde_json::from_str::<Config>(json).expect_err("it cannot be read").to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn settings_survive_writing_and_reading() {
+        let config = parse(
+            r#"{"profile": "ns2", "association_max_retrans": "off", "pf_max_retrans": 1,
+                "send_buffer": "64 KiB", "max_burst": "off", "policy": {"kind": "delay_centric"}}"#,
+        );
+        let text = serde_json::to_string(&config).expect("it can be written");
+        assert_eq!(parse(&text), config);
+        assert_eq!(parse(&text).resolve(), config.resolve());
+    }
+
+    #[test]
+    fn the_primary_path_must_be_there() {
+        let parameters = parse(r#"{"primary_path": 2}"#).resolve().expect("possible with enough paths");
+        let message = parameters.check_paths(&[1_500; 2]).expect_err("there are two");
+        assert_eq!(message, "primary_path = 2 is no path of this flow; it must be from 0 to 1");
+        assert_eq!(parameters.check_paths(&[1_500; 3]), Ok(()));
+        assert!(parameters.check_paths(&[]).is_err());
+        assert!(parameters.check_paths(&[1_500, 100, 1_500]).is_err());
+    }
 }

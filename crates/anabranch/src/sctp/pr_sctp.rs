@@ -154,7 +154,7 @@ impl Association {
         }
         let path = self.selection.current;
         self.stats.forward_tsns_sent += 1;
-        self.transmit_one(now, path, Chunk::ForwardTsn(forward));
+        self.transmit_one(path, Chunk::ForwardTsn(forward));
         // C5: T3-rtx runs, so that a lost FORWARD TSN is sent again.
         if self.parameters.send_on_timeout && self.paths[path.index()].t3.is_never() {
             let rto = self.paths[path.index()].rto.rto;

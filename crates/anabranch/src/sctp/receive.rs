@@ -102,21 +102,21 @@ impl Association {
         if self.state == State::ShutdownSent {
             // Section 9.2: every packet with data is answered with SHUTDOWN at once.
             self.send_shutdown(now);
-            self.send_sack(now);
+            self.send_sack();
         } else if self.delayed_sack.immediate
             || self.delayed_sack.packets >= self.parameters.sack_frequency
             || self.parameters.sack_delay == Duration::ZERO
         {
-            self.send_sack(now);
+            self.send_sack();
         } else if self.delayed_sack.timer.is_never() {
             self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
         }
     }
 
-    pub(super) fn send_sack(&mut self, now: Time) {
+    pub(super) fn send_sack(&mut self) {
         let path = self.sack_path();
         let sack = self.take_sack();
-        self.transmit_one(now, path, Chunk::Sack(sack));
+        self.transmit_one(path, Chunk::Sack(sack));
     }
 
     /// Where a SACK goes.

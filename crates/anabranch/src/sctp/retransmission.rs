@@ -166,7 +166,7 @@ impl Association {
             self.paths[path.index()].t3 = Time::NEVER;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(now, path, chunks);
+        self.transmit(path, chunks);
     }
 
     /// Section 7.2.4: every chunk the SACK reports missing before `highest` gets a missing report;

@@ -88,7 +88,7 @@ impl Association {
             let sack = Chunk::Sack(self.take_sack());
             let sack_size = sack.wire_size();
             if size + sack_size + DATA_HEADER_BYTES + self.next_length() > mtu {
-                self.transmit_one(now, path, sack);
+                self.transmit_one(path, sack);
             } else {
                 size += sack_size;
                 chunks.push(sack);
@@ -150,7 +150,7 @@ impl Association {
             messages += 1;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(now, path, chunks);
+        self.transmit(path, chunks);
     }
 
     fn next_length(&self) -> u32 {

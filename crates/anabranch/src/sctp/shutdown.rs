@@ -62,12 +62,12 @@ impl Association {
 
     pub(super) fn send_shutdown(&mut self, now: Time) {
         let cumulative_tsn = self.received.cumulative as u32;
-        self.transmit_one(now, self.selection.current, Chunk::Shutdown { cumulative_tsn });
+        self.transmit_one(self.selection.current, Chunk::Shutdown { cumulative_tsn });
         self.start_t2(now);
     }
 
     pub(super) fn send_shutdown_ack(&mut self, now: Time) {
-        self.transmit_one(now, self.selection.current, Chunk::ShutdownAck);
+        self.transmit_one(self.selection.current, Chunk::ShutdownAck);
         self.start_t2(now);
     }
 
@@ -102,7 +102,7 @@ impl Association {
 
     pub(super) fn on_shutdown_ack(&mut self, now: Time, path: PathId) {
         if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
-            self.transmit_one(now, path, Chunk::ShutdownComplete { tag_reflected: false });
+            self.transmit_one(path, Chunk::ShutdownComplete { tag_reflected: false });
             self.end(now, CloseReason::Shutdown);
         }
     }
@@ -132,7 +132,7 @@ impl Association {
     pub(super) fn on_t5(&mut self, now: Time) {
         self.shutdown.t5 = Time::NEVER;
         let chunk = Chunk::Abort(super::chunk::Abort { tag_reflected: false, cause: None });
-        self.transmit_one(now, self.selection.current, chunk);
+        self.transmit_one(self.selection.current, chunk);
         self.end(now, CloseReason::Lost);
     }
 }
