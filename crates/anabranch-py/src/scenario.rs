@@ -1,6 +1,7 @@
 //! Scenarios, runs and batches of runs.
 
 #![allow(clippy::disallowed_types, reason = "wall-clock guards live outside the simulator")]
+#![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -167,7 +168,7 @@ fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> 
             Column::Integers(values) => dict.set_item(name, values)?,
             Column::Numbers(values) => dict.set_item(name, values)?,
             Column::Text(values) => {
-                dict.set_item(name, values.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?
+                dict.set_item(name, values.iter().map(AsRef::as_ref).collect::<Vec<&str>>())?;
             }
         }
     }

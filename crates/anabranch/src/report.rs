@@ -45,7 +45,7 @@ impl Row {
     }
 
     /// Names and values; NaN stands for "no value".
-    pub fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
+    pub fn scalars(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
         self.scalars.iter().map(|(name, scalar)| (name.as_str(), scalar.value()))
     }
 

@@ -180,12 +180,12 @@ fn mistakes_are_named_in_one_sentence() {
     let build_error = |json: &str| DuplexLink::build(&config(json), "wifi", STREAMS).map(|_| ()).unwrap_err();
     let poisson = r#""cross_traffic": [{"kind": "poisson", "rate": "100 kbit/s"}]"#;
     for (json, part) in [
-        (format!("{{{poisson}}}"), "link.wifi.cross_traffic[0] loads a link without a `rate`"),
+        (format!("{{{poisson}}}"), "links.wifi.cross_traffic[0] loads a link without a `rate`"),
         (
             format!(r#"{{"rate": "1 Mbit/s", "loss": {{"kind": "bernoulli", "at": "ingress"}}, {poisson}}}"#),
             "put the loss on a link of its own",
         ),
-        (r#"{"up": false}"#.to_owned(), "link.wifi.down is \"hold\", which needs a link with a `rate`"),
+        (r#"{"up": false}"#.to_owned(), "links.wifi.down is \"hold\", which needs a link with a `rate`"),
         (
             r#"{"rate": "1 Mbit/s", "cross_traffic": [{"kind": "poisson"}]}"#.to_owned(),
             "either `rate` or `mean_wait`",
@@ -198,17 +198,17 @@ fn mistakes_are_named_in_one_sentence() {
         ),
         (
             r#"{"delay": {"timetable": [["1 s", "1 ms"]]}}"#.to_owned(),
-            "link.wifi.delay: the timetable starts at 1 s",
+            "links.wifi.delay: the timetable starts at 1 s",
         ),
         (
             r#"{"reverse": {"delay": {"timetable": []}}}"#.to_owned(),
-            "link.wifi.reverse.delay: the timetable is empty",
+            "links.wifi.reverse.delay: the timetable is empty",
         ),
         (
             r#"{"loss": {"kind": "gilbert", "p": 0.1, "r": 0.2, "sharing": "shared"},
                 "reverse": {"loss": {"kind": "none"}}}"#
                 .to_owned(),
-            "link.wifi.reverse.loss is given although",
+            "links.wifi.reverse.loss is given although",
         ),
     ] {
         let message = build_error(&json);

@@ -58,7 +58,7 @@ fn finished_row(link: &mut DuplexLink, end: Time) -> Row {
 
 /// Equal names and values; two missing means are equal.
 fn assert_same_rows(lazy: &Row, evented: &Row) {
-    for ((name, lazy), (_, evented)) in lazy.scalars().iter().zip(evented.scalars()) {
+    for ((name, lazy), (_, evented)) in lazy.scalars().zip(evented.scalars()) {
         assert!(lazy == evented || (lazy.is_nan() && evented.is_nan()), "{name}: {lazy} {evented}");
     }
     assert_eq!(lazy.scalars().len(), evented.scalars().len());
@@ -302,7 +302,7 @@ proptest! {
         let until_end: Vec<Arrival> = arrivals.iter().copied().take_while(|arrival| arrival.time <= end).collect();
         drive(&mut asked_in_time, &until_end);
         let (ahead, in_time) = (finished_row(&mut ahead, end), finished_row(&mut asked_in_time, end));
-        for ((name, ahead), (_, in_time)) in ahead.scalars().iter().zip(in_time.scalars()) {
+        for ((name, ahead), (_, in_time)) in ahead.scalars().zip(in_time.scalars()) {
             if !name.contains(".cross_") {
                 prop_assert!(ahead == in_time || (ahead.is_nan() && in_time.is_nan()), "{}: {} {}", name, ahead, in_time);
             }

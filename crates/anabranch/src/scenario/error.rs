@@ -26,7 +26,7 @@ impl ScenarioError {
 /// Reads a part of a scenario, naming the key in the error.
 pub(super) fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
     serde_path_to_error::deserialize::<_, T>(tree).map_err(|error| {
-        let mut path: Vec<String> = error.path().iter().map(|segment| segment.to_string()).collect();
+        let mut path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
         path.retain(|segment| segment != "." && segment != "?");
         narrow::<T>(tree, &mut path, &error.inner().to_string());
         let key = std::iter::once(root.to_owned()).chain(path).filter(|part| !part.is_empty());

@@ -55,20 +55,6 @@ pub(super) struct HeartbeatParameters {
     pub(super) after_failure: bool,
 }
 
-impl Parameters {
-    /// Whether they go with so many paths.
-    ///
-    /// # Errors
-    /// One sentence that names the key, the value found and what is allowed.
-    pub fn check(&self, path_count: usize) -> Result<(), String> {
-        if usize::from(self.primary_path) < path_count {
-            return Ok(());
-        }
-        let last = path_count.saturating_sub(1);
-        Err(format!("primary_path = {} is not one of the flow's paths, 0 to {last}", self.primary_path))
-    }
-}
-
 impl Config {
     /// Concrete values.
     ///

@@ -201,7 +201,8 @@ impl Simulation {
     }
 
     fn ring_timer(&mut self, component: u32) {
-        let (index, side) = ((component / 2) as usize, if component % 2 == 0 { Side::A } else { Side::B });
+        let (index, side) =
+            ((component / 2) as usize, if component.is_multiple_of(2) { Side::A } else { Side::B });
         let flow = &mut self.flows[index];
         match flow.timers[side.index()].ring(self.now) {
             Ring::Due => {
@@ -434,10 +435,11 @@ fn build_flow(
     let endpoints = match &config.transport {
         TransportConfig::Sctp(sctp) => {
             let parameters = sctp.resolve().map_err(transport_error)?;
-            parameters.check(paths).map_err(transport_error)?;
             let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
+            parameters.check_paths(&mtus).map_err(transport_error)?;
             [Side::A, Side::B].map(|side| {
-                let association = Association::new(&parameters, side, &mtus, config.ip, streams, name);
+                let component = format!("flow/{name}/sctp/{}", side.name());
+                let association = Association::new(&parameters, side, &mtus, config.ip, streams, &component);
                 AnyEndpoint::Sctp(Box::new(association))
             })
         }

@@ -4,6 +4,7 @@ use super::{Column, Table};
 use crate::app::Frame;
 use crate::packet::Side;
 use crate::quality::Fate;
+use crate::time::Time;
 
 /// The frames of every flow and side; `status` is `played`, `late` or `lost`.
 pub(crate) fn frames_table(flows: &[String], frames: impl Fn(usize, Side) -> Vec<Frame>) -> Table {
@@ -16,7 +17,7 @@ pub(crate) fn frames_table(flows: &[String], frames: impl Fn(usize, Side) -> Vec
                 side.push(sender.name().into());
                 index.push(frame.index as i64);
                 made.push(frame.made.as_secs_f64());
-                arrived.push(frame.arrived.map_or(f64::NAN, |at| at.as_secs_f64()));
+                arrived.push(frame.arrived.map_or(f64::NAN, Time::as_secs_f64));
                 delay.push(frame.arrived.map_or(f64::NAN, |at| (at - frame.made).as_millis_f64()));
                 let word = match frame.fate {
                     Fate::Late => "late",

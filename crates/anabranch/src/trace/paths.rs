@@ -3,7 +3,7 @@
 use super::{Column, Table};
 use crate::endpoint::PathSample;
 use crate::packet::Side;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 #[derive(Debug)]
 struct Row {
@@ -57,7 +57,7 @@ impl PathTrace {
             ("cwnd_bytes", integers(|row| row.sample.cwnd.into())),
             ("ssthresh_bytes", integers(|row| row.sample.ssthresh.into())),
             ("outstanding_bytes", integers(|row| row.sample.outstanding.into())),
-            ("srtt_ms", numbers(|row| row.sample.srtt.map_or(f64::NAN, |srtt| srtt.as_millis_f64()))),
+            ("srtt_ms", numbers(|row| row.sample.srtt.map_or(f64::NAN, Duration::as_millis_f64))),
             ("rto_ms", numbers(|row| row.sample.rto.as_millis_f64())),
             ("error_count", integers(|row| row.sample.error_count.into())),
             ("state", text(|row| row.sample.state.name())),
