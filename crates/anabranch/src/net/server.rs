@@ -81,6 +81,13 @@ impl Server {
 pub(crate) struct LazyServer {
     queue: LazyQueue,
     sources: Vec<Source>,
+    /// From when on, in nanoseconds, the server is known to be idle without a look at the queue;
+    /// `u64::MAX` if that is never known: with cross traffic, marks or a varying rate.
+    idle_from: u64,
+    /// The size of the packet that last found the server idle, in bytes.
+    last_size: u32,
+    /// The time that its transmission takes, in nanoseconds.
+    last_service: u64,
 }
 
 /// The server without the sources that load it.
@@ -102,26 +109,62 @@ impl LazyServer {
             _ => None,
         };
         let QueueDisc::DropTail(discipline) = discipline;
+        let is_alone =
+            sources.is_empty() && !discipline.marks() && matches!(capacity, Capacity::Constant(_));
         let queue = LazyQueue {
-            backlog: Backlog::new(capacity),
+            backlog: Backlog::new(capacity, sources.first().map(|source| source.units)),
             discipline,
             cross_counters: CrossCounters::default(),
             up_to_enter,
             skips_blocks: true,
         };
-        Self { queue, sources }
+        let idle_from = if is_alone { 0 } else { u64::MAX };
+        Self { queue, sources, idle_from, last_size: 0, last_service: 0 }
     }
 
     #[inline]
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
-        if self.sources.is_empty()
-            && !self.queue.discipline.marks()
-            && let Some(at) = self.queue.backlog.pass(now, u64::from(size) * UNITS_PER_BYTE)
-        {
-            return Verdict::Departs { at, found_units: 0, marked: false };
+        match self.pass(now, size) {
+            Some(at) => Verdict::Departs { at, found_units: 0, marked: false },
+            None => self.accept_queued(now, size),
         }
+    }
+
+    /// Takes a packet that finds the server idle and no cross traffic to bring up to date; returns its
+    /// departure in nanoseconds.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: u64, size: u32) -> Option<u64> {
+        if now < self.idle_from {
+            return None;
+        }
+        if size != self.last_size {
+            self.set_service(size);
+        }
+        self.idle_from = now + self.last_service;
+        self.queue.backlog.restart(now, u64::from(size) * UNITS_PER_BYTE);
+        Some(self.idle_from)
+    }
+
+    #[cold]
+    fn set_service(&mut self, size: u32) {
+        let Capacity::Constant(rate) = self.queue.backlog.capacity else {
+            unreachable!("a varying server is never known to be idle")
+        };
+        self.last_size = size;
+        self.last_service = (u64::from(size) * UNITS_PER_BYTE).div_ceil(rate);
+    }
+
+    /// Takes a packet through the queue.
+    #[inline(never)]
+    pub(crate) fn accept_queued(&mut self, now: u64, size: u32) -> Verdict {
         self.advance(now);
-        self.queue.accept(now, size)
+        let verdict = self.queue.accept(now, size);
+        if self.idle_from != u64::MAX
+            && let Verdict::Departs { at, .. } = verdict
+        {
+            self.idle_from = at;
+        }
+        verdict
     }
 
     #[inline]
@@ -159,7 +202,7 @@ impl LazyQueue {
         let units = u64::from(size) * UNITS_PER_BYTE;
         let found_units = self.backlog.units();
         let mut marked = false;
-        let is_certain = self.discipline.surely_admits(self.backlog.listed() + 1, found_units + units);
+        let is_certain = self.discipline.surely_admits(self.backlog.most_packets() + 1, found_units + units);
         if !is_certain || self.discipline.marks() {
             let waiting = self.backlog.waiting();
             if found_units > 0 && !self.takes(waiting, size, units) {
@@ -182,18 +225,14 @@ impl LazyQueue {
     /// Enters the arrivals of a single Poisson source up to `now`, block by block.
     fn enter_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
         loop {
-            let placed = poisson.placed();
-            let due = match placed.last() {
-                Some(&last) if last > now => placed.iter().take_while(|&&time| time <= now).count(),
-                _ => placed.len(),
-            };
-            if due > 0 {
-                self.enter_background(&placed[..due], size, units);
-            }
-            let is_done = due == placed.len();
-            poisson.take(due);
-            if !is_done {
-                return;
+            if let Some(first) = poisson.next_placed() {
+                if first > now {
+                    return;
+                }
+                self.enter_placed(poisson, first, size, units, now);
+                if poisson.next_placed().is_some() {
+                    return;
+                }
             }
             let Some(block) = poisson.open_block(now) else { return };
             let is_over = block.end <= now + 1 && poisson.is_whole(&block);
@@ -215,53 +254,53 @@ impl LazyQueue {
         let served = rate.saturating_mul(last - self.backlog.at());
         if !self.skips_blocks
             || backlog < served
-            || !self.discipline.surely_admits(self.backlog.listed() + count, backlog + work)
+            || !self.discipline.surely_admits(self.backlog.most_packets() + count, backlog + work)
         {
             return false;
         }
         self.cross_counters.arrived += count;
-        self.backlog.push_served(count, units, last, backlog - served + work);
+        self.backlog.push_bulk(count, last, backlog - served + work);
         true
     }
 
-    /// Enters background packets of equal size that arrive at these times.
-    fn enter_background(&mut self, times: &[u64], size: u32, units: u64) {
-        let count = times.len() as u64;
-        let surely = |server: &Self| {
-            let work = server.backlog.units() + count * units;
-            server.discipline.surely_admits(server.backlog.listed() + count, work)
-        };
-        if !surely(self) {
-            self.backlog.advance(times[0]);
+    /// Enters the arrivals of the open block up to `now`, of which there are some, the first one at
+    /// `first`.
+    #[inline]
+    fn enter_placed(&mut self, poisson: &mut Poisson, first: u64, size: u32, units: u64, now: u64) {
+        let most = poisson.most_placed();
+        self.backlog.advance(first);
+        if !self.surely_admits_bulk(most, units) {
             self.backlog.waiting();
-            if !surely(self) {
-                for &time in times {
-                    self.enter_one(time, size, units);
-                }
+            if !self.surely_admits_bulk(most, units) {
+                poisson.take_placed(now, |time| self.enter_one(time, size, units));
                 return;
             }
         }
-        self.cross_counters.arrived += count;
-        let (mut at, mut left) = (self.backlog.at(), self.backlog.units());
+        let (mut at, mut left, mut count) = (first, self.backlog.units(), 0);
         match &mut self.backlog.capacity {
             Capacity::Constant(rate) => {
                 let rate = *rate;
-                left = left.saturating_sub(rate.saturating_mul(times[0] - at)) + units;
-                at = times[0];
                 // The times are of one block, in which the work cannot overflow.
-                for &time in &times[1..] {
+                poisson.take_placed(now, |time| {
                     left = left.saturating_sub(rate * (time - at)) + units;
                     at = time;
-                }
+                    count += 1;
+                });
             }
-            capacity @ Capacity::Varying(_) => {
-                for &time in times {
-                    left = capacity.drain(left, at, time) + units;
-                    at = time;
-                }
-            }
+            capacity @ Capacity::Varying(_) => poisson.take_placed(now, |time| {
+                left = capacity.drain(left, at, time) + units;
+                at = time;
+                count += 1;
+            }),
         }
-        self.backlog.push_served(count, units, at, left);
+        self.cross_counters.arrived += count;
+        self.backlog.push_bulk(count, at, left);
+    }
+
+    #[inline]
+    fn surely_admits_bulk(&self, packets: u64, units: u64) -> bool {
+        let work = self.backlog.units() + packets * units;
+        self.discipline.surely_admits(self.backlog.most_packets() + packets, work)
     }
 
     /// Enters one background packet, with the discipline's decision.
@@ -275,7 +314,7 @@ impl LazyQueue {
             return;
         }
         let found = self.backlog.units();
-        if found > 0 && !self.discipline.surely_admits(self.backlog.listed() + 1, found + units) {
+        if found > 0 && !self.discipline.surely_admits(self.backlog.most_packets() + 1, found + units) {
             let waiting = self.backlog.waiting();
             if !self.takes(waiting, size, units) {
                 self.cross_counters.dropped_full += 1;

@@ -19,11 +19,12 @@ pub(crate) struct Poisson {
     stop: u64,
     /// The next block that has not been opened.
     next_block: u64,
-    /// Arrivals of the block that was opened last, in order, in nanoseconds.
+    /// Arrivals of the block that was opened last, in order but with gaps, in nanoseconds.
     places: [u64; MOST_IN_BLOCK],
-    /// Those that have not been taken.
-    first: usize,
-    end: usize,
+    /// Which of the places hold an arrival that has not been taken: place k if bit k is set.
+    left: u64,
+    /// How many arrivals the block had.
+    count: u64,
     /// Blocks into which somebody has looked.
     #[cfg(test)]
     pub(crate) blocks_placed: u64,
@@ -31,6 +32,10 @@ pub(crate) struct Poisson {
 
 /// Beyond any number of arrivals that the 64-bit inversion of a mean of 12 gives; a power of two.
 const MOST_IN_BLOCK: usize = 64;
+
+/// Up to so many arrivals are sorted by scattering them over as many slots; what moves up stays below
+/// twice as many.
+const MOST_SCATTERED: u64 = MOST_IN_BLOCK as u64 / 2;
 
 /// A block of arrivals whose places have not been drawn.
 #[derive(Debug)]
@@ -67,23 +72,38 @@ impl Poisson {
             stop,
             next_block,
             places: [0; MOST_IN_BLOCK],
-            first: 0,
-            end: 0,
+            left: 0,
+            count: 0,
             #[cfg(test)]
             blocks_placed: 0,
         }
     }
 
-    /// Arrivals of the open block that have not been taken, in order, in nanoseconds.
+    /// The next arrival of the open block, in nanoseconds.
     #[inline]
-    pub(crate) fn placed(&self) -> &[u64] {
-        &self.places[self.first..self.end]
+    pub(crate) fn next_placed(&self) -> Option<u64> {
+        (self.left != 0).then(|| self.places[self.left.trailing_zeros() as usize % MOST_IN_BLOCK])
     }
 
-    /// Marks the next `count` of the places as taken.
+    /// At least the arrivals of the open block that have not been taken.
     #[inline]
-    pub(crate) fn take(&mut self, count: usize) {
-        self.first += count;
+    pub(crate) fn most_placed(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the arrivals of the open block up to `now`, in their order.
+    #[inline]
+    pub(crate) fn take_placed(&mut self, now: u64, mut take: impl FnMut(u64)) {
+        let mut left = self.left;
+        while left != 0 {
+            let place = self.places[left.trailing_zeros() as usize % MOST_IN_BLOCK];
+            if place > now {
+                break;
+            }
+            take(place);
+            left &= left - 1;
+        }
+        self.left = left;
     }
 
     /// The next block if it has begun by `now`; the places of the block before have to be taken.
@@ -112,42 +132,74 @@ impl Poisson {
 
     /// Draws the places of a block's arrivals.
     #[inline]
-    pub(crate) fn place(&mut self, mut block: Block) {
-        const MASK: usize = MOST_IN_BLOCK - 1;
+    pub(crate) fn place(&mut self, block: Block) {
         #[cfg(test)]
         {
             self.blocks_placed += 1;
         }
-        self.first = 0;
-        self.end = block.count as usize & MASK;
+        self.count = block.count;
+        let is_whole = self.is_whole(&block);
+        if block.count <= MOST_SCATTERED {
+            self.scatter(block);
+        } else {
+            self.sort(block);
+        }
+        if !is_whole {
+            self.cut();
+        }
+    }
+
+    /// Sorts places as they are drawn, by linear probing (Gonnet and Munro, SIAM Journal on Computing 13,
+    /// 1984): each goes where the top bits of its draw say, and moves larger ones up.
+    #[inline]
+    fn scatter(&mut self, mut block: Block) {
+        let mut left = 0_u64;
         let mut bits = 0;
-        for index in 0..self.end {
+        for index in 0..block.count {
             // Half a draw each: its top bits are uniform over the 2^shift nanoseconds of the block.
             bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
-            let place = block.start + ((bits >> 32) >> (32 - self.shift));
-            // Few and nearly in order is what insertion is best at.
-            let mut position = index;
-            while position > 0 {
-                let before = self.places[(position - 1) & MASK];
-                if before <= place {
-                    break;
+            let mut place = block.start + ((bits >> 32) >> (32 - self.shift));
+            let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
+            while left >> slot & 1 == 1 {
+                let other = &mut self.places[slot % MOST_IN_BLOCK];
+                if place < *other {
+                    std::mem::swap(&mut place, other);
                 }
-                self.places[position & MASK] = before;
-                position -= 1;
+                slot += 1;
             }
-            self.places[position & MASK] = place;
+            self.places[slot % MOST_IN_BLOCK] = place;
+            left |= 1 << slot;
         }
-        if !self.is_whole(&block) {
-            let places = &self.places[..self.end];
-            self.first = places.partition_point(|&place| place < self.start);
-            self.end = places.partition_point(|&place| place < self.stop).max(self.first);
+        self.left = left;
+    }
+
+    /// Sorts the places of a block with more arrivals than can be scattered.
+    #[cold]
+    fn sort(&mut self, mut block: Block) {
+        let places = &mut self.places[..block.count as usize];
+        let mut bits = 0;
+        for (index, place) in places.iter_mut().enumerate() {
+            bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
+            *place = block.start + ((bits >> 32) >> (32 - self.shift));
+        }
+        places.sort_unstable();
+        self.left = (1 << block.count) - 1;
+    }
+
+    /// Removes what is not between start and stop.
+    #[cold]
+    fn cut(&mut self) {
+        for (slot, &place) in self.places.iter().enumerate() {
+            if place < self.start || place >= self.stop {
+                self.left &= !(1 << slot);
+            }
         }
     }
 
     /// The next arrival if it is not after `limit`, in nanoseconds; `u64::MAX` for none.
     pub(crate) fn peek(&mut self, limit: u64) -> u64 {
         loop {
-            if let Some(&place) = self.placed().first() {
+            if let Some(place) = self.next_placed() {
                 return place;
             }
             let Some(block) = self.open_block(limit) else { return u64::MAX };
@@ -157,15 +209,15 @@ impl Poisson {
 
     /// Takes the next arrival.
     pub(crate) fn pop(&mut self) {
-        self.first += 1;
+        self.left &= self.left - 1;
     }
 }
 
 /// The Poisson distribution, by inversion of one 64-bit draw.
 #[derive(Clone, Debug)]
 struct PoissonCounts {
-    /// `cumulative[k]` is P(N <= k) times 2^64.
-    cumulative: Vec<u64>,
+    /// `cumulative[k]` is P(N <= k) times 2^64, and the largest integer from the last k on.
+    cumulative: [u64; MOST_IN_BLOCK],
     /// Where to start looking, by the draw's top bits.
     guide: [u8; Self::GUIDES],
 }
@@ -191,14 +243,19 @@ impl PoissonCounts {
             *first =
                 cumulative.iter().take_while(|&&limit| limit <= lowest).count().min(MOST_IN_BLOCK - 1) as u8;
         }
+        // What the tail lacks of 1 goes to the last of the numbers.
+        cumulative.pop();
+        cumulative.resize(MOST_IN_BLOCK, u64::MAX);
+        let cumulative = cumulative.try_into().expect("it has been resized");
         Self { cumulative, guide }
     }
 
     #[inline]
     fn draw(&self, rng: &mut impl Draw) -> u64 {
-        let bits = rng.bits();
+        // Below the last of the cumulative shares.
+        let bits = rng.bits().min(u64::MAX - 1);
         let mut count = usize::from(self.guide[(bits >> (64 - Self::GUIDE_BITS)) as usize]);
-        while count + 1 < self.cumulative.len() && self.cumulative[count] <= bits {
+        while self.cumulative[count % MOST_IN_BLOCK] <= bits {
             count += 1;
         }
         count as u64
