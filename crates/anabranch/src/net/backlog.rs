@@ -151,7 +151,14 @@ impl Backlog {
         self.at = now;
         self.units = left;
         self.tail = self.tail.wrapping_add(packets * self.bulk.units);
-        self.remove_served();
+    }
+
+    /// The unfinished work if so many more packets of the bulk came, and if the listed packets were of the
+    /// bulk too, on top.
+    #[inline]
+    pub(crate) fn units_if_bulk(&self, packets: u64) -> u64 {
+        let packets = self.listed.len() as u64 + packets;
+        packets.saturating_mul(self.bulk.units).saturating_add(self.units)
     }
 
     #[inline]
@@ -177,7 +184,7 @@ impl Backlog {
 
     /// Removes what has been served, often enough for positions to be compared although they wrap.
     #[inline]
-    fn remove_served(&mut self) {
+    pub(crate) fn remove_served(&mut self) {
         let head = self.tail.wrapping_sub(self.units);
         while let Some(&mut Listed { end, units }) = self.listed.front_mut() {
             if (head.wrapping_sub(end) as i64) < 0 {

@@ -95,6 +95,9 @@ pub(crate) struct LazyServer {
 struct LazyQueue {
     backlog: Backlog,
     discipline: DropTail,
+    /// Up to so much work, with a packet of cross traffic for each listed one, the next packet of cross
+    /// traffic is taken for certain.
+    sure_units: u64,
     cross_counters: CrossCounters,
     /// With `down = "drop"`, when the link is up; nothing is taken while it is down.
     up_to_enter: Option<Timeline<bool>>,
@@ -111,8 +114,10 @@ impl LazyServer {
         let QueueDisc::DropTail(discipline) = discipline;
         let is_alone =
             sources.is_empty() && !discipline.marks() && matches!(capacity, Capacity::Constant(_));
+        let bulk_units = sources.first().map(|source| source.units);
         let queue = LazyQueue {
-            backlog: Backlog::new(capacity, sources.first().map(|source| source.units)),
+            backlog: Backlog::new(capacity, bulk_units),
+            sure_units: discipline.sure_units(bulk_units.unwrap_or(0)),
             discipline,
             cross_counters: CrossCounters::default(),
             up_to_enter,
@@ -176,18 +181,14 @@ impl LazyServer {
     }
 
     /// Enters the cross traffic up to `now`.
+    #[inline]
     fn load(&mut self, now: u64) {
         let queue = &mut self.queue;
         match self.sources.as_mut_slice() {
             [Source { arrivals: Arrivals::Poisson(poisson), size, units }] if queue.up_to_enter.is_none() => {
                 queue.enter_blocks(poisson, *size, *units, now);
             }
-            sources => {
-                while let Some((time, source)) = earliest(sources, now) {
-                    queue.enter_one(time, source.size, source.units);
-                    source.pop();
-                }
-            }
+            sources => queue.enter_all(sources, now),
         }
     }
 }
@@ -222,19 +223,25 @@ impl LazyQueue {
         self.discipline.admits(waiting, u64::from(size)) && self.backlog.can_count(units)
     }
 
+    /// Enters the arrivals of any sources up to `now`, one by one.
+    fn enter_all(&mut self, sources: &mut [Source], now: u64) {
+        while let Some((time, source)) = earliest(sources, now) {
+            self.enter_one(time, source.size, source.units);
+            source.pop();
+        }
+    }
+
     /// Enters the arrivals of a single Poisson source up to `now`, block by block.
     fn enter_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
         loop {
-            if let Some(first) = poisson.next_placed() {
-                if first > now {
-                    return;
-                }
-                self.enter_placed(poisson, first, size, units, now);
-                if poisson.next_placed().is_some() {
+            if poisson.has_placed() {
+                self.enter_placed(poisson, size, units, now);
+                if poisson.has_placed() {
                     return;
                 }
             }
             let Some(block) = poisson.open_block(now) else { return };
+            self.backlog.remove_served();
             let is_over = block.end <= now + 1 && poisson.is_whole(&block);
             if !(is_over && self.skip(block.count, units, block.end - 1)) {
                 poisson.place(block);
@@ -254,7 +261,7 @@ impl LazyQueue {
         let served = rate.saturating_mul(last - self.backlog.at());
         if !self.skips_blocks
             || backlog < served
-            || !self.discipline.surely_admits(self.backlog.most_packets() + count, backlog + work)
+            || !self.surely_admits_bulk(count)
         {
             return false;
         }
@@ -263,31 +270,38 @@ impl LazyQueue {
         true
     }
 
-    /// Enters the arrivals of the open block up to `now`, of which there are some, the first one at
-    /// `first`.
+    /// Enters the arrivals of the open block up to `now`.
     #[inline]
-    fn enter_placed(&mut self, poisson: &mut Poisson, first: u64, size: u32, units: u64, now: u64) {
-        let most = poisson.most_placed();
-        self.backlog.advance(first);
-        if !self.surely_admits_bulk(most, units) {
+    fn enter_placed(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+        let start = poisson.block_start();
+        if self.backlog.at() < start {
+            self.backlog.advance(start);
+        }
+        if !self.surely_admits_bulk(poisson.most_placed()) {
             self.backlog.waiting();
-            if !self.surely_admits_bulk(most, units) {
-                poisson.take_placed(now, |time| self.enter_one(time, size, units));
+            if !self.surely_admits_bulk(poisson.most_placed()) {
+                poisson.take_placed(now, |offset| self.enter_one(start + offset, size, units));
                 return;
             }
         }
-        let (mut at, mut left, mut count) = (first, self.backlog.units(), 0);
+        let (mut at, mut left, mut count) = (self.backlog.at(), self.backlog.units(), 0);
         match &mut self.backlog.capacity {
             Capacity::Constant(rate) => {
                 let rate = *rate;
-                // The times are of one block, in which the work cannot overflow.
-                poisson.take_placed(now, |time| {
-                    left = left.saturating_sub(rate * (time - at)) + units;
-                    at = time;
+                // Work counted from the block's start: what the server could have done, and what it would
+                // have to do to be idle. Neither overflows within a block.
+                let mut last = at - start;
+                let mut end = rate * last + left;
+                poisson.take_placed(now, |offset| {
+                    end = end.max(rate * offset) + units;
+                    last = offset;
                     count += 1;
                 });
+                left = end - rate * last;
+                at = start + last;
             }
-            capacity @ Capacity::Varying(_) => poisson.take_placed(now, |time| {
+            capacity @ Capacity::Varying(_) => poisson.take_placed(now, |offset| {
+                let time = start + offset;
                 left = capacity.drain(left, at, time) + units;
                 at = time;
                 count += 1;
@@ -297,10 +311,10 @@ impl LazyQueue {
         self.backlog.push_bulk(count, at, left);
     }
 
+    /// Whether so many more packets of the bulk are taken for certain.
     #[inline]
-    fn surely_admits_bulk(&self, packets: u64, units: u64) -> bool {
-        let work = self.backlog.units() + packets * units;
-        self.discipline.surely_admits(self.backlog.most_packets() + packets, work)
+    fn surely_admits_bulk(&self, packets: u64) -> bool {
+        self.backlog.units_if_bulk(packets) <= self.sure_units
     }
 
     /// Enters one background packet, with the discipline's decision.

@@ -13,13 +13,17 @@ pub(crate) struct Poisson {
     key: u64,
     /// A block is 2^shift nanoseconds.
     shift: u32,
+    /// 32 - `shift`: by how much a place drawn with 32 bits is too long.
+    place_shift: u32,
     counts: PoissonCounts,
     /// Arrivals are in [start, stop), in nanoseconds.
     start: u64,
     stop: u64,
     /// The next block that has not been opened.
     next_block: u64,
-    /// Arrivals of the block that was opened last, in order but with gaps, in nanoseconds.
+    /// First nanosecond of the block that was opened last.
+    block_start: u64,
+    /// Its arrivals, in order but with gaps, in nanoseconds from its start.
     places: [u64; MOST_IN_BLOCK],
     /// Which of the places hold an arrival that has not been taken: place k if bit k is set.
     left: u64,
@@ -36,6 +40,10 @@ const MOST_IN_BLOCK: usize = 64;
 /// Up to so many arrivals are sorted by scattering them over as many slots; what moves up stays below
 /// twice as many.
 const MOST_SCATTERED: u64 = MOST_IN_BLOCK as u64 / 2;
+
+fn lowest_bit(bits: u64) -> usize {
+    bits.trailing_zeros() as usize % MOST_IN_BLOCK
+}
 
 /// A block of arrivals whose places have not been drawn.
 #[derive(Debug)]
@@ -67,10 +75,12 @@ impl Poisson {
         Self {
             key,
             shift,
+            place_shift: Self::MOST_SHIFT - shift,
             counts,
             start,
             stop,
             next_block,
+            block_start: 0,
             places: [0; MOST_IN_BLOCK],
             left: 0,
             count: 0,
@@ -79,10 +89,22 @@ impl Poisson {
         }
     }
 
+    /// First nanosecond of the block that was opened last.
+    #[inline]
+    pub(crate) fn block_start(&self) -> u64 {
+        self.block_start
+    }
+
+    /// Whether the open block has arrivals that have not been taken.
+    #[inline]
+    pub(crate) fn has_placed(&self) -> bool {
+        self.left != 0
+    }
+
     /// The next arrival of the open block, in nanoseconds.
     #[inline]
-    pub(crate) fn next_placed(&self) -> Option<u64> {
-        (self.left != 0).then(|| self.places[self.left.trailing_zeros() as usize % MOST_IN_BLOCK])
+    fn next_placed(&self) -> Option<u64> {
+        (self.left != 0).then(|| self.block_start + self.places[lowest_bit(self.left)])
     }
 
     /// At least the arrivals of the open block that have not been taken.
@@ -91,13 +113,15 @@ impl Poisson {
         self.count
     }
 
-    /// Takes the arrivals of the open block up to `now`, in their order.
+    /// Takes the arrivals of the open block up to `now`, in their order; `take` gets them in nanoseconds
+    /// from the block's start.
     #[inline]
     pub(crate) fn take_placed(&mut self, now: u64, mut take: impl FnMut(u64)) {
+        let Some(last) = now.checked_sub(self.block_start) else { return };
         let mut left = self.left;
         while left != 0 {
-            let place = self.places[left.trailing_zeros() as usize % MOST_IN_BLOCK];
-            if place > now {
+            let place = self.places[lowest_bit(left)];
+            if place > last {
                 break;
             }
             take(place);
@@ -138,6 +162,7 @@ impl Poisson {
             self.blocks_placed += 1;
         }
         self.count = block.count;
+        self.block_start = block.start;
         let is_whole = self.is_whole(&block);
         if block.count <= MOST_SCATTERED {
             self.scatter(block);
@@ -153,36 +178,47 @@ impl Poisson {
     /// 1984): each goes where the top bits of its draw say, and moves larger ones up.
     #[inline]
     fn scatter(&mut self, mut block: Block) {
-        let mut left = 0_u64;
-        let mut bits = 0;
-        for index in 0..block.count {
-            // Half a draw each: its top bits are uniform over the 2^shift nanoseconds of the block.
-            bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
-            let mut place = block.start + ((bits >> 32) >> (32 - self.shift));
-            let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
-            while left >> slot & 1 == 1 {
-                let other = &mut self.places[slot % MOST_IN_BLOCK];
-                if place < *other {
-                    std::mem::swap(&mut place, other);
-                }
-                slot += 1;
-            }
-            self.places[slot % MOST_IN_BLOCK] = place;
-            left |= 1 << slot;
+        self.left = 0;
+        for _ in 0..block.count / 2 {
+            let bits = block.rng.bits();
+            self.insert(bits);
+            self.insert(bits << 32);
         }
-        self.left = left;
+        if block.count % 2 == 1 {
+            self.insert(block.rng.bits());
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, bits: u64) {
+        let mut place = self.place_of(bits);
+        let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
+        while self.left >> slot & 1 == 1 {
+            let other = &mut self.places[slot % MOST_IN_BLOCK];
+            if place < *other {
+                std::mem::swap(&mut place, other);
+            }
+            slot += 1;
+        }
+        self.places[slot % MOST_IN_BLOCK] = place;
+        self.left |= 1 << slot;
+    }
+
+    /// A place takes half a draw: its top bits are uniform over the 2^shift nanoseconds of the block.
+    #[inline]
+    fn place_of(&self, bits: u64) -> u64 {
+        (bits >> 32) >> self.place_shift
     }
 
     /// Sorts the places of a block with more arrivals than can be scattered.
     #[cold]
     fn sort(&mut self, mut block: Block) {
-        let places = &mut self.places[..block.count as usize];
         let mut bits = 0;
-        for (index, place) in places.iter_mut().enumerate() {
-            bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
-            *place = block.start + ((bits >> 32) >> (32 - self.shift));
+        for index in 0..block.count as usize {
+            bits = if index % 2 == 0 { block.rng.bits() } else { bits << 32 };
+            self.places[index] = self.place_of(bits);
         }
-        places.sort_unstable();
+        self.places[..block.count as usize].sort_unstable();
         self.left = (1 << block.count) - 1;
     }
 
@@ -190,7 +226,8 @@ impl Poisson {
     #[cold]
     fn cut(&mut self) {
         for (slot, &place) in self.places.iter().enumerate() {
-            if place < self.start || place >= self.stop {
+            let time = self.block_start + place;
+            if time < self.start || time >= self.stop {
                 self.left &= !(1 << slot);
             }
         }
@@ -216,7 +253,7 @@ impl Poisson {
 /// The Poisson distribution, by inversion of one 64-bit draw.
 #[derive(Clone, Debug)]
 struct PoissonCounts {
-    /// `cumulative[k]` is P(N <= k) times 2^64, and the largest integer from the last k on.
+    /// `cumulative[k]` is P(N <= k) times 2^64 less 1, and the largest integer from the last k on.
     cumulative: [u64; MOST_IN_BLOCK],
     /// Where to start looking, by the draw's top bits.
     guide: [u8; Self::GUIDES],
@@ -245,6 +282,7 @@ impl PoissonCounts {
         }
         // What the tail lacks of 1 goes to the last of the numbers.
         cumulative.pop();
+        cumulative.iter_mut().for_each(|limit| *limit -= 1);
         cumulative.resize(MOST_IN_BLOCK, u64::MAX);
         let cumulative = cumulative.try_into().expect("it has been resized");
         Self { cumulative, guide }
@@ -252,10 +290,9 @@ impl PoissonCounts {
 
     #[inline]
     fn draw(&self, rng: &mut impl Draw) -> u64 {
-        // Below the last of the cumulative shares.
-        let bits = rng.bits().min(u64::MAX - 1);
+        let bits = rng.bits();
         let mut count = usize::from(self.guide[(bits >> (64 - Self::GUIDE_BITS)) as usize]);
-        while self.cumulative[count % MOST_IN_BLOCK] <= bits {
+        while self.cumulative[count % MOST_IN_BLOCK] < bits {
             count += 1;
         }
         count as u64
