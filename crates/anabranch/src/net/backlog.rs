@@ -82,7 +82,8 @@ impl Backlog {
     }
 
     /// Moves on to `now` (nanoseconds), which never decreases.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "its callers on the path of every packet are few")]
     pub(crate) fn advance(&mut self, now: u64) {
         self.units = self.capacity.drain(self.units, self.at, now);
         self.at = now;
@@ -127,7 +128,8 @@ impl Backlog {
     }
 
     /// Adds one packet.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "its callers on the path of every packet are few")]
     pub(crate) fn push(&mut self, units: u64) {
         self.list_the_unlisted();
         self.remove_served();
@@ -151,14 +153,13 @@ impl Backlog {
         self.at = now;
         self.units = left;
         self.tail = self.tail.wrapping_add(packets * self.bulk.units);
+        self.remove_served();
     }
 
-    /// The unfinished work if so many more packets of the bulk came, and if the listed packets were of the
-    /// bulk too, on top.
+    /// What is left of so much work if the listed packets were of the bulk, each of them whole.
     #[inline]
-    pub(crate) fn units_if_bulk(&self, packets: u64) -> u64 {
-        let packets = self.listed.len() as u64 + packets;
-        packets.saturating_mul(self.bulk.units).saturating_add(self.units)
+    pub(crate) fn units_beside_listed(&self, units: u64) -> u64 {
+        units.saturating_sub((self.listed.len() as u64).saturating_mul(self.bulk.units))
     }
 
     #[inline]
@@ -184,7 +185,7 @@ impl Backlog {
 
     /// Removes what has been served, often enough for positions to be compared although they wrap.
     #[inline]
-    pub(crate) fn remove_served(&mut self) {
+    fn remove_served(&mut self) {
         let head = self.tail.wrapping_sub(self.units);
         while let Some(&mut Listed { end, units }) = self.listed.front_mut() {
             if (head.wrapping_sub(end) as i64) < 0 {

@@ -12,6 +12,9 @@ use super::evented::EventedServer;
 use super::qdisc::{DropTail, QueueDisc};
 use super::schedule::Timeline;
 
+/// So many packets of cross traffic are less than 2^62 units of work.
+const MOST_ENTERED_AT_ONCE: u64 = 1 << 12;
+
 /// What becomes of a packet of interest at the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -160,7 +163,8 @@ impl LazyServer {
     }
 
     /// Takes a packet through the queue.
-    #[inline(never)]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it has one caller on the path of every packet")]
     pub(crate) fn accept_queued(&mut self, now: u64, size: u32) -> Verdict {
         self.advance(now);
         let verdict = self.queue.accept(now, size);
@@ -183,12 +187,11 @@ impl LazyServer {
     /// Enters the cross traffic up to `now`.
     #[inline]
     fn load(&mut self, now: u64) {
-        let queue = &mut self.queue;
-        match self.sources.as_mut_slice() {
-            [Source { arrivals: Arrivals::Poisson(poisson), size, units }] if queue.up_to_enter.is_none() => {
-                queue.enter_blocks(poisson, *size, *units, now);
+        match (&self.queue.backlog.capacity, self.sources.as_mut_slice()) {
+            (&Capacity::Constant(rate), [Source { arrivals: Arrivals::Poisson(poisson), size, units }]) => {
+                self.queue.enter_blocks(rate, poisson, *size, *units, now);
             }
-            sources => queue.enter_all(sources, now),
+            (_, sources) => self.queue.enter_all(sources, now),
         }
     }
 }
@@ -231,90 +234,65 @@ impl LazyQueue {
         }
     }
 
-    /// Enters the arrivals of a single Poisson source up to `now`, block by block.
-    fn enter_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+    /// Enters the arrivals up to `now` of a single Poisson source at a server of constant rate, block by
+    /// block.
+    fn enter_blocks(&mut self, rate: u64, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+        let mut sure_units = self.backlog.units_beside_listed(self.sure_units);
+        let (mut at, mut left, mut count) = (self.backlog.at(), self.backlog.units(), 0);
         loop {
             if poisson.has_placed() {
-                self.enter_placed(poisson, size, units, now);
+                let start = poisson.block_start();
+                if at < start {
+                    left = left.saturating_sub(rate.saturating_mul(start - at));
+                    at = start;
+                }
+                if left + poisson.most_placed() * units <= sure_units {
+                    // Work counted from the block's start: what the server could have done, and what it
+                    // would have to do to be idle. Neither overflows within a block.
+                    let mut last = at - start;
+                    let mut end = rate * last + left;
+                    poisson.take_placed(now, |offset| {
+                        end = end.max(rate * offset) + units;
+                        last = offset;
+                        count += 1;
+                    });
+                    left = end - rate * last;
+                    at = start + last;
+                } else {
+                    self.backlog.push_bulk(count, at, left);
+                    self.cross_counters.arrived += count;
+                    poisson.take_placed(now, |offset| self.enter_one(start + offset, size, units));
+                    sure_units = self.backlog.units_beside_listed(self.sure_units);
+                    (at, left, count) = (self.backlog.at(), self.backlog.units(), 0);
+                }
                 if poisson.has_placed() {
-                    return;
+                    break;
                 }
             }
-            let Some(block) = poisson.open_block(now) else { return };
-            self.backlog.remove_served();
-            let is_over = block.end <= now + 1 && poisson.is_whole(&block);
-            if !(is_over && self.skip(block.count, units, block.end - 1)) {
-                poisson.place(block);
+            let Some(block) = poisson.open_block(now) else { break };
+            if count > MOST_ENTERED_AT_ONCE {
+                self.backlog.push_bulk(count, at, left);
+                self.cross_counters.arrived += count;
+                count = 0;
             }
-        }
-    }
-
-    /// Enters a block of arrivals up to `last` without their places, if these make no difference: the
-    /// queue neither empties nor fills.
-    fn skip(&mut self, count: u64, units: u64, last: u64) -> bool {
-        if count == 0 {
-            return true;
-        }
-        let Capacity::Constant(rate) = self.backlog.capacity else { return false };
-        let work = count * units;
-        let backlog = self.backlog.units();
-        let served = rate.saturating_mul(last - self.backlog.at());
-        if !self.skips_blocks
-            || backlog < served
-            || !self.surely_admits_bulk(count)
-        {
-            return false;
-        }
-        self.cross_counters.arrived += count;
-        self.backlog.push_bulk(count, last, backlog - served + work);
-        true
-    }
-
-    /// Enters the arrivals of the open block up to `now`.
-    #[inline]
-    fn enter_placed(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
-        let start = poisson.block_start();
-        if self.backlog.at() < start {
-            self.backlog.advance(start);
-        }
-        if !self.surely_admits_bulk(poisson.most_placed()) {
-            self.backlog.waiting();
-            if !self.surely_admits_bulk(poisson.most_placed()) {
-                poisson.take_placed(now, |offset| self.enter_one(start + offset, size, units));
-                return;
+            if block.count == 0 {
+                continue;
             }
-        }
-        let (mut at, mut left, mut count) = (self.backlog.at(), self.backlog.units(), 0);
-        match &mut self.backlog.capacity {
-            Capacity::Constant(rate) => {
-                let rate = *rate;
-                // Work counted from the block's start: what the server could have done, and what it would
-                // have to do to be idle. Neither overflows within a block.
-                let mut last = at - start;
-                let mut end = rate * last + left;
-                poisson.take_placed(now, |offset| {
-                    end = end.max(rate * offset) + units;
-                    last = offset;
-                    count += 1;
-                });
-                left = end - rate * last;
-                at = start + last;
+            // Places make no difference if the queue neither empties nor fills before the block is over.
+            let last = block.end - 1;
+            if last <= now && left + block.count * units <= sure_units && self.skips_blocks {
+                let served = rate.saturating_mul(last - at);
+                if served <= left && poisson.is_whole(&block) {
+                    left = left - served + block.count * units;
+                    at = last;
+                    count += block.count;
+                    continue;
+                }
             }
-            capacity @ Capacity::Varying(_) => poisson.take_placed(now, |offset| {
-                let time = start + offset;
-                left = capacity.drain(left, at, time) + units;
-                at = time;
-                count += 1;
-            }),
+            poisson.place(block);
         }
-        self.cross_counters.arrived += count;
         self.backlog.push_bulk(count, at, left);
-    }
-
-    /// Whether so many more packets of the bulk are taken for certain.
-    #[inline]
-    fn surely_admits_bulk(&self, packets: u64) -> bool {
-        self.backlog.units_if_bulk(packets) <= self.sure_units
+        self.cross_counters.arrived += count;
     }
 
     /// Enters one background packet, with the discipline's decision.

@@ -41,6 +41,11 @@ const MOST_IN_BLOCK: usize = 64;
 /// twice as many.
 const MOST_SCATTERED: u64 = MOST_IN_BLOCK as u64 / 2;
 
+/// A place takes half a draw: its top bits are uniform over the 2^shift nanoseconds of the block.
+fn place_of(bits: u64, place_shift: u32) -> u64 {
+    (bits >> 32) >> place_shift
+}
+
 fn lowest_bit(bits: u64) -> usize {
     bits.trailing_zeros() as usize % MOST_IN_BLOCK
 }
@@ -178,36 +183,31 @@ impl Poisson {
     /// 1984): each goes where the top bits of its draw say, and moves larger ones up.
     #[inline]
     fn scatter(&mut self, mut block: Block) {
-        self.left = 0;
+        let place_shift = self.place_shift;
+        let places = &mut self.places;
+        let mut left = 0_u64;
+        let mut insert = |bits: u64| {
+            let mut place = place_of(bits, place_shift);
+            let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
+            while left >> slot & 1 == 1 {
+                let other = &mut places[slot % MOST_IN_BLOCK];
+                if place < *other {
+                    std::mem::swap(&mut place, other);
+                }
+                slot += 1;
+            }
+            places[slot % MOST_IN_BLOCK] = place;
+            left |= 1 << slot;
+        };
         for _ in 0..block.count / 2 {
             let bits = block.rng.bits();
-            self.insert(bits);
-            self.insert(bits << 32);
+            insert(bits);
+            insert(bits << 32);
         }
         if block.count % 2 == 1 {
-            self.insert(block.rng.bits());
+            insert(block.rng.bits());
         }
-    }
-
-    #[inline]
-    fn insert(&mut self, bits: u64) {
-        let mut place = self.place_of(bits);
-        let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
-        while self.left >> slot & 1 == 1 {
-            let other = &mut self.places[slot % MOST_IN_BLOCK];
-            if place < *other {
-                std::mem::swap(&mut place, other);
-            }
-            slot += 1;
-        }
-        self.places[slot % MOST_IN_BLOCK] = place;
-        self.left |= 1 << slot;
-    }
-
-    /// A place takes half a draw: its top bits are uniform over the 2^shift nanoseconds of the block.
-    #[inline]
-    fn place_of(&self, bits: u64) -> u64 {
-        (bits >> 32) >> self.place_shift
+        self.left = left;
     }
 
     /// Sorts the places of a block with more arrivals than can be scattered.
@@ -216,7 +216,7 @@ impl Poisson {
         let mut bits = 0;
         for index in 0..block.count as usize {
             bits = if index % 2 == 0 { block.rng.bits() } else { bits << 32 };
-            self.places[index] = self.place_of(bits);
+            self.places[index] = place_of(bits, self.place_shift);
         }
         self.places[..block.count as usize].sort_unstable();
         self.left = (1 << block.count) - 1;

@@ -248,28 +248,34 @@ impl Gilbert {
 impl LossModel for Gilbert {
     #[inline]
     fn is_lost(&mut self, now: Time, size: u32) -> bool {
+        if let Clock::OnArrival { slot, entered } = self.chain.clock {
+            self.chain.step_on_arrival(now.as_nanos(), slot, entered, &mut self.state_rng);
+            return self.loss[usize::from(self.chain.is_bad)].decide(&mut self.state_rng);
+        }
+        self.is_lost_otherwise(now, size)
+    }
+}
+
+impl Gilbert {
+    /// The other clocks.
+    #[inline(never)]
+    fn is_lost_otherwise(&mut self, now: Time, size: u32) -> bool {
         let rng = match self.chain.clock {
-            Clock::OnArrival { slot, entered } => {
-                self.chain.step_on_arrival(now.as_nanos(), slot, entered, &mut self.state_rng);
-                &mut self.state_rng
-            }
             Clock::Bit { .. } => return self.is_any_bit_lost(size),
+            Clock::OnArrival { .. } => unreachable!("it has been asked"),
             Clock::Packet => {
-                self.chain.step_packet(&mut self.state_rng);
+                let leaves = self.chain.leave[usize::from(self.chain.is_bad)].decide(&mut self.state_rng);
+                self.chain.is_bad ^= leaves;
                 &mut self.state_rng
             }
             Clock::Slot { slot, until } => {
-                if now.as_nanos() >= until {
-                    self.chain.step_slots(now.as_nanos(), slot, until, &mut self.state_rng);
-                }
+                self.chain.step_slots(now.as_nanos(), slot, until, &mut self.state_rng);
                 &mut self.packet_rng
             }
         };
         self.loss[usize::from(self.chain.is_bad)].decide(rng)
     }
-}
 
-impl Gilbert {
     fn is_any_bit_lost(&mut self, size: u32) -> bool {
         let bits = self.chain.count_bits(u64::from(size) * 8, &mut self.state_rng);
         let survives =
@@ -305,11 +311,6 @@ impl Chain {
             self.is_bad = !self.is_bad;
             self.clock = Clock::OnArrival { slot, entered: now };
         }
-    }
-
-    #[inline]
-    fn step_packet(&mut self, rng: &mut Rng) {
-        self.is_bad ^= self.leave[usize::from(self.is_bad)].decide(rng);
     }
 
     fn step_slots(&mut self, now: u64, slot: u64, mut until: u64, rng: &mut Rng) {

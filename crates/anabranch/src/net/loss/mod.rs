@@ -152,14 +152,25 @@ pub(crate) enum Loss {
     Trace(LossTrace),
 }
 
+impl Loss {
+    /// The models that are rare, out of the way of the others.
+    #[inline(never)]
+    fn is_lost_otherwise(&mut self, now: Time, size: u32) -> bool {
+        match self {
+            Self::Bernoulli(model) => model.is_lost(now, size),
+            Self::Trace(model) => model.is_lost(now, size),
+            Self::Gilbert(_) | Self::None => unreachable!("it has been asked"),
+        }
+    }
+}
+
 impl LossModel for Loss {
     #[inline]
     fn is_lost(&mut self, now: Time, size: u32) -> bool {
         match self {
-            Self::Bernoulli(model) => model.is_lost(now, size),
             Self::Gilbert(model) => model.is_lost(now, size),
             Self::None => false,
-            Self::Trace(model) => model.is_lost(now, size),
+            Self::Bernoulli(_) | Self::Trace(_) => self.is_lost_otherwise(now, size),
         }
     }
 }
