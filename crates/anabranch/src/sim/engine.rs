@@ -27,6 +27,8 @@ pub struct Simulation {
     packets: PacketSlab,
     links: Vec<DuplexLink>,
     flows: Vec<Flow>,
+    /// Flows whose application is not done yet.
+    unfinished: usize,
     routes: Routes,
     limits: RunConfig,
     link_names: Vec<String>,
@@ -125,6 +127,7 @@ impl Simulation {
             queue: EventQueue::default(),
             packets: PacketSlab::default(),
             links,
+            unfinished: flows.len(),
             flows,
             routes,
             limits: scenario.run,
@@ -148,10 +151,11 @@ impl Simulation {
         for flow in 0..self.flows.len() {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
+            self.obey(flow);
         }
         let mut warm_up_end = Time::ZERO + self.limits.warm_up;
         let mut warm_up = None;
-        while !self.is_done() {
+        while self.unfinished > 0 {
             let Some((time, target)) = self.queue.pop() else { break };
             if time > end {
                 self.now = end;
@@ -181,10 +185,6 @@ impl Simulation {
     /// The wall-clock time that the run may take at most; its guard keeps it.
     pub fn max_wall_time(&self) -> Duration {
         self.limits.max_wall_time
-    }
-
-    fn is_done(&self) -> bool {
-        self.flows.iter().all(|flow| flow.app.is_done())
     }
 
     fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
@@ -241,11 +241,13 @@ impl Simulation {
 
     /// Drains an endpoint, then obeys the commands that its events gave rise to.
     fn settle(&mut self, flow: usize, side: Side) {
-        self.drain(flow, side);
-        self.obey(flow);
+        if self.drain(flow, side) {
+            self.obey(flow);
+        }
     }
 
-    /// Carries out the application's commands until there is none left, and sets its alarm.
+    /// The application was called: carries out its commands until there is none left, sets its alarm,
+    /// and sees whether it is done.
     fn obey(&mut self, index: usize) {
         let mut next = 0;
         while let Some(&(side, command)) = self.commands.0.get(next) {
@@ -258,15 +260,19 @@ impl Simulation {
         if let Some(time) = flow.app_alarm.set(flow.app.next_wakeup()) {
             self.queue.push(time, Target::App { component: index as u32 });
         }
+        let was_done = std::mem::replace(&mut flow.is_done, flow.app.is_done());
+        self.unfinished = self.unfinished + usize::from(was_done) - usize::from(flow.is_done);
     }
 
-    /// Does everything that an endpoint wants done.
-    fn drain(&mut self, index: usize, side: Side) {
+    /// Does everything that an endpoint wants done; whether the application heard of something.
+    fn drain(&mut self, index: usize, side: Side) -> bool {
+        let mut has_heard = false;
         loop {
             let flow = &mut self.flows[index];
             match flow.endpoints[side.index()].poll_output(self.now) {
                 Output::Transmit(packet) => self.transmit(index, side, packet),
                 Output::Event(event) => {
+                    has_heard = true;
                     flow.app.handle_event(self.now, side, &event, &mut self.commands);
                     if let Some(trace) = &mut self.trace {
                         trace.events.record(self.now, index as u32, side, &event);
@@ -286,6 +292,7 @@ impl Simulation {
             self.flows[index].endpoints[side.index()].sample_paths(&mut self.samples);
             trace.paths.record(self.now, index as u32, side, &self.samples);
         }
+        has_heard
     }
 
     fn transmit(&mut self, flow: usize, sender: Side, packet: Packet) {
@@ -452,5 +459,5 @@ fn build_flow(
         .app
         .build(streams, name)
         .map_err(|error| ScenarioError::new(format!("flows.{name}.app: {error}")))?;
-    Ok(Flow { endpoints, timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF })
+    Ok(Flow { endpoints, timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
 }

@@ -1,10 +1,13 @@
-//! The event heap.
+//! The event queue.
 //!
 //! Events are ordered by (time, class, component, per-component sequence), never by insertion order
 //! across components: an event's place does not depend on what else was scheduled, so fusing a chain
 //! of links or adding a flow leaves the order of everything else unchanged.
+//!
+//! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so
+//! the next events are in a short sorted list, and those after them, if any, in a heap.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::time::Time;
@@ -23,22 +26,54 @@ pub(super) enum Target {
     App { component: u32 },
 }
 
-/// Class in the upper 8 bits, component in 24, sequence in 32, packet slot apart: compared as one
-/// number after the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Class in the upper 8 bits of `order`, component in 24, sequence in 32; packet slot apart.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     time: Time,
     order: u64,
     slot: u32,
 }
 
+impl Entry {
+    /// Time and order compared as one number.
+    const fn key(&self) -> u128 {
+        (self.time.as_nanos() as u128) << 64 | self.order as u128
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
 const CLASS_SHIFT: u32 = 56;
 const COMPONENT_SHIFT: u32 = 32;
 const COMPONENT_MASK: u64 = (1 << 24) - 1;
 
+/// As many events as the sorted list holds at most.
+const MAX_NEXT: usize = 32;
+
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// The next events, the first of them last.
+    next: Vec<Entry>,
+    /// What comes after all of those.
+    later: BinaryHeap<Reverse<Entry>>,
     /// The next sequence number of every component, by class.
     sequences: [Vec<u32>; 4],
 }
@@ -51,20 +86,17 @@ impl EventQueue {
             Target::Timer { component } => (2, component, 0),
             Target::App { component } => (3, component, 0),
         };
-        let sequences = &mut self.sequences[class];
-        let index = component as usize;
-        if sequences.len() <= index {
-            sequences.resize(index + 1, 0);
-        }
-        let sequence = sequences[index];
-        sequences[index] = sequence.wrapping_add(1);
+        let sequence = self.take_sequence(class, component as usize);
         let order =
             (class as u64) << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | u64::from(sequence);
-        self.heap.push(Reverse(Entry { time, order, slot }));
+        self.insert(Entry { time, order, slot });
     }
 
     pub(super) fn pop(&mut self) -> Option<(Time, Target)> {
-        let Reverse(Entry { time, order, slot }) = self.heap.pop()?;
+        if self.next.is_empty() {
+            self.refill();
+        }
+        let Entry { time, order, slot } = self.next.pop()?;
         let component = (order >> COMPONENT_SHIFT & COMPONENT_MASK) as u32;
         let target = match order >> CLASS_SHIFT {
             0 => Target::Link { component, slot },
@@ -77,7 +109,43 @@ impl EventQueue {
 
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        self.heap.capacity() * size_of::<Entry>()
+        (self.next.capacity() + self.later.capacity()) * size_of::<Entry>()
+    }
+
+    fn take_sequence(&mut self, class: usize, index: usize) -> u32 {
+        let sequences = &mut self.sequences[class];
+        if sequences.len() <= index {
+            sequences.resize(index + 1, 0);
+        }
+        let sequence = sequences[index];
+        sequences[index] = sequence.wrapping_add(1);
+        sequence
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        if !self.later.is_empty() && self.next.first().is_none_or(|last| entry > *last) {
+            self.later.push(Reverse(entry));
+            return;
+        }
+        // What comes before it moves up by one.
+        self.next.push(entry);
+        let mut place = self.next.len() - 1;
+        while place > 0 && self.next[place - 1] < entry {
+            self.next[place] = self.next[place - 1];
+            place -= 1;
+        }
+        self.next[place] = entry;
+        if self.next.len() > MAX_NEXT {
+            let half = self.next.drain(..MAX_NEXT / 2);
+            self.later.extend(half.map(Reverse));
+        }
+    }
+
+    /// Takes half a list from the heap.
+    fn refill(&mut self) {
+        let entries = std::iter::from_fn(|| self.later.pop()).take(MAX_NEXT / 2);
+        self.next.extend(entries.map(|Reverse(entry)| entry));
+        self.next.reverse();
     }
 }
 
@@ -98,5 +166,29 @@ mod tests {
         queue.push(Time::ZERO, app);
         let order: Vec<Target> = std::iter::from_fn(|| queue.pop()).map(|(_, target)| target).collect();
         assert_eq!(order, [app, link(9), link(3), timer(1), timer(2), app]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn many_events_come_in_order(steps in proptest::collection::vec((0_u64..200, 0_usize..3), 0..400)) {
+            let mut queue = EventQueue::default();
+            let mut waiting = std::collections::BTreeSet::new();
+            for (index, (delay, pops)) in steps.into_iter().enumerate() {
+                let component = index as u32;
+                queue.push(Time::from_nanos(delay), Target::Timer { component });
+                waiting.insert((delay, component));
+                // More pushes than pops at first, so that the list overflows; the other way round later.
+                for _ in 0..pops.saturating_sub(usize::from(index < 200)) {
+                    let expected = waiting.pop_first().map(|(time, component)| {
+                        (Time::from_nanos(time), Target::Timer { component })
+                    });
+                    proptest::prop_assert_eq!(queue.pop(), expected);
+                }
+            }
+            for (time, component) in waiting {
+                proptest::prop_assert_eq!(queue.pop(), Some((Time::from_nanos(time), Target::Timer { component })));
+            }
+            proptest::prop_assert_eq!(queue.pop(), None);
+        }
     }
 }
