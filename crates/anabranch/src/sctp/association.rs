@@ -49,8 +49,11 @@ pub(super) enum State {
 #[derive(Debug)]
 pub struct Association {
     pub(super) parameters: Parameters,
-    pub(super) side: Side,
     pub(super) ip: IpVersion,
+    /// Our port and the peer's.
+    ports: [u16; 2],
+    /// IP header and common header, in bytes.
+    pub(super) headers_bytes: u32,
     pub(super) state: State,
     pub(super) local_tag: u32,
     pub(super) local_initial_tsn: u32,
@@ -119,8 +122,9 @@ impl Association {
         let local_initial_tsn = handshake_rng.bits() as u32;
         let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
         Self {
-            side,
             ip,
+            ports: [PORTS[side.index()], PORTS[side.peer().index()]],
+            headers_bytes: headers,
             state: State::Closed,
             local_tag,
             local_initial_tsn,
@@ -388,13 +392,9 @@ impl Association {
     }
 
     pub(super) fn transmit_with_tag(&mut self, path: PathId, tag: u32, chunks: Vec<Chunk>) {
-        let body = SctpPacket {
-            source_port: PORTS[self.side.index()],
-            destination_port: PORTS[self.side.peer().index()],
-            verification_tag: tag,
-            chunks,
-        };
-        let size = self.ip.header_bytes() + body.wire_size();
+        let [source_port, destination_port] = self.ports;
+        let size = self.headers_bytes + chunks.iter().map(Chunk::wire_size).sum::<u32>();
+        let body = SctpPacket { source_port, destination_port, verification_tag: tag, chunks };
         debug_assert!(size <= self.paths[path.index()].mtu, "{size} bytes do not fit into the path MTU");
         self.stats.packets_sent += 1;
         self.outputs.push_back(Output::Transmit(Packet {

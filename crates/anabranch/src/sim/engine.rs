@@ -153,7 +153,8 @@ impl Simulation {
             self.settle(flow, Side::B);
             self.obey(flow);
         }
-        let mut warm_up_end = Time::ZERO + self.limits.warm_up;
+        let mut warm_up_end =
+            if self.limits.warm_up.is_zero() { Time::NEVER } else { Time::ZERO + self.limits.warm_up };
         let mut warm_up = None;
         while self.unfinished > 0 {
             let Some((time, target)) = self.queue.pop() else { break };
@@ -161,7 +162,7 @@ impl Simulation {
                 self.now = end;
                 break;
             }
-            if time >= warm_up_end && !self.limits.warm_up.is_zero() {
+            if time >= warm_up_end {
                 warm_up = Some(self.row(warm_up_end));
                 warm_up_end = Time::NEVER;
             }

@@ -1,8 +1,9 @@
 //! The event queue.
 //!
-//! Events are ordered by (time, class, component, per-component sequence), never by insertion order
-//! across components: an event's place does not depend on what else was scheduled, so fusing a chain
-//! of links or adding a flow leaves the order of everything else unchanged.
+//! Events are ordered by (time, class, component, sequence). The sequence counts all insertions, but
+//! decides only among events of one component at one time: an event's place does not depend on what
+//! else was scheduled, so fusing a chain of links or adding a flow leaves the order of everything else
+//! unchanged.
 //!
 //! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so
 //! the next events are in a short sorted list, and those after them, if any, in a heap.
@@ -26,7 +27,7 @@ pub(super) enum Target {
     App { component: u32 },
 }
 
-/// Class in the upper 8 bits of `order`, component in 24, sequence in 32; packet slot apart.
+/// Class in the upper 2 bits of `order`, component in 24, sequence in 38; packet slot apart.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     time: Time,
@@ -61,9 +62,10 @@ impl Ord for Entry {
     }
 }
 
-const CLASS_SHIFT: u32 = 56;
-const COMPONENT_SHIFT: u32 = 32;
+const CLASS_SHIFT: u32 = 62;
+const COMPONENT_SHIFT: u32 = 38;
 const COMPONENT_MASK: u64 = (1 << 24) - 1;
+const SEQUENCE_MASK: u64 = (1 << COMPONENT_SHIFT) - 1;
 
 /// As many events as the sorted list holds at most.
 const MAX_NEXT: usize = 32;
@@ -74,21 +76,21 @@ pub(super) struct EventQueue {
     next: Vec<Entry>,
     /// What comes after all of those.
     later: BinaryHeap<Reverse<Entry>>,
-    /// The next sequence number of every component, by class.
-    sequences: [Vec<u32>; 4],
+    /// Insertions so far.
+    sequence: u64,
 }
 
 impl EventQueue {
     pub(super) fn push(&mut self, time: Time, target: Target) {
-        let (class, component, slot) = match target {
+        let (class, component, slot): (u64, _, _) = match target {
             Target::Link { component, slot } => (0, component, slot),
             Target::Endpoint { component, slot } => (1, component, slot),
             Target::Timer { component } => (2, component, 0),
             Target::App { component } => (3, component, 0),
         };
-        let sequence = self.take_sequence(class, component as usize);
-        let order =
-            (class as u64) << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | u64::from(sequence);
+        let sequence = self.sequence & SEQUENCE_MASK;
+        self.sequence += 1;
+        let order = class << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | sequence;
         self.insert(Entry { time, order, slot });
     }
 
@@ -112,29 +114,13 @@ impl EventQueue {
         (self.next.capacity() + self.later.capacity()) * size_of::<Entry>()
     }
 
-    fn take_sequence(&mut self, class: usize, index: usize) -> u32 {
-        let sequences = &mut self.sequences[class];
-        if sequences.len() <= index {
-            sequences.resize(index + 1, 0);
-        }
-        let sequence = sequences[index];
-        sequences[index] = sequence.wrapping_add(1);
-        sequence
-    }
-
     fn insert(&mut self, entry: Entry) {
         if !self.later.is_empty() && self.next.first().is_none_or(|last| entry > *last) {
             self.later.push(Reverse(entry));
             return;
         }
-        // What comes before it moves up by one.
-        self.next.push(entry);
-        let mut place = self.next.len() - 1;
-        while place > 0 && self.next[place - 1] < entry {
-            self.next[place] = self.next[place - 1];
-            place -= 1;
-        }
-        self.next[place] = entry;
+        let sooner = self.next.iter().rev().take_while(|waiting| **waiting < entry).count();
+        self.next.insert(self.next.len() - sooner, entry);
         if self.next.len() > MAX_NEXT {
             let half = self.next.drain(..MAX_NEXT / 2);
             self.later.extend(half.map(Reverse));
