@@ -165,7 +165,7 @@ impl Association {
             self.paths[path.index()].t3 = Time::NEVER;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(path, chunks);
+        self.transmit(path, chunks, size);
     }
 
     /// Section 7.2.4: every chunk the SACK reports missing before `highest` gets a missing report;

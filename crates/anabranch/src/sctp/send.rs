@@ -149,7 +149,7 @@ impl Association {
             messages += 1;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(path, chunks);
+        self.transmit(path, chunks, size);
     }
 
     fn next_length(&self) -> u32 {

@@ -58,7 +58,7 @@ impl Scheduled {
         (self.order >> COMPONENT_SHIFT & COMPONENT_MASK) as u32
     }
 
-    /// Time and order compared as one number.
+    /// Time and order, compared as one number.
     const fn key(&self) -> u128 {
         (self.time.as_nanos() as u128) << 64 | self.order as u128
     }
