@@ -200,7 +200,7 @@ mod tests {
         fn many_events_come_in_order(steps in proptest::collection::vec((0_u64..200, 0_usize..3), 0..400)) {
             let mut queue = EventQueue::default();
             let mut waiting = std::collections::BTreeSet::new();
-            let mut pop = |queue: &mut EventQueue, waiting: &mut std::collections::BTreeSet<(u64, u32)>| {
+            let pop = |queue: &mut EventQueue, waiting: &mut std::collections::BTreeSet<(u64, u32)>| {
                 let popped = queue.pop().map(|event| (event.time.as_nanos(), event.component()));
                 proptest::prop_assert_eq!(popped, waiting.pop_first());
                 Ok(())

@@ -26,7 +26,8 @@ pub(super) struct PacketSlab {
 }
 
 impl PacketSlab {
-    #[inline]
+    #[expect(clippy::inline_always, reason = "one call per packet, which otherwise copies it once more")]
+    #[inline(always)]
     pub(super) fn insert(&mut self, packet: InFlight) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| self.new_slot());
         self.slots[slot as usize] = Some(packet);
