@@ -177,6 +177,7 @@ pub struct ControlState {
 /// Which congestion control, and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(rename = "CongestionControlConfig")]
 pub enum Config {
     /// SCTP's own control (RFC 9260 section 7.2).
     Sctp(sctp::Config),

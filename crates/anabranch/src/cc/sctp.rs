@@ -15,6 +15,7 @@ use super::{
 /// profile's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "SctpCongestionControlConfig")]
 pub struct Config {
     /// The rule for the initial congestion window; default "rfc4960", in profiles rfc2960 and ns2
     /// "rfc2960".

@@ -16,6 +16,7 @@ use crate::time::{Duration, Time};
 /// Settings of delay-centric selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "DelayCentricConfig")]
 pub struct Config {
     /// How much smaller the other path's smoothed round-trip time must be; default 0 s.
     pub margin: Duration,

@@ -12,6 +12,7 @@ use crate::time::Time;
 /// Settings of the standard's failover. A setting that is left out has the profile's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "FailoverConfig")]
 pub struct Config {
     /// What happens when every path has failed; default "stay", in profile ns2 "hop".
     #[serde(skip_serializing_if = "Option::is_none")]

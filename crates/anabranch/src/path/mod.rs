@@ -124,6 +124,7 @@ pub trait PathSelector: fmt::Debug {
 /// Which path policy, and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(rename = "PathPolicyConfig")]
 pub enum Config {
     /// The path with the smallest smoothed round-trip time is the primary one (Kelly et al.).
     DelayCentric(delay_centric::Config),

@@ -49,8 +49,11 @@ pub(super) enum State {
 #[derive(Debug)]
 pub struct Association {
     pub(super) parameters: Parameters,
-    pub(super) side: Side,
     pub(super) ip: IpVersion,
+    /// Our port and the peer's.
+    ports: [u16; 2],
+    /// IP header and common header, in bytes.
+    pub(super) headers_bytes: u32,
     pub(super) state: State,
     pub(super) local_tag: u32,
     pub(super) local_initial_tsn: u32,
@@ -119,8 +122,9 @@ impl Association {
         let local_initial_tsn = handshake_rng.bits() as u32;
         let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
         Self {
-            side,
             ip,
+            ports: [PORTS[side.index()], PORTS[side.peer().index()]],
+            headers_bytes: headers,
             state: State::Closed,
             local_tag,
             local_initial_tsn,
@@ -295,10 +299,9 @@ impl Association {
 
     fn abort(&mut self, now: Time) {
         if !matches!(self.state, State::Closed | State::CookieWait | State::Ended) {
-            let mut chunks = self.empty_chunks();
             let cause = Some(ErrorCause::UserInitiatedAbort);
-            chunks.push(Chunk::Abort(Abort { tag_reflected: false, cause }));
-            self.transmit(self.selection.current, chunks);
+            let abort = Abort { tag_reflected: false, cause };
+            self.transmit_one(self.selection.current, Chunk::Abort(abort));
         }
         self.end(now, CloseReason::Aborted);
     }
@@ -354,15 +357,13 @@ impl Association {
     }
 
     fn next_timeout(&self) -> Time {
-        let mut next = self
-            .handshake
-            .timer
-            .min(self.heartbeat.timer)
-            .min(self.delayed_sack.timer)
-            .min(self.shutdown.t2)
-            .min(self.shutdown.t5);
+        let mut next = self.heartbeat.timer.min(self.delayed_sack.timer);
+        if self.state != State::Established {
+            // The timers of opening and closing.
+            next = next.min(self.handshake.timer).min(self.shutdown.t2).min(self.shutdown.t5);
+        }
         for path in &self.paths {
-            next = next.min(path.t3).min(path.heartbeat.timer).min(path.heartbeat.timeout);
+            next = next.min(path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout));
         }
         next
     }
@@ -374,27 +375,30 @@ impl Association {
 
     /// An empty list of chunks, used before if possible.
     pub(super) fn empty_chunks(&mut self) -> Vec<Chunk> {
-        self.spare.pop().unwrap_or_default()
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(1))
     }
 
     pub(super) fn transmit_one(&mut self, path: PathId, chunk: Chunk) {
+        let size = self.headers_bytes + chunk.wire_size();
         let mut chunks = self.empty_chunks();
         chunks.push(chunk);
-        self.transmit(path, chunks);
+        self.transmit(path, chunks, size);
     }
 
-    pub(super) fn transmit(&mut self, path: PathId, chunks: Vec<Chunk>) {
-        self.transmit_with_tag(path, self.peer_tag, chunks);
+    /// Sends chunks; `size` in bytes, all headers included.
+    pub(super) fn transmit(&mut self, path: PathId, chunks: Vec<Chunk>, size: u32) {
+        self.transmit_sized(path, self.peer_tag, chunks, size);
     }
 
     pub(super) fn transmit_with_tag(&mut self, path: PathId, tag: u32, chunks: Vec<Chunk>) {
-        let body = SctpPacket {
-            source_port: PORTS[self.side.index()],
-            destination_port: PORTS[self.side.peer().index()],
-            verification_tag: tag,
-            chunks,
-        };
-        let size = self.ip.header_bytes() + body.wire_size();
+        let size = self.headers_bytes + chunks.iter().map(Chunk::wire_size).sum::<u32>();
+        self.transmit_sized(path, tag, chunks, size);
+    }
+
+    fn transmit_sized(&mut self, path: PathId, tag: u32, chunks: Vec<Chunk>, size: u32) {
+        let [source_port, destination_port] = self.ports;
+        let body = SctpPacket { source_port, destination_port, verification_tag: tag, chunks };
+        debug_assert_eq!(size, self.ip.header_bytes() + body.wire_size());
         debug_assert!(size <= self.paths[path.index()].mtu, "{size} bytes do not fit into the path MTU");
         self.stats.packets_sent += 1;
         self.outputs.push_back(Output::Transmit(Packet {

@@ -252,6 +252,7 @@ impl Chunk {
     }
 
     /// Length on the wire in bytes, padding included.
+    #[inline]
     pub fn wire_size(&self) -> u32 {
         match self {
             Self::Abort(abort) => 4 + abort.cause.map_or(0, ErrorCause::wire_size),

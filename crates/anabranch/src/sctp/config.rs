@@ -14,6 +14,7 @@ use crate::{cc, path};
 /// descriptions are those of profile rfc9260 (RFC 9260 section 16).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "SctpConfig")]
 pub struct Config {
     /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", "linux" (6.12) or "ns2".
     pub profile: Profile,

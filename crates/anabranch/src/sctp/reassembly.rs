@@ -38,6 +38,10 @@ impl Stream {
 impl Reassembly {
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
     pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
+        if data.beginning && data.ending && data.unordered {
+            deliver(Received { stream: data.stream, unordered: true, payload: data.payload });
+            return;
+        }
         if data.beginning && data.ending {
             self.complete(data.stream, data.ssn, data.unordered, data.payload, &mut deliver);
             return;

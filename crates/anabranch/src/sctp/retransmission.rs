@@ -5,7 +5,6 @@ use super::association::Association;
 use super::chunk::{Chunk, DATA_HEADER_BYTES};
 use super::failure::Strike;
 use super::outstanding::SentState;
-use super::packet::COMMON_HEADER_BYTES;
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::packet::PathId;
@@ -122,7 +121,7 @@ impl Association {
     fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize) {
         let mut chunks = self.empty_chunks();
         let mtu = self.paths[path.index()].mtu;
-        let mut size = self.ip.header_bytes() + COMMON_HEADER_BYTES;
+        let mut size = self.headers_bytes;
         let mut bytes = 0;
         // Section 7.2.4 rule 4: the timer runs anew when fast retransmit sends the first outstanding
         // chunk again.
@@ -166,7 +165,7 @@ impl Association {
             self.paths[path.index()].t3 = Time::NEVER;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(path, chunks);
+        self.transmit(path, chunks, size);
     }
 
     /// Section 7.2.4: every chunk the SACK reports missing before `highest` gets a missing report;

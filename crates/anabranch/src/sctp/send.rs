@@ -4,7 +4,6 @@
 use super::association::{Association, State};
 use super::chunk::{Chunk, DATA_HEADER_BYTES, Data};
 use super::outstanding::{Sent, SentState};
-use super::packet::COMMON_HEADER_BYTES;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::packet::{PathId, Payload};
 use crate::time::Time;
@@ -82,7 +81,7 @@ impl Association {
     fn send_packet(&mut self, now: Time, path: PathId) {
         let mut chunks = self.empty_chunks();
         let mtu = self.paths[path.index()].mtu;
-        let mut size = self.ip.header_bytes() + COMMON_HEADER_BYTES;
+        let mut size = self.headers_bytes;
         // Section 6.1: a SACK that waits travels along, if both fit.
         if self.delayed_sack.is_pending() && self.sack_path() == path {
             let sack = Chunk::Sack(self.take_sack());
@@ -150,7 +149,7 @@ impl Association {
             messages += 1;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(path, chunks);
+        self.transmit(path, chunks, size);
     }
 
     fn next_length(&self) -> u32 {

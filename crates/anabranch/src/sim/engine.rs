@@ -1,17 +1,14 @@
 //! The event loop of one run.
-//!
-//! A packet crosses as many links as possible in one computation; an event exists only where its order
-//! among other packets or a random draw of a shared process decides something (see
-//! [`Routes::mark_waiting_hops`]), and at the end of its route.
 
-use super::event_queue::{EventQueue, Target};
+use super::event_queue::Class;
 use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
-use super::packets::{InFlight, PacketSlab};
-use super::topology::{Hop, Routes, check_path};
+use super::network::{Counters, Network};
+use super::packets::InFlight;
+use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::endpoint::{Endpoint, Input, Output};
-use crate::net::{DuplexLink, Step};
-use crate::packet::{Packet, Side};
+use crate::net::DuplexLink;
+use crate::packet::Side;
 use crate::report::Row;
 use crate::rng::Streams;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
@@ -22,29 +19,16 @@ use crate::udp::UdpEndpoint;
 
 /// One run of a scenario.
 pub struct Simulation {
-    now: Time,
-    queue: EventQueue,
-    packets: PacketSlab,
-    links: Vec<DuplexLink>,
+    network: Network,
     flows: Vec<Flow>,
-    routes: Routes,
+    /// Flows whose application is not done yet.
+    unfinished: usize,
     limits: RunConfig,
     link_names: Vec<String>,
     flow_names: Vec<String>,
     commands: Commands,
     events: u64,
-    counters: Counters,
-    trace: Option<Box<Trace>>,
     samples: Vec<crate::endpoint::PathSample>,
-}
-
-/// What became of the packets that endpoints sent: sent + duplicated = delivered + dropped + in flight.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    sent: u64,
-    duplicated: u64,
-    delivered: u64,
-    dropped: u64,
 }
 
 /// What a run gives.
@@ -121,19 +105,14 @@ impl Simulation {
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            now: Time::ZERO,
-            queue: EventQueue::default(),
-            packets: PacketSlab::default(),
-            links,
+            network: Network::new(links, routes, trace.then(Box::default)),
+            unfinished: flows.len(),
             flows,
-            routes,
             limits: scenario.run,
             link_names: scenario.links.keys().cloned().collect(),
             flow_names: scenario.flows.keys().cloned().collect(),
             commands: Commands::default(),
             events: 0,
-            counters: Counters::default(),
-            trace: trace.then(Box::default),
             samples: Vec::new(),
         })
     }
@@ -148,31 +127,34 @@ impl Simulation {
         for flow in 0..self.flows.len() {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
+            self.obey(flow);
         }
-        let mut warm_up_end = Time::ZERO + self.limits.warm_up;
+        let mut warm_up_end =
+            if self.limits.warm_up.is_zero() { Time::NEVER } else { Time::ZERO + self.limits.warm_up };
         let mut warm_up = None;
-        while !self.is_done() {
-            let Some((time, target)) = self.queue.pop() else { break };
+        while self.unfinished > 0 {
+            let Some(event) = self.network.queue.pop() else { break };
+            let time = event.time;
             if time > end {
-                self.now = end;
+                self.network.now = end;
                 break;
             }
-            if time >= warm_up_end && !self.limits.warm_up.is_zero() {
+            if time >= warm_up_end {
                 warm_up = Some(self.row(warm_up_end));
                 warm_up_end = Time::NEVER;
             }
-            debug_assert!(time >= self.now, "events come in order");
-            self.now = time;
+            debug_assert!(time >= self.network.now, "events come in order");
+            self.network.now = time;
             self.events += 1;
             if self.events >= next_check {
                 self.check_limits(guard)?;
                 next_check = (self.events + EVENTS_BETWEEN_CHECKS).min(self.limits.max_events);
             }
-            match target {
-                Target::Link { slot, .. } => self.travel(slot, self.now, true),
-                Target::Endpoint { slot, .. } => self.deliver(slot),
-                Target::Timer { component } => self.ring_timer(component),
-                Target::App { component } => self.ring_app(component),
+            match event.class() {
+                Class::Link => self.network.travel(event.slot, time, true),
+                Class::Endpoint => self.deliver(event.slot),
+                Class::Timer => self.ring_timer(event.component()),
+                Class::App => self.ring_app(event.component()),
             }
         }
         Ok(self.finish(warm_up.as_ref()))
@@ -183,18 +165,12 @@ impl Simulation {
         self.limits.max_wall_time
     }
 
-    fn is_done(&self) -> bool {
-        self.flows.iter().all(|flow| flow.app.is_done())
-    }
-
     fn check_limits(&self, guard: &mut Guard<'_>) -> Result<(), RunError> {
-        let stop = |reason: String| Err(RunError { at: self.now, events: self.events, reason });
+        let stop = |reason: String| Err(RunError { at: self.network.now, events: self.events, reason });
         if self.events >= self.limits.max_events {
             return stop(format!("run.max_events = {} is reached", self.limits.max_events));
         }
-        let trace = self.trace.as_ref().map_or(0, |trace| trace.memory());
-        let memory = self.packets.memory() + self.queue.memory() + trace;
-        if memory as u64 > self.limits.max_memory.0 {
+        if self.network.memory() as u64 > self.limits.max_memory.0 {
             return stop(format!("run.max_memory = {} is reached", self.limits.max_memory));
         }
         guard().map_or(Ok(()), stop)
@@ -203,189 +179,104 @@ impl Simulation {
     fn ring_timer(&mut self, component: u32) {
         let (index, side) =
             ((component / 2) as usize, if component.is_multiple_of(2) { Side::A } else { Side::B });
+        let now = self.network.now;
         let flow = &mut self.flows[index];
-        match flow.timers[side.index()].ring(self.now) {
+        match flow.timers[side.index()].ring(now) {
             Ring::Due => {
-                flow.endpoints[side.index()].handle_input(self.now, Input::Timeout);
+                flow.endpoints[side.index()].handle_input(now, Input::Timeout);
                 self.settle(index, side);
             }
-            Ring::Later(time) => self.queue.push(time, Target::Timer { component }),
+            Ring::Later(time) => self.network.queue.push(time, Class::Timer, component),
             Ring::Stale => {}
         }
     }
 
     fn ring_app(&mut self, component: u32) {
         let index = component as usize;
+        let now = self.network.now;
         let flow = &mut self.flows[index];
-        match flow.app_alarm.ring(self.now) {
+        match flow.app_alarm.ring(now) {
             Ring::Due => {
-                flow.app.handle_wakeup(self.now, &mut self.commands);
+                flow.app.handle_wakeup(now, &mut self.commands);
                 self.obey(index);
             }
-            Ring::Later(time) => self.queue.push(time, Target::App { component }),
+            Ring::Later(time) => self.network.queue.push(time, Class::App, component),
             Ring::Stale => {}
         }
     }
 
     fn deliver(&mut self, slot: u32) {
-        let InFlight { packet, flow, sender, trace_row, .. } = self.packets.remove(slot);
-        self.counters.delivered += 1;
-        if let Some(trace) = &mut self.trace {
-            trace.packets.delivered(self.now, trace_row);
-        }
-        let index = flow as usize;
-        let side = sender.peer();
-        self.flows[index].endpoints[side.index()].handle_input(self.now, Input::Packet(packet));
+        let InFlight { packet, flow, sender, .. } = self.network.take_delivered(slot);
+        let (index, side) = (flow as usize, sender.peer());
+        self.flows[index].endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
         self.settle(index, side);
     }
 
     /// Drains an endpoint, then obeys the commands that its events gave rise to.
     fn settle(&mut self, flow: usize, side: Side) {
-        self.drain(flow, side);
-        self.obey(flow);
+        if self.drain(flow, side) {
+            self.obey(flow);
+        }
     }
 
-    /// Carries out the application's commands until there is none left, and sets its alarm.
+    /// The application was called: carries out its commands until there is none left, sets its alarm,
+    /// and sees whether it is done.
     fn obey(&mut self, index: usize) {
         let mut next = 0;
         while let Some(&(side, command)) = self.commands.0.get(next) {
             next += 1;
-            self.flows[index].endpoints[side.index()].handle_input(self.now, Input::Command(command));
+            let endpoint = &mut self.flows[index].endpoints[side.index()];
+            endpoint.handle_input(self.network.now, Input::Command(command));
             self.drain(index, side);
         }
         self.commands.0.clear();
         let flow = &mut self.flows[index];
         if let Some(time) = flow.app_alarm.set(flow.app.next_wakeup()) {
-            self.queue.push(time, Target::App { component: index as u32 });
+            self.network.queue.push(time, Class::App, index as u32);
         }
+        let was_done = std::mem::replace(&mut flow.is_done, flow.app.is_done());
+        self.unfinished = self.unfinished + usize::from(was_done) - usize::from(flow.is_done);
     }
 
-    /// Does everything that an endpoint wants done.
-    fn drain(&mut self, index: usize, side: Side) {
-        loop {
-            let flow = &mut self.flows[index];
-            match flow.endpoints[side.index()].poll_output(self.now) {
-                Output::Transmit(packet) => self.transmit(index, side, packet),
+    /// Does everything that an endpoint wants done; whether the application heard of something.
+    fn drain(&mut self, index: usize, side: Side) -> bool {
+        let Self { network, flows, commands, .. } = self;
+        let Flow { endpoints, timers, app, .. } = &mut flows[index];
+        let endpoint = &mut endpoints[side.index()];
+        let flow = index as u32;
+        let mut has_heard = false;
+        let timeout = loop {
+            match endpoint.poll_output(network.now) {
+                Output::Transmit(packet) => network.transmit(flow, side, packet),
                 Output::Event(event) => {
-                    flow.app.handle_event(self.now, side, &event, &mut self.commands);
-                    if let Some(trace) = &mut self.trace {
-                        trace.events.record(self.now, index as u32, side, &event);
+                    has_heard = true;
+                    app.handle_event(network.now, side, &event, commands);
+                    if let Some(trace) = &mut network.trace {
+                        trace.events.record(network.now, flow, side, &event);
                     }
                 }
-                Output::Timeout(time) => {
-                    if let Some(time) = flow.timers[side.index()].set(time) {
-                        let component = index as u32 * 2 + side.index() as u32;
-                        self.queue.push(time, Target::Timer { component });
-                    }
-                    break;
-                }
+                Output::Timeout(time) => break time,
             }
+        };
+        if let Some(time) = timers[side.index()].set(timeout) {
+            network.queue.push(time, Class::Timer, flow * 2 + side.index() as u32);
         }
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = &mut network.trace {
             self.samples.clear();
-            self.flows[index].endpoints[side.index()].sample_paths(&mut self.samples);
-            trace.paths.record(self.now, index as u32, side, &self.samples);
+            endpoint.sample_paths(&mut self.samples);
+            trace.paths.record(network.now, flow, side, &self.samples);
         }
-    }
-
-    fn transmit(&mut self, flow: usize, sender: Side, packet: Packet) {
-        self.counters.sent += 1;
-        let flow = flow as u32;
-        let trace_row =
-            self.trace.as_mut().map_or(0, |trace| trace.packets.sent(self.now, flow, sender, &packet));
-        let route = self.routes.route(flow, sender, packet.path.index());
-        let hop = self.routes.first_hop(route);
-        let slot =
-            self.packets.insert(InFlight { packet, flow, sender, route, hop, crossing: false, trace_row });
-        self.travel(slot, self.now, false);
-    }
-
-    /// Takes a packet along its route from the hop it is at, as far as nothing has to be waited for.
-    /// `has_arrived`: its arrival at that hop has had its event.
-    fn travel(&mut self, slot: u32, mut at: Time, mut has_arrived: bool) {
-        let in_flight = self.packets.get_mut(slot);
-        let size = in_flight.packet.size;
-        let component = in_flight.route;
-        loop {
-            let Hop { link, direction, waits, is_last } = self.routes.hops[in_flight.hop as usize];
-            if waits && !has_arrived {
-                self.queue.push(at, Target::Link { component, slot });
-                return;
-            }
-            has_arrived = false;
-            let ecn = in_flight.packet.ecn;
-            let duplex = &mut self.links[link as usize];
-            let step = if std::mem::take(&mut in_flight.crossing) {
-                duplex.resume(at, direction, size, ecn)
-            } else {
-                duplex.accept(at, direction, size, ecn)
-            };
-            match step {
-                Step::Deliver { at: arrival, ecn, copy } => {
-                    at = arrival;
-                    in_flight.packet.ecn = ecn;
-                    if !is_last {
-                        in_flight.hop += 1;
-                    }
-                    if let Some(copy_at) = copy {
-                        // The copy follows at once, before any later packet.
-                        let copy = self.duplicate(slot);
-                        self.proceed(slot, at, is_last);
-                        return self.proceed(copy, copy_at, is_last);
-                    }
-                    if is_last {
-                        return self.queue.push(at, Target::Endpoint { component, slot });
-                    }
-                }
-                Step::Cross { at, ecn } => {
-                    in_flight.crossing = true;
-                    in_flight.packet.ecn = ecn;
-                    return self.queue.push(at, Target::Link { component, slot });
-                }
-                Step::Drop(cause) => {
-                    self.counters.dropped += 1;
-                    let dropped = self.packets.remove(slot);
-                    if let Some(trace) = &mut self.trace {
-                        trace.packets.dropped(dropped.trace_row, cause.name(), link);
-                    }
-                    return;
-                }
-                Step::Held => return,
-            }
-        }
-    }
-
-    /// Takes a packet on from the link it has just left.
-    fn proceed(&mut self, slot: u32, at: Time, is_last: bool) {
-        if is_last {
-            let component = self.packets.get_mut(slot).route;
-            self.queue.push(at, Target::Endpoint { component, slot });
-        } else {
-            self.travel(slot, at, false);
-        }
-    }
-
-    /// A copy of a packet in flight; returns its slot.
-    fn duplicate(&mut self, slot: u32) -> u32 {
-        self.counters.duplicated += 1;
-        let original = self.packets.get_mut(slot);
-        let mut copy = InFlight { packet: original.packet.clone(), ..*original };
-        if let Some(trace) = &mut self.trace {
-            copy.trace_row = trace.packets.duplicated(copy.trace_row);
-        }
-        self.packets.insert(copy)
+        has_heard
     }
 
     fn finish(mut self, warm_up: Option<&Row>) -> Outcome {
-        let Counters { sent, duplicated, delivered, dropped } = self.counters;
-        let in_flight = self.packets.len() as u64;
-        assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
-        let mut row = self.row(self.now);
+        self.network.check_conservation();
+        let mut row = self.row(self.network.now);
         if let Some(warm_up) = warm_up {
             row = row.without(warm_up);
         }
         let mut tables = Vec::new();
-        if let Some(trace) = self.trace.take() {
+        if let Some(trace) = self.network.trace.take() {
             let Trace { packets, paths, events } = *trace;
             tables.push(packets.into_table(&self.flow_names, &self.link_names));
             tables.push(paths.into_table(&self.flow_names));
@@ -393,7 +284,7 @@ impl Simulation {
             tables
                 .push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
             tables.push(trace::queues_table(&self.link_names, |link, direction| {
-                self.links[link].take_queue_samples(direction)
+                self.network.links[link].take_queue_samples(direction)
             }));
         }
         Outcome { row, tables }
@@ -410,16 +301,17 @@ impl Simulation {
                 endpoint.report(&mut report.section(&format!("{}.{}", endpoint.protocol(), side.name())));
             }
         }
-        for (name, link) in self.link_names.iter().zip(&mut self.links) {
+        for (name, link) in self.link_names.iter().zip(&mut self.network.links) {
             link.finish(now);
             link.report(&mut row.section(format!("link.{name}")));
         }
         let mut report = row.section("run");
         report.scalar("simulated_s", now.as_secs_f64());
         report.count("events", self.events);
-        report.count("packets_sent", self.counters.sent);
-        report.count("packets_delivered", self.counters.delivered);
-        report.count("packets_dropped", self.counters.dropped);
+        let Counters { sent, delivered, dropped, .. } = self.network.counters;
+        report.count("packets_sent", sent);
+        report.count("packets_delivered", delivered);
+        report.count("packets_dropped", dropped);
         row
     }
 }
@@ -443,7 +335,7 @@ fn build_flow(
         .app
         .build(streams, name)
         .map_err(|error| ScenarioError::new(format!("flows.{name}.app: {error}")))?;
-    Ok(Flow { endpoints: [from, to], timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF })
+    Ok(Flow { endpoints: [from, to], timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
 }
 
 fn build_endpoint(

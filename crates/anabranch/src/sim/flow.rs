@@ -112,6 +112,8 @@ pub(super) struct Flow {
     pub(super) timers: [Alarm; 2],
     pub(super) app: AnyApp,
     pub(super) app_alarm: Alarm,
+    /// Whether the application was done when it was last called.
+    pub(super) is_done: bool,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod engine;
 mod event_queue;
 mod flow;
+mod network;
 mod packets;
 mod topology;
 

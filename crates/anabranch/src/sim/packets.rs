@@ -26,12 +26,17 @@ pub(super) struct PacketSlab {
 }
 
 impl PacketSlab {
+    #[expect(clippy::inline_always, reason = "one call per packet, which otherwise copies it once more")]
+    #[inline(always)]
     pub(super) fn insert(&mut self, packet: InFlight) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = Some(packet);
-            return slot;
-        }
-        self.slots.push(Some(packet));
+        let slot = self.free.pop().unwrap_or_else(|| self.new_slot());
+        self.slots[slot as usize] = Some(packet);
+        slot
+    }
+
+    #[cold]
+    fn new_slot(&mut self) -> u32 {
+        self.slots.push(None);
         self.slots.len() as u32 - 1
     }
 

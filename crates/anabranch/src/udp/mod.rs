@@ -33,6 +33,7 @@ pub struct Datagram {
 /// UDP as a flow's transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "UdpConfig")]
 pub struct Config {
     /// Whether every datagram carries an RTP header of 12 bytes; default false.
     pub rtp: bool,
