@@ -175,7 +175,7 @@ impl Association {
 
     /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
     pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool, in_recovery: bool) {
-        let granularity = self.parameters.rto.granularity;
+        let clock = self.parameters.rto.clock;
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let path = &mut self.paths[index];
@@ -193,13 +193,13 @@ impl Association {
                 path.t3 = Time::NEVER;
             } else if acked.earliest || path.t3.is_never() {
                 // R3; R4 for data that was reneged on.
-                path.t3 = super::timer::deadline(now, path.rto.rto, granularity);
+                path.t3 = clock.deadline(now, path.rto.rto);
             }
             if let Some(sent_at) = acked.probe_sent_at {
                 self.take_rtt_sample(now, id, sent_at);
                 if acked.earliest && self.paths[index].outstanding > 0 {
                     let rto = self.paths[index].rto.rto;
-                    self.paths[index].t3 = super::timer::deadline(now, rto, granularity);
+                    self.paths[index].t3 = clock.deadline(now, rto);
                 }
             }
             if acked.clears_errors {

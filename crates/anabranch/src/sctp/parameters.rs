@@ -2,6 +2,7 @@
 
 use super::config::{Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, Profile, SackPath};
 use super::rto::RtoParameters;
+use super::timer::Clock;
 use crate::cc::sctp::InitialWindow;
 use crate::path::failover::{self, Dormant};
 use crate::time::Duration;
@@ -77,7 +78,9 @@ impl Config {
             max: self.rto_max.unwrap_or(Duration::from_secs(60)),
             alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
             beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
-            granularity: self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux))),
+            clock: Clock::new(
+                self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux))),
+            ),
         };
         let cc = match self.cc.clone().unwrap_or_default() {
             cc::Config::Sctp(config) => cc::Config::Sctp(config.or(cc_defaults(profile))),
