@@ -90,7 +90,10 @@ impl Association {
                     acked.clears_errors |= self.parameters.credit_abandoned;
                     acked.earliest |= self.parameters.credit_abandoned;
                 }
-                SentState::Acked => {}
+                // Linux restarts the timer for these too (`sctp_check_transmitted`).
+                SentState::Acked => {
+                    self.paths[chunk.path.index()].acked.earliest |= self.parameters.linux;
+                }
             }
         }
     }
@@ -146,7 +149,9 @@ impl Association {
                     .iter()
                     .take(index)
                     .any(|earlier| earlier.state == SentState::InFlight && earlier.path == chunk.path);
-                self.paths[chunk.path.index()].acked.earliest |= is_earliest;
+                // Linux restarts the timer for what is acknowledged cumulatively
+                // (`sctp_check_transmitted`).
+                self.paths[chunk.path.index()].acked.earliest |= is_earliest && !self.parameters.linux;
                 self.outstanding.chunks[index].state = SentState::Acked;
             }
             SentState::Lost => {

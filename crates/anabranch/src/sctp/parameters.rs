@@ -4,7 +4,7 @@ use super::config::{Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, Profi
 use super::rto::RtoParameters;
 use super::timer::Clock;
 use crate::cc::sctp::InitialWindow;
-use crate::path::failover::{self, Dormant};
+use crate::path::failover::{self, Dormant, RetransmitOn};
 use crate::time::Duration;
 use crate::{cc, path};
 
@@ -159,7 +159,7 @@ impl Config {
             failover: failover::Settings {
                 dormant: if ns2 { Dormant::Hop } else { Dormant::Stay },
                 primary_follows_failover: ns2,
-                ..failover::Settings::default()
+                retransmit_on: if linux { RetransmitOn::RoundRobin } else { RetransmitOn::Alternate },
             },
         })
     }
