@@ -36,8 +36,7 @@ pub struct Parameters {
     pub(super) send_on_timeout: bool,
     pub(super) credit_abandoned: bool,
     pub(super) deliver_overtaken: bool,
-    /// Linux: strikes after it has sent again, reactivates a path only by a SACK that came over it,
-    /// and one PF rule; see [`super::failure`].
+    /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
@@ -78,9 +77,7 @@ impl Config {
             max: self.rto_max.unwrap_or(Duration::from_secs(60)),
             alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
             beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
-            clock: Clock::new(
-                self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux))),
-            ),
+            clock: Clock::new(self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux)))),
         };
         let cc = match self.cc.clone().unwrap_or_default() {
             cc::Config::Sctp(config) => cc::Config::Sctp(config.or(cc_defaults(profile))),

@@ -95,7 +95,12 @@ impl Association {
         while let Some((index, path)) = self.next_retransmission(now) {
             let known = limits.iter().find(|&&(known, _)| known == path).map(|&(_, limit)| limit);
             let limit = known.unwrap_or_else(|| {
-                let limit = self.burst_limit(path);
+                // Linux limits bursts of new data only (`sctp_outq_flush_data`).
+                let limit = if self.parameters.linux {
+                    self.paths[path.index()].cc.limits().cwnd
+                } else {
+                    self.burst_limit(path)
+                };
                 limits.push((path, limit));
                 limit
             });

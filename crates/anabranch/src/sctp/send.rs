@@ -69,6 +69,11 @@ impl Association {
     }
 
     fn note_idle(&mut self, now: Time, path: PathId) {
+        // Linux adjusts the window of an idle path with its heartbeats (`sctp_cmd_interpreter`,
+        // SCTP_CMD_TRANSPORT_IDLE).
+        if self.parameters.linux {
+            return;
+        }
         let path = &mut self.paths[path.index()];
         if path.outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
