@@ -296,6 +296,13 @@ impl OneWay {
         self.ledger.runs_ahead_by(ahead.as_nanos());
     }
 
+    pub(crate) fn trace_memory(&self) -> usize {
+        match &self.server {
+            Some(Server::Evented(server)) => server.trace_memory(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
         match &mut self.server {
             Some(Server::Evented(server)) => server.take_samples(),
@@ -380,7 +387,7 @@ fn cross_traffic(
 ) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for (index, traffic) in config.cross_traffic.iter().enumerate() {
-        let key = format!("{key}.cross_traffic[{index}]");
+        let key = format!("{key}.cross_traffic.{index}");
         let loads = match traffic.direction() {
             CrossTrafficDirection::Both => true,
             CrossTrafficDirection::Forward => direction == Direction::Forward,

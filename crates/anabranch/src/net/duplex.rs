@@ -216,6 +216,11 @@ impl DuplexLink {
         }
     }
 
+    /// Bytes of memory that samples of queues use.
+    pub fn trace_memory(&self) -> usize {
+        self.directions.iter().map(OneWay::trace_memory).sum()
+    }
+
     /// Takes the samples of a direction's queue gathered so far; none unless the link is traced.
     pub fn take_queue_samples(&mut self, direction: Direction) -> Vec<QueueSample> {
         self.directions[direction.index()].take_samples()

@@ -5,7 +5,7 @@
 //! directions move has to see them in the order in which they cross the link; every other one can be
 //! asked ahead of time, in one direction's order.
 //!
-//! To add a model: one file here, and a variant in [`LossConfig`] and [`Loss`]; the compiler lists the
+//! To add a model: one file here, and a variant in [`LossConfig`] and `Loss`; the compiler lists the
 //! rest.
 
 mod bernoulli;
