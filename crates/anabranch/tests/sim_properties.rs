@@ -10,8 +10,13 @@ use anabranch::net::qdisc::QueueConfig;
 use anabranch::report::Row;
 use anabranch::scenario::Scenario;
 use anabranch::sim::{Outcome, Simulation};
+use anabranch::time::Duration;
 use anabranch::trace::{Column, Table};
 use proptest::prelude::*;
+
+fn read(text: &str) -> Scenario {
+    random_scenario::study(text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).scenario
+}
 
 fn simulate(scenario: &Scenario, trace: bool, fuse: bool) -> Outcome {
     let simulation = Simulation::build_fused(scenario, 0, trace, fuse).unwrap();
@@ -82,7 +87,7 @@ fn sum(row: &Row, prefix: &str, suffix: &str) -> f64 {
 /// `PROPTEST_CASES` may ask for more cases than a quick run has.
 fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 48 };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 96 };
     ProptestConfig { cases, ..asked }
 }
 
@@ -93,7 +98,7 @@ proptest! {
     /// without traces.
     #[test]
     fn fusing_and_tracing_change_nothing(text in random_scenario::text()) {
-        let scenario = random_scenario::parse(&text);
+        let scenario = read(&text);
         let plain = simulate(&scenario, false, true);
         let traced = simulate(&scenario, true, true);
         let traced_evented = simulate(&scenario, true, false);
@@ -112,7 +117,7 @@ proptest! {
     /// their limits.
     #[test]
     fn traces_and_counters_agree(text in random_scenario::text()) {
-        let scenario = random_scenario::parse(&text);
+        let scenario = read(&text);
         let outcome = simulate(&scenario, true, true);
         let row = &outcome.row;
         let fates = table_text(&outcome, "packets", "fate");
@@ -152,14 +157,39 @@ proptest! {
         }
     }
 
+    /// Counters with a warm-up are those of the whole run less those of a run that ends there.
+    #[test]
+    fn a_warm_up_is_taken_off(text in random_scenario::text(), fuse in any::<bool>(), at in 1..2_490_000_u64) {
+        let scenario = read(&text);
+        // Not a whole microsecond: nothing else happens then.
+        let warm_up = Duration::from_nanos(at * 1_000 + 501);
+        let mut late = scenario.clone();
+        late.run.warm_up = warm_up;
+        let mut early = scenario.clone();
+        early.run.duration = warm_up;
+        let [whole, late, early] = [&scenario, &late, &early].map(|scenario| simulate(scenario, false, fuse).row);
+        for (name, late) in late.scalars() {
+            let value = |row: &Row| row.value(name).unwrap();
+            let is_counter = (name.starts_with("link.") || name.starts_with("run.packets"))
+                && !name.contains(".mean_")
+                && !name.ends_with(".in_link_packets")
+                && !name.contains(".cross_");
+            if is_counter {
+                prop_assert_eq!(late, value(&whole) - value(&early), "{} {}", name, text);
+            } else if matches!(name.rsplit('.').next(), Some("mos" | "in_link_packets")) {
+                prop_assert_eq!(late.to_bits(), value(&whole).to_bits(), "{}", name);
+            }
+        }
+    }
+
     /// The same seed twice gives the same bits; what a link and a flow elsewhere do changes no draw.
     #[test]
     fn runs_repeat_themselves_whatever_happens_elsewhere(text in random_scenario::text()) {
-        let scenario = random_scenario::parse(&text);
+        let scenario = read(&text);
         let first = simulate(&scenario, false, true);
         prop_assert_eq!(differences(&first.row, &simulate(&scenario, false, true).row), Vec::<String>::new());
         let mut larger = scenario.clone();
-        let elsewhere = random_scenario::parse(ELSEWHERE);
+        let elsewhere = read(ELSEWHERE);
         // In front of everything else, so that positions change too.
         larger.links.shift_insert(0, "elsewhere".into(), elsewhere.links["elsewhere"].clone());
         larger.paths.shift_insert(0, "elsewhere".into(), elsewhere.paths["elsewhere"].clone());

@@ -9,9 +9,10 @@ use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
 use super::packets::{InFlight, PacketSlab};
 use super::topology::{Hop, Routes, check_path};
 use crate::app::{App, Commands};
+use crate::cc::Controller;
 use crate::endpoint::{Endpoint, Input, Output};
 use crate::net::{DuplexLink, Step};
-use crate::packet::{Packet, Side};
+use crate::packet::{Packet, PathId, Side};
 use crate::report::Row;
 use crate::rng::Streams;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
@@ -96,6 +97,12 @@ impl Simulation {
         trace: bool,
         fuse: bool,
     ) -> Result<Self, ScenarioError> {
+        let RunConfig { duration, warm_up, .. } = scenario.run;
+        if warm_up > duration {
+            return Err(ScenarioError::new(format!(
+                "run.warm_up: \"{warm_up}\" is longer than the run; use at most run.duration, \"{duration}\""
+            )));
+        }
         let streams = Streams { seed: scenario.seed, replication };
         let links = scenario
             .links
@@ -142,6 +149,36 @@ impl Simulation {
             trace: trace.then(Box::default),
             samples: Vec::new(),
         })
+    }
+
+    /// Gives one path of one end of an SCTP flow a congestion control of the user's own, before the run.
+    ///
+    /// # Errors
+    /// When there is no such flow, it has no such path, or its transport is not SCTP.
+    pub fn set_congestion_control(
+        &mut self,
+        flow: &str,
+        side: Side,
+        path: PathId,
+        control: Controller,
+    ) -> Result<(), ScenarioError> {
+        let index = self.flow_names.iter().position(|name| name == flow);
+        let endpoint = index.map(|index| &mut self.flows[index].endpoints[side.index()]);
+        let Some(AnyEndpoint::Sctp(association)) = endpoint else {
+            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP")));
+        };
+        self.samples.clear();
+        association.sample_paths(&mut self.samples);
+        let count = self.samples.len();
+        if path.index() >= count {
+            return Err(ScenarioError::new(format!(
+                "flows.{flow}.paths: there is no path {}; paths are counted from 0 to {}",
+                path.0,
+                count - 1
+            )));
+        }
+        association.set_congestion_control(path, control);
+        Ok(())
     }
 
     /// Runs to the end.
@@ -201,7 +238,9 @@ impl Simulation {
         if self.events >= self.limits.max_events {
             return stop(format!("run.max_events = {} is reached", self.limits.max_events));
         }
-        let trace = self.trace.as_ref().map_or(0, |trace| trace.memory());
+        let trace = self.trace.as_ref().map_or(0, |trace| {
+            trace.memory() + self.links.iter().map(DuplexLink::trace_memory).sum::<usize>()
+        });
         let memory = self.packets.memory() + self.queue.memory() + trace;
         if memory as u64 > self.limits.max_memory.0 {
             return stop(format!("run.max_memory = {} is reached", self.limits.max_memory));
@@ -468,7 +507,7 @@ fn build_flow(
     config: &FlowConfig,
     streams: Streams,
 ) -> Result<Flow, ScenarioError> {
-    let transport_error = |error: String| ScenarioError::new(format!("flows.{name}.transport: {error}"));
+    let transport_error = |error: String| ScenarioError::new(format!("flows.{name}.transport.{error}"));
     let paths = config.paths.len();
     let endpoints = match &config.transport {
         TransportConfig::Sctp(sctp) => {
@@ -489,6 +528,6 @@ fn build_flow(
     let app = config
         .app
         .build(streams, name)
-        .map_err(|error| ScenarioError::new(format!("flows.{name}.app: {error}")))?;
+        .map_err(|error| ScenarioError::new(format!("flows.{name}.app.{error}")))?;
     Ok(Flow { endpoints, timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF })
 }

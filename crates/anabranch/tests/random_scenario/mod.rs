@@ -4,9 +4,10 @@
 //! paths choose one link of each, so that they share some, and sometimes go round in a loop. Many values
 //! are whole milliseconds, so that events at equal times are frequent.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
-use anabranch::scenario::{Scenario, Study};
+use anabranch::scenario::{ScenarioError, Study};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -178,7 +179,7 @@ fn write(
     for (layer, links) in layers.iter().enumerate() {
         for (number, link) in links.iter().enumerate() {
             let ends = format!("ends = ['n{layer}', 'n{}']", layer + 1);
-            text += &format!("[links.l{layer}-{number}]\n{ends}\n{}\n", link.trim());
+            write!(text, "[links.l{layer}-{number}]\n{ends}\n{}\n", link.trim()).unwrap();
         }
     }
     let names = |route: &Route| -> Vec<String> {
@@ -192,11 +193,11 @@ fn write(
             // There, back over some link of the same layer, and there again.
             via.splice(0..0, [via[0].clone(), "'l0-0'".to_owned()]);
         }
-        text += &format!("[paths.p{number}]\nvia = [{}]\n", via.join(", "));
+        write!(text, "[paths.p{number}]\nvia = [{}]\n", via.join(", ")).unwrap();
         if let Some(back) = back {
             let mut back = names(back);
             back.reverse();
-            text += &format!("back = [{}]\n", back.join(", "));
+            writeln!(text, "back = [{}]", back.join(", ")).unwrap();
         }
     }
     // A path of the first layer alone, for flows that join others half way.
@@ -209,10 +210,12 @@ fn write(
             (false, 0) => (0, last, paths.join(", ")),
             (false, _) => (0, last, paths.iter().rev().cloned().collect::<Vec<_>>().join(", ")),
         };
-        text += &format!(
+        write!(
+            text,
             "[flows.f{number}]\nfrom = 'n{from}'\nto = 'n{to}'\npaths = [{paths}]\ntransport = \
              {transport}\napp = {app}\n"
-        );
+        )
+        .unwrap();
     }
     text
 }
@@ -230,8 +233,9 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
         .prop_map(|(layers, routes, flows, seed)| write(&layers, &routes, &flows, seed.into()))
 }
 
-/// Parses the text of a scenario that is right.
-pub(crate) fn parse(text: &str) -> Scenario {
+/// The study of a text, with settings.
+pub(crate) fn study(text: &str, sets: &[(&str, &str)]) -> Result<Study, ScenarioError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random_scenario");
-    Study::parse(text, &[], &folder).unwrap_or_else(|error| panic!("{error}\n{text}")).scenario
+    let sets: Vec<_> = sets.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    Study::parse(text, &sets, &folder)
 }
