@@ -71,6 +71,7 @@ fn message(sets: &[(&str, &str)]) -> String {
 #[test]
 fn the_base_is_right() {
     parse(BASE, &[]).unwrap();
+    parse(BASE, &[("links.first.loss", "{ kind = 'none' }")]).unwrap();
 }
 
 /// Setting, value, and the key that the message is to name.
@@ -80,6 +81,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("links.first.dleay", "5 s", "links.first.dleay"),
     ("links.first.queue.pakcets", "5", "links.first.queue.pakcets"),
     ("links.first.queue.kind", "drop_tial", "links.first.queue.kind"),
+    ("links.first.loss.kind", "none", "links.first.loss"),
     ("links.first.loss.q", "0.1", "links.first.loss.q"),
     ("links.first.loss.kind", "gilbret", "links.first.loss.kind"),
     ("links.first.loss.clock", "slto", "links.first.loss.clock"),
