@@ -1,7 +1,7 @@
 //! Runs a scenario file from Rust and prints its scalars:
-//! `cargo run --release --example run_scenario -- FILE [REPLICATIONS] [path=value]...`
+//! `cargo run --release --example run_scenario -- [FILE [REPLICATIONS] [path=value]...]`
 //!
-//! With more than one replication it prints the mean of each scalar. Also what the instruction counts
+//! Without a file it runs `benches/voip_call.toml`. With more than one replication it prints the mean of each scalar. Also what the instruction counts
 //! in `docs/performance.md` are taken from.
 
 use std::path::Path;
@@ -22,9 +22,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<(), String> {
-    let [file, rest @ ..] = arguments else {
-        return Err("name a scenario file".into());
-    };
+    let default = [concat!(env!("CARGO_MANIFEST_DIR"), "/benches/voip_call.toml").to_owned()];
+    let (file, rest) = arguments.split_first().or_else(|| default.split_first()).expect("a default");
     let sets: Vec<(String, String)> = rest
         .iter()
         .filter_map(|argument| argument.split_once('='))

@@ -2,6 +2,27 @@
 //!
 //! Multi-homed SCTP, MPTCP and the TCP family over lossy, bursty, bloated, heterogeneous links:
 //! a deterministic simulator, and the measures of what a user would experience.
+//!
+//! A scenario says what there is; a [`sim::Simulation`] of it runs once and gives a row of scalars:
+//!
+//! ```
+//! use anabranch::{scenario::Study, sim::Simulation};
+//!
+//! let study = Study::parse(
+//!     r#"
+//!     links.wan = { ends = ["a", "b"], rate = "1 Mbit/s", delay = "30 ms" }
+//!     paths.only.via = ["wan"]
+//!     flows.call = { from = "a", to = "b", paths = ["only"], transport.kind = "udp", app.kind = "voip" }
+//!     "#,
+//!     &[],
+//!     ".".as_ref(),
+//! )?;
+//! let outcome = Simulation::build(&study.scenario, 0, false)?.run(&mut || None)?;
+//! assert!(outcome.row.value("call.mos") > Some(4.3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`batch::run`] runs a sweep on several threads; the folder `examples` has more.
 
 pub mod app;
 pub mod batch;

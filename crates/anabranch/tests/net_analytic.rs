@@ -180,7 +180,7 @@ fn mistakes_are_named_in_one_sentence() {
     let build_error = |json: &str| DuplexLink::build(&config(json), "wifi", STREAMS).map(|_| ()).unwrap_err();
     let poisson = r#""cross_traffic": [{"kind": "poisson", "rate": "100 kbit/s"}]"#;
     for (json, part) in [
-        (format!("{{{poisson}}}"), "links.wifi.cross_traffic[0] loads a link without a `rate`"),
+        (format!("{{{poisson}}}"), "links.wifi.cross_traffic.0 loads a link without a `rate`"),
         (
             format!(r#"{{"rate": "1 Mbit/s", "loss": {{"kind": "bernoulli", "at": "ingress"}}, {poisson}}}"#),
             "put the loss on a link of its own",

@@ -320,6 +320,18 @@ impl OneWay {
         );
     }
 
+    /// From now on it may be called as far ahead of the run as this.
+    pub(crate) fn runs_ahead_by(&mut self, ahead: Duration) {
+        self.ledger.runs_ahead_by(ahead.as_nanos());
+    }
+
+    pub(crate) fn trace_memory(&self) -> usize {
+        match &self.server {
+            Some(Server::Evented(server)) => server.trace_memory(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
         match &mut self.server {
             Some(Server::Evented(server)) => server.take_samples(),
@@ -342,10 +354,11 @@ impl OneWay {
         report.count("marked_packets", ledger.marked());
         report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
         if let Some(server) = &self.server {
+            let (found_units, served) = ledger.found_units();
             if let Some(rate) = self.constant_rate {
-                report.scalar("mean_wait_ms", ledger.mean_found_units() / rate as f64 / 1e6);
+                report.mean("mean_wait_ms", found_units / rate as f64 / 1e6, served);
             }
-            report.scalar("mean_found_bytes", ledger.mean_found_units() / UNITS_PER_BYTE as f64);
+            report.mean("mean_found_bytes", found_units / UNITS_PER_BYTE as f64, served);
             let cross = server.cross_counters();
             report.count("cross_arrived_packets", cross.arrived);
             report.count("cross_queue_full_packets", cross.dropped_full);
@@ -403,7 +416,7 @@ fn cross_traffic(
 ) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for (index, traffic) in config.cross_traffic.iter().enumerate() {
-        let key = format!("{key}.cross_traffic[{index}]");
+        let key = format!("{key}.cross_traffic.{index}");
         let loads = match traffic.direction() {
             CrossTrafficDirection::Both => true,
             CrossTrafficDirection::Forward => direction == Direction::Forward,

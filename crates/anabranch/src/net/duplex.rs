@@ -3,11 +3,12 @@
 use super::config::LinkConfig;
 use super::direction::{OneWay, is_shared_by_packets};
 use super::evented::QueueSample;
+use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use crate::packet::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
-use crate::time::Time;
+use crate::time::{Duration, Time};
 
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +100,9 @@ pub struct DuplexLink {
 }
 
 impl DuplexLink {
+    /// How far ahead of simulated time a link may be called without [`DuplexLink::runs_ahead_by`].
+    pub const AHEAD_LIMIT: Duration = Duration::from_nanos(ledger::AHEAD_LIMIT);
+
     /// The link of this name, with lazily evaluated queues.
     ///
     /// # Errors
@@ -159,6 +163,12 @@ impl DuplexLink {
         self.shared_loss.is_none()
     }
 
+    /// Says that a direction is going to be called further ahead of simulated time than
+    /// [`DuplexLink::AHEAD_LIMIT`], and how far: the counters of packets have to remember that long.
+    pub fn runs_ahead_by(&mut self, direction: Direction, ahead: Duration) {
+        self.directions[direction.index()].runs_ahead_by(ahead);
+    }
+
     /// Whether packets leave a direction in the order in which they entered it.
     pub fn keeps_order(&self, direction: Direction) -> bool {
         self.directions[direction.index()].keeps_order()
@@ -191,8 +201,8 @@ impl DuplexLink {
 
     /// Brings every lazy state to the end of the run, and asserts that every packet is accounted for.
     ///
-    /// Packets that the link was asked for ahead of time and that had not arrived by then are not counted,
-    /// up to a second ahead. Cross traffic is counted up to the later of `end` and the last call.
+    /// Packets that the link was asked for ahead of time and that had not arrived by then are not counted.
+    /// Cross traffic is counted up to the later of `end` and the last call.
     pub fn finish(&mut self, end: Time) {
         for one_way in &mut self.directions {
             one_way.finish(end);
@@ -204,6 +214,11 @@ impl DuplexLink {
         for direction in Direction::BOTH {
             self.directions[direction.index()].report(&mut report.section(direction.name()));
         }
+    }
+
+    /// Bytes of memory that samples of queues use.
+    pub fn trace_memory(&self) -> usize {
+        self.directions.iter().map(OneWay::trace_memory).sum()
     }
 
     /// Takes the samples of a direction's queue gathered so far; none unless the link is traced.

@@ -124,6 +124,11 @@ impl EventedServer {
         }
     }
 
+    /// Bytes of memory that the samples use.
+    pub(crate) fn trace_memory(&self) -> usize {
+        self.samples.capacity() * size_of::<QueueSample>()
+    }
+
     /// Takes the samples of the queue gathered so far.
     pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
         std::mem::take(&mut self.samples)

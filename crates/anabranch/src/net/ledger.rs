@@ -2,11 +2,11 @@
 //!
 //! A packet is counted when its fate is known, and the latest ones are kept in a log: at the end of the run
 //! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
-//! of time, up to [`AHEAD_LIMIT`], reports what one that was asked in time would.
+//! of time reports what one that was asked in time would.
 
-/// How far ahead of the end of the run a link may have been asked, in nanoseconds: longer than packets
-/// take over a chain of links.
-const AHEAD_LIMIT: u64 = 1_000_000_000;
+/// How far ahead of the run a link may be asked without saying so, in nanoseconds: longer than packets
+/// usually take over a chain of links.
+pub(crate) const AHEAD_LIMIT: u64 = 1_000_000_000;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +42,10 @@ impl Entry {
 
 /// Counters of one direction. The identity: arrived + copied = delivered (copies included) + dropped +
 /// in the link.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ledger {
+    /// How far ahead of the run the link has been asked at most, in nanoseconds.
+    ahead: u64,
     arrived: u64,
     /// Copies made, whether or not they have been delivered.
     copied: u64,
@@ -58,8 +60,30 @@ pub(crate) struct Ledger {
     log: Vec<Entry>,
 }
 
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            ahead: AHEAD_LIMIT,
+            arrived: 0,
+            copied: 0,
+            packets: [0; FATES],
+            bytes: [0; FATES],
+            marked: 0,
+            served: 0,
+            found_units: 0,
+            in_link: 0,
+            log: Vec::new(),
+        }
+    }
+}
+
 impl Ledger {
     const FIRST_SLOTS: usize = 64;
+
+    /// From now on the link may be asked as far ahead of the run as this, in nanoseconds.
+    pub(crate) fn runs_ahead_by(&mut self, ahead: u64) {
+        self.ahead = self.ahead.max(ahead);
+    }
 
     /// Enters a packet when the link is asked for `now` (nanoseconds).
     #[inline]
@@ -75,7 +99,8 @@ impl Ledger {
     /// Removes what is settled for good, and doubles the room if that is less than half.
     #[cold]
     fn make_room(&mut self, now: u64) {
-        let matters = |entry: &Entry| entry.settled > now.saturating_sub(AHEAD_LIMIT);
+        let ahead = self.ahead;
+        let matters = |entry: &Entry| entry.settled > now.saturating_sub(ahead);
         // Nearly always the fates come true in the order of their entries.
         let settled = self.log.iter().position(matters).unwrap_or(self.log.len());
         self.log.drain(..settled);
@@ -145,8 +170,8 @@ impl Ledger {
         self.in_link
     }
 
-    /// Mean unfinished work that a served packet found; NaN without one.
-    pub(crate) fn mean_found_units(&self) -> f64 {
-        self.found_units as f64 / self.served as f64
+    /// Unfinished work that served packets found, and how many packets that were.
+    pub(crate) fn found_units(&self) -> (f64, u64) {
+        (self.found_units as f64, self.served)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::ScenarioError;
+use super::{ScenarioError, tree};
 
 /// Sets one value; tables on the way to it are made where they are missing.
 pub(super) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
@@ -51,11 +51,13 @@ pub(super) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
 /// A value as a command line has it: TOML where it is TOML (`5`, `true`, `[1, 2]`, `"text"`), text
 /// otherwise (`0.1 s`).
 pub(super) fn value_of(text: &str) -> Value {
-    let table: Result<Map<String, Value>, _> = toml::from_str(&format!("value = {text}"));
-    match table {
-        Ok(mut table) if table.len() == 1 => table.remove("value").expect("its only key"),
-        _ => Value::String(text.to_owned()),
-    }
+    let table: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
+    table
+        .ok()
+        .filter(|table| table.len() == 1)
+        .and_then(|mut table| table.remove("value"))
+        .and_then(|value| tree::value(value, "").ok())
+        .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 /// Whether a key can be part of a dotted path.
@@ -106,6 +108,7 @@ mod tests {
         assert_eq!(value_of("true"), json!(true));
         assert_eq!(value_of("\"a b\""), json!("a b"));
         assert_eq!(value_of("0.1 s"), json!("0.1 s"));
+        assert_eq!(value_of("nan"), json!("nan"));
         assert_eq!(value_of("1\nseed = 3"), json!("1\nseed = 3"));
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 /// A scenario that cannot be run. Displays as one sentence: which key, what was found, what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,9 +10,15 @@ use serde_json::Value;
 pub struct ScenarioError(String);
 
 impl ScenarioError {
-    /// An error from its sentence.
+    /// An error from its sentence. Line breaks and the like, which only what was found can have brought in,
+    /// are shown as escapes: a message is one line.
     pub fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
+        let mut sentence = sentence.into();
+        if sentence.contains(char::is_control) {
+            let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+            sentence = sentence.chars().map(shown).collect();
+        }
+        Self(sentence)
     }
 
     /// Text that is not TOML: the line and what the parser says of it.
@@ -19,25 +26,35 @@ impl ScenarioError {
         let message = error.message().replace('\n', ", ");
         let line =
             error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        Self(format!("line {line}: {message}"))
+        Self::new(format!("line {line}: {message}"))
     }
 }
 
 /// Reads a part of a scenario, naming the key in the error.
 pub(super) fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
     serde_path_to_error::deserialize::<_, T>(tree).map_err(|error| {
-        let mut path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
-        path.retain(|segment| segment != "." && segment != "?");
+        let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
         narrow::<T>(tree, &mut path, &error.inner().to_string());
         let key = std::iter::once(root.to_owned()).chain(path).filter(|part| !part.is_empty());
         let key = key.collect::<Vec<_>>().join(".");
-        let message = error.inner();
-        ScenarioError(if key.is_empty() { message.to_string() } else { format!("{key}: {message}") })
+        let message = in_toml_words(&error.inner().to_string());
+        ScenarioError::new(if key.is_empty() { message } else { format!("{key}: {message}") })
     })
 }
 
-/// Serde loses the path inside a table with a `kind`: find the key whose removal changes the message,
-/// again and again. Runs on mistakes only.
+/// A part of a dotted path: items of a list are counted from 0.
+fn part(segment: &Segment) -> Option<String> {
+    match segment {
+        Segment::Enum { variant } => Some(variant.clone()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Unknown => None,
+    }
+}
+
+/// Serde loses the path inside a table with a `kind`: find the key without which the message changes, again
+/// and again. Of a list, the items from there on are left out, so the last one that matters is it. Runs on
+/// mistakes only.
 fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &str) {
     let blames = |path: &[String]| {
         let mut trial = tree.clone();
@@ -48,8 +65,11 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
     loop {
         let keys: Vec<String> = match find(tree, path) {
             Some(Value::Object(table)) => table.keys().cloned().collect(),
-            Some(Value::Array(items)) => (0..items.len()).map(|index| index.to_string()).collect(),
-            _ => return,
+            // No item is to blame for the length of its list.
+            Some(Value::Array(items)) if !message.starts_with("invalid length") => {
+                (0..items.len()).rev().map(|index| index.to_string()).collect()
+            }
+            _ => break,
         };
         let culprit = keys.into_iter().find(|key| {
             path.push(key.clone());
@@ -59,9 +79,34 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
         });
         match culprit {
             Some(key) => path.push(key),
-            None => return,
+            None => break,
         }
     }
+    let is_unknown = |kind: &Value| {
+        kind.as_str().is_some_and(|kind| message.starts_with(&format!("unknown variant `{kind}`")))
+    };
+    if find(tree, path).and_then(|table| table.get("kind")).is_some_and(is_unknown) {
+        path.push("kind".into());
+    }
+}
+
+/// What serde says was expected, in the words of a scenario file.
+fn in_toml_words(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    let expected = match expected {
+        "a map" => "a table",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        "f64" => "a number",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        // TOML's integers have 64 bits with a sign.
+        "u64" => "a whole number from 0 to 9223372036854775807",
+        _ if expected.starts_with("struct ") || expected.contains("tagged enum") => "a table",
+        expected => expected,
+    };
+    format!("{found}, expected {expected}")
 }
 
 fn find<'a>(tree: &'a Value, path: &[String]) -> Option<&'a Value> {
@@ -81,8 +126,11 @@ fn remove(tree: &mut Value, path: &[String]) -> bool {
     });
     match parent {
         Some(Value::Object(table)) => table.remove(last).is_some(),
-        // Removing an item would move the others; a null in its place changes the message all the same.
-        Some(Value::Array(items)) => last.parse::<usize>().is_ok_and(|index| index < items.len()),
+        Some(Value::Array(items)) => last.parse::<usize>().is_ok_and(|index| {
+            let is_there = index < items.len();
+            items.truncate(index);
+            is_there
+        }),
         _ => false,
     }
 }

@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod models;
 mod sweep;
+mod tree;
 
 use std::path::Path;
 
@@ -170,7 +171,7 @@ impl Study {
     /// # Errors
     /// When the text is not a scenario.
     pub fn parse(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Self, ScenarioError> {
-        let mut base: Value = toml::from_str(text).map_err(|error| ScenarioError::syntax(text, &error))?;
+        let mut base = tree::parse(text)?;
         for (path, value) in sets {
             edit::set(&mut base, path, edit::value_of(value))?;
         }
@@ -194,8 +195,8 @@ impl Study {
             return Ok(self.scenario.clone());
         }
         let mut tree = self.base.clone();
-        for (axis, choice) in self.sweep.choices(cell) {
-            choice.apply(axis, &mut tree)?;
+        for choice in self.sweep.choices(cell) {
+            choice.apply(&mut tree)?;
         }
         let mut scenario: Scenario = error::from_value(&tree, "")?;
         scenario.name.clone_from(&self.scenario.name);

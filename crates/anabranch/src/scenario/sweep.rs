@@ -47,7 +47,7 @@ pub struct Axis {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`set` is a dotted path such as \"links.a.rate\", or a list of them")]
 enum OneOrMore {
     One(String),
     More(Vec<String>),
@@ -98,12 +98,8 @@ impl Sweep {
         stride * position as u64
     }
 
-    pub(super) fn choices(&self, cell: u64) -> impl Iterator<Item = (&str, Choice<'_>)> {
-        let positions = self.positions(cell);
-        self.axes
-            .iter()
-            .zip(positions)
-            .map(|((name, axis), position)| (name.as_str(), Choice { axis, position }))
+    pub(super) fn choices(&self, cell: u64) -> impl Iterator<Item = Choice<'_>> {
+        self.axes.values().zip(self.positions(cell)).map(|(axis, position)| Choice { axis, position })
     }
 
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
@@ -197,9 +193,8 @@ pub(super) struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    pub(super) fn apply(&self, name: &str, tree: &mut Value) -> Result<(), ScenarioError> {
-        let in_axis = |error: ScenarioError| ScenarioError::new(format!("sweep.axes.{name}: {error}"));
-        let mut set = |path: &str, value: &Value| edit::set(tree, path, value.clone()).map_err(in_axis);
+    pub(super) fn apply(&self, tree: &mut Value) -> Result<(), ScenarioError> {
+        let mut set = |path: &str, value: &Value| edit::set(tree, path, value.clone());
         if let Some((_, case)) = self.axis.cases.get_index(self.position) {
             return case.iter().try_for_each(|(path, value)| set(path, value));
         }

@@ -6,9 +6,10 @@ use super::network::{Counters, Network};
 use super::packets::InFlight;
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
+use crate::cc::Controller;
 use crate::endpoint::{Endpoint, Input, Output};
 use crate::net::DuplexLink;
-use crate::packet::Side;
+use crate::packet::{PathId, Side};
 use crate::report::Row;
 use crate::rng::Streams;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
@@ -76,6 +77,12 @@ impl Simulation {
         trace: bool,
         fuse: bool,
     ) -> Result<Self, ScenarioError> {
+        let RunConfig { duration, warm_up, .. } = scenario.run;
+        if warm_up > duration {
+            return Err(ScenarioError::new(format!(
+                "run.warm_up: \"{warm_up}\" is longer than the run; use at most run.duration, \"{duration}\""
+            )));
+        }
         let streams = Streams { seed: scenario.seed, replication };
         let links = scenario
             .links
@@ -105,7 +112,7 @@ impl Simulation {
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            network: Network::new(links, routes, trace.then(Box::default)),
+            network: Network::new(links, routes, Time::ZERO + duration, trace.then(Box::default)),
             unfinished: flows.len(),
             flows,
             limits: scenario.run,
@@ -117,31 +124,61 @@ impl Simulation {
         })
     }
 
+    /// Gives one path of one end of an SCTP flow a congestion control of the user's own, before the run.
+    ///
+    /// # Errors
+    /// When there is no such flow, it has no such path, or its transport is not SCTP.
+    pub fn set_congestion_control(
+        &mut self,
+        flow: &str,
+        side: Side,
+        path: PathId,
+        control: Controller,
+    ) -> Result<(), ScenarioError> {
+        let index = self.flow_names.iter().position(|name| name == flow);
+        let endpoint = index.map(|index| &mut self.flows[index].endpoints[side.index()]);
+        let Some(AnyEndpoint::Sctp(association)) = endpoint else {
+            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP")));
+        };
+        self.samples.clear();
+        association.sample_paths(&mut self.samples);
+        let count = self.samples.len();
+        if path.index() >= count {
+            return Err(ScenarioError::new(format!(
+                "flows.{flow}.paths: there is no path {}; paths are counted from 0 to {}",
+                path.0,
+                count - 1
+            )));
+        }
+        association.set_congestion_control(path, control);
+        Ok(())
+    }
+
     /// Runs to the end.
     ///
     /// # Errors
     /// When a guard stops the run.
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
-        let end = Time::ZERO + self.limits.duration;
         let mut next_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events);
         for flow in 0..self.flows.len() {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
             self.obey(flow);
         }
-        let mut warm_up_end =
-            if self.limits.warm_up.is_zero() { Time::NEVER } else { Time::ZERO + self.limits.warm_up };
+        let end = Time::ZERO + self.limits.duration;
+        let has_warm_up = !self.limits.warm_up.is_zero();
+        let warm_up_end = Time::ZERO + self.limits.warm_up;
         let mut warm_up = None;
-        while self.unfinished > 0 {
-            let Some(event) = self.network.queue.pop() else { break };
-            let time = event.time;
-            if time > end {
+        // Background loads are always done: without anything else the run takes its whole duration.
+        let ends_early = self.unfinished > 0;
+        while !ends_early || self.unfinished > 0 {
+            let Some(event) = self.network.queue.pop().filter(|event| event.time <= end) else {
                 self.network.now = end;
                 break;
-            }
-            if time >= warm_up_end {
-                warm_up = Some(self.row(warm_up_end));
-                warm_up_end = Time::NEVER;
+            };
+            let time = event.time;
+            if has_warm_up && warm_up.is_none() && time >= warm_up_end {
+                warm_up = Some(self.warm_up_row(warm_up_end));
             }
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
@@ -156,6 +193,9 @@ impl Simulation {
                 Class::Timer => self.ring_timer(event.component()),
                 Class::App => self.ring_app(event.component()),
             }
+        }
+        if has_warm_up && warm_up.is_none() {
+            warm_up = Some(self.warm_up_row(self.network.now.min(warm_up_end)));
         }
         Ok(self.finish(warm_up.as_ref()))
     }
@@ -271,26 +311,35 @@ impl Simulation {
 
     fn finish(mut self, warm_up: Option<&Row>) -> Outcome {
         self.network.check_conservation();
-        let mut row = self.row(self.network.now);
+        let now = self.network.now;
+        let mut row = self.row(now);
         if let Some(warm_up) = warm_up {
             row = row.without(warm_up);
         }
         let mut tables = Vec::new();
         if let Some(trace) = self.network.trace.take() {
             let Trace { packets, paths, events } = *trace;
-            tables.push(packets.into_table(&self.flow_names, &self.link_names));
+            tables.push(packets.into_table(&self.flow_names, &self.link_names, now));
             tables.push(paths.into_table(&self.flow_names));
             tables.push(events.into_table(&self.flow_names));
             tables
                 .push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
-            tables.push(trace::queues_table(&self.link_names, |link, direction| {
+            tables.push(trace::queues_table(&self.link_names, now, |link, direction| {
                 self.network.links[link].take_queue_samples(direction)
             }));
         }
         Outcome { row, tables }
     }
 
-    /// The scalars at this time.
+    /// The scalars of the warm-up, after which the run goes on.
+    fn warm_up_row(&mut self, now: Time) -> Row {
+        let links = self.network.links.clone();
+        let row = self.row(now);
+        self.network.links = links;
+        row
+    }
+
+    /// The scalars at this time; links are at their end then.
     fn row(&mut self, now: Time) -> Row {
         let mut row = Row::default();
         for (name, flow) in self.flow_names.iter().zip(&self.flows) {
@@ -308,10 +357,10 @@ impl Simulation {
         let mut report = row.section("run");
         report.scalar("simulated_s", now.as_secs_f64());
         report.count("events", self.events);
-        let Counters { sent, delivered, dropped, .. } = self.network.counters;
+        let Counters { sent, delivered, .. } = self.network.counters;
         report.count("packets_sent", sent);
         report.count("packets_delivered", delivered);
-        report.count("packets_dropped", dropped);
+        report.count("packets_dropped", self.network.dropped(now));
         row
     }
 }
@@ -334,7 +383,7 @@ fn build_flow(
     let app = config
         .app
         .build(streams, name)
-        .map_err(|error| ScenarioError::new(format!("flows.{name}.app: {error}")))?;
+        .map_err(|error| ScenarioError::new(format!("flows.{name}.app.{error}")))?;
     Ok(Flow { endpoints: [from, to], timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
 }
 
@@ -349,7 +398,7 @@ fn build_endpoint(
         (Some(transport), Side::B) => ("transport_to", transport),
         _ => ("transport", &config.transport),
     };
-    let in_transport = |error: String| ScenarioError::new(format!("flows.{name}.{key}: {error}"));
+    let in_transport = |error: String| ScenarioError::new(format!("flows.{name}.{key}.{error}"));
     Ok(match transport {
         TransportConfig::Sctp(sctp) => {
             let parameters = sctp.resolve().map_err(in_transport)?;

@@ -21,6 +21,10 @@ pub(super) struct Network {
     pub(super) trace: Option<Box<Trace>>,
     packets: PacketSlab,
     routes: Routes,
+    /// When the run ends at the latest.
+    end: Time,
+    /// Times after `now` at which links drop packets that were carried there ahead, and some earlier ones.
+    drops_ahead: Vec<Time>,
 }
 
 /// What became of the packets that endpoints sent: sent + duplicated = delivered + dropped + in flight.
@@ -29,11 +33,11 @@ pub(super) struct Counters {
     pub(super) sent: u64,
     duplicated: u64,
     pub(super) delivered: u64,
-    pub(super) dropped: u64,
+    dropped: u64,
 }
 
 impl Network {
-    pub(super) fn new(links: Vec<DuplexLink>, routes: Routes, trace: Option<Box<Trace>>) -> Self {
+    pub(super) fn new(links: Vec<DuplexLink>, routes: Routes, end: Time, trace: Option<Box<Trace>>) -> Self {
         Self {
             now: Time::ZERO,
             queue: EventQueue::default(),
@@ -42,12 +46,16 @@ impl Network {
             trace,
             packets: PacketSlab::default(),
             routes,
+            end,
+            drops_ahead: Vec::new(),
         }
     }
 
     /// Bytes of memory in use by what grows with time.
     pub(super) fn memory(&self) -> usize {
-        let trace = self.trace.as_ref().map_or(0, |trace| trace.memory());
+        let trace = self.trace.as_ref().map_or(0, |trace| {
+            trace.memory() + self.links.iter().map(DuplexLink::trace_memory).sum::<usize>()
+        });
         self.packets.memory() + self.queue.memory() + trace
     }
 
@@ -91,9 +99,16 @@ impl Network {
                 self.queue.push_packet(at, Class::Link, component, slot);
                 return;
             }
+            if at > self.end {
+                return;
+            }
             has_arrived = false;
             let ecn = in_flight.packet.ecn;
             let duplex = &mut self.links[link as usize];
+            if at > self.now + DuplexLink::AHEAD_LIMIT {
+                duplex.runs_ahead_by(direction, at - self.now);
+            }
+            let entered = at;
             let step = if std::mem::take(&mut in_flight.crossing) {
                 duplex.resume(at, direction, size, ecn)
             } else {
@@ -108,7 +123,7 @@ impl Network {
                     }
                     if let Some(copy_at) = copy {
                         // The copy follows at once, before any later packet.
-                        let copy = self.duplicate(slot);
+                        let copy = self.duplicate(slot, entered);
                         self.proceed(slot, at, is_last);
                         return self.proceed(copy, copy_at, is_last);
                     }
@@ -122,12 +137,11 @@ impl Network {
                     return self.queue.push_packet(at, Class::Link, component, slot);
                 }
                 Step::Drop(cause) => {
-                    self.counters.dropped += 1;
                     let dropped = self.packets.remove(slot);
                     if let Some(trace) = &mut self.trace {
-                        trace.packets.dropped(dropped.trace_row, cause.name(), link);
+                        trace.packets.dropped(dropped.trace_row, cause.name(), link, at);
                     }
-                    return;
+                    return self.count_drop(at);
                 }
                 Step::Held => return,
             }
@@ -144,13 +158,31 @@ impl Network {
         }
     }
 
-    /// A copy of a packet in flight; returns its slot.
-    fn duplicate(&mut self, slot: u32) -> u32 {
+    /// How many packets have been dropped by this time.
+    pub(super) fn dropped(&self, now: Time) -> u64 {
+        self.counters.dropped - self.drops_ahead.iter().filter(|&&at| at > now).count() as u64
+    }
+
+    /// A packet is dropped at this time, which may lie ahead of the run's end.
+    fn count_drop(&mut self, at: Time) {
+        self.counters.dropped += 1;
+        if at > self.now {
+            if self.drops_ahead.len() == self.drops_ahead.capacity() {
+                let now = self.now;
+                self.drops_ahead.retain(|&at| at > now);
+                self.drops_ahead.reserve(self.drops_ahead.len().max(16));
+            }
+            self.drops_ahead.push(at);
+        }
+    }
+
+    /// A copy of a packet in flight, made by a link that it entered at `at`; returns its slot.
+    fn duplicate(&mut self, slot: u32, at: Time) -> u32 {
         self.counters.duplicated += 1;
         let original = self.packets.get_mut(slot);
         let mut copy = InFlight { packet: original.packet.clone(), ..*original };
         if let Some(trace) = &mut self.trace {
-            copy.trace_row = trace.packets.duplicated(copy.trace_row);
+            copy.trace_row = trace.packets.duplicated(copy.trace_row, at);
         }
         self.packets.insert(copy)
     }

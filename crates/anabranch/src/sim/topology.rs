@@ -94,6 +94,11 @@ impl Routes {
             let count = flow.paths.len();
             return error(format!("paths: {count} paths are too many; at most {MAX_PATHS} are allowed"));
         }
+        if let Some((index, path)) =
+            flow.paths.iter().enumerate().find(|(index, path)| flow.paths[..*index].contains(path))
+        {
+            return error(format!("paths.{index}: `{path}` is there already; use each path once"));
+        }
         let mut sides: [Vec<Vec<Hop>>; 2] = Default::default();
         for path_name in &flow.paths {
             let Some(path) = scenario.paths.get(path_name) else {
@@ -198,9 +203,13 @@ pub(super) fn check_path(scenario: &Scenario, name: &str, path: &PathConfig) -> 
     if !(576..=65_535).contains(&path.mtu.0) {
         return error(format!("mtu: {} is not from 576 B to 65535 B", path.mtu));
     }
-    for link in path.via.iter().chain(path.back.iter().flatten()) {
+    let ways = [("via", Some(&path.via)), ("back", path.back.as_ref())];
+    for (key, link) in ways
+        .iter()
+        .flat_map(|(key, way)| way.iter().flat_map(move |way| way.iter().map(move |link| (key, link))))
+    {
         if !scenario.links.contains_key(link) {
-            return error(format!("via: there is no link `{link}`; there is {}", names(&scenario.links)));
+            return error(format!("{key}: there is no link `{link}`; there is {}", names(&scenario.links)));
         }
     }
     Ok(())

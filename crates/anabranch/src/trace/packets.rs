@@ -4,7 +4,7 @@ use super::{Column, Table};
 use crate::packet::{Body, Packet, Side};
 use crate::time::Time;
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Row {
     sent: Time,
     flow: u32,
@@ -13,13 +13,16 @@ struct Row {
     size: u32,
     kind: &'static str,
     tsn: Option<u32>,
+    /// The row of the packet that the endpoint sent, and when a link made this copy of it.
+    origin: u32,
+    made: Time,
     fate: Fate,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Delivered(Time),
-    Dropped { cause: &'static str, link: u32 },
+    Dropped { cause: &'static str, link: u32, at: Time },
     InFlight,
 }
 
@@ -37,14 +40,14 @@ impl PacketTrace {
             Body::Udp(_) => ("datagram", None),
         };
         let Packet { path, size, .. } = *packet;
-        self.rows.push(Row { sent: now, flow, side, path: path.0, size, kind, tsn, fate: Fate::InFlight });
-        self.rows.len() as u32 - 1
+        let (path, origin, fate) = (path.0, self.rows.len() as u32, Fate::InFlight);
+        self.rows.push(Row { sent: now, flow, side, path, size, kind, tsn, origin, made: now, fate });
+        origin
     }
 
-    /// A duplicate made on the way has a row of its own.
-    pub(crate) fn duplicated(&mut self, row: u32) -> u32 {
-        let Row { sent, flow, side, path, size, kind, tsn, .. } = self.rows[row as usize];
-        self.rows.push(Row { sent, flow, side, path, size, kind, tsn, fate: Fate::InFlight });
+    /// A duplicate made on the way has a row of its own. `made` may lie ahead of the run's end.
+    pub(crate) fn duplicated(&mut self, row: u32, made: Time) -> u32 {
+        self.rows.push(Row { made, fate: Fate::InFlight, ..self.rows[row as usize] });
         self.rows.len() as u32 - 1
     }
 
@@ -52,15 +55,25 @@ impl PacketTrace {
         self.rows[row as usize].fate = Fate::Delivered(now);
     }
 
-    pub(crate) fn dropped(&mut self, row: u32, cause: &'static str, link: u32) {
-        self.rows[row as usize].fate = Fate::Dropped { cause, link };
+    /// The link drops it at `at`, which may lie ahead of the run's end.
+    pub(crate) fn dropped(&mut self, row: u32, cause: &'static str, link: u32, at: Time) {
+        self.rows[row as usize].fate = Fate::Dropped { cause, link, at };
     }
 
     pub(crate) fn memory(&self) -> usize {
         self.rows.capacity() * size_of::<Row>()
     }
 
-    pub(crate) fn into_table(self, flows: &[String], links: &[String]) -> Table {
+    /// What had happened by the end of the run, packets in the order in which they were sent, each
+    /// followed by its copies.
+    pub(crate) fn into_table(mut self, flows: &[String], links: &[String], end: Time) -> Table {
+        self.rows.retain(|row| row.made <= end);
+        for row in &mut self.rows {
+            if matches!(row.fate, Fate::Dropped { at, .. } if at > end) {
+                row.fate = Fate::InFlight;
+            }
+        }
+        self.rows.sort_by_key(|row| (row.origin, row.made));
         let rows = &self.rows;
         let text = |value: fn(&Row) -> &'static str| {
             Column::Text(rows.iter().map(|row| value(row).into()).collect())

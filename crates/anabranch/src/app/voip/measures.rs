@@ -45,6 +45,8 @@ pub struct Measures {
 
 impl Measures {
     pub(super) fn write(&self, report: &mut Report<'_>) {
+        // A call without a frame is not a perfect one.
+        let rated = |value: f64| if self.sent == 0 { f64::NAN } else { value };
         report.scalar("sent", self.sent as f64);
         report.scalar("received", self.received as f64);
         report.scalar("played", self.played as f64);
@@ -58,13 +60,13 @@ impl Measures {
         report.scalar("p95_delay_ms", self.p95_delay_ms);
         report.scalar("p99_delay_ms", self.p99_delay_ms);
         report.scalar("mouth_to_ear_ms", self.mouth_to_ear_ms);
-        report.scalar("loss_percent", self.loss_percent);
-        report.scalar("burst_ratio", self.burst_ratio);
+        report.scalar("loss_percent", rated(self.loss_percent));
+        report.scalar("burst_ratio", rated(self.burst_ratio));
         report.scalar("longest_gap_ms", self.longest_gap_ms);
-        report.scalar("id", self.rating.id());
-        report.scalar("ie_eff", self.rating.ie_eff());
-        report.scalar("r", self.rating.r());
-        report.scalar("mos", self.rating.mos());
+        report.scalar("id", rated(self.rating.id()));
+        report.scalar("ie_eff", rated(self.rating.ie_eff()));
+        report.scalar("r", rated(self.rating.r()));
+        report.scalar("mos", rated(self.rating.mos()));
     }
 }
 

@@ -5,7 +5,7 @@
 //! directions move has to see them in the order in which they cross the link; every other one can be
 //! asked ahead of time, in one direction's order.
 //!
-//! To add a model: one file here, and a variant in [`LossConfig`] and [`Loss`]; the compiler lists the
+//! To add a model: one file here, and a variant in [`LossConfig`] and `Loss`; the compiler lists the
 //! rest.
 
 mod bernoulli;
@@ -13,7 +13,7 @@ mod gilbert;
 mod trace;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::Time;
@@ -61,9 +61,18 @@ pub enum LossConfig {
     Gilbert(GilbertConfig),
     /// No loss.
     #[default]
+    #[serde(deserialize_with = "no_keys")]
     None,
     /// As a file says.
     Trace(LossTraceConfig),
+}
+
+/// A kind without keys: on its own serde would let any key pass.
+fn no_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoKeys {}
+    NoKeys::deserialize(deserializer).map(|NoKeys {}| ())
 }
 
 /// Where in the link packets are lost.

@@ -1,6 +1,6 @@
 //! Queue disciplines: the policy of a link's queue. Counters live in the link.
 //!
-//! To add a discipline: one file here, and a variant in [`QueueConfig`] and [`QueueDisc`]; the compiler
+//! To add a discipline: one file here, and a variant in [`QueueConfig`] and `QueueDisc`; the compiler
 //! lists the rest. A discipline that decides only on arrival, as `drop_tail` does, is evaluated without
 //! events.
 

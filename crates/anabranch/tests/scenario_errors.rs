@@ -1,0 +1,283 @@
+//! A mistake in a scenario gives one sentence that names the key, what was found and what is allowed.
+
+mod golden;
+mod random_scenario;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anabranch::scenario::Study;
+use golden::assert_golden;
+use proptest::prelude::*;
+
+const BASE: &str = r#"
+seed = 1
+
+[run]
+duration = "60 s"
+
+[links.first]
+ends = ["a", "m"]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", packets = 50 }
+loss = { kind = "gilbert", clock = "slot", p = 0.1, r = 0.5 }
+cross_traffic = [{ kind = "cbr", rate = "10 kbit/s" }, { kind = "poisson", rate = "10 kbit/s" }]
+
+[links.second]
+ends = ["m", "b"]
+delay = { timetable = [["0 s", "10 ms"], ["10 s", "20 ms"]] }
+
+[links.other]
+ends = ["c", "d"]
+rate = "1 Mbit/s"
+
+[paths.p0]
+via = ["first", "second"]
+
+[flows.call]
+from = "a"
+to = "b"
+paths = ["p0"]
+
+[flows.call.transport]
+kind = "sctp"
+profile = "rfc9260"
+rto_min = "0.1 s"
+rto_max = "1 s"
+policy = { kind = "failover" }
+
+[flows.call.app]
+kind = "voip"
+codec = "g711+plc"
+jitter_buffer = { kind = "fixed", depth = "100 ms" }
+
+[sweep.axes.wait]
+set = "links.first.delay"
+values = ["1 ms", "2 ms"]
+"#;
+
+fn parse(text: &str, sets: &[(&str, &str)]) -> Result<Study, String> {
+    random_scenario::study(text, sets).map_err(|error| error.to_string())
+}
+
+/// The message about the scenario with these settings.
+fn message(sets: &[(&str, &str)]) -> String {
+    let message = parse(BASE, sets).map_or_else(|error| error, |_| panic!("{sets:?} is no mistake"));
+    assert!(!message.contains(char::is_control), "{message:?}");
+    message
+}
+
+#[test]
+fn the_base_is_right() {
+    parse(BASE, &[]).unwrap();
+    parse(BASE, &[("links.first.loss", "{ kind = 'none' }")]).unwrap();
+}
+
+/// Setting, value, and the key that the message is to name.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    ("dration", "5 s", "dration"),
+    ("run.dration", "5 s", "run.dration"),
+    ("links.first.dleay", "5 s", "links.first.dleay"),
+    ("links.first.queue.pakcets", "5", "links.first.queue.pakcets"),
+    ("links.first.queue.kind", "drop_tial", "links.first.queue.kind"),
+    ("links.first.loss.kind", "none", "links.first.loss"),
+    ("links.first.loss.q", "0.1", "links.first.loss.q"),
+    ("links.first.loss.kind", "gilbret", "links.first.loss.kind"),
+    ("links.first.loss.clock", "slto", "links.first.loss.clock"),
+    ("links.first.loss.p", "120 %", "links.first.loss.p"),
+    ("links.first.loss.p", "1.2", "links.first.loss.p"),
+    ("links.first.loss.p", "nan", "links.first.loss.p"),
+    ("links.first.loss.p", "-1e-3", "links.first.loss.p"),
+    ("links.first.cross_traffic.1.mean_wiat", "5 s", "links.first.cross_traffic.1.mean_wiat"),
+    ("links.first.cross_traffic.0.rate", "fast", "links.first.cross_traffic.0.rate"),
+    ("links.first.cross_traffic.1.kind", "posison", "links.first.cross_traffic.1.kind"),
+    ("links.first.rate", "-1 Mbit/s", "links.first.rate"),
+    ("links.first.rate", "1 Mbit", "links.first.rate"),
+    ("links.first.rate", "5", "links.first.rate"),
+    ("links.first.delay", "-1 ms", "links.first.delay"),
+    ("links.first.up", "maybe", "links.first.up"),
+    ("links.first.reverse.dealy", "1 ms", "links.first.reverse.dealy"),
+    ("links.first.ends", "['a']", "links.first.ends"),
+    ("links.first.ends", "['a', 5]", "links.first.ends"),
+    ("links.second.delay.timetable", "[]", "links.second.delay"),
+    ("links.second.delay.timetable", "[['1 s', '1 ms']]", "links.second.delay"),
+    ("links.second.delay.timetable", "[['0 s', '1 ms'], ['0 s', '2 ms']]", "links.second.delay"),
+    ("links.second.delay.timetable", "[['0 s', '1 ms'], ['1 s', 2]]", "links.second.delay.timetable"),
+    ("links.second.delay.repeat", "10 s", "links.second.delay"),
+    ("links.second.cross_traffic", "[{ kind = 'cbr', rate = '1 kbit/s' }]", "links.second.cross_traffic"),
+    (
+        "links.first.loss",
+        "{ kind = 'bernoulli', probability = 0.1, at = 'ingress' }",
+        "links.first.cross_traffic.0",
+    ),
+    ("links.other.down", "hold_on", "links.other.down"),
+    ("links.third.rate", "1 Mbit/s", "links.third.rate"),
+    ("paths.p0.via", "['first', 'third']", "paths.p0.via"),
+    ("paths.p0.via", "['first', 'other']", "paths.p0.via"),
+    ("paths.p0.via", "['first']", "paths.p0.via"),
+    ("paths.p0.via", "['second']", "paths.p0.via"),
+    ("paths.p0.via", "[]", "paths.p0.via"),
+    ("paths.p0.via", "first", "paths.p0.via"),
+    ("paths.p0.back", "['first', 'second']", "paths.p0.back"),
+    ("paths.p0.mtu", "100 B", "paths.p0.mtu"),
+    ("paths.p0.vai", "['first']", "paths.p0.vai"),
+    ("flows.call.paths", "[]", "flows.call.paths"),
+    ("flows.call.paths", "['p1']", "flows.call.paths"),
+    ("flows.call.paths", "['p0', 'p0']", "flows.call.paths"),
+    ("flows.call.from", "nowhere", "paths.p0.via"),
+    ("flows.call.to", "a", "flows.call.to"),
+    ("flows.call.transport.kind", "stcp", "flows.call.transport.kind"),
+    ("flows.call.transport.rto_mni", "1 s", "flows.call.transport.rto_mni"),
+    ("flows.call.transport.rto_min", "2 s", "flows.call.transport.rto_min"),
+    ("flows.call.transport.rto_alpha", "nan", "flows.call.transport.rto_alpha"),
+    ("flows.call.transport.rto_alpha", "2", "flows.call.transport.rto_alpha"),
+    ("flows.call.transport.policy.kind", "failovre", "flows.call.transport.policy.kind"),
+    ("flows.call.transport.policy.kidn", "failover", "flows.call.transport.policy.kidn"),
+    ("flows.call.transport.primary_path", "1", "flows.call.transport.primary_path"),
+    ("flows.call.transport.path_max_retrans", "-1", "flows.call.transport.path_max_retrans"),
+    ("flows.call.transport.path_max_retrans", "1.5", "flows.call.transport.path_max_retrans"),
+    ("flows.call.transport.association_max_retrans", "of", "flows.call.transport.association_max_retrans"),
+    ("flows.call.transport.profile", "rfc9620", "flows.call.transport.profile"),
+    ("flows.call.app.codec", "g7", "flows.call.app.codec"),
+    ("flows.call.app.start", "soon", "flows.call.app.start"),
+    ("flows.call.app.reliability", "{ timed = '1 parsec' }", "flows.call.app.reliability"),
+    ("flows.call.app.jitter_buffer.dpeth", "1 s", "flows.call.app.jitter_buffer.dpeth"),
+    ("flows.call.app.codek", "g711", "flows.call.app.codek"),
+    ("flows", "{}", "flows"),
+    ("flows.call", "5", "flows.call"),
+    ("links", "[]", "links"),
+    ("seed", "-1", "seed"),
+    ("seed", "1.5", "seed"),
+    ("run.warm_up", "61 s", "run.warm_up"),
+    ("run.max_memory", "much", "run.max_memory"),
+    ("sweep.axes.wait.values", "[]", "sweep.axes.wait"),
+    ("sweep.axes.wait.values", "['1 ms', '-2 ms']", "sweep.axes.wait"),
+    ("sweep.axes.wait.vlaues", "[1]", "sweep.axes.wait.vlaues"),
+    ("sweep.axes.wait.set", "5", "sweep.axes.wait.set"),
+    ("sweep.axes.wait.set", "links.firts.delay", "sweep.axes.wait"),
+    ("sweep.axis", "{}", "sweep.axis"),
+    ("sweep.replications", "0", "sweep.replications"),
+    ("sweep.replications", "-3", "sweep.replications"),
+    ("links.first.cross_traffic.7.rate", "1 kbit/s", "links.first.cross_traffic.7.rate"),
+    ("links..rate", "1 kbit/s", "links..rate"),
+    ("", "1", ""),
+    ("links.first.loss.kind", "\"a\\nb\"", "links.first.loss.kind"),
+    ("flows.call.transport", "sctp", "flows.call.transport"),
+    ("flows.call.app", "{ codec = 'g711' }", "flows.call.app"),
+    ("flows.call.transport.hb_enabled", "1", "flows.call.transport.hb_enabled"),
+    ("sweep", "3", "sweep"),
+];
+
+#[test]
+fn a_mistake_names_its_key_and_what_is_allowed() {
+    let mut table = String::new();
+    for (path, value, key) in MISTAKES {
+        let message = message(&[(path, value)]);
+        assert!(message.contains(key), "{path} = {value}: {message}");
+        writeln!(table, "{path} = {}\n    {message}", value.replace('\n', "\\n")).unwrap();
+    }
+    assert_golden("messages.txt", &table);
+}
+
+#[test]
+fn text_that_is_not_a_scenario_is_one_sentence() {
+    for (text, words) in [
+        ("", "missing field `links`"),
+        ("links = {", "line 1: "),
+        ("a = 1\na = 2", "line 2: "),
+        ("seed = 1\nname = 1979-05-27", "name: `1979-05-27` is a date"),
+        ("run.warm_up = nan", "run.warm_up: `NaN` is not a number"),
+        ("flows.x.transport.rto_alpha = inf", "flows.x.transport.rto_alpha: `inf` is not a number"),
+        ("links.'a b' = { ends = ['a', 'b'] }\npaths = {}\nflows = {}", "links: `a b` is not a name"),
+        ("links = {}\npaths = {}\nflows = {}", "flows: there is none"),
+        ("\u{0}", "line 1: "),
+    ] {
+        let message = parse(text, &[]).unwrap_err();
+        assert!(message.contains(words) && !message.contains(char::is_control), "{text:?}: {message:?}");
+    }
+    let error = Study::load(Path::new("no/such/file.toml"), &[]).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read `no/such/file.toml`: "), "{error}");
+}
+
+/// What a slip of a hand, an editor or a script may put in the place of a value.
+const VALUES: [&str; 24] = [
+    "",
+    "0",
+    "-1",
+    "1e400",
+    "nan",
+    "true",
+    "[]",
+    "{}",
+    "[[]]",
+    "[['0 s']]",
+    "{ kind = 'x' }",
+    "kind",
+    "' '",
+    "\"a\\nb\\u0000\"",
+    "1979-05-27",
+    "9223372036854775807",
+    "1e9 s",
+    "0 s",
+    "1e-9 bit/s",
+    "200 %",
+    "off",
+    "['p0', 'p0']",
+    "[{ kind = 'poisson' }]",
+    "{ timetable = [] }",
+];
+
+/// The dotted path of every value of a table.
+fn paths(value: &toml::Value, path: &str, found: &mut Vec<String>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        toml::Value::Table(table) => table.iter().for_each(|(key, value)| paths(value, &below(key), found)),
+        toml::Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| paths(item, &below(&index.to_string()), found));
+        }
+        _ => {}
+    }
+    found.push(path.to_owned());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// A slip in the text, or a wrong value anywhere, is a scenario or one sentence.
+    #[test]
+    fn no_slip_panics(
+        text in random_scenario::text(),
+        at in any::<prop::sample::Index>(),
+        length in 0..12usize,
+        insert in prop::sample::select(&["", "x", "\n", "'", "]", "= ", "[links.q]\n", "\u{7f}", "ä"][..]),
+    ) {
+        let from = at.index(text.len());
+        let to = (from + length).min(text.len());
+        let slipped = format!("{}{insert}{}", &text[..from], &text[to..]);
+        if let Err(message) = parse(&slipped, &[]) {
+            prop_assert!(!message.contains(char::is_control) && !message.is_empty(), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn no_value_panics(
+        text in random_scenario::text(),
+        at in any::<prop::sample::Index>(),
+        value in prop::sample::select(&VALUES[..]),
+        suffix in prop::sample::select(&["", "", ".x", ".0", ".kind"][..]),
+    ) {
+        let mut found = Vec::new();
+        paths(&toml::Value::Table(toml::from_str(&text).unwrap()), "", &mut found);
+        found.pop();
+        let path = format!("{}{suffix}", at.get(&found));
+        if let Err(message) = parse(&text, &[(&path, value)]) {
+            prop_assert!(!message.contains(char::is_control) && !message.is_empty(), "{message:?}");
+            let section = path.split('.').next().unwrap();
+            prop_assert!(
+                ["links", "paths", "flows", section].iter().any(|key| message.contains(key)),
+                "{path} = {value}: {message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What holds for every scenario, tried on random ones: fusing chains of links and tracing change nothing,
+//! runs repeat themselves, packets are conserved, and what happens elsewhere changes no draw.
+
+mod random_scenario;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch::app::AppConfig;
+use anabranch::net::qdisc::QueueConfig;
+use anabranch::report::Row;
+use anabranch::scenario::Scenario;
+use anabranch::sim::{Outcome, Simulation};
+use anabranch::time::Duration;
+use anabranch::trace::{Column, Table};
+use proptest::prelude::*;
+
+fn read(text: &str) -> Scenario {
+    random_scenario::study(text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).scenario
+}
+
+fn simulate(scenario: &Scenario, trace: bool, fuse: bool) -> Outcome {
+    let simulation = Simulation::build_fused(scenario, 0, trace, fuse).unwrap();
+    simulation.run(&mut || None).unwrap()
+}
+
+/// Names and values as bits, without what says how a run was computed. A link that is asked ahead of time
+/// counts its cross traffic up to there, so these counters are left out unless the run had its whole time.
+fn results(row: &Row) -> BTreeMap<String, u64> {
+    let has_whole_time = row.value("run.simulated_s") == Some(2.5);
+    row.scalars()
+        .filter(|(name, _)| *name != "run.events" && (has_whole_time || !name.contains(".cross_")))
+        .map(|(name, value)| (name.to_owned(), value.to_bits()))
+        .collect()
+}
+
+fn differences(left: &Row, right: &Row) -> Vec<String> {
+    let (left, right) = (results(left), results(right));
+    let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+    let value =
+        |results: &BTreeMap<String, u64>, name: &String| results.get(name).map(|&bits| f64::from_bits(bits));
+    names
+        .into_iter()
+        .filter(|&name| left.get(name) != right.get(name))
+        .map(|name| format!("{name}: {:?} {:?}", value(&left, name), value(&right, name)))
+        .collect()
+}
+
+/// Columns as text, so that NaN equals itself.
+fn assert_same_tables(left: &[Table], right: &[Table]) -> Result<(), TestCaseError> {
+    for (left, right) in left.iter().zip(right) {
+        for ((name, left_column), (_, right_column)) in left.columns.iter().zip(&right.columns) {
+            prop_assert_eq!(
+                format!("{left_column:?}"),
+                format!("{right_column:?}"),
+                "{}.{}",
+                left.name,
+                name
+            );
+        }
+    }
+    prop_assert_eq!(left.len(), right.len());
+    Ok(())
+}
+
+fn column<'a>(outcome: &'a Outcome, table: &str, column: &str) -> &'a Column {
+    let table = outcome.tables.iter().find(|candidate| candidate.name == table).unwrap();
+    &table.columns.iter().find(|(name, _)| *name == column).unwrap().1
+}
+
+fn table_text<'a>(outcome: &'a Outcome, table: &str, name: &str) -> Vec<&'a str> {
+    let Column::Text(values) = column(outcome, table, name) else { panic!("{name} is text") };
+    values.iter().map(AsRef::as_ref).collect()
+}
+
+fn integers<'a>(outcome: &'a Outcome, table: &str, name: &str) -> &'a [i64] {
+    let Column::Integers(values) = column(outcome, table, name) else { panic!("{name} is integers") };
+    values
+}
+
+fn sum(row: &Row, prefix: &str, suffix: &str) -> f64 {
+    row.scalars()
+        .filter(|(name, _)| name.starts_with(prefix) && name.ends_with(suffix))
+        .map(|(_, value)| value)
+        .sum()
+}
+
+/// `PROPTEST_CASES` may ask for more cases than a quick run has.
+fn config() -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 96 };
+    ProptestConfig { cases, ..asked }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Equal rows and equal traces with and without computing chains of links at once, and with and
+    /// without traces.
+    #[test]
+    fn fusing_and_tracing_change_nothing(text in random_scenario::text()) {
+        let scenario = read(&text);
+        let plain = simulate(&scenario, false, true);
+        let traced = simulate(&scenario, true, true);
+        let traced_evented = simulate(&scenario, true, false);
+        for (what, other) in [
+            ("evented", &simulate(&scenario, false, false)),
+            ("traced", &traced),
+            ("traced and evented", &traced_evented),
+        ] {
+            let differences = differences(&plain.row, &other.row);
+            prop_assert!(differences.is_empty(), "{}: {:#?}\n{}", what, differences, text);
+        }
+        assert_same_tables(&traced.tables, &traced_evented.tables)?;
+    }
+
+    /// Every packet has one row in the trace and one fate, and the row's counters say the same; queues keep
+    /// their limits.
+    #[test]
+    fn traces_and_counters_agree(text in random_scenario::text()) {
+        let scenario = read(&text);
+        let outcome = simulate(&scenario, true, true);
+        let row = &outcome.row;
+        let fates = table_text(&outcome, "packets", "fate");
+        let count = |wanted: &[&str]| fates.iter().filter(|fate| wanted.contains(fate)).count() as f64;
+        let copies = sum(row, "link.", ".duplicated_packets");
+        prop_assert_eq!(fates.len() as f64, row.value("run.packets_sent").unwrap() + copies);
+        prop_assert_eq!(count(&["delivered"]), row.value("run.packets_delivered").unwrap());
+        let causes = ["corrupted", "down", "lost", "queue_full"];
+        prop_assert_eq!(count(&causes), row.value("run.packets_dropped").unwrap());
+        prop_assert_eq!(fates.len() as f64, count(&["delivered", "in_flight"]) + count(&causes));
+        prop_assert_eq!(count(&["queue_full"]), sum(row, "link.", ".queue_full_packets"));
+        for (name, link) in &scenario.links {
+            for direction in ["forward", "reverse"] {
+                let value = |key: &str| row.value(&format!("link.{name}.{direction}.{key}")).unwrap();
+                let dropped = value("lost_packets") + value("queue_full_packets") + value("down_packets") + value("corrupted_packets");
+                prop_assert_eq!(
+                    value("arrived_packets") + value("duplicated_packets"),
+                    value("delivered_packets") + dropped + value("in_link_packets"),
+                    "{} {}", name, direction
+                );
+            }
+            let QueueConfig::DropTail(queue) = &link.queue;
+            let most = f64::from(queue.packets.unwrap_or(if queue.bytes.is_none() { 50 } else { u32::MAX }));
+            let most_bytes = queue.bytes.map_or(f64::MAX, |bytes| bytes.0 as f64);
+            let links = table_text(&outcome, "queues", "link");
+            let waiting = integers(&outcome, "queues", "waiting_packets");
+            let bytes = integers(&outcome, "queues", "waiting_bytes");
+            for sample in (0..links.len()).filter(|&sample| links[sample] == name) {
+                prop_assert!(waiting[sample] as f64 <= most && bytes[sample] as f64 <= most_bytes, "{}", name);
+            }
+        }
+        for (name, flow) in &scenario.flows {
+            let value = |key: &str| row.value(&format!("{name}.{key}")).unwrap();
+            if let AppConfig::Datagrams(_) = flow.app {
+                prop_assert!(value("received") <= value("sent"));
+            }
+        }
+    }
+
+    /// Counters with a warm-up are those of the whole run less those of a run that ends there.
+    #[test]
+    fn a_warm_up_is_taken_off(text in random_scenario::text(), fuse in any::<bool>(), at in 1..2_490_000_u64) {
+        let scenario = read(&text);
+        // Not a whole microsecond: nothing else happens then.
+        let warm_up = Duration::from_nanos(at * 1_000 + 501);
+        let mut late = scenario.clone();
+        late.run.warm_up = warm_up;
+        let mut early = scenario.clone();
+        early.run.duration = warm_up;
+        let [whole, late, early] = [&scenario, &late, &early].map(|scenario| simulate(scenario, false, fuse).row);
+        for (name, late) in late.scalars() {
+            let value = |row: &Row| row.value(name).unwrap();
+            let is_counter = (name.starts_with("link.") || name.starts_with("run.packets"))
+                && !name.contains(".mean_")
+                && !name.ends_with(".in_link_packets")
+                && !name.contains(".cross_");
+            if is_counter {
+                prop_assert_eq!(late, value(&whole) - value(&early), "{} {}", name, text);
+            } else if matches!(name.rsplit('.').next(), Some("mos" | "in_link_packets")) {
+                prop_assert_eq!(late.to_bits(), value(&whole).to_bits(), "{}", name);
+            }
+        }
+    }
+
+    /// The same seed twice gives the same bits; what a link and a flow elsewhere do changes no draw.
+    #[test]
+    fn runs_repeat_themselves_whatever_happens_elsewhere(text in random_scenario::text()) {
+        let scenario = read(&text);
+        let first = simulate(&scenario, false, true);
+        prop_assert_eq!(differences(&first.row, &simulate(&scenario, false, true).row), Vec::<String>::new());
+        let mut larger = scenario.clone();
+        let elsewhere = read(ELSEWHERE);
+        // In front of everything else, so that positions change too.
+        larger.links.shift_insert(0, "elsewhere".into(), elsewhere.links["elsewhere"].clone());
+        larger.paths.shift_insert(0, "elsewhere".into(), elsewhere.paths["elsewhere"].clone());
+        larger.flows.shift_insert(0, "elsewhere".into(), elsewhere.flows["elsewhere"].clone());
+        let larger = simulate(&larger, false, true).row;
+        let kept = |row: &Row| {
+            let mut results = results(row);
+            results.retain(|name, _| scenario.flows.keys().any(|flow| name.starts_with(&format!("{flow}."))));
+            results
+        };
+        prop_assert_eq!(kept(&first.row), kept(&larger), "{}", text);
+    }
+}
+
+/// A background load on a link of its own.
+const ELSEWHERE: &str = "
+[links.elsewhere]
+ends = ['x', 'y']
+rate = '1 Mbit/s'
+jitter = '3 ms'
+loss = { kind = 'bernoulli', probability = '5 %' }
+[paths.elsewhere]
+via = ['elsewhere']
+[flows.elsewhere]
+from = 'x'
+to = 'y'
+paths = ['elsewhere']
+transport = { kind = 'udp' }
+app = { kind = 'datagrams' }
+";
