@@ -87,7 +87,7 @@ fn sum(row: &Row, prefix: &str, suffix: &str) -> f64 {
 /// `PROPTEST_CASES` may ask for more cases than a quick run has.
 fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 96 };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 32 };
     ProptestConfig { cases, ..asked }
 }
 

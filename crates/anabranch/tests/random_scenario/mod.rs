@@ -50,7 +50,7 @@ fn impairments() -> impl Strategy<Value = String> {
         "jitter = '3 ms'\nreorder = true",
         "reorder = true",
         "duplicate = '20 %'",
-        "duplicate = '100 %'\njitter = '2 ms'\nreorder = true",
+        "duplicate = '30 %'\njitter = '2 ms'\nreorder = true",
         "corrupt = '10 %'",
         "jitter = { timetable = [['0 s', '0 s'], ['1 s', '9 ms']] }\nduplicate = '5 %'\ncorrupt = '1 %'",
     ])
