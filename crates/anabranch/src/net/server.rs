@@ -115,8 +115,7 @@ impl LazyServer {
             _ => None,
         };
         let QueueDisc::DropTail(discipline) = discipline;
-        let is_alone =
-            sources.is_empty() && !discipline.marks() && matches!(capacity, Capacity::Constant(_));
+        let is_alone = sources.is_empty() && !discipline.marks() && matches!(capacity, Capacity::Constant(_));
         let bulk_units = sources.first().map(|source| source.units);
         let queue = LazyQueue {
             backlog: Backlog::new(capacity, bulk_units),
