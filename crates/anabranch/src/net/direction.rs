@@ -5,20 +5,20 @@
 
 use std::collections::VecDeque;
 
-use super::capacity::{Capacity, UNITS_PER_BYTE, Varying};
+use super::capacity::{Capacity, RateConfig, UNITS_PER_BYTE, Varying};
 use super::config::{LinkConfig, WhenDown};
-use super::cross_traffic::{CrossTrafficDirection, Source};
+use super::cross_traffic::{Source, sources_of};
 use super::duplex::{Direction, DropCause, Step};
 use super::evented::{EventedServer, QueueSample};
+use super::impairments::Impairments;
 use super::ledger::{Entry, Fate, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
 use super::schedule::{Schedule, Timeline};
 use super::server::{LazyServer, Server, Verdict};
 use crate::packet::Ecn;
 use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::Streams;
 use crate::time::{Duration, Time};
-use crate::units::Probability;
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
@@ -47,17 +47,6 @@ pub(crate) struct OneWay {
     constant_rate: Option<u64>,
 }
 
-/// Jitter, corruption and duplication.
-#[derive(Clone, Debug)]
-struct Impairments {
-    jitter: Timeline<Duration>,
-    jitter_rng: Rng,
-    corrupt: Timeline<Probability>,
-    corrupt_rng: Rng,
-    duplicate: Timeline<Probability>,
-    duplicate_rng: Rng,
-}
-
 /// A packet that leaves the server.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
@@ -82,7 +71,7 @@ impl OneWay {
     ) -> Result<Self, String> {
         let component = format!("link/{name}/{}", direction.name());
         let up = config.up.timeline(&format!("{key}.up"))?;
-        let sources = cross_traffic(config, direction, streams, &format!("links.{name}"), &component)?;
+        let sources = sources_of(config, direction, streams, &format!("links.{name}"), &component)?;
         let server = build_server(config, key, &up, sources, is_traced)?;
         let is_lossless_unless_own =
             |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
@@ -399,51 +388,12 @@ pub(crate) fn is_shared_by_packets(loss: &LossConfig) -> bool {
     loss.sharing() == LossSharing::Shared && loss.is_moved_by_packets()
 }
 
-fn constant_rate(config: &LinkConfig) -> Option<u64> {
-    use super::capacity::RateConfig;
+/// The rate in bit/s if it is one constant rate.
+pub(super) fn constant_rate(config: &LinkConfig) -> Option<u64> {
     match &config.rate {
         Some(RateConfig::Scheduled(Schedule::Constant(rate))) => Some(rate.bits_per_sec()),
         _ => None,
     }
-}
-
-fn cross_traffic(
-    config: &LinkConfig,
-    direction: Direction,
-    streams: Streams,
-    key: &str,
-    component: &str,
-) -> Result<Vec<Source>, String> {
-    let mut sources = Vec::new();
-    for (index, traffic) in config.cross_traffic.iter().enumerate() {
-        let key = format!("{key}.cross_traffic.{index}");
-        let loads = match traffic.direction() {
-            CrossTrafficDirection::Both => true,
-            CrossTrafficDirection::Forward => direction == Direction::Forward,
-            CrossTrafficDirection::Reverse => direction == Direction::Reverse,
-        };
-        if !loads {
-            continue;
-        }
-        if config.rate.is_none() {
-            return Err(format!("{key} loads a link without a `rate`; give the link one"));
-        }
-        let is_lossy_before_queue =
-            config.loss != LossConfig::None && config.loss.place() == LossPlace::Ingress;
-        if is_lossy_before_queue || config.loss.is_moved_by_packets() {
-            return Err(format!(
-                "{key} is on a link whose `loss` is at the ingress or moved by packets, which lazy cross traffic \
-                 cannot cross; put the loss on a link of its own, or use loss at the wire with clock \"slot\""
-            ));
-        }
-        sources.push(traffic.build(
-            streams,
-            &format!("{component}/cross_traffic/{index}"),
-            constant_rate(config),
-            &key,
-        )?);
-    }
-    Ok(sources)
 }
 
 fn build_server(
@@ -480,44 +430,4 @@ fn build_server(
         Capacity::Varying(varying)
     };
     Ok(Some(Server::Lazy(LazyServer::new(capacity, discipline, sources))))
-}
-
-impl Impairments {
-    fn build(
-        config: &LinkConfig,
-        key: &str,
-        component: &str,
-        streams: Streams,
-    ) -> Result<Option<Self>, String> {
-        let has_none = config.jitter.values().all(|jitter| jitter == Duration::ZERO)
-            && config
-                .corrupt
-                .values()
-                .chain(config.duplicate.values())
-                .all(|share| share == Probability::ZERO);
-        let impairments = Self {
-            jitter: config.jitter.timeline(&format!("{key}.jitter"))?,
-            jitter_rng: streams.stream(&format!("{component}/jitter")),
-            corrupt: config.corrupt.timeline(&format!("{key}.corrupt"))?,
-            corrupt_rng: streams.stream(&format!("{component}/corrupt")),
-            duplicate: config.duplicate.timeline(&format!("{key}.duplicate"))?,
-            duplicate_rng: streams.stream(&format!("{component}/duplicate")),
-        };
-        Ok((!has_none).then_some(impairments))
-    }
-
-    fn corrupts(&mut self, at: u64) -> bool {
-        let probability = self.corrupt.at(at).get();
-        self.corrupt_rng.bernoulli(probability)
-    }
-
-    fn duplicates(&mut self, at: u64) -> bool {
-        let probability = self.duplicate.at(at).get();
-        self.duplicate_rng.bernoulli(probability)
-    }
-
-    fn jitter(&mut self, at: u64) -> Duration {
-        let most = self.jitter.at(at);
-        self.jitter_rng.duration_between(Duration::ZERO, most + Duration::from_nanos(1))
-    }
 }

@@ -11,6 +11,7 @@ mod cross_traffic;
 mod direction;
 mod duplex;
 mod evented;
+mod impairments;
 mod ledger;
 pub mod loss;
 pub mod qdisc;

@@ -282,7 +282,9 @@ impl PoissonCounts {
         }
         // What the tail lacks of 1 goes to the last of the numbers.
         cumulative.pop();
-        cumulative.iter_mut().for_each(|limit| *limit -= 1);
+        for limit in &mut cumulative {
+            *limit -= 1;
+        }
         cumulative.resize(MOST_IN_BLOCK, u64::MAX);
         let cumulative = cumulative.try_into().expect("it has been resized");
         Self { cumulative, guide }
