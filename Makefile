@@ -57,9 +57,9 @@ docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
 docs-check: setup
 	$(BIN)/python -m anabranch.docs --check docs
 
-validate: setup ## the long validations: release-mode tests marked as slow, the full study of PAPER
-	cargo test --locked --release -- --include-ignored
-	$(BIN)/anabranch reproduce $(PAPER) --full
+validate: setup ## the long validations: release-mode tests marked as slow, golden records in docs/validation
+	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
+	$(BIN)/python -m anabranch.papers.voip_sctp docs/validation/voip-sctp.md
 
 clean: ## removes everything that was built
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

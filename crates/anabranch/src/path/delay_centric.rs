@@ -22,6 +22,10 @@ pub struct Config {
     pub margin: Duration,
     /// How long a new primary path is kept at least while it is active; default 0 s.
     pub dwell: Duration,
+    /// Whether paths that have failed are passed over; default true, in profile ns2 false: the smallest
+    /// smoothed round-trip time decides alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_failed: Option<bool>,
     /// What happens when the primary path fails.
     pub failover: super::failover::Config,
 }
@@ -31,6 +35,7 @@ pub struct Config {
 pub struct DelayCentric {
     margin: Duration,
     dwell: Duration,
+    skip_failed: bool,
     changed_at: Option<Time>,
     failover: Failover,
 }
@@ -41,6 +46,7 @@ impl DelayCentric {
         Self {
             margin: config.margin,
             dwell: config.dwell,
+            skip_failed: config.skip_failed.unwrap_or(profile.skip_failed),
             changed_at: None,
             failover: Failover::new(config.failover.settings(profile)),
         }
@@ -51,7 +57,7 @@ impl DelayCentric {
         let (index, srtt) = paths
             .iter()
             .enumerate()
-            .filter(|(_, status)| status.is_usable())
+            .filter(|(_, status)| !self.skip_failed || status.is_usable())
             .filter_map(|(index, status)| status.srtt.map(|srtt| (index, srtt)))
             .min_by_key(|&(index, srtt)| (srtt, index))?;
         (srtt + self.margin < now).then_some(PathId(index as u8))

@@ -17,6 +17,10 @@ pub struct Config {
     /// What happens when every path has failed; default "stay", in profile ns2 "hop".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dormant: Option<Dormant>,
+    /// Whether, while every usable path is gone, data moves to any path that returns; default true, in
+    /// profile ns2 false: only to the primary path, or at the next failover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub take_returning: Option<bool>,
     /// Whether the path that takes over becomes the primary one, so that data does not return;
     /// default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,10 +35,12 @@ impl Config {
     pub fn settings(&self, profile: Settings) -> Settings {
         Settings {
             dormant: self.dormant.unwrap_or(profile.dormant),
+            take_returning: self.take_returning.unwrap_or(profile.take_returning),
             primary_follows_failover: self
                 .primary_follows_failover
                 .unwrap_or(profile.primary_follows_failover),
             retransmit_on: self.retransmit_on.unwrap_or(profile.retransmit_on),
+            ..profile
         }
     }
 }
@@ -68,14 +74,30 @@ pub enum RetransmitOn {
 }
 
 /// [`Config`] with every value set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// What happens when every path has failed.
     pub dormant: Dormant,
+    /// Whether data moves to any path that returns while every usable one is gone.
+    pub take_returning: bool,
     /// Whether the path that takes over becomes the primary one.
     pub primary_follows_failover: bool,
+    /// Whether policies that compare paths pass failed ones over.
+    pub skip_failed: bool,
     /// Where data is sent again.
     pub retransmit_on: RetransmitOn,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            dormant: Dormant::default(),
+            take_returning: true,
+            primary_follows_failover: false,
+            skip_failed: true,
+            retransmit_on: RetransmitOn::default(),
+        }
+    }
 }
 
 /// The standard's failover.
@@ -101,6 +123,9 @@ impl Failover {
         }
         if paths[current.index()].is_usable() {
             selection.held = false;
+            return;
+        }
+        if path != current && !self.settings.take_returning {
             return;
         }
         let best = best_other_than(None, current, paths);
@@ -214,6 +239,18 @@ mod tests {
         assert_eq!((selection.primary, selection.current), (SECOND, SECOND));
         change(&mut policy, &mut paths, 0, PathState::Active, &mut selection);
         assert_eq!((selection.primary, selection.current), (SECOND, SECOND));
+    }
+
+    #[test]
+    fn a_path_that_returns_ends_the_dormant_state_or_waits_for_its_turn() {
+        for (take_returning, expected) in [(true, FIRST), (false, SECOND)] {
+            let settings = Settings { take_returning, primary_follows_failover: true, ..Settings::default() };
+            let (mut policy, mut paths, mut selection) = (Failover::new(settings), two(), start());
+            change(&mut policy, &mut paths, 0, PathState::Inactive, &mut selection);
+            change(&mut policy, &mut paths, 1, PathState::Inactive, &mut selection);
+            change(&mut policy, &mut paths, 0, PathState::Active, &mut selection);
+            assert_eq!(selection.current, expected, "take_returning = {take_returning}");
+        }
     }
 
     #[test]

@@ -118,6 +118,9 @@ pub struct FlowConfig {
     pub ip: IpVersion,
     /// The transport protocol and its settings.
     pub transport: TransportConfig,
+    /// The settings of side `b` where they differ; the protocol is the same. Default: as `transport`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport_to: Option<TransportConfig>,
     /// What runs over it.
     pub app: AppConfig,
 }

@@ -71,8 +71,8 @@ pub struct Config {
     /// true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_after_timeout: Option<bool>,
-    /// Whether a retransmission timeout that makes a path inactive sends a heartbeat there at once;
-    /// default false, in profile ns2 true.
+    /// Whether a retransmission timeout on a path that is inactive, by it or already, sends a heartbeat
+    /// there at once; default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_after_failure: Option<bool>,
     /// Whether paths carry data only after a heartbeat was answered on them (RFC 9260 section 5.4);

@@ -44,12 +44,13 @@ impl Association {
         if errors > max && before.state != PathState::Inactive {
             // Section 8.2.
             self.change_path_state(now, path, PathState::Inactive);
-            if strike == Strike::Timeout && self.parameters.heartbeat.after_failure {
-                self.send_heartbeat(now, path);
-            }
         } else if before.state == PathState::Active && self.is_potentially_failed(errors) {
             self.change_path_state(now, path, PathState::PotentiallyFailed);
             self.ask_potentially_failed(now, path);
+        }
+        let is_inactive = self.status[index].state == PathState::Inactive;
+        if is_inactive && strike == Strike::Timeout && self.parameters.heartbeat.after_failure {
+            self.send_heartbeat(now, path);
         }
         if self.parameters.linux {
             self.paths[index].rto.back_off(&self.parameters.rto);

@@ -155,7 +155,9 @@ impl Config {
             policy: self.policy.clone().unwrap_or_default(),
             failover: failover::Settings {
                 dormant: if ns2 { Dormant::Hop } else { Dormant::Stay },
+                take_returning: !ns2,
                 primary_follows_failover: ns2,
+                skip_failed: !ns2,
                 ..failover::Settings::default()
             },
         })

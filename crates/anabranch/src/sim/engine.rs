@@ -322,27 +322,52 @@ fn build_flow(
     config: &FlowConfig,
     streams: Streams,
 ) -> Result<Flow, ScenarioError> {
-    let transport_error = |error: String| ScenarioError::new(format!("flows.{name}.transport: {error}"));
-    let paths = config.paths.len();
-    let endpoints = match &config.transport {
-        TransportConfig::Sctp(sctp) => {
-            let parameters = sctp.resolve().map_err(transport_error)?;
-            let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
-            parameters.check_paths(&mtus).map_err(transport_error)?;
-            [Side::A, Side::B].map(|side| {
-                let component = format!("flow/{name}/sctp/{}", side.name());
-                let association = Association::new(&parameters, side, &mtus, config.ip, streams, &component);
-                AnyEndpoint::Sctp(Box::new(association))
-            })
-        }
-        TransportConfig::Udp(udp) => {
-            udp.check(paths).map_err(transport_error)?;
-            [Side::A, Side::B].map(|side| AnyEndpoint::Udp(UdpEndpoint::new(udp, side, config.ip)))
-        }
-    };
+    let from = build_endpoint(scenario, name, config, Side::A, streams)?;
+    let to = build_endpoint(scenario, name, config, Side::B, streams)?;
+    if from.protocol() != to.protocol() {
+        let (from, to) = (from.protocol(), to.protocol());
+        let sentence = format!(
+            "flows.{name}.transport_to: kind = \"{to}\" does not go with \"{from}\" at the other side"
+        );
+        return Err(ScenarioError::new(sentence));
+    }
     let app = config
         .app
         .build(streams, name)
         .map_err(|error| ScenarioError::new(format!("flows.{name}.app: {error}")))?;
-    Ok(Flow { endpoints, timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
+    Ok(Flow { endpoints: [from, to], timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
+}
+
+fn build_endpoint(
+    scenario: &Scenario,
+    name: &str,
+    config: &FlowConfig,
+    side: Side,
+    streams: Streams,
+) -> Result<AnyEndpoint, ScenarioError> {
+    let (key, transport) = match (&config.transport_to, side) {
+        (Some(transport), Side::B) => ("transport_to", transport),
+        _ => ("transport", &config.transport),
+    };
+    let in_transport = |error: String| ScenarioError::new(format!("flows.{name}.{key}: {error}"));
+    Ok(match transport {
+        TransportConfig::Sctp(sctp) => {
+            let parameters = sctp.resolve().map_err(in_transport)?;
+            let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
+            parameters.check_paths(&mtus).map_err(in_transport)?;
+            let component = format!("flow/{name}/sctp/{}", side.name());
+            AnyEndpoint::Sctp(Box::new(Association::new(
+                &parameters,
+                side,
+                &mtus,
+                config.ip,
+                streams,
+                &component,
+            )))
+        }
+        TransportConfig::Udp(udp) => {
+            udp.check(config.paths.len()).map_err(in_transport)?;
+            AnyEndpoint::Udp(UdpEndpoint::new(udp, side, config.ip))
+        }
+    })
 }
