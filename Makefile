@@ -9,7 +9,7 @@ ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -name '*.rs' -o -name '*.toml' -not -path '*/target/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check validate clean
+.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check oracles validate clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -54,11 +54,15 @@ format: setup ## formats everything and applies safe fixes
 docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
 	$(BIN)/python -m anabranch.docs docs
 
+oracles: setup ## regenerates the comparisons with other implementations in docs (a minute)
+	$(BIN)/python -m anabranch.oracles docs
+
 docs-check: setup
 	$(BIN)/python -m anabranch.docs --check docs
 
 validate: setup ## the long validations: release-mode tests marked as slow, golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
+	$(BIN)/python -m anabranch.oracles docs
 	$(BIN)/python -m anabranch.papers.voip_sctp docs/validation/voip-sctp.md
 
 clean: ## removes everything that was built

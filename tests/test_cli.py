@@ -11,7 +11,7 @@ import anabranch as package
 from anabranch import docs, library
 from conftest import CALL, COMMAND, ROOT, SWEEP, Command, one_error, written
 
-COMMANDS = ["run", "sweep", "list", "new", "validate", "emodel", "schema", "reproduce"]
+COMMANDS = ["run", "sweep", "list", "new", "validate", "emodel", "schema", "reproduce", "compare"]
 
 
 def test_version(anabranch: Command) -> None:

@@ -380,6 +380,62 @@ def reproduce(
     return int(module.reproduce(mode, jobs, folder, json_file, report.console()))
 
 
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch compare linux-sctp
+  anabranch compare linux-sctp --replications 100 --json deviations.json"""
+)
+def compare(
+    oracle: Literal["linux-sctp"],
+    /,
+    *,
+    replications: int | None = None,
+    jobs: int | None = None,
+    csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Put our numbers beside those of an independent implementation, row by row.
+
+    Parameters
+    ----------
+    oracle
+        Which one: the failover of SCTP in Linux 6.12.
+    replications
+        Runs of each row; 1000 if not given.
+    jobs
+        Threads; all cores if not given. Never changes a result.
+    csv_file
+        Write the rows to this file.
+    json_file
+        Write every value with its deviation, verdict and cause to this file.
+    """
+    from anabranch.oracles import linux_sctp  # noqa: PLC0415 - slow to import
+
+    count = linux_sctp.REPLICATIONS if replications is None else replications
+    threads = (os.cpu_count() or 1) if jobs is None else jobs
+    for name, value in (("replications", count), ("jobs", threads)):
+        if value < 1:
+            raise AnabranchError(f"{name} is {value}; it must be at least 1")
+    kernel = linux_sctp.kernel_rows()
+    rows = []
+    with progress.shown(oracle) as shown:
+        for row in linux_sctp.compare(kernel, count, threads):
+            rows.append(row)
+            shown(len(rows), len(kernel))
+    out = report.console()
+    out.print(report.side_by_side(linux_sctp.HEADS, (linux_sctp.cells(row) for row in rows)))
+    for letter, text in linux_sctp.CAUSES.items():
+        out.print(f"{letter}: {text}")
+    for name, verdicts in linux_sctp.counts(rows).items():
+        out.print(f"{name}: " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()))
+    contents = ((csv_file, linux_sctp.as_csv(rows)), (json_file, _json(linux_sctp.as_json(rows))))
+    for path, content in contents:
+        if path is not None:
+            path.write_text(content.rstrip("\n") + "\n", encoding="utf-8")
+            out.print(f"wrote {path}")
+
+
 # Ctrl-C is heard in `main`, where it gets a sentence and its exit code.
 app.meta.suppress_keyboard_interrupt = False
 

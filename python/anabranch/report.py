@@ -74,6 +74,14 @@ def choices(rows: Iterable[tuple[str, str]], *heads: str) -> Table:
     return table
 
 
+def side_by_side(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Numbers as text, each beside its counterpart."""
+    table = _table(heads, right=range(len(heads)))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def _table(heads: Sequence[str], right: Iterable[int] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     rights = set(right)

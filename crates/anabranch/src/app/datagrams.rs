@@ -46,6 +46,8 @@ pub struct DatagramsConfig {
     pub reliability: ReliabilityConfig,
     /// Whether messages are delivered without regard to their order (SCTP); default true.
     pub unordered: bool,
+    /// Reports the intervals without a delivery that end after this time; default none.
+    pub gaps_after: Option<Duration>,
 }
 
 impl Default for DatagramsConfig {
@@ -60,6 +62,7 @@ impl Default for DatagramsConfig {
             reverse: false,
             reliability: ReliabilityConfig::Reliable,
             unordered: true,
+            gaps_after: None,
         }
     }
 }
@@ -152,6 +155,7 @@ impl DatagramsConfig {
             delays: 0,
             delay_sum_ns: 0,
             delay_max: Duration::ZERO,
+            gaps: self.gaps_after.map(|after| Gaps::new(Time::ZERO + after)),
         })
     }
 }
@@ -179,6 +183,7 @@ pub struct Datagrams {
     delays: u64,
     delay_sum_ns: u64,
     delay_max: Duration,
+    gaps: Option<Gaps>,
 }
 
 /// What the next wake-up is for.
@@ -241,6 +246,9 @@ impl App for Datagrams {
         report.scalar("mean_delay_ms", mean_ms);
         report
             .scalar("max_delay_ms", if self.delays == 0 { f64::NAN } else { self.delay_max.as_millis_f64() });
+        if let Some(gaps) = &self.gaps {
+            gaps.report(report);
+        }
     }
 }
 
@@ -276,6 +284,62 @@ impl Datagrams {
             self.delay_max = self.delay_max.max(delay);
         }
         self.received += 1;
+        if let Some(gaps) = &mut self.gaps {
+            gaps.on_delivery(now);
+        }
+    }
+}
+
+/// Intervals without a delivery. The one that is open at the end of the run does not count.
+#[derive(Debug)]
+struct Gaps {
+    /// Those that end later count.
+    after: Time,
+    last_delivery: Time,
+    longest: Duration,
+    longest_end: Time,
+    stalls: u64,
+    stalled: Duration,
+}
+
+/// Longer intervals without a delivery are stalls: a conversation is hurt (ITU-T G.114 asks for
+/// delays below 150 ms, never above 400 ms).
+const STALL: Duration = Duration::from_millis(200);
+
+impl Gaps {
+    const fn new(after: Time) -> Self {
+        Self {
+            after,
+            last_delivery: Time::ZERO,
+            longest: Duration::ZERO,
+            longest_end: Time::ZERO,
+            stalls: 0,
+            stalled: Duration::ZERO,
+        }
+    }
+
+    fn on_delivery(&mut self, now: Time) {
+        let gap = now - self.last_delivery;
+        self.last_delivery = now;
+        if now <= self.after {
+            return;
+        }
+        if gap > self.longest {
+            self.longest = gap;
+            self.longest_end = now;
+        }
+        if gap > STALL {
+            self.stalls += 1;
+            self.stalled += gap;
+        }
+    }
+
+    fn report(&self, report: &mut Report<'_>) {
+        let none = self.longest == Duration::ZERO;
+        report.scalar("longest_gap_ms", if none { f64::NAN } else { self.longest.as_millis_f64() });
+        report.scalar("longest_gap_end_s", if none { f64::NAN } else { self.longest_end.as_secs_f64() });
+        report.scalar("stalls", self.stalls as f64);
+        report.scalar("stalled_s", self.stalled.as_secs_f64());
     }
 }
 
@@ -376,6 +440,16 @@ mod tests {
         let inside = gaps.iter().filter(|&&gap| gap == Duration::from_millis(1)).count();
         // One on-time in 1000 messages ends.
         assert!((98_500..99_999).contains(&inside), "{inside}");
+    }
+
+    #[test]
+    fn gaps_that_end_after_a_time() {
+        let mut gaps = Gaps::new(Time::from_millis(1_000));
+        for at in [100, 900, 1_000, 1_150, 1_400, 1_600, 1_801] {
+            gaps.on_delivery(Time::from_millis(at));
+        }
+        assert_eq!((gaps.longest, gaps.longest_end), (Duration::from_millis(250), Time::from_millis(1_400)));
+        assert_eq!((gaps.stalls, gaps.stalled), (2, Duration::from_millis(451)), "200 ms is no stall");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The packets in a FIFO queue and its server, without an event for each of them.
 //!
-//! Kept is the unfinished work at one time, and the sizes of the packets it consists of as runs of equal
-//! size, in positions of accepted work. How many packets wait follows from the two when a discipline
-//! asks; otherwise a packet costs a few additions, and a thousand equal packets cost as much as one.
+//! Kept is the unfinished work at one time. Packets of one size, the bulk, which is that of the cross
+//! traffic, are not listed: their number follows from the work that is not of the listed ones. So a
+//! thousand of them cost as much as one, and how many packets wait is computed when a discipline asks.
 
 use super::capacity::{Capacity, Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use super::ring::Ring;
@@ -17,22 +17,34 @@ pub(crate) struct Backlog {
     units: u64,
     /// All work accepted so far, wrapping; the position of the queue's tail.
     tail: u64,
-    /// The runs before the last one.
-    runs: Ring<Run>,
-    /// The run at the queue's tail; without packets only if the system is empty.
-    last: Run,
-    /// Packets in all runs: at least the packets in the system, since served ones are removed late.
-    listed: u64,
+    /// The packets that are not of the bulk: at least those in the system, since served ones are removed
+    /// late.
+    listed: Ring<Listed>,
+    /// Work of all the listed packets.
+    listed_units: u64,
+    /// Work of a packet that is the only one in the system and is not in the list yet; 0 for none.
+    unlisted_units: u64,
+    bulk: Bulk,
 }
 
-/// Packets of equal size one after the other.
+/// A packet that is not of the bulk.
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    packets: u64,
-    /// Work per packet.
-    units: u64,
-    /// Position of the end of its last packet.
+struct Listed {
+    /// Position of its end.
     end: u64,
+    /// Its work.
+    units: u64,
+}
+
+/// The one size of packets that are counted by their work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bulk {
+    /// Work per packet; 0 if there is no such size.
+    units: u64,
+    /// 2^64 / `units`, rounded up; 0 if there is no such size.
+    inverse: u64,
+    /// 1 if there is such a size.
+    is_given: u64,
 }
 
 /// What waits for service; the packet in service does not wait.
@@ -42,37 +54,52 @@ pub(crate) struct Waiting {
     pub(crate) bytes: u64,
 }
 
+impl Bulk {
+    fn new(units: u64) -> Self {
+        Self { units, inverse: u64::MAX / units + 1, is_given: 1 }
+    }
+
+    /// At least the packets, one of them perhaps served in part, that make up so much work.
+    #[inline]
+    fn most_packets(self, units: u64) -> u64 {
+        ((u128::from(units) * u128::from(self.inverse)) >> 64) as u64 + self.is_given
+    }
+}
+
 impl Backlog {
-    pub(crate) fn new(capacity: Capacity) -> Self {
-        Self { capacity, at: 0, units: 0, tail: 0, runs: Ring::default(), last: Run::default(), listed: 0 }
+    /// `bulk_units` is the work of a packet of the bulk, if there is one.
+    pub(crate) fn new(capacity: Capacity, bulk_units: Option<u64>) -> Self {
+        Self {
+            capacity,
+            at: 0,
+            units: 0,
+            tail: 0,
+            listed: Ring::default(),
+            listed_units: 0,
+            unlisted_units: 0,
+            bulk: bulk_units.map_or_else(Bulk::default, Bulk::new),
+        }
     }
 
     /// Moves on to `now` (nanoseconds), which never decreases.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "its callers on the path of every packet are few")]
     pub(crate) fn advance(&mut self, now: u64) {
         self.units = self.capacity.drain(self.units, self.at, now);
         self.at = now;
         if self.units == 0 {
-            self.runs.clear();
-            self.last = Run::default();
-            self.listed = 0;
+            self.clear_list();
         }
     }
 
-    /// Adds one packet if it finds a server of constant rate idle; returns its departure in nanoseconds.
+    /// Moves on to `now`, by which all work is done, and adds one packet.
     #[inline]
-    pub(crate) fn pass(&mut self, now: u64, units: u64) -> Option<u64> {
-        let Capacity::Constant(rate) = self.capacity else { return None };
-        if self.units > rate.saturating_mul(now - self.at) {
-            return None;
-        }
-        self.runs.clear();
+    pub(crate) fn restart(&mut self, now: u64, units: u64) {
+        self.clear_list();
         self.at = now;
         self.units = units;
         self.tail = self.tail.wrapping_add(units);
-        self.listed = 1;
-        self.last = Run { packets: 1, units, end: self.tail };
-        Some(now + units.div_ceil(rate))
+        self.unlisted_units = units;
     }
 
     /// The time up to which everything is accounted for, in nanoseconds.
@@ -95,15 +122,22 @@ impl Backlog {
 
     /// An upper bound of the packets in the system.
     #[inline]
-    pub(crate) fn listed(&self) -> u64 {
-        self.listed
+    pub(crate) fn most_packets(&self) -> u64 {
+        let listed = self.listed.len() as u64 + u64::from(self.unlisted_units > 0);
+        listed + self.bulk.most_packets(self.units)
     }
 
     /// Adds one packet.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "its callers on the path of every packet are few")]
     pub(crate) fn push(&mut self, units: u64) {
+        self.list_the_unlisted();
+        self.remove_served();
         self.units += units;
-        self.list(1, units);
+        self.tail = self.tail.wrapping_add(units);
+        if units != self.bulk.units {
+            self.list(units);
+        }
     }
 
     /// Whether one more packet of this work could be counted at all.
@@ -112,39 +146,53 @@ impl Backlog {
         self.units + units < MAX_BACKLOG_UNITS
     }
 
-    /// Enters that `packets` packets arrived up to `now` and left `left` units unfinished.
+    /// Enters that `packets` packets of the bulk arrived up to `now` and left `left` units unfinished.
     #[inline]
-    pub(crate) fn push_served(&mut self, packets: u64, units: u64, now: u64, left: u64) {
+    pub(crate) fn push_bulk(&mut self, packets: u64, now: u64, left: u64) {
+        debug_assert_eq!(self.unlisted_units, 0, "a queue with a bulk lists its packets at once");
         self.at = now;
         self.units = left;
-        self.list(packets, units);
+        self.tail = self.tail.wrapping_add(packets * self.bulk.units);
+        self.remove_served();
+    }
+
+    /// What is left of so much work if the listed packets were of the bulk, each of them whole.
+    #[inline]
+    pub(crate) fn units_beside_listed(&self, units: u64) -> u64 {
+        units.saturating_sub((self.listed.len() as u64).saturating_mul(self.bulk.units))
     }
 
     #[inline]
-    fn list(&mut self, packets: u64, units: u64) {
-        self.tail = self.tail.wrapping_add(packets * units);
-        self.listed += packets;
-        if self.last.units == units {
-            self.last.packets += packets;
-            self.last.end = self.tail;
-        } else {
-            if self.last.packets > 0 {
-                self.remove_served_runs();
-                self.runs.push_back(self.last);
-            }
-            self.last = Run { packets, units, end: self.tail };
+    fn list(&mut self, units: u64) {
+        self.listed.push_back(Listed { end: self.tail, units });
+        self.listed_units += units;
+    }
+
+    #[inline]
+    fn list_the_unlisted(&mut self) {
+        if self.unlisted_units > 0 {
+            self.list(self.unlisted_units);
+            self.unlisted_units = 0;
         }
     }
 
-    /// Removes the runs that have been served whole, so that the list stays as short as the queue.
-    fn remove_served_runs(&mut self) {
+    #[inline]
+    fn clear_list(&mut self) {
+        self.listed.clear();
+        self.listed_units = 0;
+        self.unlisted_units = 0;
+    }
+
+    /// Removes what has been served, often enough for positions to be compared although they wrap.
+    #[inline]
+    fn remove_served(&mut self) {
         let head = self.tail.wrapping_sub(self.units);
-        while let Some(run) = self.runs.front_mut() {
-            if (head.wrapping_sub(run.end) as i64) < 0 {
+        while let Some(&mut Listed { end, units }) = self.listed.front_mut() {
+            if (head.wrapping_sub(end) as i64) < 0 {
                 break;
             }
-            self.listed -= run.packets;
-            self.runs.pop_front();
+            self.listed_units -= units;
+            self.listed.pop_front();
         }
     }
 
@@ -153,15 +201,28 @@ impl Backlog {
         if self.units == 0 {
             return Waiting::default();
         }
-        self.remove_served_runs();
+        self.list_the_unlisted();
+        self.remove_served();
         let head = self.tail.wrapping_sub(self.units);
-        let first = self.runs.front_mut().unwrap_or(&mut self.last);
-        let left = first.end.wrapping_sub(head).div_ceil(first.units);
-        self.listed -= first.packets - left;
-        first.packets = left;
-        let in_service_end = first.end.wrapping_sub((left - 1) * first.units);
-        let waiting_units = self.tail.wrapping_sub(in_service_end);
-        Waiting { packets: self.listed - 1, bytes: waiting_units / UNITS_PER_BYTE }
+        // Of work that is all of the bulk, the packet in service has this much left.
+        let left_of_bulk = |work: u64| (work - 1) % self.bulk.units + 1;
+        let (in_service, listed_units) = match self.listed.front_mut() {
+            None => (left_of_bulk(self.units), 0),
+            Some(first) => {
+                let left = first.end.wrapping_sub(head);
+                if left > first.units {
+                    (left_of_bulk(left - first.units), self.listed_units)
+                } else {
+                    (left, self.listed_units - (first.units - left))
+                }
+            }
+        };
+        let bulk_units = self.units - listed_units;
+        let bulk_packets = if bulk_units == 0 { 0 } else { bulk_units.div_ceil(self.bulk.units) };
+        Waiting {
+            packets: self.listed.len() as u64 + bulk_packets - 1,
+            bytes: (self.units - in_service) / UNITS_PER_BYTE,
+        }
     }
 }
 
@@ -173,7 +234,7 @@ mod tests {
     fn counts_what_waits_but_not_what_is_in_service() {
         // 8 bit/s: one byte per second.
         let second = 1_000_000_000;
-        let mut backlog = Backlog::new(Capacity::Constant(8));
+        let mut backlog = Backlog::new(Capacity::Constant(8), None);
         assert_eq!(backlog.waiting(), Waiting::default());
         for bytes in [2, 3, 3, 1] {
             backlog.push(bytes * UNITS_PER_BYTE);
@@ -189,12 +250,12 @@ mod tests {
         assert_eq!(backlog.waiting(), Waiting { packets: 0, bytes: 0 });
         assert_eq!(backlog.departure(), Departure::At(9 * second));
         backlog.advance(9 * second);
-        assert_eq!((backlog.units(), backlog.listed()), (0, 0));
+        assert_eq!((backlog.units(), backlog.most_packets()), (0, 0));
     }
 
     #[test]
     fn the_ring_keeps_its_order_when_it_grows() {
-        let mut backlog = Backlog::new(Capacity::Constant(8));
+        let mut backlog = Backlog::new(Capacity::Constant(8), None);
         let mut bytes = 0;
         for size in 1..100 {
             backlog.push(size * UNITS_PER_BYTE);

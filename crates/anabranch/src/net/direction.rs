@@ -29,6 +29,7 @@ pub(crate) struct OneWay {
     /// For a link without a rate that drops while it is down.
     up_to_enter: Option<Timeline<bool>>,
     wire_loss: Loss,
+    is_lossy_on_wire: bool,
     /// For a link that is a black hole while it is down.
     up_to_cross: Option<Timeline<bool>>,
     /// What few links have.
@@ -108,9 +109,11 @@ impl OneWay {
             && up_to_cross.is_none()
             && impairments.is_none()
             && delay.is_constant();
+        let wire_loss = build_loss(LossPlace::Wire)?;
         Ok(Self {
             ingress_loss,
-            wire_loss: build_loss(LossPlace::Wire)?,
+            is_lossy_on_wire: !matches!(wire_loss, Loss::None),
+            wire_loss,
             is_plain,
             server,
             up_to_enter,
@@ -130,32 +133,58 @@ impl OneWay {
         self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())
     }
 
-    /// Both halves in one for a link that does nothing but queue, send, lose on the wire and delay; none if
-    /// it does more, and then nothing has happened.
+    /// All stages, one after the other.
     #[inline]
-    pub(crate) fn pass(&mut self, now: Time, size: u32, ecn: Ecn) -> Option<Step> {
-        if !self.is_plain {
-            return None;
-        }
+    pub(crate) fn accept(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
+        if self.is_plain { self.pass(now, size, ecn) } else { self.accept_in_stages(now, size, ecn) }
+    }
+
+    /// Both halves in one for a link that does nothing but queue, send, lose on the wire and delay.
+    #[inline]
+    fn pass(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
         let arrived = now.as_nanos();
-        let (departure, found_units, marked) = match &mut self.server {
-            None => (arrived, Entry::NOT_SERVED, false),
-            Some(server) => match server.accept(arrived, size) {
-                Verdict::Departs { at, found_units, marked } => (at, found_units, marked && is_capable(ecn)),
-                verdict => return Some(self.refuse(verdict, arrived, size)),
+        let idle = match &mut self.server {
+            Some(Server::Lazy(server)) => server.pass(arrived, size),
+            _ => None,
+        };
+        let (departure, found_units, marked) = match idle {
+            Some(at) => (at, 0, false),
+            None => match self.serve(arrived, size, ecn) {
+                Ok(served) => served,
+                Err(step) => return step,
             },
         };
         let crossing = Time::from_nanos(departure);
         let mut entry = Entry { arrived, settled: departure, found_units, size, marked, fate: Fate::Lost };
-        if !matches!(self.wire_loss, Loss::None) && self.wire_loss.is_lost(crossing, size) {
+        if self.is_lossy_on_wire && self.loses_on_wire(crossing, size) {
             self.ledger.enter(arrived, entry);
-            return Some(Step::Drop(DropCause::Lost));
+            return Step::Drop(DropCause::Lost);
         }
         let at = crossing + self.delay.value();
         entry.settled = at.as_nanos();
         entry.fate = Fate::Delivered;
         self.ledger.enter(arrived, entry);
-        Some(Step::Deliver { at, ecn: if marked { Ecn::Ce } else { ecn }, copy: None })
+        Step::Deliver { at, ecn: if marked { Ecn::Ce } else { ecn }, copy: None }
+    }
+
+    #[inline(never)]
+    fn loses_on_wire(&mut self, crossing: Time, size: u32) -> bool {
+        self.wire_loss.is_lost(crossing, size)
+    }
+
+    /// Queue and server of a link that is plain otherwise: the packet's departure, the unfinished work
+    /// that it found, and whether it is marked. The error is the fate of a packet that goes no further.
+    #[inline(never)]
+    fn serve(&mut self, arrived: u64, size: u32, ecn: Ecn) -> Result<(u64, u64, bool), Step> {
+        let verdict = match &mut self.server {
+            None => return Ok((arrived, Entry::NOT_SERVED, false)),
+            Some(Server::Evented(server)) => server.accept(arrived, size),
+            Some(Server::Lazy(server)) => server.accept_queued(arrived, size),
+        };
+        match verdict {
+            Verdict::Departs { at, found_units, marked } => Ok((at, found_units, marked && is_capable(ecn))),
+            verdict => Err(self.refuse(verdict, arrived, size)),
+        }
     }
 
     /// The first half: ingress loss, queue and server. The error is the fate of a packet that goes no
@@ -244,8 +273,8 @@ impl OneWay {
         Step::Deliver { at: delivery, ecn: crossing.ecn, copy }
     }
 
-    /// All stages, one after the other.
-    pub(crate) fn accept(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
+    #[inline(never)]
+    fn accept_in_stages(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
         match self.enter(now, size, ecn) {
             Ok(crossing) => self.leave(crossing, false),
             Err(step) => step,

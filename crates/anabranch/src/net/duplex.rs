@@ -176,7 +176,7 @@ impl DuplexLink {
                 return one_way.lose_on_arrival(now, size);
             }
         }
-        one_way.pass(now, size, ecn).unwrap_or_else(|| one_way.accept(now, size, ecn))
+        one_way.accept(now, size, ecn)
     }
 
     /// Takes a packet for the second half of the link, at the time that [`Step::Cross`] named.

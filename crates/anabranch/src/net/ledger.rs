@@ -53,45 +53,39 @@ pub(crate) struct Ledger {
     served: u64,
     found_units: i128,
     in_link: u64,
-    /// The latest entries, round and round: a power of two of slots. A slot is used again when it can no
-    /// longer matter at the end of the run.
+    /// The latest entries. When there is no room for more, those that can no longer matter at the end of
+    /// the run are removed.
     log: Vec<Entry>,
-    /// Position of the oldest entry, which is next to be replaced, modulo the number of slots.
-    next: usize,
 }
 
 impl Ledger {
-    const FIRST_SLOTS: usize = 16;
+    const FIRST_SLOTS: usize = 64;
 
     /// Enters a packet when the link is asked for `now` (nanoseconds).
     #[inline]
     pub(crate) fn enter(&mut self, now: u64, entry: Entry) {
         *self.origin_mut(entry.fate) += 1;
         self.count(&entry, 1);
-        let mut slot = self.slot();
-        if self.log.get(slot).is_none_or(|oldest| oldest.settled > now.saturating_sub(AHEAD_LIMIT)) {
-            self.grow();
-            slot = self.slot();
+        if self.log.len() == self.log.capacity() {
+            self.make_room(now);
         }
-        self.log[slot] = entry;
-        self.next = self.next.wrapping_add(1);
+        self.log.push(entry);
     }
 
-    #[inline]
-    fn slot(&self) -> usize {
-        self.next & self.log.len().wrapping_sub(1)
-    }
-
-    /// Makes room in the log: the oldest entry comes first and the new slots, long settled, after the
-    /// latest.
+    /// Removes what is settled for good, and doubles the room if that is less than half.
     #[cold]
-    fn grow(&mut self) {
-        let oldest = self.slot();
-        if !self.log.is_empty() {
-            self.log.rotate_left(oldest);
+    fn make_room(&mut self, now: u64) {
+        let matters = |entry: &Entry| entry.settled > now.saturating_sub(AHEAD_LIMIT);
+        // Nearly always the fates come true in the order of their entries.
+        let settled = self.log.iter().position(matters).unwrap_or(self.log.len());
+        self.log.drain(..settled);
+        let room = self.log.capacity();
+        if self.log.len() > room / 2 {
+            self.log.retain(matters);
         }
-        self.next = self.log.len();
-        self.log.resize((self.log.len() * 2).max(Self::FIRST_SLOTS), Entry::default());
+        if self.log.len() > room / 2 || room == 0 {
+            self.log.reserve_exact((2 * room).max(Self::FIRST_SLOTS) - self.log.len());
+        }
     }
 
     fn origin_mut(&mut self, fate: Fate) -> &mut u64 {

@@ -12,6 +12,9 @@ use super::evented::EventedServer;
 use super::qdisc::{DropTail, QueueDisc};
 use super::schedule::Timeline;
 
+/// So many packets of cross traffic are less than 2^62 units of work.
+const MOST_ENTERED_AT_ONCE: u64 = 1 << 12;
+
 /// What becomes of a packet of interest at the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -81,6 +84,13 @@ impl Server {
 pub(crate) struct LazyServer {
     queue: LazyQueue,
     sources: Vec<Source>,
+    /// From when on, in nanoseconds, the server is known to be idle without a look at the queue;
+    /// `u64::MAX` if that is never known: with cross traffic, marks or a varying rate.
+    idle_from: u64,
+    /// The size of the packet that last found the server idle, in bytes.
+    last_size: u32,
+    /// The time that its transmission takes, in nanoseconds.
+    last_service: u64,
 }
 
 /// The server without the sources that load it.
@@ -88,6 +98,9 @@ pub(crate) struct LazyServer {
 struct LazyQueue {
     backlog: Backlog,
     discipline: DropTail,
+    /// Up to so much work, with a packet of cross traffic for each listed one, the next packet of cross
+    /// traffic is taken for certain.
+    sure_units: u64,
     cross_counters: CrossCounters,
     /// With `down = "drop"`, when the link is up; nothing is taken while it is down.
     up_to_enter: Option<Timeline<bool>>,
@@ -102,26 +115,65 @@ impl LazyServer {
             _ => None,
         };
         let QueueDisc::DropTail(discipline) = discipline;
+        let is_alone =
+            sources.is_empty() && !discipline.marks() && matches!(capacity, Capacity::Constant(_));
+        let bulk_units = sources.first().map(|source| source.units);
         let queue = LazyQueue {
-            backlog: Backlog::new(capacity),
+            backlog: Backlog::new(capacity, bulk_units),
+            sure_units: discipline.sure_units(bulk_units.unwrap_or(0)),
             discipline,
             cross_counters: CrossCounters::default(),
             up_to_enter,
             skips_blocks: true,
         };
-        Self { queue, sources }
+        let idle_from = if is_alone { 0 } else { u64::MAX };
+        Self { queue, sources, idle_from, last_size: 0, last_service: 0 }
     }
 
     #[inline]
     pub(crate) fn accept(&mut self, now: u64, size: u32) -> Verdict {
-        if self.sources.is_empty()
-            && !self.queue.discipline.marks()
-            && let Some(at) = self.queue.backlog.pass(now, u64::from(size) * UNITS_PER_BYTE)
-        {
-            return Verdict::Departs { at, found_units: 0, marked: false };
+        match self.pass(now, size) {
+            Some(at) => Verdict::Departs { at, found_units: 0, marked: false },
+            None => self.accept_queued(now, size),
         }
+    }
+
+    /// Takes a packet that finds the server idle and no cross traffic to bring up to date; returns its
+    /// departure in nanoseconds.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: u64, size: u32) -> Option<u64> {
+        if now < self.idle_from {
+            return None;
+        }
+        if size != self.last_size {
+            self.set_service(size);
+        }
+        self.idle_from = now + self.last_service;
+        self.queue.backlog.restart(now, u64::from(size) * UNITS_PER_BYTE);
+        Some(self.idle_from)
+    }
+
+    #[cold]
+    fn set_service(&mut self, size: u32) {
+        let Capacity::Constant(rate) = self.queue.backlog.capacity else {
+            unreachable!("a varying server is never known to be idle")
+        };
+        self.last_size = size;
+        self.last_service = (u64::from(size) * UNITS_PER_BYTE).div_ceil(rate);
+    }
+
+    /// Takes a packet through the queue.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it has one caller on the path of every packet")]
+    pub(crate) fn accept_queued(&mut self, now: u64, size: u32) -> Verdict {
         self.advance(now);
-        self.queue.accept(now, size)
+        let verdict = self.queue.accept(now, size);
+        if self.idle_from != u64::MAX
+            && let Verdict::Departs { at, .. } = verdict
+        {
+            self.idle_from = at;
+        }
+        verdict
     }
 
     #[inline]
@@ -133,18 +185,13 @@ impl LazyServer {
     }
 
     /// Enters the cross traffic up to `now`.
+    #[inline]
     fn load(&mut self, now: u64) {
-        let queue = &mut self.queue;
-        match self.sources.as_mut_slice() {
-            [Source { arrivals: Arrivals::Poisson(poisson), size, units }] if queue.up_to_enter.is_none() => {
-                queue.enter_blocks(poisson, *size, *units, now);
+        match (&self.queue.backlog.capacity, self.sources.as_mut_slice()) {
+            (&Capacity::Constant(rate), [Source { arrivals: Arrivals::Poisson(poisson), size, units }]) => {
+                self.queue.enter_blocks(rate, poisson, *size, *units, now);
             }
-            sources => {
-                while let Some((time, source)) = earliest(sources, now) {
-                    queue.enter_one(time, source.size, source.units);
-                    source.pop();
-                }
-            }
+            (_, sources) => self.queue.enter_all(sources, now),
         }
     }
 }
@@ -159,7 +206,7 @@ impl LazyQueue {
         let units = u64::from(size) * UNITS_PER_BYTE;
         let found_units = self.backlog.units();
         let mut marked = false;
-        let is_certain = self.discipline.surely_admits(self.backlog.listed() + 1, found_units + units);
+        let is_certain = self.discipline.surely_admits(self.backlog.most_packets() + 1, found_units + units);
         if !is_certain || self.discipline.marks() {
             let waiting = self.backlog.waiting();
             if found_units > 0 && !self.takes(waiting, size, units) {
@@ -179,89 +226,73 @@ impl LazyQueue {
         self.discipline.admits(waiting, u64::from(size)) && self.backlog.can_count(units)
     }
 
-    /// Enters the arrivals of a single Poisson source up to `now`, block by block.
-    fn enter_blocks(&mut self, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+    /// Enters the arrivals of any sources up to `now`, one by one.
+    fn enter_all(&mut self, sources: &mut [Source], now: u64) {
+        while let Some((time, source)) = earliest(sources, now) {
+            self.enter_one(time, source.size, source.units);
+            source.pop();
+        }
+    }
+
+    /// Enters the arrivals up to `now` of a single Poisson source at a server of constant rate, block by
+    /// block.
+    fn enter_blocks(&mut self, rate: u64, poisson: &mut Poisson, size: u32, units: u64, now: u64) {
+        let mut sure_units = self.backlog.units_beside_listed(self.sure_units);
+        let (mut at, mut left, mut count) = (self.backlog.at(), self.backlog.units(), 0);
         loop {
-            let placed = poisson.placed();
-            let due = match placed.last() {
-                Some(&last) if last > now => placed.iter().take_while(|&&time| time <= now).count(),
-                _ => placed.len(),
-            };
-            if due > 0 {
-                self.enter_background(&placed[..due], size, units);
+            if poisson.has_placed() {
+                let start = poisson.block_start();
+                if at < start {
+                    left = left.saturating_sub(rate.saturating_mul(start - at));
+                    at = start;
+                }
+                if left + poisson.most_placed() * units <= sure_units {
+                    // Work counted from the block's start: what the server could have done, and what it
+                    // would have to do to be idle. Neither overflows within a block.
+                    let mut last = at - start;
+                    let mut end = rate * last + left;
+                    poisson.take_placed(now, |offset| {
+                        end = end.max(rate * offset) + units;
+                        last = offset;
+                        count += 1;
+                    });
+                    left = end - rate * last;
+                    at = start + last;
+                } else {
+                    self.backlog.push_bulk(count, at, left);
+                    self.cross_counters.arrived += count;
+                    poisson.take_placed(now, |offset| self.enter_one(start + offset, size, units));
+                    sure_units = self.backlog.units_beside_listed(self.sure_units);
+                    (at, left, count) = (self.backlog.at(), self.backlog.units(), 0);
+                }
+                if poisson.has_placed() {
+                    break;
+                }
             }
-            let is_done = due == placed.len();
-            poisson.take(due);
-            if !is_done {
-                return;
+            let Some(block) = poisson.open_block(now) else { break };
+            if count > MOST_ENTERED_AT_ONCE {
+                self.backlog.push_bulk(count, at, left);
+                self.cross_counters.arrived += count;
+                count = 0;
             }
-            let Some(block) = poisson.open_block(now) else { return };
-            let is_over = block.end <= now + 1 && poisson.is_whole(&block);
-            if !(is_over && self.skip(block.count, units, block.end - 1)) {
-                poisson.place(block);
+            if block.count == 0 {
+                continue;
             }
+            // Places make no difference if the queue neither empties nor fills before the block is over.
+            let last = block.end - 1;
+            if last <= now && left + block.count * units <= sure_units && self.skips_blocks {
+                let served = rate.saturating_mul(last - at);
+                if served <= left && poisson.is_whole(&block) {
+                    left = left - served + block.count * units;
+                    at = last;
+                    count += block.count;
+                    continue;
+                }
+            }
+            poisson.place(block);
         }
-    }
-
-    /// Enters a block of arrivals up to `last` without their places, if these make no difference: the
-    /// queue neither empties nor fills.
-    fn skip(&mut self, count: u64, units: u64, last: u64) -> bool {
-        if count == 0 {
-            return true;
-        }
-        let Capacity::Constant(rate) = self.backlog.capacity else { return false };
-        let work = count * units;
-        let backlog = self.backlog.units();
-        let served = rate.saturating_mul(last - self.backlog.at());
-        if !self.skips_blocks
-            || backlog < served
-            || !self.discipline.surely_admits(self.backlog.listed() + count, backlog + work)
-        {
-            return false;
-        }
+        self.backlog.push_bulk(count, at, left);
         self.cross_counters.arrived += count;
-        self.backlog.push_served(count, units, last, backlog - served + work);
-        true
-    }
-
-    /// Enters background packets of equal size that arrive at these times.
-    fn enter_background(&mut self, times: &[u64], size: u32, units: u64) {
-        let count = times.len() as u64;
-        let surely = |server: &Self| {
-            let work = server.backlog.units() + count * units;
-            server.discipline.surely_admits(server.backlog.listed() + count, work)
-        };
-        if !surely(self) {
-            self.backlog.advance(times[0]);
-            self.backlog.waiting();
-            if !surely(self) {
-                for &time in times {
-                    self.enter_one(time, size, units);
-                }
-                return;
-            }
-        }
-        self.cross_counters.arrived += count;
-        let (mut at, mut left) = (self.backlog.at(), self.backlog.units());
-        match &mut self.backlog.capacity {
-            Capacity::Constant(rate) => {
-                let rate = *rate;
-                left = left.saturating_sub(rate.saturating_mul(times[0] - at)) + units;
-                at = times[0];
-                // The times are of one block, in which the work cannot overflow.
-                for &time in &times[1..] {
-                    left = left.saturating_sub(rate * (time - at)) + units;
-                    at = time;
-                }
-            }
-            capacity @ Capacity::Varying(_) => {
-                for &time in times {
-                    left = capacity.drain(left, at, time) + units;
-                    at = time;
-                }
-            }
-        }
-        self.backlog.push_served(count, units, at, left);
     }
 
     /// Enters one background packet, with the discipline's decision.
@@ -275,7 +306,7 @@ impl LazyQueue {
             return;
         }
         let found = self.backlog.units();
-        if found > 0 && !self.discipline.surely_admits(self.backlog.listed() + 1, found + units) {
+        if found > 0 && !self.discipline.surely_admits(self.backlog.most_packets() + 1, found + units) {
             let waiting = self.backlog.waiting();
             if !self.takes(waiting, size, units) {
                 self.cross_counters.dropped_full += 1;

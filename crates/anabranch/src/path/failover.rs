@@ -25,7 +25,7 @@ pub struct Config {
     /// default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_follows_failover: Option<bool>,
-    /// Where data is sent again; default "alternate".
+    /// Where data is sent again; default "alternate", in profile linux "round_robin".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmit_on: Option<RetransmitOn>,
 }
@@ -69,6 +69,9 @@ pub enum RetransmitOn {
     AlternateAfterTimeout,
     /// Where new data goes.
     Current,
+    /// On one path for all data, whatever path it was lost on: the active path that was heard of last
+    /// besides the primary one; the next one once its own timer expires (Linux `retran_path`).
+    RoundRobin,
     /// On the same path while it is active.
     Same,
 }
@@ -104,12 +107,50 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug)]
 pub struct Failover {
     settings: Settings,
+    /// With [`RetransmitOn::RoundRobin`]: where data is sent again.
+    retransmission_path: Option<PathId>,
 }
 
 impl Failover {
     /// A policy with these settings.
     pub const fn new(settings: Settings) -> Self {
-        Self { settings }
+        Self { settings, retransmission_path: None }
+    }
+
+    /// Linux `sctp_select_active_and_retran_path`: of the active paths the one heard of last besides
+    /// the one for new data; where new data goes if there is none.
+    fn round_robin_path(&mut self, paths: &[PathStatus], selection: &Selection) -> PathId {
+        *self.retransmission_path.get_or_insert_with(|| {
+            (0..paths.len())
+                .filter(|&index| index != selection.current.index() && paths[index].is_usable())
+                .min_by_key(|&index| std::cmp::Reverse(paths[index].last_heard))
+                .map_or(selection.current, |index| PathId(index as u8))
+        })
+    }
+
+    /// Linux `sctp_retransmit` and `sctp_assoc_update_retran_path`: once the timer of the
+    /// retransmission path itself expires, the next path that is no worse takes over.
+    fn rotate(&mut self, expired: PathId, paths: &[PathStatus], selection: &Selection) {
+        if self.settings.retransmit_on != RetransmitOn::RoundRobin {
+            return;
+        }
+        let old = self.round_robin_path(paths, selection);
+        if old != expired || (old == selection.current && paths[old.index()].is_usable()) {
+            return;
+        }
+        let count = paths.len();
+        let next = (1..=count)
+            .map(|step| (old.index() + step) % count)
+            .filter(|&index| paths[index].confirmed)
+            .min_by_key(|&index| {
+                let status = &paths[index];
+                let (unconfirmed, state, errors) = status.rank();
+                // `sctp_trans_elect_best`: the first active path; among others errors and age decide.
+                let active = status.state == PathState::Active;
+                let age = std::cmp::Reverse(status.last_heard);
+                (unconfirmed, state, (!active).then_some((errors, age)))
+            });
+        self.retransmission_path = next.map(|index| PathId(index as u8)).or(Some(old));
     }
 
     /// The state of the current path is not what it was: stay, leave or return.
@@ -158,7 +199,14 @@ impl PathSelector for Failover {
                 }
             }
             PathEvent::SrttUpdated(_) => {}
-            PathEvent::StateChanged { path, from } => self.reconsider(path, from, paths, selection),
+            PathEvent::StateChanged { path, from } => {
+                self.reconsider(path, from, paths, selection);
+                if self.settings.retransmit_on == RetransmitOn::RoundRobin {
+                    self.retransmission_path = None;
+                    self.round_robin_path(paths, selection);
+                }
+            }
+            PathEvent::TimerExpired(path) => self.rotate(path, paths, selection),
         }
     }
 
@@ -172,6 +220,7 @@ impl PathSelector for Failover {
             RetransmitOn::Alternate => false,
             RetransmitOn::AlternateAfterTimeout => !loss.timeout,
             RetransmitOn::Current => return selection.current,
+            RetransmitOn::RoundRobin => return self.round_robin_path(paths, selection),
             RetransmitOn::Same => true,
         };
         if same && paths[loss.last.index()].state == PathState::Active {
@@ -293,6 +342,26 @@ mod tests {
             assert_eq!(path(&mut policy, false), after_reports, "{retransmit_on:?}");
             assert_eq!(path(&mut policy, true), after_timeout, "{retransmit_on:?}");
         }
+    }
+
+    #[test]
+    fn round_robin_stays_until_its_own_timer_expires() {
+        let settings = Settings { retransmit_on: RetransmitOn::RoundRobin, ..Settings::default() };
+        let (mut policy, mut paths, mut selection) = (Failover::new(settings), two(), start());
+        let path = |policy: &mut Failover, paths: &[PathStatus], selection: &Selection| {
+            policy.retransmission_path(&Retransmission::new(SECOND, true), paths, selection)
+        };
+        assert_eq!(path(&mut policy, &paths, &selection), SECOND, "even what was lost there");
+        policy.select(Time::ZERO, PathEvent::TimerExpired(FIRST), &paths, &mut selection);
+        assert_eq!(path(&mut policy, &paths, &selection), SECOND);
+        policy.select(Time::ZERO, PathEvent::TimerExpired(SECOND), &paths, &mut selection);
+        assert_eq!(path(&mut policy, &paths, &selection), FIRST);
+        policy.select(Time::ZERO, PathEvent::TimerExpired(FIRST), &paths, &mut selection);
+        assert_eq!(path(&mut policy, &paths, &selection), FIRST, "active, and where new data goes");
+        change(&mut policy, &mut paths, 0, PathState::PotentiallyFailed, &mut selection);
+        assert_eq!(path(&mut policy, &paths, &selection), SECOND);
+        policy.select(Time::ZERO, PathEvent::TimerExpired(SECOND), &paths, &mut selection);
+        assert_eq!(path(&mut policy, &paths, &selection), SECOND, "the only active one");
     }
 
     #[test]

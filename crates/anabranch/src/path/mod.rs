@@ -68,6 +68,8 @@ pub enum PathEvent {
         /// Its state before.
         from: PathState,
     },
+    /// The retransmission timer of a path expired; told after a change of state that it brought.
+    TimerExpired(PathId),
 }
 
 /// A loss that asks for a retransmission.

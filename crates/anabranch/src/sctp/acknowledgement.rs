@@ -90,7 +90,10 @@ impl Association {
                     acked.clears_errors |= self.parameters.credit_abandoned;
                     acked.earliest |= self.parameters.credit_abandoned;
                 }
-                SentState::Acked => {}
+                // Linux restarts the timer for these too (`sctp_check_transmitted`).
+                SentState::Acked => {
+                    self.paths[chunk.path.index()].acked.earliest |= self.parameters.linux;
+                }
             }
         }
     }
@@ -146,7 +149,9 @@ impl Association {
                     .iter()
                     .take(index)
                     .any(|earlier| earlier.state == SentState::InFlight && earlier.path == chunk.path);
-                self.paths[chunk.path.index()].acked.earliest |= is_earliest;
+                // Linux restarts the timer for what is acknowledged cumulatively
+                // (`sctp_check_transmitted`).
+                self.paths[chunk.path.index()].acked.earliest |= is_earliest && !self.parameters.linux;
                 self.outstanding.chunks[index].state = SentState::Acked;
             }
             SentState::Lost => {
@@ -175,7 +180,7 @@ impl Association {
 
     /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
     pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool, in_recovery: bool) {
-        let granularity = self.parameters.rto.granularity;
+        let clock = self.parameters.rto.clock;
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let path = &mut self.paths[index];
@@ -193,13 +198,13 @@ impl Association {
                 path.t3 = Time::NEVER;
             } else if acked.earliest || path.t3.is_never() {
                 // R3; R4 for data that was reneged on.
-                path.t3 = super::timer::deadline(now, path.rto.rto, granularity);
+                path.t3 = clock.deadline(now, path.rto.rto);
             }
             if let Some(sent_at) = acked.probe_sent_at {
                 self.take_rtt_sample(now, id, sent_at);
                 if acked.earliest && self.paths[index].outstanding > 0 {
                     let rto = self.paths[index].rto.rto;
-                    self.paths[index].t3 = super::timer::deadline(now, rto, granularity);
+                    self.paths[index].t3 = clock.deadline(now, rto);
                 }
             }
             if acked.clears_errors {

@@ -15,7 +15,7 @@ use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
 use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
-use super::timer;
+use super::timer::UPTIME_TICKS;
 use crate::cc::CongestionControl as _;
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Reliability,
@@ -121,6 +121,12 @@ impl Association {
         let local_tag = (handshake_rng.bits() as u32).max(1);
         let local_initial_tsn = handshake_rng.bits() as u32;
         let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
+        let mut parameters = parameters.clone();
+        let clock = &mut parameters.rto.clock;
+        if clock.granularity > Duration::ZERO {
+            let most = Duration::from_nanos(clock.granularity.as_nanos().saturating_mul(UPTIME_TICKS));
+            clock.uptime = streams.stream(&format!("{name}/clock")).duration_between(Duration::ZERO, most);
+        }
         Self {
             ip,
             ports: [PORTS[side.index()], PORTS[side.peer().index()]],
@@ -154,7 +160,7 @@ impl Association {
             spare: Vec::new(),
             stats: Stats::default(),
             last_now: Time::ZERO,
-            parameters: parameters.clone(),
+            parameters,
         }
     }
 
@@ -370,7 +376,7 @@ impl Association {
 
     /// When a timer of this length fires.
     pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
-        timer::deadline(now, length, self.parameters.rto.granularity)
+        self.parameters.rto.clock.deadline(now, length)
     }
 
     /// An empty list of chunks, used before if possible.

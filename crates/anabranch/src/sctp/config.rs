@@ -57,7 +57,8 @@ pub struct Config {
     /// HB.interval; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_interval: Option<Duration>,
-    /// HB.Max.Burst: heartbeats at most at one time; default 1.
+    /// HB.Max.Burst: heartbeats at most at one time, on paths to be confirmed; default 1. With
+    /// `hb_rule` linux those wait for their timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_max_burst: Option<u32>,
     /// When heartbeats are sent; default `per_path`, in profile linux `linux`, in profile ns2

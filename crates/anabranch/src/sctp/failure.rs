@@ -30,7 +30,8 @@ impl Association {
         if before.state != PathState::Inactive {
             self.status[index].error_count += 1;
         }
-        // Linux backs off last: the first heartbeat on a suspect path is timed by the RTO before.
+        // Linux backs off last (`sctp_do_8_2_transport_strike`): the first heartbeat on a suspect path
+        // is timed by the RTO before.
         if !self.parameters.linux {
             self.paths[index].rto.back_off(&self.parameters.rto);
         }
@@ -57,7 +58,8 @@ impl Association {
         }
     }
 
-    /// RFC 7829 section 5: more errors than PFMR, not more than PMR; Linux asks for less than PMR.
+    /// RFC 7829 section 5: more errors than PFMR, not more than PMR; Linux asks for less than PMR
+    /// (`sctp_do_8_2_transport_strike`).
     fn is_potentially_failed(&self, errors: u32) -> bool {
         let max = self.parameters.path_max_retrans;
         self.parameters.pf_max_retrans.is_some_and(|pf_max| {
@@ -72,7 +74,8 @@ impl Association {
         status.error_count = 0;
         let comes_back = match status.state {
             PathState::Active => false,
-            // Linux: only when the SACK came over it, and not from potentially failed.
+            // Linux: only when the SACK came over it, and not from potentially failed
+            // (`sctp_check_transmitted`).
             PathState::Inactive => !self.parameters.linux || path == from,
             PathState::PotentiallyFailed => !self.parameters.linux,
         };
@@ -99,8 +102,9 @@ impl Association {
         let own = &mut self.paths[path.index()];
         match state {
             PathState::Active => {
-                if from == PathState::PotentiallyFailed {
-                    // RFC 7829 section 5: data returns in slow start.
+                if from == PathState::PotentiallyFailed && !self.parameters.linux {
+                    // RFC 7829 section 5: data returns in slow start. Linux keeps the window
+                    // (`sctp_assoc_control_transport`).
                     let event = CongestionEvent::new(now, CongestionKind::Restart, own.outstanding);
                     own.cc.on_congestion(&event);
                 }

@@ -5,7 +5,7 @@ use super::chunk::{Chunk, HeartbeatInfo};
 use super::config::{HeartbeatPeriod, HeartbeatRule};
 use super::failure::Strike;
 use crate::cc::{CongestionControl as _, IdleEvent};
-use crate::endpoint::PathState;
+use crate::endpoint::{CloseReason, PathState};
 use crate::packet::PathId;
 use crate::rng::{Draw as _, Rng};
 use crate::time::{Duration, Time};
@@ -19,7 +19,7 @@ pub(super) struct HeartbeatScheduler {
     started_at: Time,
 }
 
-/// Linux: the shortest heartbeat period, HZ / 5.
+/// Linux: the shortest heartbeat period, HZ / 5 (`sctp_transport_timeout`).
 const LINUX_SHORTEST: Duration = Duration::from_millis(200);
 
 impl HeartbeatScheduler {
@@ -37,8 +37,10 @@ impl Association {
             let path = PathId(index as u8);
             self.paths[index].heartbeat.idle_since = now;
             if !self.status[index].confirmed {
-                // HB.Max.Burst at once, the others when their timers expire.
-                if burst < self.parameters.heartbeat.max_burst {
+                // HB.Max.Burst at once, the others when their timers expire; in Linux all of them then
+                // (`sctp_cmd_hb_timers_start`).
+                let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;
+                if !linux && burst < self.parameters.heartbeat.max_burst {
                     burst += 1;
                     self.send_heartbeat(now, path);
                 }
@@ -120,15 +122,18 @@ impl Association {
             let period = (interval + half).max(LINUX_SHORTEST);
             let elapsed = now.saturating_since(own.last_data);
             if elapsed < period {
-                // Data was sent meanwhile: wait for what is left of the period.
+                // Data was sent meanwhile: wait for what is left of the period
+                // (`sctp_generate_heartbeat_event`).
                 let left = self.deadline(now, period - elapsed);
                 self.paths[path.index()].heartbeat.timer = left;
                 return;
             }
-            self.send_heartbeat(now, path);
-            if self.is_over() {
+            // The association is given up before another heartbeat (`sctp_sf_sendbeat_8_3`).
+            if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row >= max) {
+                self.end(now, CloseReason::Lost);
                 return;
             }
+            self.send_heartbeat(now, path);
             // Linux adjusts the window of an idle path with its heartbeat.
             let own = &mut self.paths[path.index()];
             own.cc.on_idle(&IdleEvent::new(rto, rto));

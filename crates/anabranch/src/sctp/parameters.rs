@@ -2,8 +2,9 @@
 
 use super::config::{Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, Profile, SackPath};
 use super::rto::RtoParameters;
+use super::timer::Clock;
 use crate::cc::sctp::InitialWindow;
-use crate::path::failover::{self, Dormant};
+use crate::path::failover::{self, Dormant, RetransmitOn};
 use crate::time::Duration;
 use crate::{cc, path};
 
@@ -35,8 +36,7 @@ pub struct Parameters {
     pub(super) send_on_timeout: bool,
     pub(super) credit_abandoned: bool,
     pub(super) deliver_overtaken: bool,
-    /// Linux: strikes after it has sent again, reactivates a path only by a SACK that came over it,
-    /// and one PF rule; see [`super::failure`].
+    /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
@@ -77,7 +77,7 @@ impl Config {
             max: self.rto_max.unwrap_or(Duration::from_secs(60)),
             alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
             beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
-            granularity: self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux))),
+            clock: Clock::new(self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux)))),
         };
         let cc = match self.cc.clone().unwrap_or_default() {
             cc::Config::Sctp(config) => cc::Config::Sctp(config.or(cc_defaults(profile))),
@@ -158,7 +158,7 @@ impl Config {
                 take_returning: !ns2,
                 primary_follows_failover: ns2,
                 skip_failed: !ns2,
-                ..failover::Settings::default()
+                retransmit_on: if linux { RetransmitOn::RoundRobin } else { RetransmitOn::Alternate },
             },
         })
     }

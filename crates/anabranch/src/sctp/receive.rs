@@ -108,7 +108,8 @@ impl Association {
             || self.parameters.sack_delay == Duration::ZERO
         {
             self.send_sack();
-        } else if self.delayed_sack.timer.is_never() {
+        } else if self.delayed_sack.timer.is_never() || self.parameters.linux {
+            // Linux starts the delay anew with every packet (`sctp_gen_sack`).
             self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
         }
     }

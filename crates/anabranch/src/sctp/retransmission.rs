@@ -8,7 +8,7 @@ use super::outstanding::SentState;
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::packet::PathId;
-use crate::path::{PathSelector as _, Retransmission};
+use crate::path::{PathEvent, PathSelector as _, Retransmission};
 use crate::time::Time;
 
 impl Association {
@@ -20,13 +20,12 @@ impl Association {
         // E1.
         own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, own.outstanding));
         self.fast_recovery_exit = None;
-        // E2 and section 8. Linux counts the error after it has sent again.
-        if !self.parameters.linux {
-            self.strike(now, path, Strike::Timeout);
-            if self.is_over() {
-                return;
-            }
+        // E2 and section 8 (Linux `sctp_sf_do_6_3_3_rtx`: strike, then send again).
+        self.strike(now, path, Strike::Timeout);
+        if self.is_over() {
+            return;
         }
+        self.tell_selector(now, PathEvent::TimerExpired(path));
         // E3: all that was sent there is marked; what fits into one packet leaves at once.
         for index in 0..self.outstanding.chunks.len() {
             let chunk = &self.outstanding.chunks[index];
@@ -40,14 +39,23 @@ impl Association {
             if self.parameters.send_on_timeout {
                 self.send_forward_tsn(now);
             }
-            self.retransmit_one_packet(now);
+            if !self.is_retransmission_window_full(now) {
+                self.retransmit_one_packet(now);
+            }
             if self.parameters.send_on_timeout && self.outstanding.lost == 0 {
                 self.send(now);
             }
         }
-        if self.parameters.linux {
-            self.strike(now, path, Strike::Timeout);
-        }
+    }
+
+    /// Linux asks the window of the path that it sends again on even after a timeout
+    /// (`sctp_packet_can_append_data`).
+    fn is_retransmission_window_full(&mut self, now: Time) -> bool {
+        self.parameters.linux
+            && self.next_retransmission(now).is_some_and(|(_, path)| {
+                let path = &self.paths[path.index()];
+                path.outstanding >= path.cc.limits().cwnd
+            })
     }
 
     /// Takes a chunk in flight off the outstanding bytes and marks it for retransmission, or gives it
@@ -86,7 +94,12 @@ impl Association {
         while let Some((index, path)) = self.next_retransmission(now) {
             let known = limits.iter().find(|&&(known, _)| known == path).map(|&(_, limit)| limit);
             let limit = known.unwrap_or_else(|| {
-                let limit = self.burst_limit(path);
+                // Linux limits bursts of new data only (`sctp_outq_flush_data`).
+                let limit = if self.parameters.linux {
+                    self.paths[path.index()].cc.limits().cwnd
+                } else {
+                    self.burst_limit(path)
+                };
                 limits.push((path, limit));
                 limit
             });

@@ -3,6 +3,7 @@
 //! In whole nanoseconds, with RTO.Alpha and RTO.Beta as fractions of 65536; or, with a clock
 //! granularity, in whole ticks with the truncation of Linux (`srtt - srtt/8 + rtt/8`).
 
+use super::timer::Clock;
 use crate::time::{Duration, Time};
 
 /// The parameters of the estimator.
@@ -13,8 +14,7 @@ pub(super) struct RtoParameters {
     pub(super) max: Duration,
     pub(super) alpha_per_65536: u32,
     pub(super) beta_per_65536: u32,
-    /// Zero: exact.
-    pub(super) granularity: Duration,
+    pub(super) clock: Clock,
 }
 
 /// Smoothed round-trip time, its variation and the timeout.
@@ -33,8 +33,8 @@ impl RtoEstimator {
 
     /// Takes the round-trip time of something sent at `sent_at` and answered at `now`.
     pub(super) fn on_sample(&mut self, parameters: &RtoParameters, sent_at: Time, now: Time) {
-        let tick = parameters.granularity.as_nanos().max(1);
-        let rtt = now.as_nanos() / tick - sent_at.as_nanos() / tick;
+        let tick = parameters.clock.granularity.as_nanos().max(1);
+        let rtt = parameters.clock.ticks_between(sent_at, now, tick);
         let (srtt, rttvar) = match self.srtt {
             // C2: the first measurement.
             None => (rtt, rtt / 2),
@@ -49,7 +49,7 @@ impl RtoEstimator {
             }
         };
         // G1: never zero where the clock has a granularity.
-        let rttvar = if parameters.granularity == Duration::ZERO { rttvar } else { rttvar.max(1) };
+        let rttvar = if parameters.clock.granularity == Duration::ZERO { rttvar } else { rttvar.max(1) };
         self.srtt = Some(Duration::from_nanos(srtt * tick));
         self.rttvar = Duration::from_nanos(rttvar * tick);
         // C6 and C7.
@@ -79,7 +79,7 @@ mod tests {
         max: Duration::from_secs(1),
         alpha_per_65536: 8_192,
         beta_per_65536: 16_384,
-        granularity: Duration::ZERO,
+        clock: Clock { granularity: Duration::ZERO, uptime: Duration::ZERO },
     };
 
     fn ms(millis: u64) -> Duration {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn ticks_are_truncated_as_in_linux() {
-        let linux = RtoParameters { granularity: ms(1), min: ms(1), ..EXACT };
+        let linux = RtoParameters { clock: Clock::new(ms(1)), min: ms(1), ..EXACT };
         let mut estimator = RtoEstimator::new(&linux);
         sample(&mut estimator, &linux, 41);
         assert_eq!((estimator.srtt, estimator.rto), (Some(ms(41)), ms(41 + 4 * 20)));

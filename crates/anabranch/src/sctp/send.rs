@@ -68,6 +68,11 @@ impl Association {
     }
 
     fn note_idle(&mut self, now: Time, path: PathId) {
+        // Linux adjusts the window of an idle path with its heartbeats (`sctp_cmd_interpreter`,
+        // SCTP_CMD_TRANSPORT_IDLE).
+        if self.parameters.linux {
+            return;
+        }
         let path = &mut self.paths[path.index()];
         if path.outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
@@ -160,12 +165,12 @@ impl Association {
 
     /// Timers and idleness after data has left (section 6.3.2 R1, section 8.3).
     pub(super) fn note_data_sent(&mut self, now: Time, path: PathId, bytes: u32) {
-        let granularity = self.parameters.rto.granularity;
+        let clock = self.parameters.rto.clock;
         let path = &mut self.paths[path.index()];
         path.last_data = now;
         path.heartbeat.idle_since = now;
         if path.t3.is_never() {
-            path.t3 = super::timer::deadline(now, path.rto.rto, granularity);
+            path.t3 = clock.deadline(now, path.rto.rto);
         }
         path.cc.on_sent(&SentEvent::new(now, bytes, path.outstanding));
     }

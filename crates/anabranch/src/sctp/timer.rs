@@ -1,49 +1,90 @@
-//! When a timer fires: exactly, or as the timer wheel of Linux lets it.
+//! The clock of an end: when its timers fire, and what it takes a round-trip time to be.
 
 use crate::time::{Duration, Time};
 
-/// The time a timer fires that is started at `now` for `length`.
+/// Exact, or in ticks with the timer wheel of Linux.
 ///
-/// With a granularity, time comes in ticks, and the wheel's levels round up to 8, 64, 512, 4096 ticks
-/// as the length grows (Linux kernel/time/timer.c: 64 buckets a level, 8 times coarser each).
-pub(super) fn deadline(now: Time, length: Duration, granularity: Duration) -> Time {
-    if granularity == Duration::ZERO {
-        return now + length;
+/// On the wheel an expiry is rounded up to 8, 64, 512, 4096 ticks as the timer's length grows (Linux
+/// `calc_wheel_index`: 64 buckets a level, 8 times coarser each).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// Length of a tick; zero: exact.
+    pub(super) granularity: Duration,
+    /// How long the clock had been running when the simulation began: the ticks of two hosts, and the
+    /// rounding of their timers, are not aligned.
+    pub(super) uptime: Duration,
+}
+
+/// [`Clock::uptime`] is below this many ticks: a turn of the coarsest level that timers of an hour use.
+pub(super) const UPTIME_TICKS: u64 = 1 << 18;
+
+impl Clock {
+    pub(super) const fn new(granularity: Duration) -> Self {
+        Self { granularity, uptime: Duration::ZERO }
     }
-    let tick = granularity.as_nanos();
-    let ticks = length.as_nanos().div_ceil(tick);
-    let mut level = 0;
-    // The start of level n + 1 is 63 x 8^n ticks away.
-    while level < 8 && ticks >= 63 << (3 * level) {
-        level += 1;
+
+    /// The time a timer fires that is started at `now` for `length`.
+    pub(super) fn deadline(self, now: Time, length: Duration) -> Time {
+        if self.granularity == Duration::ZERO {
+            return now + length;
+        }
+        let tick = self.granularity.as_nanos();
+        let ticks = length.as_nanos().div_ceil(tick);
+        let mut level = 0;
+        // The start of level n + 1 is 63 x 8^n ticks away.
+        while level < 8 && ticks >= 63 << (3 * level) {
+            level += 1;
+        }
+        let expires = self.tick_at(now, tick).saturating_add(ticks);
+        let shift = 3 * level;
+        let fires = (((expires >> shift) + 1) << shift).saturating_mul(tick);
+        Time::from_nanos(fires - self.uptime.as_nanos())
     }
-    let expires = (now.as_nanos() / tick).saturating_add(ticks);
-    let shift = 3 * level;
-    Time::from_nanos((((expires >> shift) + 1) << shift).saturating_mul(tick))
+
+    /// Ticks of `tick` ns from `start` to `end`.
+    pub(super) fn ticks_between(self, start: Time, end: Time, tick: u64) -> u64 {
+        self.tick_at(end, tick) - self.tick_at(start, tick)
+    }
+
+    const fn tick_at(self, now: Time, tick: u64) -> u64 {
+        (now.as_nanos() + self.uptime.as_nanos()) / tick
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fires(now_ms: u64, length_ms: u64) -> u64 {
-        let at =
-            deadline(Time::from_millis(now_ms), Duration::from_millis(length_ms), Duration::from_millis(1));
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    fn fires(clock: Clock, now_ms: u64, length_ms: u64) -> u64 {
+        let at = clock.deadline(Time::from_millis(now_ms), Duration::from_millis(length_ms));
         at.as_nanos() / 1_000_000
     }
 
     #[test]
     fn exact_without_granularity() {
-        let at = deadline(Time::from_nanos(3), Duration::from_nanos(4), Duration::ZERO);
+        let at = Clock::new(Duration::ZERO).deadline(Time::from_nanos(3), Duration::from_nanos(4));
         assert_eq!(at, Time::from_nanos(7));
     }
 
     #[test]
     fn coarser_the_longer() {
-        assert_eq!(fires(10, 20), 31, "one tick late at most");
-        assert_eq!(fires(10, 100), 112, "a multiple of 8");
-        assert_eq!(fires(0, 1_000), 1_024, "a multiple of 64");
-        assert_eq!(fires(0, 10_000), 10_240, "a multiple of 512");
-        assert_eq!(fires(0, 32_000), 32_256);
+        let clock = Clock::new(MILLISECOND);
+        assert_eq!(fires(clock, 10, 20), 31, "one tick late at most");
+        assert_eq!(fires(clock, 10, 100), 112, "a multiple of 8");
+        assert_eq!(fires(clock, 0, 1_000), 1_024, "a multiple of 64");
+        assert_eq!(fires(clock, 0, 10_000), 10_240, "a multiple of 512");
+        assert_eq!(fires(clock, 0, 32_000), 32_256);
+    }
+
+    #[test]
+    fn an_older_clock_rounds_elsewhere() {
+        let clock = Clock { uptime: Duration::from_millis(5), ..Clock::new(MILLISECOND) };
+        assert_eq!(fires(clock, 10, 20), 31);
+        assert_eq!(fires(clock, 10, 100), 115, "a multiple of 8 less 5");
+        let half = Clock { uptime: Duration::from_nanos(500_000), ..Clock::new(MILLISECOND) };
+        let (start, end) = (Time::from_nanos(400_000), Time::from_nanos(600_000));
+        assert_eq!(half.ticks_between(start, end, 1_000_000), 1);
     }
 }

@@ -13,17 +13,22 @@ pub(crate) struct Poisson {
     key: u64,
     /// A block is 2^shift nanoseconds.
     shift: u32,
+    /// 32 - `shift`: by how much a place drawn with 32 bits is too long.
+    place_shift: u32,
     counts: PoissonCounts,
     /// Arrivals are in [start, stop), in nanoseconds.
     start: u64,
     stop: u64,
     /// The next block that has not been opened.
     next_block: u64,
-    /// Arrivals of the block that was opened last, in order, in nanoseconds.
+    /// First nanosecond of the block that was opened last.
+    block_start: u64,
+    /// Its arrivals, in order but with gaps, in nanoseconds from its start.
     places: [u64; MOST_IN_BLOCK],
-    /// Those that have not been taken.
-    first: usize,
-    end: usize,
+    /// Which of the places hold an arrival that has not been taken: place k if bit k is set.
+    left: u64,
+    /// How many arrivals the block had.
+    count: u64,
     /// Blocks into which somebody has looked.
     #[cfg(test)]
     pub(crate) blocks_placed: u64,
@@ -31,6 +36,19 @@ pub(crate) struct Poisson {
 
 /// Beyond any number of arrivals that the 64-bit inversion of a mean of 12 gives; a power of two.
 const MOST_IN_BLOCK: usize = 64;
+
+/// Up to so many arrivals are sorted by scattering them over as many slots; what moves up stays below
+/// twice as many.
+const MOST_SCATTERED: u64 = MOST_IN_BLOCK as u64 / 2;
+
+/// A place takes half a draw: its top bits are uniform over the 2^shift nanoseconds of the block.
+fn place_of(bits: u64, place_shift: u32) -> u64 {
+    (bits >> 32) >> place_shift
+}
+
+fn lowest_bit(bits: u64) -> usize {
+    bits.trailing_zeros() as usize % MOST_IN_BLOCK
+}
 
 /// A block of arrivals whose places have not been drawn.
 #[derive(Debug)]
@@ -62,28 +80,59 @@ impl Poisson {
         Self {
             key,
             shift,
+            place_shift: Self::MOST_SHIFT - shift,
             counts,
             start,
             stop,
             next_block,
+            block_start: 0,
             places: [0; MOST_IN_BLOCK],
-            first: 0,
-            end: 0,
+            left: 0,
+            count: 0,
             #[cfg(test)]
             blocks_placed: 0,
         }
     }
 
-    /// Arrivals of the open block that have not been taken, in order, in nanoseconds.
+    /// First nanosecond of the block that was opened last.
     #[inline]
-    pub(crate) fn placed(&self) -> &[u64] {
-        &self.places[self.first..self.end]
+    pub(crate) fn block_start(&self) -> u64 {
+        self.block_start
     }
 
-    /// Marks the next `count` of the places as taken.
+    /// Whether the open block has arrivals that have not been taken.
     #[inline]
-    pub(crate) fn take(&mut self, count: usize) {
-        self.first += count;
+    pub(crate) fn has_placed(&self) -> bool {
+        self.left != 0
+    }
+
+    /// The next arrival of the open block, in nanoseconds.
+    #[inline]
+    fn next_placed(&self) -> Option<u64> {
+        (self.left != 0).then(|| self.block_start + self.places[lowest_bit(self.left)])
+    }
+
+    /// At least the arrivals of the open block that have not been taken.
+    #[inline]
+    pub(crate) fn most_placed(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the arrivals of the open block up to `now`, in their order; `take` gets them in nanoseconds
+    /// from the block's start.
+    #[inline]
+    pub(crate) fn take_placed(&mut self, now: u64, mut take: impl FnMut(u64)) {
+        let Some(last) = now.checked_sub(self.block_start) else { return };
+        let mut left = self.left;
+        while left != 0 {
+            let place = self.places[lowest_bit(left)];
+            if place > last {
+                break;
+            }
+            take(place);
+            left &= left - 1;
+        }
+        self.left = left;
     }
 
     /// The next block if it has begun by `now`; the places of the block before have to be taken.
@@ -112,42 +161,82 @@ impl Poisson {
 
     /// Draws the places of a block's arrivals.
     #[inline]
-    pub(crate) fn place(&mut self, mut block: Block) {
-        const MASK: usize = MOST_IN_BLOCK - 1;
+    pub(crate) fn place(&mut self, block: Block) {
         #[cfg(test)]
         {
             self.blocks_placed += 1;
         }
-        self.first = 0;
-        self.end = block.count as usize & MASK;
-        let mut bits = 0;
-        for index in 0..self.end {
-            // Half a draw each: its top bits are uniform over the 2^shift nanoseconds of the block.
-            bits = if index & 1 == 0 { block.rng.bits() } else { bits << 32 };
-            let place = block.start + ((bits >> 32) >> (32 - self.shift));
-            // Few and nearly in order is what insertion is best at.
-            let mut position = index;
-            while position > 0 {
-                let before = self.places[(position - 1) & MASK];
-                if before <= place {
-                    break;
-                }
-                self.places[position & MASK] = before;
-                position -= 1;
-            }
-            self.places[position & MASK] = place;
+        self.count = block.count;
+        self.block_start = block.start;
+        let is_whole = self.is_whole(&block);
+        if block.count <= MOST_SCATTERED {
+            self.scatter(block);
+        } else {
+            self.sort(block);
         }
-        if !self.is_whole(&block) {
-            let places = &self.places[..self.end];
-            self.first = places.partition_point(|&place| place < self.start);
-            self.end = places.partition_point(|&place| place < self.stop).max(self.first);
+        if !is_whole {
+            self.cut();
+        }
+    }
+
+    /// Sorts places as they are drawn, by linear probing (Gonnet and Munro, SIAM Journal on Computing 13,
+    /// 1984): each goes where the top bits of its draw say, and moves larger ones up.
+    #[inline]
+    fn scatter(&mut self, mut block: Block) {
+        let place_shift = self.place_shift;
+        let places = &mut self.places;
+        let mut left = 0_u64;
+        let mut insert = |bits: u64| {
+            let mut place = place_of(bits, place_shift);
+            let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
+            while left >> slot & 1 == 1 {
+                let other = &mut places[slot % MOST_IN_BLOCK];
+                if place < *other {
+                    std::mem::swap(&mut place, other);
+                }
+                slot += 1;
+            }
+            places[slot % MOST_IN_BLOCK] = place;
+            left |= 1 << slot;
+        };
+        for _ in 0..block.count / 2 {
+            let bits = block.rng.bits();
+            insert(bits);
+            insert(bits << 32);
+        }
+        if block.count % 2 == 1 {
+            insert(block.rng.bits());
+        }
+        self.left = left;
+    }
+
+    /// Sorts the places of a block with more arrivals than can be scattered.
+    #[cold]
+    fn sort(&mut self, mut block: Block) {
+        let mut bits = 0;
+        for index in 0..block.count as usize {
+            bits = if index % 2 == 0 { block.rng.bits() } else { bits << 32 };
+            self.places[index] = place_of(bits, self.place_shift);
+        }
+        self.places[..block.count as usize].sort_unstable();
+        self.left = (1 << block.count) - 1;
+    }
+
+    /// Removes what is not between start and stop.
+    #[cold]
+    fn cut(&mut self) {
+        for (slot, &place) in self.places.iter().enumerate() {
+            let time = self.block_start + place;
+            if time < self.start || time >= self.stop {
+                self.left &= !(1 << slot);
+            }
         }
     }
 
     /// The next arrival if it is not after `limit`, in nanoseconds; `u64::MAX` for none.
     pub(crate) fn peek(&mut self, limit: u64) -> u64 {
         loop {
-            if let Some(&place) = self.placed().first() {
+            if let Some(place) = self.next_placed() {
                 return place;
             }
             let Some(block) = self.open_block(limit) else { return u64::MAX };
@@ -157,15 +246,15 @@ impl Poisson {
 
     /// Takes the next arrival.
     pub(crate) fn pop(&mut self) {
-        self.first += 1;
+        self.left &= self.left - 1;
     }
 }
 
 /// The Poisson distribution, by inversion of one 64-bit draw.
 #[derive(Clone, Debug)]
 struct PoissonCounts {
-    /// `cumulative[k]` is P(N <= k) times 2^64.
-    cumulative: Vec<u64>,
+    /// `cumulative[k]` is P(N <= k) times 2^64 less 1, and the largest integer from the last k on.
+    cumulative: [u64; MOST_IN_BLOCK],
     /// Where to start looking, by the draw's top bits.
     guide: [u8; Self::GUIDES],
 }
@@ -191,6 +280,11 @@ impl PoissonCounts {
             *first =
                 cumulative.iter().take_while(|&&limit| limit <= lowest).count().min(MOST_IN_BLOCK - 1) as u8;
         }
+        // What the tail lacks of 1 goes to the last of the numbers.
+        cumulative.pop();
+        cumulative.iter_mut().for_each(|limit| *limit -= 1);
+        cumulative.resize(MOST_IN_BLOCK, u64::MAX);
+        let cumulative = cumulative.try_into().expect("it has been resized");
         Self { cumulative, guide }
     }
 
@@ -198,7 +292,7 @@ impl PoissonCounts {
     fn draw(&self, rng: &mut impl Draw) -> u64 {
         let bits = rng.bits();
         let mut count = usize::from(self.guide[(bits >> (64 - Self::GUIDE_BITS)) as usize]);
-        while count + 1 < self.cumulative.len() && self.cumulative[count] <= bits {
+        while self.cumulative[count % MOST_IN_BLOCK] < bits {
             count += 1;
         }
         count as u64

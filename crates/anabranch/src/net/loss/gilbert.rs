@@ -16,7 +16,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LossModel, LossPlace, LossSharing};
+use super::{Chance, LossModel, LossPlace, LossSharing};
 use crate::rng::{Draw, Rng};
 use crate::time::{Duration, Time};
 use crate::units::Probability;
@@ -175,6 +175,8 @@ pub(crate) struct Gilbert {
     chain: Chain,
     loss_in_good: f64,
     loss_in_bad: f64,
+    /// Loss in the good and in the bad state.
+    loss: [Chance; 2],
     /// Draws of the state; with a clock that packets move, also those per packet.
     state_rng: Rng,
     /// Draws per packet with the clock `slot`.
@@ -185,6 +187,8 @@ pub(crate) struct Gilbert {
 struct Chain {
     clock: Clock,
     transitions: Transitions,
+    /// The chances to leave the good and the bad state.
+    leave: [Chance; 2],
     is_bad: bool,
 }
 
@@ -226,7 +230,13 @@ impl Gilbert {
             }
         };
         Ok(Self {
-            chain: Chain { clock, transitions, is_bad: false },
+            chain: Chain {
+                clock,
+                transitions,
+                leave: [Chance::new(transitions.leave_good), Chance::new(transitions.leave_bad)],
+                is_bad: false,
+            },
+            loss: [Chance::new(config.loss_in_good.get()), Chance::new(config.loss_in_bad.get())],
             loss_in_good: config.loss_in_good.get(),
             loss_in_bad: config.loss_in_bad.get(),
             state_rng,
@@ -236,27 +246,42 @@ impl Gilbert {
 }
 
 impl LossModel for Gilbert {
+    #[inline]
     fn is_lost(&mut self, now: Time, size: u32) -> bool {
-        if let Clock::Bit { .. } = self.chain.clock {
-            let bits = self.chain.count_bits(u64::from(size) * 8, &mut self.state_rng);
-            let survives =
-                libm::pow(1.0 - self.loss_in_good, bits.good) * libm::pow(1.0 - self.loss_in_bad, bits.bad);
-            return decide(1.0 - survives, &mut self.state_rng);
+        if let Clock::OnArrival { slot, entered } = self.chain.clock {
+            self.chain.step_on_arrival(now.as_nanos(), slot, entered, &mut self.state_rng);
+            return self.loss[usize::from(self.chain.is_bad)].decide(&mut self.state_rng);
         }
-        self.chain.step(now.as_nanos(), &mut self.state_rng);
-        let probability = if self.chain.is_bad { self.loss_in_bad } else { self.loss_in_good };
-        let rng = if let Clock::Slot { .. } = self.chain.clock {
-            &mut self.packet_rng
-        } else {
-            &mut self.state_rng
-        };
-        decide(probability, rng)
+        self.is_lost_otherwise(now, size)
     }
 }
 
-/// A Bernoulli draw; what is certain takes none.
-fn decide(probability: f64, rng: &mut Rng) -> bool {
-    probability > 0.0 && (probability >= 1.0 || rng.bernoulli(probability))
+impl Gilbert {
+    /// The other clocks.
+    #[inline(never)]
+    fn is_lost_otherwise(&mut self, now: Time, size: u32) -> bool {
+        let rng = match self.chain.clock {
+            Clock::Bit { .. } => return self.is_any_bit_lost(size),
+            Clock::OnArrival { .. } => unreachable!("it has been asked"),
+            Clock::Packet => {
+                let leaves = self.chain.leave[usize::from(self.chain.is_bad)].decide(&mut self.state_rng);
+                self.chain.is_bad ^= leaves;
+                &mut self.state_rng
+            }
+            Clock::Slot { slot, until } => {
+                self.chain.step_slots(now.as_nanos(), slot, until, &mut self.state_rng);
+                &mut self.packet_rng
+            }
+        };
+        self.loss[usize::from(self.chain.is_bad)].decide(rng)
+    }
+
+    fn is_any_bit_lost(&mut self, size: u32) -> bool {
+        let bits = self.chain.count_bits(u64::from(size) * 8, &mut self.state_rng);
+        let survives =
+            libm::pow(1.0 - self.loss_in_good, bits.good) * libm::pow(1.0 - self.loss_in_bad, bits.bad);
+        Chance::new(1.0 - survives).decide(&mut self.state_rng)
+    }
 }
 
 /// How many steps a state lasts that is left with this probability at each: geometric, at least 1, by
@@ -280,30 +305,20 @@ impl Chain {
         if self.is_bad { self.transitions.leave_bad } else { self.transitions.leave_good }
     }
 
-    /// The state for a packet at `now`.
     #[inline]
-    fn step(&mut self, now: u64, rng: &mut Rng) {
-        match self.clock {
-            Clock::Bit { .. } => {}
-            Clock::OnArrival { slot, entered } => {
-                if now - entered >= slot && decide(self.leave(), rng) {
-                    self.is_bad = !self.is_bad;
-                    self.clock = Clock::OnArrival { slot, entered: now };
-                }
-            }
-            Clock::Packet => {
-                if decide(self.leave(), rng) {
-                    self.is_bad = !self.is_bad;
-                }
-            }
-            Clock::Slot { slot, mut until } => {
-                while now >= until {
-                    self.is_bad = !self.is_bad;
-                    until = until.saturating_add(slot.saturating_mul(sojourn(self.leave(), rng)));
-                }
-                self.clock = Clock::Slot { slot, until };
-            }
+    fn step_on_arrival(&mut self, now: u64, slot: u64, entered: u64, rng: &mut Rng) {
+        if now - entered >= slot && self.leave[usize::from(self.is_bad)].decide(rng) {
+            self.is_bad = !self.is_bad;
+            self.clock = Clock::OnArrival { slot, entered: now };
         }
+    }
+
+    fn step_slots(&mut self, now: u64, slot: u64, mut until: u64, rng: &mut Rng) {
+        while now >= until {
+            self.is_bad = !self.is_bad;
+            until = until.saturating_add(slot.saturating_mul(sojourn(self.leave(), rng)));
+        }
+        self.clock = Clock::Slot { slot, until };
     }
 
     /// How many of the next `bits` bits meet the good and the bad state.

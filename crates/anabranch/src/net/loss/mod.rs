@@ -15,7 +15,7 @@ mod trace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rng::Streams;
+use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::Time;
 
 pub(crate) use bernoulli::Bernoulli;
@@ -29,6 +29,25 @@ pub use trace::{LossTraceConfig, TraceClock};
 pub(crate) trait LossModel {
     /// Whether a packet of `size` bytes that crosses at `now` is lost; `now` never decreases.
     fn is_lost(&mut self, now: Time, size: u32) -> bool;
+}
+
+/// A probability as a draw's 53 bits are compared with it: the same decisions as [`Draw::bernoulli`], in
+/// integers. What is certain takes no draw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    const CERTAIN: u64 = 1 << 53;
+
+    pub(crate) fn new(probability: f64) -> Self {
+        // A uniform draw is k / 2^53, and below p if k is below the next integer from p 2^53 on.
+        Self(libm::ceil(probability * Self::CERTAIN as f64) as u64)
+    }
+
+    #[inline]
+    pub(crate) fn decide(self, rng: &mut Rng) -> bool {
+        self.0 > 0 && (self.0 >= Self::CERTAIN || rng.bits() >> 11 < self.0)
+    }
 }
 
 /// Which packets a link loses. Default: none.
@@ -133,14 +152,46 @@ pub(crate) enum Loss {
     Trace(LossTrace),
 }
 
+impl Loss {
+    /// The models that are rare, out of the way of the others.
+    #[inline(never)]
+    fn is_lost_otherwise(&mut self, now: Time, size: u32) -> bool {
+        match self {
+            Self::Bernoulli(model) => model.is_lost(now, size),
+            Self::Trace(model) => model.is_lost(now, size),
+            Self::Gilbert(_) | Self::None => unreachable!("it has been asked"),
+        }
+    }
+}
+
 impl LossModel for Loss {
     #[inline]
     fn is_lost(&mut self, now: Time, size: u32) -> bool {
         match self {
-            Self::Bernoulli(model) => model.is_lost(now, size),
             Self::Gilbert(model) => model.is_lost(now, size),
             Self::None => false,
-            Self::Trace(model) => model.is_lost(now, size),
+            Self::Bernoulli(_) | Self::Trace(_) => self.is_lost_otherwise(now, size),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chance_decides_as_a_bernoulli_draw() {
+        let streams = Streams { seed: 1, replication: 0 };
+        for probability in [1e-300, 1e-3, 0.1, 1.0 / 3.0, 0.5, 0.85, 1.0 - f64::EPSILON] {
+            let (mut one, mut other) = (streams.stream("chance"), streams.stream("chance"));
+            for _ in 0..1_000 {
+                assert_eq!(Chance::new(probability).decide(&mut one), other.bernoulli(probability));
+            }
+            // As many draws, too.
+            assert_eq!(one.bits(), other.bits());
+        }
+        let (mut rng, first) = (streams.stream("chance"), streams.stream("chance").bits());
+        assert!(Chance::new(1.0).decide(&mut rng) && !Chance::new(0.0).decide(&mut rng));
+        assert_eq!(rng.bits(), first);
     }
 }

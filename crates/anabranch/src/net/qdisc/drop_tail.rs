@@ -76,6 +76,11 @@ impl DropTail {
         packets <= self.packets && units <= self.safe_units
     }
 
+    /// Up to so much work, a packet is taken for certain if all of them are of this much work.
+    pub(crate) fn sure_units(&self, packet_units: u64) -> u64 {
+        self.packets.saturating_sub(1).saturating_mul(packet_units).min(self.safe_units)
+    }
+
     /// Whether a busy server's queue takes a packet of this many bytes.
     pub(crate) fn admits(&self, waiting: Waiting, size: u64) -> bool {
         waiting.packets < self.packets && waiting.bytes + size <= self.bytes

@@ -1,0 +1,1 @@
+"""Comparisons with independent implementations: their numbers beside ours, row by row."""
