@@ -95,6 +95,11 @@ class Row:
     values: dict[str, Value]
 
     @property
+    def name(self) -> str:
+        """The setting in short: Path.Max.Retrans, PF threshold, the three RTOs in ms."""
+        return ",".join(self.key.values())
+
+    @property
     def is_probed(self) -> bool:
         """Whether unanswered heartbeats decide when the path is unreachable."""
         return not math.isnan(self.values["first_pf_s"].kernel)
