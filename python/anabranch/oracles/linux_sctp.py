@@ -26,8 +26,6 @@ Verdict = Literal["within", "in_range", "outside"]
 BLACKOUT_S = 5.0
 OBSERVED_S = 89.511523
 """The latest event in the kernel's file: its runs were at least so long."""
-STALL_MS = 200.0
-"""What counts as a stall, in the kernel's file and in ours."""
 TOLERANCE = 0.10
 REPLICATIONS = 1000
 
@@ -47,9 +45,8 @@ HEADS = ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max") + tuple(
 """The heads of `cells`."""
 
 CAUSES = {
-    "a": "the longest gap is within some ms of the 200 ms from which it counts as a stall",
-    "b": "random heartbeat times: the kernel's is one draw, ours is the mean of all",
-    "c": "random heartbeat times: the kernel's run ended before it happened",
+    "a": "random heartbeat times: the kernel's is one draw, ours is the mean of all",
+    "b": "random heartbeat times: the kernel's run ended before it happened",
 }
 """What makes a deviation; docs/linux-sctp.md has the evidence."""
 
@@ -109,17 +106,9 @@ class Row:
         value = self.values[name]
         if value.verdict == "within":
             return ""
-        gap = self.values["gap_ms"]
-        if name == "stalled_s" and _near_stall(gap) and abs(gap.deviation) <= TOLERANCE:
-            return "a"
         if name == "first_unreachable_s" and self.is_probed and value.verdict == "in_range":
-            return "c" if math.isnan(value.kernel) else "b"
+            return "b" if math.isnan(value.kernel) else "a"
         return "?"
-
-
-def _near_stall(gap: Value) -> bool:
-    """Whether some of our gaps count as stalls and others do not."""
-    return gap.low <= STALL_MS <= gap.high
 
 
 def kernel_rows() -> list[dict[str, str]]:
