@@ -39,9 +39,8 @@ QUANTITIES: dict[str, tuple[str, float]] = {
 }
 """Column of the kernel's file -> our scalar, and the time that it is counted from."""
 
-HEADS = ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max") + tuple(
-    head for name in QUANTITIES for head in (f"{name} Linux", "ours", "cause")
-)
+_RESULT_HEADS = [head for name in QUANTITIES for head in (f"{name} Linux", "ours", "cause")]
+HEADS = ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max", *_RESULT_HEADS)
 """The heads of `cells`."""
 
 CAUSES = {
@@ -75,7 +74,7 @@ class Value:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean is within the tolerance, or else the kernel's number within our range."""
+        """Whether the mean is within the tolerance, or else the kernel's within our range."""
         if math.isnan(self.kernel):
             never = self.happens < 1 or self.high > OBSERVED_S
             return "within" if self.happens == 0 else "in_range" if never else "outside"

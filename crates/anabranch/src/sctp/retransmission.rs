@@ -12,7 +12,7 @@ use crate::packet::PathId;
 use crate::path::{PathEvent, PathSelector as _, Retransmission};
 use crate::time::Time;
 
-/// Linux: the largest packet that is handed to a device for segmentation (GSO_LEGACY_MAX_SIZE).
+/// Linux: the largest packet that is handed to a device for segmentation (`GSO_LEGACY_MAX_SIZE`).
 const LINUX_GSO_MAX_BYTES: u32 = 65_536;
 
 impl Association {
