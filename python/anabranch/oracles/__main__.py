@@ -44,8 +44,8 @@ def _summary(rows: list[linux_sctp.Row]) -> str:
     number, p = linux_sctp.heartbeat_test(rows)
     lines += [
         "",
-        f"Heartbeat times: {number} rows, Kolmogorov-Smirnov p = {p:.2f} that the kernel's are draws"
-        " from ours.",
+        f"Heartbeat times: {number} rows, Kolmogorov-Smirnov p = {p:.2f} that the kernel's are"
+        " draws from ours.",
     ]
     return "\n".join(lines)
 

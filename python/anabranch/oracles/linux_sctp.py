@@ -26,8 +26,6 @@ Verdict = Literal["within", "in_range", "outside"]
 BLACKOUT_S = 5.0
 OBSERVED_S = 89.511523
 """The latest event in the kernel's file: its runs were at least so long."""
-STALL_MS = 200.0
-"""What counts as a stall, in the kernel's file and in ours."""
 TOLERANCE = 0.10
 REPLICATIONS = 1000
 
@@ -41,15 +39,13 @@ QUANTITIES: dict[str, tuple[str, float]] = {
 }
 """Column of the kernel's file -> our scalar, and the time that it is counted from."""
 
-HEADS = ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max") + tuple(
-    head for name in QUANTITIES for head in (f"{name} Linux", "ours", "cause")
-)
+_RESULT_HEADS = [head for name in QUANTITIES for head in (f"{name} Linux", "ours", "cause")]
+HEADS = ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max", *_RESULT_HEADS)
 """The heads of `cells`."""
 
 CAUSES = {
-    "a": "the longest gap is within some ms of the 200 ms from which it counts as a stall",
-    "b": "random heartbeat times: the kernel's is one draw, ours is the mean of all",
-    "c": "random heartbeat times: the kernel's run ended before it happened",
+    "a": "random heartbeat times: the kernel's is one draw, ours is the mean of all",
+    "b": "random heartbeat times: the kernel's run ended before it happened",
 }
 """What makes a deviation; docs/linux-sctp.md has the evidence."""
 
@@ -78,7 +74,7 @@ class Value:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean is within the tolerance, or else the kernel's number within our range."""
+        """Whether the mean is within the tolerance, or else the kernel's within our range."""
         if math.isnan(self.kernel):
             never = self.happens < 1 or self.high > OBSERVED_S
             return "within" if self.happens == 0 else "in_range" if never else "outside"
@@ -95,6 +91,11 @@ class Row:
     values: dict[str, Value]
 
     @property
+    def name(self) -> str:
+        """The setting in short: Path.Max.Retrans, PF threshold, the three RTOs in ms."""
+        return ",".join(self.key.values())
+
+    @property
     def is_probed(self) -> bool:
         """Whether unanswered heartbeats decide when the path is unreachable."""
         return not math.isnan(self.values["first_pf_s"].kernel)
@@ -104,17 +105,9 @@ class Row:
         value = self.values[name]
         if value.verdict == "within":
             return ""
-        gap = self.values["gap_ms"]
-        if name == "stalled_s" and _near_stall(gap) and abs(gap.deviation) <= TOLERANCE:
-            return "a"
         if name == "first_unreachable_s" and self.is_probed and value.verdict == "in_range":
-            return "c" if math.isnan(value.kernel) else "b"
+            return "b" if math.isnan(value.kernel) else "a"
         return "?"
-
-
-def _near_stall(gap: Value) -> bool:
-    """Whether some of our gaps count as stalls and others do not."""
-    return gap.low <= STALL_MS <= gap.high
 
 
 def kernel_rows() -> list[dict[str, str]]:

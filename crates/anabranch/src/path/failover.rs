@@ -25,7 +25,7 @@ pub struct Config {
     /// default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_follows_failover: Option<bool>,
-    /// Where data is sent again; default "alternate", in profile linux "round_robin".
+    /// Where data is sent again; default "alternate", in profile linux `round_robin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmit_on: Option<RetransmitOn>,
 }

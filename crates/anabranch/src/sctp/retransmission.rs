@@ -11,6 +11,9 @@ use crate::packet::PathId;
 use crate::path::{PathEvent, PathSelector as _, Retransmission};
 use crate::time::Time;
 
+/// Linux: the largest packet that is handed to a device for segmentation (`GSO_LEGACY_MAX_SIZE`).
+const LINUX_GSO_MAX_BYTES: u32 = 65_536;
+
 impl Association {
     /// Section 6.3.3.
     pub(super) fn on_t3(&mut self, now: Time, path: PathId) {
@@ -106,14 +109,28 @@ impl Association {
             if self.paths[path.index()].outstanding >= limit {
                 break;
             }
-            self.retransmit_packet(now, path, index);
+            self.retransmit_packet(now, path, index, u32::MAX);
         }
     }
 
     /// Sends one packet of marked chunks whatever the window (section 6.3.3 E3, section 7.2.4 rule 3).
+    ///
+    /// To Linux it is one packet until the device segments it: up to half the window, at least an MTU
+    /// (`sctp_packet_will_fit`).
     pub(super) fn retransmit_one_packet(&mut self, now: Time) {
-        if let Some((index, path)) = self.next_retransmission(now) {
-            self.retransmit_packet(now, path, index);
+        let Some((index, path)) = self.next_retransmission(now) else { return };
+        let headers = self.ip.header_bytes() + COMMON_HEADER_BYTES;
+        let own = &self.paths[path.index()];
+        let segmented = if self.parameters.linux { own.cc.limits().cwnd / 2 } else { 0 };
+        let mut room = segmented.min(LINUX_GSO_MAX_BYTES).max(own.mtu) - headers;
+        room -= self.retransmit_packet(now, path, index, room);
+        while self.parameters.linux {
+            let Some((index, next)) = self.next_retransmission(now) else { return };
+            let length = self.outstanding.chunks[index].payload.length;
+            if next != path || DATA_HEADER_BYTES + ((length + 3) & !3) > room {
+                return;
+            }
+            room -= self.retransmit_packet(now, path, index, room);
         }
     }
 
@@ -131,10 +148,13 @@ impl Association {
         }
     }
 
-    fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize) {
+    /// Sends marked chunks from the one at `first` on, those that fit into a packet and into `room`
+    /// bytes of chunks, and returns the bytes of these. The first one always goes.
+    fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize, room: u32) -> u32 {
         let mut chunks = self.empty_chunks();
         let mtu = self.paths[path.index()].mtu;
-        let mut size = self.headers_bytes;
+        let headers = self.headers_bytes;
+        let mut size = headers;
         let mut bytes = 0;
         // Section 7.2.4 rule 4: the timer runs anew when fast retransmit sends the first outstanding
         // chunk again.
@@ -151,7 +171,7 @@ impl Association {
             left -= 1;
             let length = chunk.payload.length;
             let wire = DATA_HEADER_BYTES + ((length + 3) & !3);
-            if !chunks.is_empty() && size + wire > mtu {
+            if !chunks.is_empty() && (size + wire > mtu || size + wire - headers > room) {
                 break;
             }
             if chunk.expires <= now {
@@ -179,6 +199,7 @@ impl Association {
         }
         self.note_data_sent(now, path, bytes);
         self.transmit(path, chunks, size);
+        size - headers
     }
 
     /// Section 7.2.4: every chunk the SACK reports missing before `highest` gets a missing report;
