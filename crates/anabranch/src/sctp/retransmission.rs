@@ -119,7 +119,7 @@ impl Association {
     /// (`sctp_packet_will_fit`).
     pub(super) fn retransmit_one_packet(&mut self, now: Time) {
         let Some((index, path)) = self.next_retransmission(now) else { return };
-        let headers = self.ip.header_bytes() + COMMON_HEADER_BYTES;
+        let headers = self.headers_bytes;
         let own = &self.paths[path.index()];
         let segmented = if self.parameters.linux { own.cc.limits().cwnd / 2 } else { 0 };
         let mut room = segmented.min(LINUX_GSO_MAX_BYTES).max(own.mtu) - headers;
