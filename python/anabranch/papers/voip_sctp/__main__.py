@@ -1,4 +1,4 @@
-"""`python -m anabranch.papers.voip_sctp RECORD [OUT]`: the long validation and its golden record."""
+"""`python -m anabranch.papers.voip_sctp RECORD [OUT]`: the long validation, its golden record."""
 
 import os
 import sys

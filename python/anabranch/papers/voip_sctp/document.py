@@ -23,7 +23,7 @@ def markdown(outcome: Outcome) -> str:
     parts = [
         "# `voip-sctp`: published and measured",
         "",
-        f"Written by `make validate` (mode `{outcome.mode}`, {outcome.calls:,} calls); do not edit.",
+        f"Written by `make validate` ({outcome.calls:,} calls); do not edit.",
         "",
         f"**{story.headline(outcome)}**",
         "",
@@ -61,18 +61,18 @@ def _figures(outcome: Outcome) -> list[str]:
         _row("figure", "losses", "RTO.Max", "quantity", "paper", "ours", "verdict"),
         _row(*["---"] * 7),
     ]
-    for cell in outcome.figure_cells:
-        lines.append(
-            _row(
-                cell.table.removeprefix("figure "),
-                str(cell.key["loss_clock"]).replace("_", " "),
-                f"{cell.key['rto_max_s']:g} s",
-                str(cell.key["quantity"]).replace("_", " "),
-                f"{cell.published:g}",
-                f"{cell.measured:.2f} ± {cell.half_width:.2f}",
-                WORDS[cell.verdict],
-            )
+    lines.extend(
+        _row(
+            cell.table.removeprefix("figure "),
+            str(cell.key["loss_clock"]).replace("_", " "),
+            f"{cell.key['rto_max_s']:g} s",
+            str(cell.key["quantity"]).replace("_", " "),
+            f"{cell.published:g}",
+            f"{cell.measured:.2f} ± {cell.half_width:.2f}",
+            WORDS[cell.verdict],
         )
+        for cell in outcome.figure_cells
+    )
     return lines
 
 
@@ -80,8 +80,9 @@ def _claims(outcome: Outcome) -> list[str]:
     lines = ["## Claims", ""]
     for finding in outcome.claims:
         clock = finding.profile.replace("_", " ")
+        verdict = WORDS[finding.verdict]
         lines.append(
-            f"- **{finding.id}** ({clock}): {WORDS[finding.verdict]}. {finding.text} {finding.evidence}"
+            f"- **{finding.id}** ({clock}): {verdict}. {finding.text} {finding.evidence}"
         )
     return lines
 
