@@ -81,9 +81,7 @@ def _claims(outcome: Outcome) -> list[str]:
     for finding in outcome.claims:
         clock = finding.profile.replace("_", " ")
         verdict = WORDS[finding.verdict]
-        lines.append(
-            f"- **{finding.id}** ({clock}): {verdict}. {finding.text} {finding.evidence}"
-        )
+        lines.append(f"- **{finding.id}** ({clock}): {verdict}. {finding.text} {finding.evidence}")
     return lines
 
 
