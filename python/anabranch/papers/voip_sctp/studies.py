@@ -58,24 +58,24 @@ class Effort:
 
 
 EFFORTS = {
-    # About 95,000 calls: two minutes on two cores at 2 ms of CPU per call.
+    # About 60,000 calls: two minutes on two cores at 4 ms of CPU per call.
     "quick": Effort(
-        table2={"on_arrival": 36, "slot": 14},
-        figures={"on_arrival": 100, "slot": 40},
-        grid={"on_arrival": 2, "slot": 0},
-        settings=60,
-        potentially_failed=60,
+        table2={"on_arrival": 24, "slot": 10},
+        figures={"on_arrival": 60, "slot": 24},
+        grid={"on_arrival": 1, "slot": 0},
+        settings=40,
+        potentially_failed=40,
         traced=8,
         sensitivity=0,
     ),
     "validate": Effort(
         table2={"on_arrival": 100, "slot": 100},
         figures={"on_arrival": 100, "slot": 100},
-        grid={"on_arrival": 2, "slot": 0},
+        grid={"on_arrival": 1, "slot": 0},
         settings=100,
         potentially_failed=100,
         traced=20,
-        sensitivity=20,
+        sensitivity=6,
     ),
     "full": Effort(
         table2={"on_arrival": 100, "slot": 100},
