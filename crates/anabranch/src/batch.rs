@@ -52,7 +52,7 @@ pub enum BatchError {
 /// Scalars of many runs: for each metric one value per job, NaN where a run does not have it.
 pub type Columns = IndexMap<String, Vec<f64>>;
 
-/// Runs the jobs on so many threads. `guard` makes the watch of one run, given its wall-clock limit.
+/// Runs the jobs on so many threads. `guard` makes the watch of one run, given its simulation.
 ///
 /// # Errors
 /// The first job, in the order of the jobs, that failed.

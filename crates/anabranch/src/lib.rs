@@ -1,7 +1,7 @@
 //! Anabranch: a laboratory for transport over several paths at once.
 //!
-//! Multi-homed SCTP, MPTCP and the TCP family over lossy, bursty, bloated, heterogeneous links:
-//! a deterministic simulator, and the measures of what a user would experience.
+//! Multi-homed SCTP over lossy, bursty, loaded links: a deterministic simulator, and the measures of what
+//! a user would experience.
 //!
 //! A scenario says what there is; a [`sim::Simulation`] of it runs once and gives a row of scalars:
 //!

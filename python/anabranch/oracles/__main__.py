@@ -15,6 +15,10 @@ _BEGIN = "<!-- generated: make oracles -->"
 _END = "<!-- end of generated -->"
 
 
+def _values(count: int) -> str:
+    return "1 value" if count == 1 else f"{count} values"
+
+
 def generated(folder: Path) -> dict[str, str]:
     """File name -> content."""
     rows = linux_sctp.kernel_rows()
@@ -38,7 +42,7 @@ def _summary(rows: list[linux_sctp.Row]) -> str:
     letters = [row.cause(name) for row in rows for name in row.values]
     lines += ["", "Causes of the deviations over 10 %:", ""]
     lines += [
-        f"- **{letter}** ({letters.count(letter)} values): {text}"
+        f"- **{letter}** ({_values(letters.count(letter))}): {text}"
         for letter, text in linux_sctp.CAUSES.items()
     ]
     number, p = linux_sctp.heartbeat_test(rows)

@@ -159,8 +159,6 @@ impl SentEvent {
 pub struct SendLimits {
     /// Congestion window in bytes.
     pub cwnd: u32,
-    /// The pause between packets, if they are paced: bytes per second.
-    pub pacing: Option<u64>,
 }
 
 /// A control's variables, for traces.

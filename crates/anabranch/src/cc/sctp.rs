@@ -156,7 +156,7 @@ impl CongestionControl for Sctp {
     }
 
     fn limits(&self) -> SendLimits {
-        SendLimits { cwnd: self.cwnd, pacing: None }
+        SendLimits { cwnd: self.cwnd }
     }
 
     fn state(&self) -> ControlState {

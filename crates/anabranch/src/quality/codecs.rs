@@ -6,7 +6,7 @@
 //! none is borrowed from a neighbour, except where the algorithm is the same one.
 //!
 //! Known deviation: the tables of Appendix IV were available only as transcribed by implementations
-//! that cite them table by table (github.com sipnab, `emodel_wb`).
+//! that cite them table by table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -201,7 +201,8 @@ impl Association {
         );
         // A message with nothing in it, for a stream that is not there, or larger than could ever be
         // buffered, is never taken.
-        if !accepts || length == 0 || usize::from(message.stream) >= self.next_ssn.len() {
+        let fits = length > 0 && u64::from(length) <= self.parameters.send_buffer;
+        if !accepts || !fits || usize::from(message.stream) >= self.next_ssn.len() {
             self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
             return;
         }

@@ -26,7 +26,7 @@ impl Association {
         if strike == Strike::Timeout || before.confirmed {
             self.errors_in_a_row += 1;
         }
-        // Linux leaves the counter of an inactive path alone; nothing depends on it elsewhere.
+        // Linux leaves the counter of an inactive path alone.
         if before.state != PathState::Inactive {
             self.status[index].error_count += 1;
         }

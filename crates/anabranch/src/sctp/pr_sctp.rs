@@ -87,6 +87,19 @@ impl Association {
             Reliability::Priority(other) if other > priority => Some(other),
             _ => None,
         };
+        let waiting = self.queue.messages.iter().filter(|waiting| waiting.sent == 0);
+        let queued = waiting.filter(|waiting| lower(waiting.message.reliability).is_some());
+        let mut available: u64 = queued.map(|waiting| u64::from(waiting.message.payload.length)).sum();
+        if self.peer_takes_forward_tsn {
+            let unacknowledged = |state| matches!(state, SentState::InFlight | SentState::Lost);
+            let chunks = self.outstanding.chunks.iter();
+            let sent =
+                chunks.filter(|chunk| unacknowledged(chunk.state) && lower(chunk.reliability).is_some());
+            available += sent.map(|chunk| u64::from(chunk.payload.length)).sum::<u64>();
+        }
+        if self.buffered() + bytes > self.parameters.send_buffer + available {
+            return;
+        }
         while self.buffered() + bytes > self.parameters.send_buffer {
             let queued = self
                 .queue

@@ -55,13 +55,13 @@ impl AnyEndpoint {
     }
 }
 
-/// A wake-up in the heap that is moved lazily: a timer that is put off leaves its event where it is,
+/// A wake-up in the event queue that is moved lazily: a timer that is put off leaves its event where it is,
 /// and the event arms the timer again when it comes up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
     /// When the owner wants to be woken.
     wanted: Time,
-    /// The time of the earliest event in the heap for it.
+    /// The time of the earliest event in the queue for it.
     armed: Time,
 }
 

@@ -1,4 +1,4 @@
-//! The simulator: events, packets in flight, routes. It knows no protocol.
+//! The simulator: events, packets in flight, routes. It knows protocols only as endpoints that it builds.
 
 mod engine;
 mod event_queue;

@@ -24,9 +24,9 @@ As in the claims.
 
 @dataclass(frozen=True)
 class Advice:
-    """One of the paper's recommendations and what following it brings on Table 2's configurations..
+    """One of the paper's recommendations, and what following it brings.
 
-    One of the paper's recommendations and what following it brings on Table 2's configurations.
+    On the configurations of Table 2.
     """
 
     text: str

@@ -1,8 +1,9 @@
 //! Queue disciplines: the policy of a link's queue. Counters live in the link.
 //!
 //! To add a discipline: one file here, and a variant in [`QueueConfig`] and `QueueDisc`; the compiler
-//! lists the rest. A discipline that decides only on arrival, as `drop_tail` does, is evaluated without
-//! events.
+//! lists where the link's servers (`server.rs`, `evented.rs`) ask the discipline and need an answer for
+//! the new one. Only disciplines that decide on arrival, as `drop_tail` does, fit so far: links have no
+//! events at departure yet.
 
 mod drop_tail;
 
