@@ -4,9 +4,9 @@ A claim is cut into parts, each an inequality that its words say; a part holds w
 interval is on the claimed side, fails when the whole interval is on the other, and is open in
 between. A claim is reproduced when all its parts hold, not reproduced when none does or its leading
 part fails, and partly otherwise. A few parts count or rank means instead ("most cases", "the best
-cell"), compare a mean with a published one, or ask whether an effect is detected; their evidence says
-so. Where words like "little" or "slightly" need a number, the number
-is a constant here, chosen before any run.
+cell"), compare a mean with a published one, or ask whether an effect is detected; their evidence
+says so. Where words like "little" or "slightly" need a number, the number is a constant here,
+chosen before any run.
 """
 
 from collections.abc import Callable
