@@ -5,18 +5,19 @@ import json
 import logging
 import math
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token
 
 import anabranch
 from anabranch import _engine, library, progress, report
 from anabranch.errors import AnabranchError
 from anabranch.quantities import milliseconds, share
-from anabranch.store import write_tables
+from anabranch.store import write_atomically, write_tables
 from anabranch.study import Study
 
 USER_ERROR = 2
@@ -36,6 +37,25 @@ Start with:
 )
 
 Flag = Parameter(negative="", show_default=False)
+
+
+def _whole(_: object, tokens: Sequence[Token]) -> int:
+    text = tokens[0].value
+    # The engine's numbers have 64 bits; a fraction is a mistake, not something to round.
+    if not re.fullmatch(r"-?[0-9]{1,20}", text) or abs(int(text)) >= 2**64:
+        raise ValueError(f"`{text}` is not a whole number")
+    return int(text)
+
+
+def _natural(kind: object, tokens: Sequence[Token]) -> int:
+    number = _whole(kind, tokens)
+    if number < 0:
+        raise ValueError(f"`{number}` is not a whole number from 0 on")
+    return number
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+Natural = Annotated[int, Parameter(converter=_natural)]
 Sets = Annotated[
     tuple[str, ...],
     Parameter(name="--set", negative="", show_default=False, consume_multiple=False),
@@ -55,9 +75,9 @@ def run(
     /,
     *,
     set_: Sets = (),
-    seed: int | None = None,
-    replication: int = 0,
-    cell: int = 0,
+    seed: Natural | None = None,
+    replication: Natural = 0,
+    cell: Natural = 0,
     trace: Path | None = None,
     plot: Annotated[bool, Flag] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -108,7 +128,7 @@ def run(
             "replication": replication,
             "summary": result.summary,
         }
-        json_file.write_text(_json(content) + "\n", encoding="utf-8")
+        write_atomically(json_file, (_json(content) + "\n").encode())
         written.append(json_file)
     for path in written:
         out.print(f"wrote {path}")
@@ -127,9 +147,9 @@ def sweep(
     /,
     *,
     out: Path,
-    jobs: int | None = None,
+    jobs: Whole | None = None,
     set_: Sets = (),
-    replications: int | None = None,
+    replications: Whole | None = None,
     metric: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
 ) -> None:
     """Run every cell of a scenario's sweep, in parallel, into a study folder.
@@ -346,7 +366,7 @@ def reproduce(
     *,
     quick: Annotated[bool, Flag] = False,
     full: Annotated[bool, Flag] = False,
-    jobs: int | None = None,
+    jobs: Whole | None = None,
     out: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> int:
@@ -390,8 +410,8 @@ def compare(
     oracle: Literal["linux-sctp"],
     /,
     *,
-    replications: int | None = None,
-    jobs: int | None = None,
+    replications: Whole | None = None,
+    jobs: Whole | None = None,
     csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
@@ -432,7 +452,7 @@ def compare(
     contents = ((csv_file, linux_sctp.as_csv(rows)), (json_file, _json(linux_sctp.as_json(rows))))
     for path, content in contents:
         if path is not None:
-            path.write_text(content.rstrip("\n") + "\n", encoding="utf-8")
+            write_atomically(path, (content.rstrip("\n") + "\n").encode())
             out.print(f"wrote {path}")
 
 
@@ -468,7 +488,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_error=False,
             result_action="return_value",
         )
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except CycloptsError as error:
         error.verbose = False
         return _complain(error)
@@ -478,13 +499,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone; Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return _complain(f"{where}{error.strerror or error}")
+    except (OSError, UnicodeError) as error:
+        return _complain(_sentence(error))
     except KeyboardInterrupt as interrupt:
         print(f"anabranch: stopped{f': {interrupt}' if interrupt.args else ''}", file=sys.stderr)
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _sentence(error: OSError | UnicodeError) -> str:
+    if isinstance(error, UnicodeError):
+        return "an argument or a name is not valid UTF-8"
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror or error}"
 
 
 def _complain(error: object) -> int:

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
+from anabranch.store import write_atomically
 
 _FOLDER = Path(__file__).parent / "scenarios"
 
@@ -32,14 +33,16 @@ def create(target: Path, template: str) -> Path:
     known = scenarios()
     if template not in known:
         raise AnabranchError(f"there is no template `{template}`; there are {', '.join(known)}")
+    if not re.fullmatch(r"[\w-][\w .-]*", target.name):
+        raise AnabranchError(
+            f"`{target}` is no name for a scenario; use letters, digits, spaces, `-`, `_` and `.`"
+        )
     path = target if target.suffix else target.with_suffix(".toml")
     text = known[template].read_text("utf-8")
     text, count = re.subn(r'(?m)^name = ".*"$', f'name = "{path.stem}"', text, count=1)
     if count != 1:
         raise AnabranchError(f"the template `{template}` has no name to replace")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise AnabranchError(f"{path} exists already: choose another name") from None
+    if path.exists():
+        raise AnabranchError(f"{path} exists already: choose another name")
+    write_atomically(path, text.encode())
     return path

@@ -95,7 +95,7 @@ class FolderStore:
         """See `Store`."""
         buffer = io.BytesIO()
         rows.write_parquet(buffer, compression="zstd", statistics=False)
-        _write_atomically(self._rows / f"{self._next_number:04}.parquet", buffer.getvalue())
+        write_atomically(self._rows / f"{self._next_number:04}.parquet", buffer.getvalue())
         self._next_number += 1
         self._finished.update(_runs(rows))
 
@@ -118,9 +118,9 @@ class FolderStore:
             "seed": scenario.seed,
             "axes": scenario.axes,
         }
-        _write_atomically(self._folder / "scenario.toml", scenario.to_toml().encode())
+        write_atomically(self._folder / "scenario.toml", scenario.to_toml().encode())
         content = json.dumps(identity, indent=2) + "\n"
-        _write_atomically(self._folder / "study.json", content.encode())
+        write_atomically(self._folder / "study.json", content.encode())
 
     def _read_finished(self) -> set[Run]:
         """Reads every shard once; one that cannot be read is set aside, and so computed again."""
@@ -195,7 +195,7 @@ def write_tables(folder: Path, tables: dict[str, pl.DataFrame]) -> list[Path]:
         buffer = io.BytesIO()
         table.write_parquet(buffer, compression="zstd")
         path = folder / f"{name}.parquet"
-        _write_atomically(path, buffer.getvalue())
+        write_atomically(path, buffer.getvalue())
         paths.append(path)
     return paths
 
@@ -257,8 +257,13 @@ def _read_identity(folder: Path) -> dict[str, Any]:
     return identity  # type: ignore[no-any-return]
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """After this, `path` has this content on disk; before that, what it had; never a part."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(
+            content
+        )  # a device or a pipe, such as /dev/stdout, is written, not replaced
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -266,8 +271,11 @@ def _write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            # The reader of the message knows the file that he named.
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     if sys.platform != "win32":
         descriptor = os.open(path.parent, os.O_RDONLY)

@@ -28,6 +28,9 @@ _BATCH_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
+MOST_RUNS = 100_000_000
+"""Runs that one study may have: their list is kept in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -142,6 +145,10 @@ class Study:
         for name, value in (("replications", self.replications), ("jobs", self.jobs)):
             if value < 1:
                 raise AnabranchError(f"{name} is {value}; it must be at least 1")
+        if self.total > MOST_RUNS:
+            raise AnabranchError(
+                f"the study has {self.total:,} runs; at most {MOST_RUNS:,} are allowed"
+            )
         self._memory = MemoryStore()
 
     @property

@@ -46,7 +46,8 @@ fn rate(terms: &Bound<'_, PyDict>) -> Result<Rating, String> {
             if !number.is_finite() {
                 return Err(format!("{key} = {number} is not a finite number"));
             }
-            planning.insert(key, number.into());
+            // The recommendations write TELR, Ie and Ie,eff; the parameters are named in lower case.
+            planning.insert(key.to_lowercase(), number.into());
         }
     }
     // A call's own terms, with what is allowed; the rest belongs to the recommendation.

@@ -181,6 +181,7 @@ impl Study {
             None => Sweep::default(),
         };
         let scenario: Scenario = error::from_value(&base, "")?;
+        check_name(&scenario.name)?;
         let study = Self { base, scenario, sweep };
         study.check()?;
         Ok(study)
@@ -269,6 +270,20 @@ impl Scenario {
         toml::to_string_pretty(self).expect("a scenario is a tree of tables and plain values")
     }
 }
+
+/// A scenario's name names files, too.
+fn check_name(name: &str) -> Result<(), ScenarioError> {
+    let is_fine = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | ':');
+    if name.chars().count() <= MAX_NAME && name.chars().all(is_fine) && !name.starts_with('.') {
+        return Ok(());
+    }
+    Err(ScenarioError::new(format!(
+        "name: it names files, too; use at most {MAX_NAME} characters, no `/`, `\\`, `:` or control characters, \
+         and no `.` first"
+    )))
+}
+
+const MAX_NAME: usize = 100;
 
 /// The JSON Schema of scenario files.
 pub fn schema() -> Value {

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from anabranch import _engine, plots, progress
 from anabranch.errors import AnabranchError
+from anabranch.store import write_atomically
 
 from . import figures, outcome, page, studies, tables, traced
 from .outcome import Outcome
@@ -63,7 +64,7 @@ def reproduce(
         text = json.dumps(found.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         for path in (out / "voip-sctp.json", json_file):
             if path is not None:
-                path.write_text(text, encoding="utf-8")
+                write_atomically(path, text.encode())
     except OSError as error:
         raise AnabranchError(
             f"cannot write {error.filename or out}: {error.strerror or error}"
