@@ -260,9 +260,8 @@ def _read_identity(folder: Path) -> dict[str, Any]:
 def write_atomically(path: Path, content: bytes) -> None:
     """After this, `path` has this content on disk; before that, what it had; never a part."""
     if path.exists() and not path.is_file():
-        path.write_bytes(
-            content
-        )  # a device or a pipe, such as /dev/stdout, is written, not replaced
+        # A device or a pipe, such as /dev/stdout, is written, not replaced.
+        path.write_bytes(content)
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
