@@ -160,7 +160,8 @@ def test_every_study_is_a_scenario_that_the_engine_takes(clock: str) -> None:
 def test_full_runs_the_papers_712800_calls_and_quick_few_enough() -> None:
     assert len(studies.paper("on_arrival", EFFORTS["full"]).runs()) == 712_800
     quick = sum(len(work.runs()) for work in studies.all_studies(EFFORTS["quick"]))
-    assert 60_000 <= quick <= 95_000
+    # Two minutes on two cores, at the 4 ms of CPU that a call takes (docs/performance.md).
+    assert 45_000 <= quick <= 60_000
 
 
 def test_runs_are_all_cells_before_the_next_replication_and_never_twice() -> None:
