@@ -211,7 +211,7 @@ def list_(category: str | None = None, /) -> None:
     category
         One of the categories; all of them if not given.
     """
-    models = {name: _engine.models()[name] for name in _engine.models()}
+    models = dict(_engine.models())
     models["templates"] = library.described()
     models["papers"] = [(name, "anabranch reproduce " + name) for name in _papers()]
     tables = {

@@ -166,27 +166,14 @@ class Study:
 
         On Ctrl-C it saves what is finished, then raises KeyboardInterrupt.
         """
-        with self._store() as store, _interruptible() as interrupted:
-            finished = store.finished()
-            # All cells once, then all cells again: a sweep that is stopped early covers everything.
-            missing = [
-                (cell, replication)
-                for replication in range(self.replications)
-                for cell in range(self.scenario.cell_count)
-                if (cell, replication) not in finished
-            ]
-            done = self.total - len(missing)
-            _log.info("%d of %d runs are finished", done, self.total)
-            if progress:
-                progress(done, self.total)
-            for batch in _batches(missing, self.jobs):
-                columns = _engine.run_batch(self.scenario, batch, self.jobs)
-                store.append(rows_of(self.scenario, columns))
-                done += len(batch)
-                if progress:
-                    progress(done, self.total)
-                if interrupted.is_set():
-                    raise KeyboardInterrupt
+        # All cells once, then all cells again: a sweep that is stopped early covers everything.
+        runs = [
+            (cell, replication)
+            for replication in range(self.replications)
+            for cell in range(self.scenario.cell_count)
+        ]
+        with self._store() as store:
+            compute(self.scenario, store, runs, self.jobs, progress)
 
     def frame(self) -> pl.DataFrame:
         """One row for each finished run of this study, sorted by cell and replication.
@@ -213,6 +200,30 @@ class Study:
         else:
             with FolderStore(self.out, self.scenario) as store:
                 yield store
+
+
+def compute(
+    scenario: Scenario, store: Store, runs: Sequence[Run], jobs: int, progress: Progress | None
+) -> None:
+    """Computes those of the runs that the store lacks, batch by batch.
+
+    `progress` hears of the runs that are finished and of all of them, first of those found in the
+    store. On Ctrl-C it saves what is finished, then raises KeyboardInterrupt.
+    """
+    with _interruptible() as interrupted:
+        finished = store.finished()
+        missing = [run for run in runs if run not in finished]
+        done = len(runs) - len(missing)
+        _log.info("%d of %d runs are finished", done, len(runs))
+        if progress:
+            progress(done, len(runs))
+        for batch in _batches(missing, jobs):
+            store.append(rows_of(scenario, _engine.run_batch(scenario, batch, jobs)))
+            done += len(batch)
+            if progress:
+                progress(done, len(runs))
+            if interrupted.is_set():
+                raise KeyboardInterrupt
 
 
 def _loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -> Scenario:

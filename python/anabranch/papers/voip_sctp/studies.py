@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from anabranch import _engine, study
+from anabranch import study
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
-from anabranch.store import FolderStore, Run, rows_of
+from anabranch.store import FolderStore, Run
 
 from .published import CLOCKS
 
@@ -221,16 +221,16 @@ def compute(work: Study, out: Path, jobs: int, progress: Callable[[int], None]) 
     """
     runs = work.runs()
     folder = out / "studies" / work.name
+    before = 0
+
+    def advance(done: int, _: int) -> None:
+        nonlocal before
+        progress(done - before)
+        before = done
+
     try:
-        with FolderStore(folder, work.scenario) as store, study._interruptible() as interrupted:
-            finished = store.finished()
-            missing = [run for run in runs if run not in finished]
-            progress(len(runs) - len(missing))
-            for batch in study._batches(missing, jobs):
-                store.append(rows_of(work.scenario, _engine.run_batch(work.scenario, batch, jobs)))
-                progress(len(batch))
-                if interrupted.is_set():
-                    raise KeyboardInterrupt
+        with FolderStore(folder, work.scenario) as store:
+            study.compute(work.scenario, store, runs, jobs, advance)
     except OSError as error:
         raise AnabranchError(f"cannot write to {folder}: {error.strerror or error}") from error
     wanted = pl.DataFrame(runs, schema={"cell": pl.UInt32, "replication": pl.UInt32}, orient="row")
