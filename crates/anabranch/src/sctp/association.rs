@@ -290,7 +290,7 @@ impl Association {
             Chunk::Data(data) => self.on_data(path, data),
             Chunk::Sack(sack) => self.on_sack(now, path, sack),
             Chunk::Heartbeat(info) => self.on_heartbeat(path, *info),
-            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, path, *info),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::Init(init) => self.on_init(now, path, init),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),

@@ -69,16 +69,13 @@ impl Association {
     /// The time to the next heartbeat.
     fn heartbeat_period(&mut self, path: PathId) -> Duration {
         let rto = self.paths[path.index()].rto.rto;
-        let status = &self.status[path.index()];
-        let half = Duration::from_nanos(rto.as_nanos() / 2);
-        // Probing an unconfirmed or a potentially failed path does not wait for HB.interval
-        // (section 5.4; RFC 7829 section 5).
-        let probing = !status.confirmed || status.state == PathState::PotentiallyFailed;
-        let interval = if probing { Duration::ZERO } else { self.parameters.heartbeat.interval };
-        let rng = &mut self.heartbeat.rng;
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
-            return (interval + half).max(LINUX_SHORTEST) + rng.duration_between(Duration::ZERO, rto);
+            let shortest = self.linux_heartbeat_period(path);
+            return shortest + self.heartbeat.rng.duration_between(Duration::ZERO, rto);
         }
+        let interval = self.heartbeat_interval(path);
+        let half = Duration::from_nanos(rto.as_nanos() / 2);
+        let rng = &mut self.heartbeat.rng;
         match self.parameters.heartbeat.period {
             HeartbeatPeriod::Rfc => interval + half + rng.duration_between(Duration::ZERO, rto),
             HeartbeatPeriod::Equation4 => {
@@ -86,6 +83,20 @@ impl Association {
                 rto + half + rng.duration_between(Duration::ZERO, interval)
             }
         }
+    }
+
+    /// HB.interval; probing an unconfirmed or a potentially failed path does not wait for it
+    /// (section 5.4; RFC 7829 section 5).
+    fn heartbeat_interval(&self, path: PathId) -> Duration {
+        let status = &self.status[path.index()];
+        let probing = !status.confirmed || status.state == PathState::PotentiallyFailed;
+        if probing { Duration::ZERO } else { self.parameters.heartbeat.interval }
+    }
+
+    /// Linux: the period without its jitter.
+    fn linux_heartbeat_period(&self, path: PathId) -> Duration {
+        let half = Duration::from_nanos(self.paths[path.index()].rto.rto.as_nanos() / 2);
+        (self.heartbeat_interval(path) + half).max(LINUX_SHORTEST)
     }
 
     fn start_one_timer(&mut self, now: Time, path: PathId) {
@@ -115,11 +126,7 @@ impl Association {
         let own = &self.paths[path.index()];
         if self.parameters.heartbeat.rule == HeartbeatRule::Linux {
             let rto = own.rto.rto;
-            let half = Duration::from_nanos(rto.as_nanos() / 2);
-            let confirmed = self.status[path.index()].confirmed;
-            let probing = !confirmed || self.status[path.index()].state == PathState::PotentiallyFailed;
-            let interval = if probing { Duration::ZERO } else { self.parameters.heartbeat.interval };
-            let period = (interval + half).max(LINUX_SHORTEST);
+            let period = self.linux_heartbeat_period(path);
             let elapsed = now.saturating_since(own.last_data);
             if elapsed < period {
                 // Data was sent meanwhile: wait for what is left of the period
@@ -202,7 +209,7 @@ impl Association {
         }
     }
 
-    pub(super) fn on_heartbeat_ack(&mut self, now: Time, _from: PathId, info: HeartbeatInfo) {
+    pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };
         // Section 5.4: the nonce proves that the peer saw the heartbeat.
