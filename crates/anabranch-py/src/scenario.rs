@@ -142,9 +142,16 @@ pub(crate) fn run<'py>(
         let mut one = study.cell(cell).map_err(scenario_error)?;
         one.seed = seed.unwrap_or(one.seed);
         let simulation = Simulation::build(&one, replication, trace).map_err(scenario_error)?;
-        let mut guard = watch(&simulation);
+        let mut watch = watch(&simulation);
+        // A run may take an hour: Ctrl-C and the like are heard within it.
+        let mut signal = None;
+        let mut guard = || {
+            signal = Python::attach(|py| py.check_signals().err());
+            if signal.is_some() { Some("a signal".to_owned()) } else { watch() }
+        };
         let guard: &mut Guard<'_> = &mut guard;
-        simulation.run(guard).map_err(|error| RunError::new_err(error.to_string()))
+        let outcome = simulation.run(guard);
+        outcome.map_err(|error| signal.unwrap_or_else(|| RunError::new_err(error.to_string())))
     })?;
     let summary = PyDict::new(py);
     for (name, value) in outcome.row.scalars() {

@@ -8,6 +8,9 @@
 //! then returns lies after `now`. `now` never decreases. Equal inputs give equal outputs.
 //!
 //! The same object serves the simulator and the real-time driver.
+//!
+//! The enums that are handed over for every packet have tags as wide as what follows them: with a narrow tag
+//! the compiler copies the rest in pieces that overlap, which costs more than all of it (measured).
 
 use crate::packet::{Packet, PathId, Payload};
 use crate::report::Report;
@@ -34,25 +37,27 @@ pub enum Input {
     /// The application wants something.
     Command(Command),
     /// A packet arrived; it has passed its checksum.
-    Packet(Packet),
+    Packet(Box<Packet>),
     /// The time that the last [`Output::Timeout`] named has come.
     Timeout,
 }
 
 /// What an endpoint wants done.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(u64)]
 pub enum Output {
     /// Tell the application.
     Event(Event),
     /// Nothing more now; wake the endpoint at this time ([`Time::NEVER`]: only on other input).
     Timeout(Time),
     /// Send this packet on its path.
-    Transmit(Packet),
+    Transmit(Box<Packet>),
 }
 
 /// What an application asks of its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(u64)]
 pub enum Command {
     /// Give up the connection at once.
     Abort,
@@ -97,6 +102,7 @@ pub enum Reliability {
 /// What an endpoint tells its application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
+#[repr(u64)]
 pub enum Event {
     /// A message was given up.
     Abandoned(Payload),

@@ -37,6 +37,7 @@ pub mod rng;
 pub mod scenario;
 pub mod sctp;
 pub mod sim;
+mod text_file;
 pub mod time;
 pub mod trace;
 pub mod udp;

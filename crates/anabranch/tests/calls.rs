@@ -260,6 +260,7 @@ fn the_start_is_drawn_from_its_range_and_from_its_own_stream() {
 #[test]
 fn impossible_calls_are_named() {
     let range = Start::Between { from: ms(2), to: ms(1) };
+    let spike = |factor, adjust_every| JitterBuffer::Spike { factor, adjust_every };
     let silent = TalkSpurtsConfig { talk: Duration::ZERO, pause: ms(1) };
     let opus = VoipConfig { codec: Codec::Opus24, emodel: EModel::G107Wideband, ie: Some(5.0), ..config() };
     for (config, message) in [
@@ -283,8 +284,31 @@ fn impossible_calls_are_named() {
              rate it all the same",
         ),
         (VoipConfig { ie: Some(120.0), ..config() }, "ie = 120 is not from 0 to 95"),
-        (VoipConfig { bpl: Some(0.0), ..config() }, "bpl = 0 is not from 0.001 to 1000000"),
-        (VoipConfig { talk_spurts: Some(silent), ..config() }, "talk_spurts.talk = \"0 s\" is not above 0 s"),
+        (VoipConfig { bpl: Some(0.0), ..config() }, "bpl = 0 is not from 1 to 40"),
+        (VoipConfig { bpl: Some(f64::NAN), ..config() }, "bpl = NaN is not from 1 to 40"),
+        (
+            VoipConfig { talk_spurts: Some(silent), ..config() },
+            "talk_spurts.talk = \"0 s\" is not a length of time from 1 ms on",
+        ),
+        (
+            VoipConfig { packetisation: Duration::from_secs(600), ..config() },
+            "packetisation = \"600 s\" is not a multiple of g711+plc's frame, 125 us, up to 200 ms",
+        ),
+        (
+            VoipConfig {
+                jitter_buffer: JitterBuffer::Fixed { depth: Duration::from_secs(3601) },
+                ..config()
+            },
+            "jitter_buffer.depth = \"3601 s\" is not from 0 s to 3600 s",
+        ),
+        (
+            VoipConfig { jitter_buffer: spike(-1.0, ms(1)), ..config() },
+            "jitter_buffer.factor = -1 is not from 0 to 100",
+        ),
+        (
+            VoipConfig { jitter_buffer: spike(4.0, Duration::ZERO), ..config() },
+            "jitter_buffer.adjust_every = \"0 s\" is not above 0 s and up to 3600 s",
+        ),
     ] {
         assert_eq!(config.build(STREAMS, "call").unwrap_err(), message);
     }
@@ -344,7 +368,7 @@ fn every_key_is_explained_in_the_schema() {
 /// Runs an app over two UDP endpoints with a constant delay of 40 ms; returns the bytes sent.
 fn run_over_udp(app: &mut AnyApp, config: udp::Config, until: Time) -> u64 {
     let mut ends = [Side::A, Side::B].map(|side| UdpEndpoint::new(&config, side, IpVersion::Ipv4));
-    let mut flying: Vec<(Time, Side, Packet)> = Vec::new();
+    let mut flying: Vec<(Time, Side, Box<Packet>)> = Vec::new();
     let mut bytes = 0;
     let mut commands = Commands::default();
     loop {

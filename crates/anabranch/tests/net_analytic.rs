@@ -163,6 +163,64 @@ fn chains_lose_what_they_should_in_bursts_as_long_as_they_should() {
 }
 
 #[test]
+fn a_chain_follows_its_timetable_from_state_to_state() {
+    // Twenty slots of each kind in turn, each shorter than the sojourns of the chain.
+    let change = |before: f64, after: f64| {
+        format!(r#"{{"timetable": [["0 s", {before}], ["100 ms", {after}]], "repeat": "200 ms"}}"#)
+    };
+    let by_means = format!(
+        r#""mean_loss": {}, "mean_bad": "25 ms", "loss_in_bad": {}"#,
+        change(0.1, 0.25),
+        change(0.8, 0.5)
+    );
+    let by_transitions = format!(r#""p": {}, "r": {}"#, change(0.05, 0.3), change(0.2, 0.1));
+    let cycles = 40_000;
+    // The probabilities to leave the good and the bad state, and of a loss there.
+    let (of_means, of_transitions) =
+        ([[0.2 / 7.0, 0.2, 0.8], [0.2, 0.2, 0.5]], [[0.05, 0.2, 1.0], [0.3, 0.1, 1.0]]);
+    for (clock, keys, numbers) in [
+        ("slot", &by_means, of_means),
+        ("slot", &by_transitions, of_transitions),
+        ("on_arrival", &by_means, of_means),
+        ("packet", &by_transitions, of_transitions),
+    ] {
+        let mut link = build(&format!(r#"{{"loss": {{"kind": "gilbert", "clock": "{clock}", {keys}}}}}"#));
+        let mut lost = [0.0; 40];
+        for packet in 0..40 * cycles {
+            // One in the middle of every slot.
+            let step = send(&mut link, packet * 5_000_000 + 2_500_000, 100);
+            lost[(packet % 40) as usize] += f64::from(u8::from(step == Step::Drop(DropCause::Lost)));
+        }
+        let mut bad = 0.0;
+        // The second cycle, when the beginning is forgotten, is that of all the others.
+        for slot in 0..80 {
+            let [p, r, loss] = numbers[slot / 20 % 2];
+            bad = bad * (1.0 - r) + (1.0 - bad) * p;
+            let (share, expected) = (lost[slot % 40] / cycles as f64, bad * loss);
+            let tolerance = 4.0 * (expected * (1.0 - expected) / cycles as f64).sqrt();
+            assert!(slot < 40 || (share - expected).abs() < tolerance, "{clock} {slot}: {share} {expected}");
+        }
+    }
+    // Bits that are in error independently, from bit to bit with p + r = 1; the first bit after a change was
+    // decided on before.
+    let mut link = build(&format!(
+        r#"{{"loss": {{"kind": "gilbert", "clock": "bit", "p": {}, "r": {}}}}}"#,
+        change(0.02, 0.1),
+        change(0.98, 0.9)
+    ));
+    let mut lost = [0.0; 2];
+    for packet in 0..400_000 {
+        let step = send(&mut link, packet * 5_000_000, 1);
+        lost[(packet / 20 % 2) as usize] += f64::from(u8::from(step == Step::Drop(DropCause::Lost)));
+    }
+    for (lost, [before, error]) in lost.into_iter().zip([[0.1, 0.02], [0.02, 0.1]]) {
+        let survives = libm::pow(1.0 - error, 7.0) * ((1.0 - error) * 19.0 + 1.0 - before) / 20.0;
+        let tolerance = 4.0 * (survives * (1.0 - survives) / 2e5).sqrt();
+        assert!((lost / 2e5 - (1.0 - survives)).abs() < tolerance, "{lost} {survives}");
+    }
+}
+
+#[test]
 fn a_slot_clock_does_not_care_how_often_it_is_asked() {
     let loss = r#"{"kind": "gilbert", "p": 0.01, "r": 0.2}"#;
     let (often, _) = losses(loss, 1_000_000, 100, 5_000_000);
@@ -185,6 +243,52 @@ fn fifty_wait_and_one_is_in_service() {
     // The first has left, the second is in service, there is room for one.
     assert!(matches!(send(&mut link, 4_000_000, 500), Step::Deliver { .. }));
     assert_eq!(send(&mut link, 4_000_000, 500), Step::Drop(DropCause::QueueFull));
+}
+
+#[test]
+fn what_waits_stays_when_a_limit_shrinks() {
+    let mut link = build(
+        r#"{"rate": "1 Mbit/s", "queue": {"kind": "drop_tail",
+            "packets": {"timetable": [["0 s", 3], ["5 ms", 1]]}, "mark_packets": {"timetable": [["0 s", 3], ["9 ms", 0]]}}}"#,
+    );
+    let mut send = |millis| match link.accept(Time::from_millis(millis), Direction::Forward, 500, Ecn::Ect0) {
+        Step::Deliver { at, ecn, .. } => Some((at.as_nanos() / 1_000_000, ecn == Ecn::Ce)),
+        _ => None,
+    };
+    // 4 ms each: one in service and three that wait.
+    assert_eq!(
+        [0, 0, 0, 0].map(&mut send),
+        [Some((4, false)), Some((8, false)), Some((12, false)), Some((16, false))]
+    );
+    assert_eq!([0, 4, 4].map(&mut send), [None, Some((20, false)), None]);
+    // Three, two and one wait, and the limit is one.
+    assert_eq!([5, 8, 12].map(&mut send), [None, None, None]);
+    assert_eq!([16, 16, 60].map(&mut send), [Some((24, true)), None, Some((64, true))]);
+}
+
+#[test]
+fn limits_that_change_turn_an_m_d_1_queue_into_erlangs_loss_system_and_back() {
+    // Where nothing waits, the share a / (1 + a) finds the server busy (A. K. Erlang, 1917), which holds for
+    // any service time.
+    let mut link = build(
+        r#"{"rate": "1 Mbit/s", "cross_traffic": [{"kind": "poisson", "rate": "700 kbit/s"}],
+            "queue": {"kind": "drop_tail", "packets": {"timetable": [["0 s", 0], ["50 s", 100000]], "repeat": "100 s"}}}"#,
+    );
+    let mut rng = STREAMS.stream("probes");
+    let (mut probes, mut refused) = ([0.0; 2], [0.0; 2]);
+    let mut now = 0;
+    while now < 20_000_000_000_000 {
+        let step = send(&mut link, now, 1);
+        let phase = (now / 50_000_000_000 % 2) as usize;
+        probes[phase] += 1.0;
+        refused[phase] += f64::from(u8::from(step == Step::Drop(DropCause::QueueFull)));
+        now += (rng.exponential() * 1e8) as u64;
+    }
+    let expected: f64 = 0.7 / 1.7;
+    // Probes are far from each other, compared with the 4 ms of a service.
+    let tolerance = 4.0 * (expected * (1.0 - expected) / probes[0]).sqrt();
+    assert!((refused[0] / probes[0] - expected).abs() < tolerance, "{refused:?} of {probes:?}");
+    assert!(refused[1] == 0.0, "{refused:?}");
 }
 
 #[test]
@@ -257,7 +361,8 @@ fn mistakes_are_named_in_one_sentence() {
 #[test]
 fn a_configuration_survives_text_and_back() {
     let json = r#"{"ends": ["a", "b"], "rate": {"timetable": [["0 s", "1 Mbit/s"], ["1 s", "2 Mbit/s"]]},
-        "jitter": "1 ms", "queue": {"kind": "drop_tail", "bytes": "64 kB", "mark_bytes": "10 kB"},
+        "jitter": "1 ms", "queue": {"kind": "drop_tail", "bytes": "64 kB", "mark_bytes": "10 kB",
+                                     "packets": {"timetable": [["0 s", 50], ["1 s", 5]], "repeat": "2 s"}},
         "loss": {"kind": "gilbert", "clock": "on_arrival", "mean_loss": "10 %", "mean_bad": "133.3 ms",
                  "loss_in_bad": 0.85, "sharing": "shared"},
         "reverse": {"delay": "30 ms"}}"#;

@@ -103,13 +103,29 @@ fn rate() -> impl Strategy<Value = RateConfig> {
     prop_oneof![4 => schedule(rate).prop_map(RateConfig::Scheduled), 1 => trace]
 }
 
+/// What acts together starts over together: after more than any timetable's last time, or never.
+fn repeat() -> impl Strategy<Value = Option<Duration>> {
+    prop::option::of(millis(410..500))
+}
+
+fn repeated<T>(schedule: Schedule<T>, repeat: Option<Duration>) -> Schedule<T> {
+    match schedule {
+        Schedule::Timetable(table) => Schedule::Timetable(Timetable { repeat, ..table }),
+        Schedule::Constant(value) => Schedule::Constant(value),
+    }
+}
+
 fn queue() -> impl Strategy<Value = QueueConfig> {
-    let limit = |most: u32| prop::option::of(0..most);
-    (limit(12), limit(9_000), limit(6), limit(4_000)).prop_map(
-        |(packets, bytes, mark_packets, mark_bytes)| {
-            let bytes = bytes.map(|bytes| Bytes(u64::from(bytes)));
-            let mark_bytes = mark_bytes.map(|bytes| Bytes(u64::from(bytes)));
-            QueueConfig::DropTail(DropTailConfig { packets, bytes, mark_packets, mark_bytes })
+    let packets = |most: u32| prop::option::of(schedule(0..most));
+    let bytes = |most: u64| prop::option::of(schedule((0..most).prop_map(Bytes)));
+    (packets(12), bytes(9_000), packets(6), bytes(4_000), repeat()).prop_map(
+        |(packets, bytes, mark_packets, mark_bytes, repeat)| {
+            QueueConfig::DropTail(DropTailConfig {
+                packets: packets.map(|limit| repeated(limit, repeat)),
+                bytes: bytes.map(|limit| repeated(limit, repeat)),
+                mark_packets: mark_packets.map(|threshold| repeated(threshold, repeat)),
+                mark_bytes: mark_bytes.map(|threshold| repeated(threshold, repeat)),
+            })
         },
     )
 }
@@ -135,13 +151,16 @@ fn loss() -> impl Strategy<Value = LossConfig> {
         Just(LossClock::Packet),
         Just(LossClock::Slot)
     ];
-    let gilbert = (clock, probability(), probability(), probability(), place(), sharing()).prop_map(
-        |(clock, p, r, loss_in_bad, at, sharing)| {
+    let numbers =
+        (schedule(millis(1..20)), schedule(probability()), schedule(probability()), schedule(probability()));
+    let gilbert = (clock, numbers, repeat(), place(), sharing()).prop_map(
+        |(clock, (slot, p, r, loss_in_bad), repeat, at, sharing)| {
             LossConfig::Gilbert(GilbertConfig {
                 clock,
-                p: Some(p),
-                r: Some(r),
-                loss_in_bad,
+                slot: repeated(slot, repeat),
+                p: Some(repeated(p, repeat)),
+                r: Some(repeated(r, repeat)),
+                loss_in_bad: repeated(loss_in_bad, repeat),
                 at,
                 sharing,
                 ..GilbertConfig::default()
@@ -198,12 +217,13 @@ fn cross_traffic() -> impl Strategy<Value = CrossTrafficConfig> {
 fn link() -> impl Strategy<Value = LinkConfig> {
     let down = prop_oneof![Just(WhenDown::Blackhole), Just(WhenDown::Drop), Just(WhenDown::Hold)];
     let up = prop_oneof![3 => Just(Schedule::Constant(true)), 1 => schedule(any::<bool>())];
-    let delays = (schedule(millis(0..40)), prop_oneof![Just(Duration::ZERO), millis(0..5)], any::<bool>());
-    let rarely = prop_oneof![3 => Just(Probability::ZERO), 1 => probability()];
+    let never = |share: BoxedStrategy<_>| prop_oneof![3 => Just(Schedule::default()), 1 => share];
+    let jitter = prop_oneof![Just(Schedule::default()), schedule(millis(0..5))];
+    let delays = (schedule(millis(0..40)), jitter, any::<bool>());
     (
         rate(),
         delays,
-        (rarely.clone(), rarely),
+        (never(schedule(probability())), never(schedule(probability()))),
         queue(),
         loss(),
         (up, down),
@@ -225,10 +245,10 @@ fn link() -> impl Strategy<Value = LinkConfig> {
                 LinkConfig {
                     rate: Some(rate),
                     delay,
-                    jitter: Schedule::Constant(jitter),
+                    jitter,
                     reorder,
-                    duplicate: Schedule::Constant(duplicate),
-                    corrupt: Schedule::Constant(corrupt),
+                    duplicate,
+                    corrupt,
                     queue,
                     loss,
                     up,

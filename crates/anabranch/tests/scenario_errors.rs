@@ -89,6 +89,46 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("links.first.loss.p", "1.2", "links.first.loss.p"),
     ("links.first.loss.p", "nan", "links.first.loss.p"),
     ("links.first.loss.p", "-1e-3", "links.first.loss.p"),
+    ("links.first.loss.p", "{ timetable = [['1 s', 0.1]] }", "links.first.loss.p"),
+    (
+        "links.first.loss.p",
+        "{ timetable = [['0 s', 0.1], ['1 s', 1.2]] }",
+        "links.first.loss.p.timetable.1.1",
+    ),
+    ("links.first.loss.slot", "{ timetable = [['0 s', '5 ms'], ['1 s', '0 s']] }", "links.first.loss.slot"),
+    (
+        "links.first.loss",
+        "{ kind = 'gilbert', p = { timetable = [['0 s', 0.1], ['1 s', 0.2]], repeat = '2 s' }, r = { timetable = \
+         [['0 s', 0.2], ['1 s', 0.1]] } }",
+        "links.first.loss.r",
+    ),
+    (
+        "links.first.loss",
+        "{ kind = 'gilbert', mean_loss = { timetable = [['0 s', '1 %'], ['10 s', '90 %']] }, loss_in_bad = 0.8, \
+         mean_bad = '100 ms' }",
+        "links.first.loss.mean_loss is 0.9 from 10 s on",
+    ),
+    (
+        "links.first.loss",
+        "{ kind = 'gilbert', mean_loss = { timetable = [['0 s', '1 %'], ['10 s', '90 %']] }, mean_bad = '10 ms' }",
+        "links.first.loss.mean_loss is 0.9 from 10 s on",
+    ),
+    (
+        "links.first.loss",
+        "{ kind = 'gilbert', mean_loss = '1 %', mean_bad = { timetable = [['0 s', '100 ms'], ['10 s', '1 ms']] } }",
+        "links.first.loss",
+    ),
+    ("links.first.queue.packets", "-1", "links.first.queue.packets"),
+    (
+        "links.first.queue.packets",
+        "{ timetable = [['0 s', 5], ['1 s', -5]] }",
+        "links.first.queue.packets.timetable.1.1",
+    ),
+    (
+        "links.first.queue.bytes",
+        "{ timetable = [['0 s', '5 kB'], ['1 s', '2 GB']] }",
+        "links.first.queue.bytes is 2000000000 B from 1 s on",
+    ),
     ("links.first.cross_traffic.1.mean_wiat", "5 s", "links.first.cross_traffic.1.mean_wiat"),
     ("links.first.cross_traffic.0.rate", "fast", "links.first.cross_traffic.0.rate"),
     ("links.first.cross_traffic.1.kind", "posison", "links.first.cross_traffic.1.kind"),

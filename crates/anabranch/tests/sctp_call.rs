@@ -19,7 +19,7 @@ struct Network {
     timeouts: [Time; 2],
     /// When, in which order, into which slot.
     arrivals: BinaryHeap<Reverse<(Time, u64, usize)>>,
-    slots: Vec<Option<(Side, Packet)>>,
+    slots: Vec<Option<(Side, Box<Packet>)>>,
     free: Vec<usize>,
     sequence: u64,
     loss: f64,

@@ -89,6 +89,9 @@ impl Backlog {
         self.at = now;
         if self.units == 0 {
             self.clear_list();
+        } else {
+            self.list_the_unlisted();
+            self.remove_served();
         }
     }
 
@@ -132,7 +135,6 @@ impl Backlog {
     #[expect(clippy::inline_always, reason = "its callers on the path of every packet are few")]
     pub(crate) fn push(&mut self, units: u64) {
         self.list_the_unlisted();
-        self.remove_served();
         self.units += units;
         self.tail = self.tail.wrapping_add(units);
         if units != self.bulk.units {
@@ -228,13 +230,14 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
+    use super::super::capacity::ConstantRate;
     use super::*;
 
     #[test]
     fn counts_what_waits_but_not_what_is_in_service() {
         // 8 bit/s: one byte per second.
         let second = 1_000_000_000;
-        let mut backlog = Backlog::new(Capacity::Constant(8), None);
+        let mut backlog = Backlog::new(Capacity::Constant(ConstantRate::new(8)), None);
         assert_eq!(backlog.waiting(), Waiting::default());
         for bytes in [2, 3, 3, 1] {
             backlog.push(bytes * UNITS_PER_BYTE);
@@ -255,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_ring_keeps_its_order_when_it_grows() {
-        let mut backlog = Backlog::new(Capacity::Constant(8), None);
+        let mut backlog = Backlog::new(Capacity::Constant(ConstantRate::new(8)), None);
         let mut bytes = 0;
         for size in 1..100 {
             backlog.push(size * UNITS_PER_BYTE);

@@ -94,11 +94,38 @@ fn mahimahi_timeline(trace: &TraceFile) -> Result<Timeline<u64>, String> {
     Timeline::new(steps, Some(period * 1_000_000))
 }
 
+/// A rate that does not change, in bit/s, which is units per nanosecond.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConstantRate {
+    pub(crate) bits_per_sec: u64,
+    /// 2^64 / rate, rounded down.
+    inverse: u64,
+}
+
+impl ConstantRate {
+    pub(crate) fn new(bits_per_sec: u64) -> Self {
+        Self { bits_per_sec, inverse: u64::MAX / bits_per_sec }
+    }
+
+    /// How long so much work takes, in nanoseconds, rounded up: `units.div_ceil(bits_per_sec)` without a
+    /// division, which takes longer than all the rest of an idle link.
+    #[inline]
+    pub(crate) fn time_for(self, units: u64) -> u64 {
+        // At most 2 below the quotient, since both roundings are down.
+        let quotient = ((u128::from(units) * u128::from(self.inverse)) >> 64) as u64;
+        let rest = units - quotient * self.bits_per_sec;
+        let rest_after_one = rest.saturating_sub(self.bits_per_sec);
+        quotient
+            + u64::from(rest > 0)
+            + u64::from(rest_after_one > 0)
+            + u64::from(rest_after_one > self.bits_per_sec)
+    }
+}
+
 /// How a link serves its queue over time.
 #[derive(Clone, Debug)]
 pub(crate) enum Capacity {
-    /// Bits per second.
-    Constant(u64),
+    Constant(ConstantRate),
     /// A rate that changes, or a server that stops.
     Varying(Varying),
 }
@@ -141,7 +168,7 @@ impl Capacity {
     #[inline]
     pub(crate) fn drain(&mut self, backlog: u64, from: u64, to: u64) -> u64 {
         match self {
-            Self::Constant(rate) => backlog.saturating_sub(rate.saturating_mul(to - from)),
+            Self::Constant(rate) => backlog.saturating_sub(rate.bits_per_sec.saturating_mul(to - from)),
             Self::Varying(varying) => varying.drain(backlog, from, to),
         }
     }
@@ -150,7 +177,7 @@ impl Capacity {
     #[inline]
     pub(crate) fn departure(&self, backlog: u64, from: u64) -> Departure {
         match self {
-            Self::Constant(rate) => Departure::At(from + backlog.div_ceil(*rate)),
+            Self::Constant(rate) => Departure::At(from + rate.time_for(backlog)),
             Self::Varying(varying) => varying.departure(backlog, from),
         }
     }
@@ -281,6 +308,8 @@ impl<'de> Visitor<'de> for RateVisitor {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn varying(rate: &[(u64, u64)], up: &[(u64, bool)], flush_when_down: bool) -> Capacity {
@@ -294,7 +323,7 @@ mod tests {
     #[test]
     fn a_packet_leaves_at_the_first_nanosecond_by_which_it_is_sent() {
         // 1 byte at 3 bit/s: 8/3 s.
-        let capacity = Capacity::Constant(3);
+        let capacity = Capacity::Constant(ConstantRate::new(3));
         assert_eq!(capacity.departure(UNITS_PER_BYTE, 10), Departure::At(10 + 2_666_666_667));
         // The remainder is kept: three of them take 8 s, not 3 ns more.
         assert_eq!(capacity.departure(3 * UNITS_PER_BYTE, 10), Departure::At(10 + 8_000_000_000));
@@ -335,6 +364,17 @@ mod tests {
         assert!(error.contains("`-1 Mbit/s` is not a rate"), "{error}");
         let error =
             serde_json::from_str::<RateConfig>(r#"{"mahimahi": "/nowhere"}"#).unwrap_err().to_string();
-        assert!(error.contains("cannot read the trace `/nowhere`"), "{error}");
+        assert!(error.contains("cannot read `/nowhere`"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_constant_rate_divides_exactly(rate in 1..=u64::MAX, units in any::<u64>(), shift in 0..64u32) {
+            for rate in [rate, (rate >> shift).max(1)] {
+                for units in [units, units >> shift, units / rate * rate, (units / rate * rate).saturating_add(1)] {
+                    prop_assert_eq!(ConstantRate::new(rate).time_for(units), units.div_ceil(rate));
+                }
+            }
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Cross traffic that only loads a link: generated when a packet of interest meets the queue.
 //!
 //! It loads one link and leaves the simulation behind it; traffic over several hops is an ordinary flow.
-//! Poisson arrivals come in blocks of 2^k ns from a counter-based generator: the number in the block
-//! first, and their places only if somebody looks into the block (`DESIGN`: "Laziness, exactly"). The
-//! others are sequences of on and off periods, the n-th pair from the n-th block of the generator.
+//! Poisson arrivals come one after the other: that is cheaper than counting them by blocks of time and
+//! placing them only where somebody looks, as long as queues are not full all the time. The others are
+//! sequences of on and off periods, the n-th pair from the n-th block of a counter-based generator.
 
 mod on_off;
 mod poisson;
@@ -269,14 +269,11 @@ impl CrossTrafficConfig {
             Self::Poisson(config) => {
                 let stop = stop_nanos(config.start, config.stop, key)?;
                 let rate = config.packets_per_sec(link_rate, key)?;
-                if rate > Poisson::MAX_MEAN_PER_BLOCK * 1e9 {
-                    return Err(format!("{key} has {rate:e} packets/s, allowed are at most 1.2e10"));
+                if rate > Poisson::MAX_PACKETS_PER_SEC {
+                    return Err(format!("{key} has {rate:e} packets/s, allowed are at most 1e9"));
                 }
-                // The work that the link does in a block has to stay below 2^63 units.
-                let most_shift = link_rate
-                    .map_or(Poisson::MOST_SHIFT, |rate| (rate.leading_zeros() - 1).min(Poisson::MOST_SHIFT));
                 let start = config.start.as_nanos();
-                Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, most_shift, start, stop)))
+                Arrivals::Poisson(Box::new(Poisson::new(stream_key, rate, start, stop)))
             }
             Self::Cbr(config) => {
                 let stop = stop_nanos(config.start, config.stop, key)?;
@@ -398,10 +395,10 @@ pub(crate) enum Arrivals {
 
 impl Source {
     /// The next arrival in nanoseconds, without taking it; `u64::MAX` for none.
-    pub(crate) fn peek(&mut self, limit: u64) -> u64 {
-        match &mut self.arrivals {
-            Arrivals::OnOff(on_off) => on_off.peek(limit),
-            Arrivals::Poisson(poisson) => poisson.peek(limit),
+    pub(crate) fn peek(&self) -> u64 {
+        match &self.arrivals {
+            Arrivals::OnOff(on_off) => on_off.peek(),
+            Arrivals::Poisson(poisson) => poisson.peek(),
         }
     }
 

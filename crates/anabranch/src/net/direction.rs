@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::capacity::{Capacity, RateConfig, UNITS_PER_BYTE, Varying};
+use super::capacity::{Capacity, ConstantRate, RateConfig, UNITS_PER_BYTE, Varying};
 use super::config::{LinkConfig, WhenDown};
 use super::cross_traffic::{Source, sources_of};
 use super::duplex::{Direction, DropCause, Step};
@@ -41,10 +41,21 @@ pub(crate) struct OneWay {
     /// Packets between the two halves of the link, in their order.
     crossing: VecDeque<Crossing>,
     ledger: Ledger,
-    /// Whether nothing but queue, server, wire loss and a constant delay has a say.
-    is_plain: bool,
+    stages: Stages,
     /// The rate in bit/s if it is one constant rate.
     constant_rate: Option<u64>,
+}
+
+/// What has a say in what becomes of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stages {
+    /// All of them.
+    All,
+    /// Queue, server, wire loss and a constant delay.
+    Plain,
+    /// Queue, a server at a constant rate and a constant delay: nothing happens to packets that the queue surely
+    /// takes.
+    Sure,
 }
 
 /// A packet that leaves the server.
@@ -73,14 +84,13 @@ impl OneWay {
         let up = config.up.timeline(&format!("{key}.up"))?;
         let sources = sources_of(config, direction, streams, &format!("links.{name}"), &component)?;
         let server = build_server(config, key, &up, sources, is_traced)?;
-        let is_lossless_unless_own =
-            |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
+        let has_no_own_loss_at = |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
         let shared_state = format!("link/{name}/loss");
         let own_state = format!("{component}/loss");
         let state = if config.loss.sharing() == LossSharing::Shared { &shared_state } else { &own_state };
         let loss_key = format!("{key}.loss");
         let build_loss = |place| {
-            if is_lossless_unless_own(place) {
+            if has_no_own_loss_at(place) {
                 return Ok(Loss::None);
             }
             config.loss.build(streams, state, &format!("{component}/loss/packet"), &loss_key)
@@ -99,11 +109,19 @@ impl OneWay {
             && impairments.is_none()
             && delay.is_constant();
         let wire_loss = build_loss(LossPlace::Wire)?;
+        let is_lossy_on_wire = !matches!(wire_loss, Loss::None);
+        let shares_loss_on_wire =
+            is_shared_by_packets(&config.loss) && config.loss.place() == LossPlace::Wire;
+        let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.sure_service(0).is_some());
         Ok(Self {
             ingress_loss,
-            is_lossy_on_wire: !matches!(wire_loss, Loss::None),
+            stages: match is_plain {
+                false => Stages::All,
+                true if is_sure && !is_lossy_on_wire && !shares_loss_on_wire => Stages::Sure,
+                true => Stages::Plain,
+            },
+            is_lossy_on_wire,
             wire_loss,
-            is_plain,
             server,
             up_to_enter,
             up_to_cross,
@@ -122,26 +140,56 @@ impl OneWay {
         self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())
     }
 
+    /// Takes a packet about which there is nothing to decide; returns its arrival, or none if it has not taken
+    /// it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is most of the path of most packets")]
+    pub(crate) fn accept_surely(&mut self, now: Time, size: u32) -> Option<Time> {
+        if self.stages != Stages::Sure {
+            return None;
+        }
+        let Some(Server::Lazy(server)) = &mut self.server else { return None };
+        let arrived = now.as_nanos();
+        let (departure, found_units) = server.accept_surely(arrived, size)?;
+        let delivery = departure + self.delay.value().as_nanos();
+        self.ledger.enter_delivered(arrived, delivery, found_units, size);
+        Some(Time::from_nanos(delivery))
+    }
+
+    /// Whether packets arrive one after the other, at least a nanosecond apart, and each at the earliest after
+    /// a time known when it enters.
+    pub(crate) fn has_earliest_arrivals(&self) -> bool {
+        let is_slow_enough = |rate| rate <= LEAST_PACKET_BYTES * UNITS_PER_BYTE;
+        self.stages == Stages::Sure && self.constant_rate.is_some_and(is_slow_enough)
+    }
+
+    /// The earliest arrival of a packet that enters at `now`.
+    #[inline]
+    pub(crate) fn earliest_arrival(&self, now: Time, size: u32) -> Time {
+        let service = match &self.server {
+            Some(Server::Lazy(server)) => server.sure_service(size).unwrap_or(0),
+            _ => 0,
+        };
+        now + Duration::from_nanos(service) + self.delay.value()
+    }
+
     /// All stages, one after the other.
     #[inline]
     pub(crate) fn accept(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
-        if self.is_plain { self.pass(now, size, ecn) } else { self.accept_in_stages(now, size, ecn) }
+        if self.stages == Stages::All {
+            self.accept_in_stages(now, size, ecn)
+        } else {
+            self.pass(now, size, ecn)
+        }
     }
 
     /// Both halves in one for a link that does nothing but queue, send, lose on the wire and delay.
     #[inline]
     fn pass(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
         let arrived = now.as_nanos();
-        let idle = match &mut self.server {
-            Some(Server::Lazy(server)) => server.pass(arrived, size),
-            _ => None,
-        };
-        let (departure, found_units, marked) = match idle {
-            Some(at) => (at, 0, false),
-            None => match self.serve(arrived, size, ecn) {
-                Ok(served) => served,
-                Err(step) => return step,
-            },
+        let (departure, found_units, marked) = match self.serve(arrived, size, ecn) {
+            Ok(served) => served,
+            Err(step) => return step,
         };
         let crossing = Time::from_nanos(departure);
         let mut entry = Entry { arrived, settled: departure, found_units, size, marked, fate: Fate::Lost };
@@ -163,13 +211,10 @@ impl OneWay {
 
     /// Queue and server of a link that is plain otherwise: the packet's departure, the unfinished work
     /// that it found, and whether it is marked. The error is the fate of a packet that goes no further.
-    #[inline(never)]
+    #[inline]
     fn serve(&mut self, arrived: u64, size: u32, ecn: Ecn) -> Result<(u64, u64, bool), Step> {
-        let verdict = match &mut self.server {
-            None => return Ok((arrived, Entry::NOT_SERVED, false)),
-            Some(Server::Evented(server)) => server.accept(arrived, size),
-            Some(Server::Lazy(server)) => server.accept_queued(arrived, size),
-        };
+        let Some(server) = &mut self.server else { return Ok((arrived, Entry::NOT_SERVED, false)) };
+        let verdict = server.accept(arrived, size);
         match verdict {
             Verdict::Departs { at, found_units, marked } => Ok((at, found_units, marked && is_capable(ecn))),
             verdict => Err(self.refuse(verdict, arrived, size)),
@@ -375,6 +420,9 @@ impl OneWay {
     }
 }
 
+/// No IP packet is shorter than its header.
+const LEAST_PACKET_BYTES: u64 = 20;
+
 /// Whether a packet's transport understands marks (RFC 3168 section 5).
 fn is_capable(ecn: Ecn) -> bool {
     matches!(ecn, Ecn::Ect0 | Ecn::Ect1)
@@ -425,7 +473,7 @@ fn build_server(
         return Ok(Some(Server::Evented(Box::new(EventedServer::new(varying, discipline, sources)))));
     }
     let capacity = if varying.rate.is_constant() && !stops {
-        Capacity::Constant(varying.rate.value())
+        Capacity::Constant(ConstantRate::new(varying.rate.value()))
     } else {
         Capacity::Varying(varying)
     };

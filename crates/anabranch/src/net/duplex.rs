@@ -28,6 +28,15 @@ impl Direction {
         self as usize
     }
 
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+
     /// `forward` or `reverse`, as names of streams and metrics have it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,8 +104,10 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct DuplexLink {
     directions: [OneWay; 2],
-    /// A process of loss that packets of both directions move.
-    shared_loss: Option<(LossPlace, Loss)>,
+    /// A process of loss before the queues that packets of both directions move.
+    ingress_loss: Option<Loss>,
+    /// One behind the queues.
+    wire_loss: Option<Loss>,
 }
 
 impl DuplexLink {
@@ -140,13 +151,16 @@ impl DuplexLink {
                 "links.{name}.reverse.loss.sharing is \"shared\", allowed there is only \"per_direction\""
             ));
         }
-        let shared_loss = if is_shared_by_packets(&config.loss) {
+        let (ingress_loss, wire_loss) = if is_shared_by_packets(&config.loss) {
             let component = format!("link/{name}/loss");
             let key = format!("links.{name}.loss");
             let loss = config.loss.build(streams, &component, &format!("{component}/packet"), &key)?;
-            Some((config.loss.place(), loss))
+            match config.loss.place() {
+                LossPlace::Ingress => (Some(loss), None),
+                LossPlace::Wire => (None, Some(loss)),
+            }
         } else {
-            None
+            (None, None)
         };
         let key = format!("links.{name}");
         let forward = OneWay::build(config, name, &key, Direction::Forward, streams, is_traced)?;
@@ -154,13 +168,13 @@ impl DuplexLink {
         // What forward has accepted can only be wrong in what `reverse` puts in its place.
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
-        Ok(Self { directions: [forward, reverse], shared_loss })
+        Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss })
     }
 
     /// Whether a direction may be called ahead of simulated time. Otherwise calls for both directions
     /// have to come in global time order.
     pub fn can_run_ahead(&self, _direction: Direction) -> bool {
-        self.shared_loss.is_none()
+        self.ingress_loss.is_none() && self.wire_loss.is_none()
     }
 
     /// Says that a direction is going to be called further ahead of simulated time than
@@ -174,27 +188,71 @@ impl DuplexLink {
         self.directions[direction.index()].keeps_order()
     }
 
+    /// Whether packets of this direction can be resolved late: each has an earliest arrival at the other end
+    /// that is known when it enters, although a process of loss that both directions move has to see it in
+    /// its turn.
+    pub(crate) fn can_be_asked_late(&self, direction: Direction) -> bool {
+        self.wire_loss.is_none() && self.directions[direction.index()].has_earliest_arrivals()
+    }
+
+    /// The earliest arrival of a packet that enters at `now`, where [`DuplexLink::can_be_asked_late`] says so.
+    #[inline]
+    pub(crate) fn earliest_arrival(&self, now: Time, direction: Direction, size: u32) -> Time {
+        self.directions[direction.index()].earliest_arrival(now, size)
+    }
+
     /// Takes a packet of `size` bytes that arrives at `now`, which never decreases within a direction.
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
-        let one_way = &mut self.directions[direction.index()];
-        if let Some((place, loss)) = &mut self.shared_loss {
-            if *place == LossPlace::Wire {
-                return one_way.accept_shared(now, size, ecn, loss);
-            }
-            if loss.is_lost(now, size) {
-                return one_way.lose_on_arrival(now, size);
-            }
+        if self.loses_on_arrival(now, direction, size) {
+            return Step::Drop(DropCause::Lost);
         }
-        one_way.accept(now, size, ecn)
+        match self.accept_surely(now, direction, size) {
+            Some(at) => Step::Deliver { at, ecn, copy: None },
+            None => self.accept_arrived(now, direction, size, ecn),
+        }
+    }
+
+    /// The first part of [`DuplexLink::accept`]: whether a process that both directions move loses the packet
+    /// before its queue.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "most links have no such process, and then it is one comparison"
+    )]
+    pub(crate) fn loses_on_arrival(&mut self, now: Time, direction: Direction, size: u32) -> bool {
+        self.ingress_loss.is_some() && self.ingress_loses(now, direction, size)
+    }
+
+    #[inline(never)]
+    fn ingress_loses(&mut self, now: Time, direction: Direction, size: u32) -> bool {
+        let is_lost = self.ingress_loss.as_mut().is_some_and(|loss| loss.is_lost(now, size));
+        if is_lost {
+            self.directions[direction.index()].lose_on_arrival(now, size);
+        }
+        is_lost
+    }
+
+    /// The second part, for a packet about which there is nothing else to decide: its arrival at the other end.
+    /// None if it has not taken it.
+    #[inline]
+    pub(crate) fn accept_surely(&mut self, now: Time, direction: Direction, size: u32) -> Option<Time> {
+        self.directions[direction.index()].accept_surely(now, size)
+    }
+
+    /// The second part for all others.
+    #[inline(never)]
+    pub(crate) fn accept_arrived(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
+        let one_way = &mut self.directions[direction.index()];
+        match &mut self.wire_loss {
+            Some(loss) => one_way.accept_shared(now, size, ecn, loss),
+            None => one_way.accept(now, size, ecn),
+        }
     }
 
     /// Takes a packet for the second half of the link, at the time that [`Step::Cross`] named.
     pub fn resume(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
-        let is_lost = match &mut self.shared_loss {
-            Some((_, loss)) => loss.is_lost(now, size),
-            None => false,
-        };
+        let is_lost = self.wire_loss.as_mut().is_some_and(|loss| loss.is_lost(now, size));
         let one_way = &mut self.directions[direction.index()];
         one_way.resume(now, size, ecn, is_lost)
     }

@@ -9,6 +9,7 @@ use super::backlog::Waiting;
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::cross_traffic::Source;
 use super::qdisc::{DropTail, QueueDisc};
+use super::schedule::Timeline;
 use super::server::{CrossCounters, Verdict, earliest};
 use crate::time::Time;
 
@@ -27,7 +28,7 @@ pub struct QueueSample {
 #[derive(Clone, Debug)]
 pub(crate) struct EventedServer {
     line: Line,
-    discipline: DropTail,
+    discipline: Timeline<DropTail>,
     sources: Vec<Source>,
     cross_counters: CrossCounters,
     next_id: u64,
@@ -149,7 +150,7 @@ impl EventedServer {
             return Verdict::Down;
         }
         let found_units = self.line.units();
-        let marked = self.discipline.is_marked(self.line.waiting());
+        let marked = self.discipline.at(now).is_marked(self.line.waiting());
         let Some(id) = self.enter(size) else { return Verdict::Full };
         match fate_of(id, self.line.clone()) {
             Fate::Departs(at) => Verdict::Departs { at, found_units, marked },
@@ -200,7 +201,8 @@ impl EventedServer {
         let units = bytes * UNITS_PER_BYTE;
         if !self.line.packets.is_empty() {
             let is_countable = self.line.units() + units < MAX_BACKLOG_UNITS;
-            if !self.discipline.admits(self.line.waiting(), bytes) || !is_countable {
+            let discipline = self.discipline.at(self.line.now);
+            if !discipline.admits(self.line.waiting(), bytes) || !is_countable {
                 return None;
             }
         }

@@ -96,6 +96,21 @@ impl Ledger {
         self.log.push(entry);
     }
 
+    /// Enters a packet that arrives at `now`, finds so much work and is delivered at `settled`.
+    #[inline]
+    pub(crate) fn enter_delivered(&mut self, now: u64, settled: u64, found_units: u64, size: u32) {
+        let fate = Fate::Delivered;
+        self.arrived += 1;
+        self.served += 1;
+        self.found_units += i128::from(found_units);
+        self.packets[fate as usize] += 1;
+        self.bytes[fate as usize] += u64::from(size);
+        if self.log.len() == self.log.capacity() {
+            self.make_room(now);
+        }
+        self.log.push(Entry { arrived: now, settled, found_units, size, marked: false, fate });
+    }
+
     /// Removes what is settled for good, and doubles the room if that is less than half.
     #[cold]
     fn make_room(&mut self, now: u64) {

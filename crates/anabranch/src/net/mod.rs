@@ -1,7 +1,7 @@
 //! Links: rate, delay, queue, loss and the traffic that loads them.
 //!
 //! A link is asked once per packet and answers when the packet arrives at the other end, without events
-//! (`DESIGN`: principle 1, "Laziness, exactly"). Its stages, in order: ingress loss, queue discipline,
+//! (ARCHITECTURE.md: an event exists only where a decision is made). Its stages, in order: ingress loss, queue discipline,
 //! server, wire loss, corruption, duplication, jitter, delay.
 
 mod backlog;
@@ -26,4 +26,5 @@ pub use cross_traffic::{
 };
 pub use duplex::{Direction, DropCause, DuplexLink, Step};
 pub use evented::QueueSample;
+pub(crate) use ring::Ring;
 pub use schedule::{Schedule, Timetable, TraceFile};

@@ -20,6 +20,11 @@ impl<T: Copy + Default> Ring<T> {
         self.tail.wrapping_sub(self.head)
     }
 
+    /// Bytes of memory in use.
+    pub(crate) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<T>()
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.head = self.tail;

@@ -2,12 +2,12 @@
 //!
 //! A parameter is written as a plain value, `"1 Mbit/s"`, or as
 //! `{ timetable = [["0 s", "1 Mbit/s"], ["10 s", "2 Mbit/s"]], repeat = "20 s" }`. Timetables are
-//! known in advance, so that a link can compute a departure in the future (`DESIGN`: "Laziness,
-//! exactly").
+//! known in advance, so that a link can compute a departure in the future.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -15,6 +15,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::text_file;
 use crate::time::Duration;
 
 /// A parameter: one value, or a timetable of values.
@@ -29,6 +30,7 @@ pub enum Schedule<T> {
 /// Values and the times from which they hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "{T}Timetable")]
 pub struct Timetable<T> {
     /// Pairs of a time since the start of the run and the value from then on; the first time is 0 s and
     /// the times increase.
@@ -55,6 +57,17 @@ impl<T: Copy> Schedule<T> {
         one.into_iter().chain(many.iter().map(|&(_, value)| value))
     }
 
+    /// The value at a time of a timetable's first cycle.
+    pub(crate) fn first_at(&self, at: Duration) -> T {
+        match self {
+            Self::Constant(value) => *value,
+            Self::Timetable(table) => {
+                let after = table.timetable.partition_point(|&(from, _)| from <= at);
+                table.timetable[after - 1].1
+            }
+        }
+    }
+
     /// The parameter as a function of time. `key` names it in messages.
     pub(crate) fn timeline(&self, key: &str) -> Result<Timeline<T>, String> {
         match self {
@@ -66,6 +79,59 @@ impl<T: Copy> Schedule<T> {
             }
         }
     }
+}
+
+/// When any of several parameters changes, for what follows from all of them.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// In nanoseconds.
+    times: Vec<u64>,
+    /// The first parameter with a timetable, and when that starts over.
+    repeat: Option<(String, Option<Duration>)>,
+}
+
+impl Changes {
+    /// Adds a parameter, `name` below `key` in messages.
+    pub(crate) fn add<T: Copy>(
+        &mut self,
+        schedule: &Schedule<T>,
+        key: &str,
+        name: &str,
+    ) -> Result<(), String> {
+        let Schedule::Timetable(table) = schedule else { return Ok(()) };
+        let key = format!("{key}.{name}");
+        schedule.timeline(&key)?;
+        let (other, repeat) = self.repeat.get_or_insert_with(|| (key.clone(), table.repeat));
+        if *repeat != table.repeat {
+            let text =
+                |repeat: Option<Duration>| repeat.map_or("not given".into(), |repeat| repeat.to_string());
+            return Err(format!(
+                "{key}: repeat is {}, it has to be that of {other}, which is {}",
+                text(table.repeat),
+                text(*repeat)
+            ));
+        }
+        self.times.extend(table.timetable.iter().map(|(from, _)| from.as_nanos()));
+        Ok(())
+    }
+
+    /// What follows from the parameters, as a function of time.
+    pub(crate) fn timeline<V: Copy>(
+        mut self,
+        mut value_from: impl FnMut(Duration) -> Result<V, String>,
+    ) -> Result<Timeline<V>, String> {
+        self.times.push(0);
+        self.times.sort_unstable();
+        self.times.dedup();
+        let steps = self.times.iter().map(|&at| Ok((at, value_from(Duration::from_nanos(at))?)));
+        let repeat = self.repeat.and_then(|(_, repeat)| repeat);
+        Timeline::new(steps.collect::<Result<_, String>>()?, repeat.map(Duration::as_nanos))
+    }
+}
+
+/// In a message: from when a value holds, unless that is from the start.
+pub(crate) fn from_words(from: Duration) -> String {
+    if from == Duration::ZERO { String::new() } else { format!(" from {from} on") }
 }
 
 /// A parameter as a function of time, read forwards.
@@ -118,6 +184,11 @@ impl<T: Copy> Timeline<T> {
         Ok(Self { steps: steps.into(), period, cycle_start: 0, index: 0, value, until })
     }
 
+    /// Every value that it takes.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.steps.iter().map(|(_, value)| value)
+    }
+
     pub(crate) fn is_constant(&self) -> bool {
         self.steps.len() == 1
     }
@@ -135,6 +206,12 @@ impl<T: Copy> Timeline<T> {
     #[inline]
     pub(crate) fn value(&self) -> T {
         self.value
+    }
+
+    /// The same in its place.
+    #[inline]
+    pub(crate) fn current(&self) -> &T {
+        &self.value
     }
 
     /// When the value may change next, in nanoseconds; `u64::MAX` for never.
@@ -162,6 +239,9 @@ impl<T: Copy> Timeline<T> {
     }
 }
 
+/// A trace of a day at 1 Gbit/s has about as much.
+const MAX_FILE_MEGABYTES: u64 = 1000;
+
 /// A file of whole numbers, one per line, read when the scenario is loaded. Written as its path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
@@ -175,8 +255,7 @@ impl TraceFile {
     /// # Errors
     /// When the file cannot be read, is empty, or has a line that is not a whole number.
     pub fn read(path: &str) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read the trace `{path}`: {error}"))?;
+        let text = text_file::read(Path::new(path), MAX_FILE_MEGABYTES)?;
         Self::parse(path, &text)
     }
 
@@ -334,11 +413,7 @@ mod tests {
             TraceFile::parse("x", "1\nzwei\n").unwrap_err().contains("line 2 of the trace `x` is `zwei`")
         );
         assert!(TraceFile::parse("x", "# nothing\n").unwrap_err().contains("empty"));
-        assert!(
-            TraceFile::read("/nowhere/at/all")
-                .unwrap_err()
-                .contains("cannot read the trace `/nowhere/at/all`")
-        );
+        assert!(TraceFile::read("/nowhere/at/all").unwrap_err().contains("cannot read `/nowhere/at/all`"));
     }
 
     #[test]

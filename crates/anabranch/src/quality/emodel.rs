@@ -4,15 +4,14 @@
 //! [`Parameters`]; every intermediate value stays readable in [`Terms`]. Symbols and numbering of
 //! equations are the recommendation's. MOS and its inverse: Annex B and Appendix I.
 //!
-//! Known deviations: none; values outside the permitted ranges of Table 2 are computed all the same.
-
-use serde::{Deserialize, Serialize};
+//! Known deviations: none. [`Parameters::set`] keeps to the permitted ranges of Table 2, widened where
+//! calls of simulated networks need it; what a call itself measured is computed whatever it is.
 
 use super::Term;
+use super::planning::{self, Value};
 
 /// The planning values of G.107 Table 2, with its default values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Send loudness rating SLR in dB; default 8.
     pub slr: f64,
@@ -98,6 +97,44 @@ impl Parameters {
     #[must_use]
     pub fn with_delay(self, ms: f64) -> Self {
         Self { t: ms, ta: ms, tr: 2.0 * ms, ..self }
+    }
+
+    /// Sets a planning value by its symbol in the recommendation, in upper or lower case.
+    ///
+    /// # Errors
+    /// One sentence with symbol, value and what is allowed.
+    pub fn set(&mut self, symbol: &str, value: f64) -> Result<(), String> {
+        planning::set(&mut self.values(), symbol, value)
+    }
+
+    /// Table 2 of G.107 with its permitted ranges, and why a range is not the table's.
+    pub(super) fn values(&mut self) -> [Value<'_>; 22] {
+        [
+            ("SLR", &mut self.slr, 0.0..=18.0),
+            ("RLR", &mut self.rlr, planning::RLR),
+            // Section 7.4 has equations of its own below 9 and above 20 dB.
+            ("STMR", &mut self.stmr, 5.0..=25.0),
+            ("Ds", &mut self.ds, -3.0..=3.0),
+            ("Dr", &mut self.dr, -3.0..=3.0),
+            ("TELR", &mut self.telr, planning::TELR),
+            ("WEPL", &mut self.wepl, planning::WEPL),
+            ("T", &mut self.t, planning::T),
+            ("Tr", &mut self.tr, planning::TR),
+            ("Ta", &mut self.ta, planning::T),
+            ("qdu", &mut self.qdu, 1.0..=14.0),
+            ("Ie", &mut self.ie, planning::IE),
+            ("Bpl", &mut self.bpl, planning::BPL),
+            ("Ppl", &mut self.ppl, planning::PPL),
+            ("BurstR", &mut self.burst_r, planning::BURST_R),
+            ("Nc", &mut self.nc, -80.0..=-40.0),
+            ("Nfor", &mut self.nfor, planning::NFOR),
+            ("Ps", &mut self.ps, 35.0..=85.0),
+            ("Pr", &mut self.pr, 35.0..=85.0),
+            ("A", &mut self.a, planning::A),
+            // Table 1: the classes of delay sensitivity, from very low to the default.
+            ("sT", &mut self.st, 0.4..=1.0),
+            ("mT", &mut self.mt, 100.0..=150.0),
+        ]
     }
 
     /// Computes the rating and all its terms.

@@ -12,6 +12,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::planning;
 use crate::time::{Duration, Time};
 
 /// What became of one frame period of a talk.
@@ -95,28 +96,28 @@ pub enum JitterBuffer {
     /// Exponential averages (Ramjee et al. 1994, algorithm 1): playout delay = mean + `factor` x
     /// variation, set at the first frame of a talk spurt.
     Adaptive {
-        /// Weight of the past in both averages, from 0 to 1; default 0.998002 (their section 3).
+        /// Weight of the past in both averages, from 0 to below 1; default 0.998002 (their section 3).
         #[serde(default = "default_alpha")]
         alpha: f64,
-        /// Variations added to the mean; default 4 (their equation 1).
+        /// Variations added to the mean, from 0 to 100; default 4 (their equation 1).
         #[serde(default = "default_factor")]
         factor: f64,
-        /// How often the playout delay is set in a talk without pauses; default "1 s".
+        /// How often the playout delay is set in a talk without pauses, at most 1 h; default "1 s".
         #[serde(default = "default_adjust_every")]
         adjust_every: Duration,
     },
     /// Constant depth, relative to the frame that arrived first.
     Fixed {
-        /// How much longer than the first frame's a delay may be; default "100 ms".
+        /// How much longer than the first frame's a delay may be, at most 1 h; default "100 ms".
         #[serde(default = "default_depth")]
         depth: Duration,
     },
     /// As `adaptive`, with detection of delay spikes (Ramjee et al. 1994, algorithm 4).
     Spike {
-        /// Variations added to the mean; default 4.
+        /// Variations added to the mean, from 0 to 100; default 4.
         #[serde(default = "default_factor")]
         factor: f64,
-        /// How often the playout delay is set in a talk without pauses; default "1 s".
+        /// How often the playout delay is set in a talk without pauses, at most 1 h; default "1 s".
         #[serde(default = "default_adjust_every")]
         adjust_every: Duration,
     },
@@ -137,6 +138,9 @@ const fn default_adjust_every() -> Duration {
 const fn default_depth() -> Duration {
     Duration::from_millis(100)
 }
+
+/// The longest depth or interval: enough to play everything that comes at all.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 impl Default for JitterBuffer {
     fn default() -> Self {
@@ -182,14 +186,19 @@ impl JitterBuffer {
         if let Self::Adaptive { alpha, .. } = *self
             && !(0.0..1.0).contains(&alpha)
         {
-            return Err(format!("jitter_buffer.alpha = {alpha} is not from 0 to below 1"));
+            return Err(format!("jitter_buffer.alpha = {} is not from 0 to below 1", planning::shown(alpha)));
+        }
+        if let Self::Fixed { depth } = *self
+            && depth > LONGEST
+        {
+            return Err(format!("jitter_buffer.depth = \"{depth}\" is not from 0 s to {LONGEST}"));
         }
         if let Self::Adaptive { factor, adjust_every, .. } | Self::Spike { factor, adjust_every } = *self {
-            if !(0.0..=100.0).contains(&factor) {
-                return Err(format!("jitter_buffer.factor = {factor} is not from 0 to 100"));
-            }
-            if adjust_every == Duration::ZERO {
-                return Err("jitter_buffer.adjust_every = \"0 s\" is not above 0 s".to_owned());
+            planning::check("jitter_buffer.factor", factor, &(0.0..=100.0))?;
+            if adjust_every == Duration::ZERO || adjust_every > LONGEST {
+                return Err(format!(
+                    "jitter_buffer.adjust_every = \"{adjust_every}\" is not above 0 s and up to {LONGEST}"
+                ));
             }
         }
         Ok(())
@@ -431,7 +440,7 @@ mod tests {
         let alpha = JitterBuffer::Adaptive { alpha: 1.0, factor: 4.0, adjust_every: Duration::from_secs(1) };
         assert_eq!(check(alpha), "jitter_buffer.alpha = 1 is not from 0 to below 1");
         let never = JitterBuffer::Spike { factor: 4.0, adjust_every: Duration::ZERO };
-        assert_eq!(check(never), "jitter_buffer.adjust_every = \"0 s\" is not above 0 s");
+        assert_eq!(check(never), "jitter_buffer.adjust_every = \"0 s\" is not above 0 s and up to 3600 s");
     }
 
     proptest::proptest! {

@@ -4,6 +4,7 @@ pub mod burst;
 pub mod codecs;
 pub mod emodel;
 pub mod jitter_buffer;
+pub mod planning;
 pub mod rating;
 pub mod simplified;
 pub mod wideband;

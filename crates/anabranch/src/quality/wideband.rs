@@ -10,10 +10,9 @@
 //! implementations that cite it equation by equation; Corrigendum 1 (01/2020), which replaces that
 //! equation, was not.
 
-use serde::{Deserialize, Serialize};
-
 use super::Term;
 use super::emodel::{self, absolute_delay_impairment, effective_equipment_impairment, mos_from_r};
+use super::planning::{self, Value};
 
 /// Ro,WB, equation 7-2.
 const RO: f64 = 129.0;
@@ -21,8 +20,7 @@ const RO: f64 = 129.0;
 const SCALE: f64 = 1.29;
 
 /// The planning values that G.107.1 evaluates, with their default values (Table 1).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Receive loudness rating RLR in dB; default 2.
     pub rlr: f64,
@@ -71,6 +69,30 @@ impl Parameters {
     #[must_use]
     pub fn with_delay(self, ms: f64) -> Self {
         Self { t: ms, ta: ms, tr: 2.0 * ms, ..self }
+    }
+
+    /// Sets a planning value by its symbol in the recommendation, in upper or lower case.
+    ///
+    /// # Errors
+    /// One sentence with symbol, value and what is allowed.
+    pub fn set(&mut self, symbol: &str, value: f64) -> Result<(), String> {
+        planning::set(&mut self.values(), symbol, value)
+    }
+
+    pub(super) fn values(&mut self) -> [Value<'_>; 11] {
+        [
+            ("RLR", &mut self.rlr, planning::RLR),
+            ("TELR", &mut self.telr, planning::TELR),
+            ("WEPL", &mut self.wepl, planning::WEPL),
+            ("T", &mut self.t, planning::T),
+            ("Tr", &mut self.tr, planning::TR),
+            ("Ta", &mut self.ta, planning::T),
+            ("Ie", &mut self.ie, planning::IE),
+            ("Bpl", &mut self.bpl, planning::BPL),
+            ("Ppl", &mut self.ppl, planning::PPL),
+            ("Nfor", &mut self.nfor, planning::NFOR),
+            ("A", &mut self.a, planning::A),
+        ]
     }
 
     /// Computes the rating and all its terms.

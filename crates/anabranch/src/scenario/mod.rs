@@ -25,6 +25,7 @@ use crate::app::AppConfig;
 use crate::net::LinkConfig;
 use crate::packet::IpVersion;
 use crate::rng;
+use crate::text_file;
 use crate::time::Duration;
 use crate::units::Bytes;
 use crate::{sctp, udp};
@@ -153,8 +154,7 @@ impl Study {
     /// # Errors
     /// When the file cannot be read or is not a scenario.
     pub fn load(file: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ScenarioError::new(format!("cannot read `{}`: {error}", file.display())))?;
+        let text = text_file::read(file, MAX_FILE_MEGABYTES).map_err(ScenarioError::new)?;
         let folder = file.parent().unwrap_or(Path::new("."));
         let in_file = |error| ScenarioError::new(format!("{}: {error}", file.display()));
         let mut study = Self::parse(&text, sets, folder).map_err(in_file)?;
@@ -284,6 +284,8 @@ fn check_name(name: &str) -> Result<(), ScenarioError> {
 }
 
 const MAX_NAME: usize = 100;
+/// Far above any scenario that a person or a script writes.
+const MAX_FILE_MEGABYTES: u64 = 16;
 
 /// The JSON Schema of scenario files.
 pub fn schema() -> Value {

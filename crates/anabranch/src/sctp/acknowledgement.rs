@@ -5,7 +5,6 @@
 use super::association::{Association, State};
 use super::chunk::Sack;
 use super::outstanding::{Sent, SentState, absolute, for_each_uncovered};
-use super::path::Acked;
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::{Event, Output};
@@ -14,6 +13,7 @@ use crate::path::PathEvent;
 use crate::time::Time;
 
 impl Association {
+    #[inline(never)]
     pub(super) fn on_sack(&mut self, now: Time, from: PathId, sack: &Sack) {
         if matches!(self.state, State::CookieWait | State::CookieEchoed | State::ShutdownAckSent) {
             return;
@@ -27,9 +27,6 @@ impl Association {
         }
         self.stats.sacks_received += 1;
         self.stats.duplicates_reported += sack.duplicates.len() as u64;
-        for path in &mut self.paths {
-            path.acked = Acked { outstanding_before: path.outstanding, ..Acked::default() };
-        }
         let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
         let mut highest = None;
@@ -66,11 +63,14 @@ impl Association {
             self.has_refused = false;
             self.outputs.push_back(Output::Event(Event::Writable));
         }
-        self.send_forward_tsn(now);
+        if self.advanced_peer_ack_point != cumulative {
+            self.send_forward_tsn(now);
+        }
         self.send(now);
     }
 
     /// The cumulative TSN passes chunks: those are done with.
+    #[inline(always)]
     pub(super) fn acknowledge_cumulatively(&mut self, cumulative: u32) {
         while tsn::at_or_before(self.outstanding.first_tsn, cumulative) {
             let tsn = self.outstanding.first_tsn;
@@ -99,7 +99,7 @@ impl Association {
     }
 
     fn credit(&mut self, tsn: u32, chunk: &Sent) {
-        let length = chunk.payload.length;
+        let length = chunk.length;
         self.outstanding.bytes -= u64::from(length);
         let path = &mut self.paths[chunk.path.index()];
         path.outstanding -= length;
@@ -171,26 +171,29 @@ impl Association {
         let Some(chunk) = self.outstanding.chunks.get_mut(index) else { return };
         if chunk.state == SentState::Acked {
             chunk.state = SentState::InFlight;
-            let length = chunk.payload.length;
+            let length = chunk.length;
             let path = &mut self.paths[chunk.path.index()];
             path.outstanding += length;
+            path.acked.reneged_bytes += length;
             self.outstanding.bytes += u64::from(length);
         }
     }
 
     /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
+    #[inline(always)]
     pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool, in_recovery: bool) {
         let clock = self.parameters.rto.clock;
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let path = &mut self.paths[index];
-            let acked = path.acked;
+            let acked = std::mem::take(&mut path.acked);
             if acked.bytes > 0 {
+                let outstanding_before = path.outstanding + acked.bytes - acked.reneged_bytes;
                 path.cc.on_ack(&AckEvent {
                     outstanding: path.outstanding,
                     cumulative_advanced: advanced,
                     in_recovery,
-                    ..AckEvent::new(now, acked.bytes, acked.outstanding_before)
+                    ..AckEvent::new(now, acked.bytes, outstanding_before)
                 });
             }
             if path.outstanding == 0 {

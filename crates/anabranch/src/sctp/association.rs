@@ -28,8 +28,8 @@ use crate::time::{Duration, Time};
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
-/// Empty chunk lists kept for packets to come.
-const SPARE_LISTS: usize = 16;
+/// As many boxes of received packets are kept for packets to send.
+const SPARE_PACKETS: usize = 16;
 
 /// The states of an association (RFC 9260 section 4), and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,8 @@ pub struct Association {
     pub(super) delayed_sack: DelayedSack,
 
     pub(super) outputs: VecDeque<Output>,
-    spare: Vec<Vec<Chunk>>,
+    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
+    spare: Vec<Box<Packet>>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
 }
@@ -193,6 +194,7 @@ impl Association {
         }
     }
 
+    #[inline(never)]
     fn enqueue(&mut self, now: Time, message: Message) {
         let length = message.payload.length;
         let accepts = matches!(
@@ -225,64 +227,64 @@ impl Association {
         self.queue.bytes + self.outstanding.held_bytes
     }
 
-    fn on_packet(&mut self, now: Time, packet: Packet) {
+    #[inline(never)]
+    fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let path = packet.path;
-        let Body::Sctp(mut sctp) = packet.body else { return };
+        let Body::Sctp(sctp) = &mut packet.body else { return };
         self.stats.packets_received += 1;
-        if self.is_for_us(&sctp) {
+        if self.is_for_us(sctp) {
             self.status[path.index()].last_heard = now;
-            for chunk in &sctp.chunks {
+            self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
+            for chunk in &sctp.rest {
                 self.on_chunk(now, path, sctp.verification_tag, chunk);
             }
-            self.finish_packet(now);
+            if self.delayed_sack.packet_has_data {
+                self.finish_packet(now);
+            }
         } else {
-            self.out_of_the_blue(path, &sctp);
+            self.out_of_the_blue(path, sctp);
         }
-        // The list is used again for a packet of our own.
-        sctp.chunks.clear();
-        if self.spare.len() < SPARE_LISTS {
-            self.spare.push(sctp.chunks);
+        // It is used again for a packet of our own.
+        if self.spare.len() < SPARE_PACKETS {
+            sctp.first = SctpPacket::BLANK;
+            sctp.rest.clear();
+            self.spare.push(packet);
         }
     }
 
     /// Whether the verification tag is right (RFC 9260 section 8.5).
     fn is_for_us(&self, packet: &SctpPacket) -> bool {
         let tag = packet.verification_tag;
-        match packet.chunks.first() {
-            None => false,
+        match &packet.first {
             // Section 8.5.1 A: INIT carries tag 0.
-            Some(Chunk::Init(_)) => tag == 0 && self.state != State::Ended,
-            Some(Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected }) => {
+            Chunk::Init(_) => tag == 0 && self.state != State::Ended,
+            Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
                 // Section 8.5.1 B and C.
                 let expected = if *tag_reflected { self.peer_tag } else { self.local_tag };
                 tag == expected && !matches!(self.state, State::Closed | State::Ended)
             }
-            Some(Chunk::CookieEcho(_)) => tag == self.local_tag && self.state != State::Ended,
-            Some(_) => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
+            Chunk::CookieEcho(_) => tag == self.local_tag && self.state != State::Ended,
+            _ => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
         }
     }
 
     /// RFC 9260 section 8.4: answers a packet that belongs to no association.
+    #[cold]
     fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
-        let answer = match packet.chunks.first() {
-            None
-            | Some(
-                Chunk::Abort(_)
-                | Chunk::CookieAck
-                | Chunk::Error(_)
-                | Chunk::Init(_)
-                | Chunk::ShutdownComplete { .. },
-            ) => return,
-            Some(Chunk::ShutdownAck) => Chunk::ShutdownComplete { tag_reflected: true },
-            Some(_) if matches!(self.state, State::Closed | State::Ended) => {
+        let answer = match &packet.first {
+            Chunk::Abort(_)
+            | Chunk::CookieAck
+            | Chunk::Error(_)
+            | Chunk::Init(_)
+            | Chunk::ShutdownComplete { .. } => return,
+            Chunk::ShutdownAck => Chunk::ShutdownComplete { tag_reflected: true },
+            _ if matches!(self.state, State::Closed | State::Ended) => {
                 Chunk::Abort(Abort { tag_reflected: true, cause: None })
             }
             // Section 8.5: a wrong tag in an association that lives is silently discarded.
-            Some(_) => return,
+            _ => return,
         };
-        let mut chunks = self.empty_chunks();
-        chunks.push(answer);
-        self.transmit_with_tag(path, packet.verification_tag, chunks);
+        self.transmit_with_tag(path, packet.verification_tag, answer);
     }
 
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
@@ -304,6 +306,7 @@ impl Association {
         }
     }
 
+    #[cold]
     fn abort(&mut self, now: Time) {
         if !matches!(self.state, State::Closed | State::CookieWait | State::Ended) {
             let cause = Some(ErrorCause::UserInitiatedAbort);
@@ -314,6 +317,7 @@ impl Association {
     }
 
     /// Ends the association: no timer runs any more.
+    #[cold]
     pub(super) fn end(&mut self, now: Time, reason: CloseReason) {
         if self.state == State::Ended {
             return;
@@ -332,6 +336,7 @@ impl Association {
         self.outputs.push_back(Output::Event(Event::Closed(reason)));
     }
 
+    #[inline(never)]
     fn on_timers(&mut self, now: Time) {
         if self.handshake.timer <= now {
             self.on_t1(now);
@@ -380,53 +385,65 @@ impl Association {
         self.parameters.rto.clock.deadline(now, length)
     }
 
-    /// An empty list of chunks, used before if possible.
-    pub(super) fn empty_chunks(&mut self) -> Vec<Chunk> {
-        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(1))
+    /// A packet to the peer with one chunk, in memory that was used before if possible.
+    #[expect(clippy::unnecessary_box_returns, reason = "the box is what is used again")]
+    #[inline(always)]
+    fn packet_with(&mut self, first: Chunk) -> Box<Packet> {
+        let mut packet = self.spare.pop().unwrap_or_else(SctpPacket::boxed);
+        if let Body::Sctp(sctp) = &mut packet.body {
+            [sctp.source_port, sctp.destination_port] = self.ports;
+            sctp.verification_tag = self.peer_tag;
+            // The blank owns nothing: without a destructor the chunk is written where it stays.
+            std::mem::forget(std::mem::replace(&mut sctp.first, first));
+        }
+        packet
     }
 
+    /// Adds a chunk to a packet that is being filled.
+    #[inline]
+    pub(super) fn add_chunk(&mut self, packet: &mut Option<Box<Packet>>, chunk: Chunk) {
+        match packet.as_deref_mut() {
+            None => *packet = Some(self.packet_with(chunk)),
+            Some(Packet { body: Body::Sctp(sctp), .. }) => sctp.rest.push(chunk),
+            Some(_) => {}
+        }
+    }
+
+    #[inline(always)]
     pub(super) fn transmit_one(&mut self, path: PathId, chunk: Chunk) {
+        self.transmit_with_tag(path, self.peer_tag, chunk);
+    }
+
+    #[inline(always)]
+    pub(super) fn transmit_with_tag(&mut self, path: PathId, tag: u32, chunk: Chunk) {
         let size = self.headers_bytes + chunk.wire_size();
-        let mut chunks = self.empty_chunks();
-        chunks.push(chunk);
-        self.transmit(path, chunks, size);
+        let mut packet = self.packet_with(chunk);
+        if let Body::Sctp(sctp) = &mut packet.body {
+            sctp.verification_tag = tag;
+        }
+        self.transmit(path, packet, size);
     }
 
-    /// Sends chunks; `size` in bytes, all headers included.
-    pub(super) fn transmit(&mut self, path: PathId, chunks: Vec<Chunk>, size: u32) {
-        self.transmit_sized(path, self.peer_tag, chunks, size);
-    }
-
-    pub(super) fn transmit_with_tag(&mut self, path: PathId, tag: u32, chunks: Vec<Chunk>) {
-        let size = self.headers_bytes + chunks.iter().map(Chunk::wire_size).sum::<u32>();
-        self.transmit_sized(path, tag, chunks, size);
-    }
-
-    fn transmit_sized(&mut self, path: PathId, tag: u32, chunks: Vec<Chunk>, size: u32) {
-        let [source_port, destination_port] = self.ports;
-        let body = SctpPacket { source_port, destination_port, verification_tag: tag, chunks };
-        debug_assert_eq!(size, self.ip.header_bytes() + body.wire_size());
+    /// Sends a packet; `size` in bytes, all headers included.
+    #[inline]
+    pub(super) fn transmit(&mut self, path: PathId, mut packet: Box<Packet>, size: u32) {
+        (packet.path, packet.ecn, packet.size) = (path, Ecn::NotEct, size);
+        debug_assert!(
+            matches!(&packet.body, Body::Sctp(sctp) if size == self.ip.header_bytes() + sctp.wire_size())
+        );
         debug_assert!(size <= self.paths[path.index()].mtu, "{size} bytes do not fit into the path MTU");
         self.stats.packets_sent += 1;
-        self.outputs.push_back(Output::Transmit(Packet {
-            path,
-            ecn: Ecn::NotEct,
-            size,
-            body: Body::Sctp(body),
-        }));
+        self.outputs.push_back(Output::Transmit(packet));
     }
 
     /// Tells the policy what happened, and everyone else what it decided.
     pub(super) fn tell_selector(&mut self, now: Time, event: PathEvent) {
-        let before = self.selection;
+        let from = self.selection.primary;
         self.selector.select(now, event, &self.status, &mut self.selection);
-        if self.selection.primary != before.primary {
+        let Selection { primary: to, reason, .. } = self.selection;
+        if to != from {
             self.stats.primary_changes += 1;
-            self.outputs.push_back(Output::Event(Event::PrimaryChanged {
-                from: before.primary,
-                to: self.selection.primary,
-                reason: self.selection.reason,
-            }));
+            self.outputs.push_back(Output::Event(Event::PrimaryChanged { from, to, reason }));
         }
     }
 }

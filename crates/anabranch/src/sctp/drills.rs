@@ -60,7 +60,7 @@ fn drop_data(numbers: &[u32]) -> Filter {
     let mut first = None;
     Box::new(move |_, from, packet| {
         let crate::packet::Body::Sctp(body) = &packet.body else { return false };
-        body.chunks.iter().any(|chunk| {
+        body.chunks().any(|chunk| {
             let Chunk::Data(data) = chunk else { return false };
             if from != Side::A {
                 return false;
@@ -920,7 +920,7 @@ mod closing {
         stray.connect();
         stray.command(Side::B, Command::Abort);
         let packet = stray.take_packet().expect("the ABORT is on its way");
-        pair.input(Side::A, crate::endpoint::Input::Packet(packet));
+        pair.input(Side::A, crate::endpoint::Input::Packet(Box::new(packet)));
         assert_eq!(pair.closed(Side::A), None);
     }
 }

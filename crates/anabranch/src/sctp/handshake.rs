@@ -27,6 +27,7 @@ impl Handshake {
 
 impl Association {
     /// Section 5.1 A: sends INIT and starts T1-init.
+    #[cold]
     pub(super) fn connect(&mut self, now: Time) {
         if self.state == State::Closed {
             self.state = State::CookieWait;
@@ -37,9 +38,7 @@ impl Association {
 
     fn send_init(&mut self, now: Time) {
         let init = Init { cookie_preservative: self.handshake.cookie_preservative, ..self.own_init() };
-        let mut chunks = self.empty_chunks();
-        chunks.push(Chunk::Init(Box::new(init)));
-        self.transmit_with_tag(self.handshake.path, 0, chunks);
+        self.transmit_with_tag(self.handshake.path, 0, Chunk::Init(Box::new(init)));
         self.start_t1(now);
     }
 
@@ -71,6 +70,7 @@ impl Association {
 
     /// Section 5.1 B; sections 5.2.1 and 5.2.2 for an INIT that was not expected: the answer is made
     /// from our own tag and TSN in every state, and the state stays as it is.
+    #[cold]
     pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init) {
         if self.state == State::ShutdownAckSent {
             // Section 9.2: the peer has not seen our SHUTDOWN ACK.
@@ -87,12 +87,11 @@ impl Association {
             peer: *init,
         };
         let ack = InitAck { init: self.own_init(), cookie };
-        let mut chunks = self.empty_chunks();
-        chunks.push(Chunk::InitAck(Box::new(ack)));
-        self.transmit_with_tag(path, init.initiate_tag, chunks);
+        self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
 
     /// Section 5.1 C; in any other state it is discarded (section 5.2.3).
+    #[cold]
     pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, ack: &InitAck) {
         if self.state != State::CookieWait {
             return;
@@ -106,6 +105,7 @@ impl Association {
     }
 
     /// Section 5.1 D; section 5.2.4 when the association exists.
+    #[cold]
     pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &StateCookie) {
         if cookie.local_tag != self.local_tag || tag != self.local_tag {
             return;
@@ -117,9 +117,8 @@ impl Association {
                 if now > good_until && !known {
                     // Section 5.1.5 step 3.
                     let staleness = now.saturating_since(good_until);
-                    let mut chunks = self.empty_chunks();
-                    chunks.push(Chunk::Error(ErrorCause::StaleCookie { staleness }));
-                    self.transmit_with_tag(path, cookie.peer.initiate_tag, chunks);
+                    let error = Chunk::Error(ErrorCause::StaleCookie { staleness });
+                    self.transmit_with_tag(path, cookie.peer.initiate_tag, error);
                     return;
                 }
                 // From Closed the ordinary case; otherwise both ends opened at once and this is
@@ -136,6 +135,7 @@ impl Association {
     }
 
     /// Section 5.1 E.
+    #[cold]
     pub(super) fn on_cookie_ack(&mut self, now: Time, path: PathId) {
         if self.state == State::CookieEchoed {
             self.open(now, path);
@@ -143,6 +143,7 @@ impl Association {
     }
 
     /// Section 5.2.6: a stale cookie starts the handshake again, asking for a longer life.
+    #[cold]
     pub(super) fn on_error(&mut self, now: Time, _path: PathId, cause: ErrorCause) {
         if let (State::CookieEchoed, ErrorCause::StaleCookie { staleness }) = (self.state, cause) {
             self.handshake.attempts += 1;
@@ -158,6 +159,7 @@ impl Association {
     }
 
     /// T1-init or T1-cookie expired (section 5.1, rules in 6.3.3 for the back-off).
+    #[cold]
     pub(super) fn on_t1(&mut self, now: Time) {
         self.handshake.timer = Time::NEVER;
         self.handshake.attempts += 1;

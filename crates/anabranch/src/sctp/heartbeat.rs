@@ -203,12 +203,14 @@ impl Association {
     }
 
     /// A heartbeat is answered over the path it came from (section 8.3).
+    #[inline(never)]
     pub(super) fn on_heartbeat(&mut self, path: PathId, info: HeartbeatInfo) {
         if !matches!(self.state, State::CookieWait) {
             self.transmit_one(path, Chunk::HeartbeatAck(info));
         }
     }
 
+    #[inline(never)]
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };

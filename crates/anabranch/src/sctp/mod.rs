@@ -8,6 +8,12 @@
 //! with COOKIE ECHO (RFC 9260 section 5.1 allows it); a restart of the peer (section 5.2.4.1) is not
 //! accepted; no partial delivery (section 6.9), so a message must fit into the peer's receive buffer;
 //! no ECN; messages leave in the order in which they were handed over, whatever their stream.
+//!
+//! A call is hundreds of thousands of short steps, so it matters what the compiler puts together: an
+//! input, and a chunk that comes with every packet, has a stack frame of its own (`inline(never)`), the
+//! parts of one step share it (`inline(always)`), and opening and closing are `cold`.
+
+#![expect(clippy::inline_always, reason = "counted in instructions per call; `inline` alone is not heeded")]
 
 mod acknowledgement;
 mod association;
@@ -33,6 +39,7 @@ mod retransmission;
 mod rto;
 mod send;
 mod send_queue;
+mod short_queue;
 mod shutdown;
 mod stats;
 #[cfg(test)]

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::chunk::GapBlock;
 use super::tsn;
-use crate::endpoint::Reliability;
-use crate::packet::{PathId, Payload};
+use crate::endpoint::Message;
+use crate::packet::PathId;
 use crate::time::Time;
 
 /// What has become of a chunk.
@@ -28,17 +28,16 @@ pub(super) enum SentState {
 #[expect(clippy::struct_excessive_bools, reason = "flags of the chunk and marks of the sender")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// The fragment.
-    pub(super) payload: Payload,
     /// The whole message.
-    pub(super) message: Payload,
+    pub(super) message: Message,
     pub(super) message_id: u32,
-    pub(super) reliability: Reliability,
     pub(super) expires: Time,
     pub(super) departure: Time,
-    pub(super) stream: u16,
+    /// Where the fragment starts in its message, in bytes.
+    pub(super) start: u32,
+    /// The fragment's length in bytes.
+    pub(super) length: u32,
     pub(super) ssn: u16,
-    pub(super) unordered: bool,
     pub(super) beginning: bool,
     pub(super) ending: bool,
     pub(super) state: SentState,
@@ -108,8 +107,8 @@ impl Outstanding {
     }
 
     pub(super) fn push(&mut self, chunk: Sent) {
-        self.bytes += u64::from(chunk.payload.length);
-        self.held_bytes += u64::from(chunk.payload.length);
+        self.bytes += u64::from(chunk.length);
+        self.held_bytes += u64::from(chunk.length);
         self.chunks.push_back(chunk);
     }
 
@@ -123,7 +122,7 @@ impl Outstanding {
             SentState::Acked | SentState::InFlight => {}
         }
         if chunk.state != SentState::Abandoned {
-            self.held_bytes -= u64::from(chunk.payload.length);
+            self.held_bytes -= u64::from(chunk.length);
         }
         Some(chunk)
     }

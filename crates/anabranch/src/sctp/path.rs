@@ -22,7 +22,7 @@ pub(super) struct Path {
     /// When data was last sent here.
     pub(super) last_data: Time,
     pub(super) heartbeat: PathHeartbeat,
-    /// What the SACK being processed says.
+    /// What the SACK being processed says; nothing between SACKs.
     pub(super) acked: Acked,
     /// A loss has been noticed by missing reports in the SACK being processed.
     pub(super) reported_missing: bool,
@@ -51,8 +51,8 @@ pub(super) struct PathHeartbeat {
 pub(super) struct Acked {
     /// Bytes for the first time.
     pub(super) bytes: u32,
-    /// Bytes in flight before it.
-    pub(super) outstanding_before: u32,
+    /// Bytes that it acknowledges no longer.
+    pub(super) reneged_bytes: u32,
     /// It clears the error counter.
     pub(super) clears_errors: bool,
     /// The earliest outstanding chunk is among them.

@@ -16,7 +16,7 @@ impl Association {
             return false;
         }
         let chunk = &self.outstanding.chunks[index];
-        match chunk.reliability {
+        match chunk.message.reliability {
             // RFC 7496 section 3.1.1.
             Reliability::LimitedRetransmissions(limit) => chunk.transmissions > limit,
             // RFC 3758 section 4.1.
@@ -29,7 +29,7 @@ impl Association {
     /// of it has not been sent (RFC 3758 section 3.5 A3).
     pub(super) fn abandon_message(&mut self, index: usize) {
         let id = self.outstanding.chunks[index].message_id;
-        let message = self.outstanding.chunks[index].message;
+        let message = self.outstanding.chunks[index].message.payload;
         let mut first = index;
         while first > 0 && self.outstanding.chunks[first - 1].message_id == id {
             first -= 1;
@@ -44,7 +44,7 @@ impl Association {
             let chunk = &mut self.outstanding.chunks[at];
             if chunk.state != SentState::Abandoned {
                 chunk.state = SentState::Abandoned;
-                self.outstanding.held_bytes -= u64::from(chunk.payload.length);
+                self.outstanding.held_bytes -= u64::from(chunk.length);
                 self.outstanding.abandoned += 1;
                 self.stats.data_chunks_abandoned += 1;
             }
@@ -57,7 +57,8 @@ impl Association {
             self.queue.remove(0);
             let last = self.outstanding.chunks[at - 1];
             self.outstanding.push(Sent {
-                payload: Payload { offset: last.payload.offset + u64::from(last.payload.length), length: 0 },
+                start: last.start + last.length,
+                length: 0,
                 state: SentState::Abandoned,
                 beginning: false,
                 ending: true,
@@ -93,9 +94,9 @@ impl Association {
         if self.peer_takes_forward_tsn {
             let unacknowledged = |state| matches!(state, SentState::InFlight | SentState::Lost);
             let chunks = self.outstanding.chunks.iter();
-            let sent =
-                chunks.filter(|chunk| unacknowledged(chunk.state) && lower(chunk.reliability).is_some());
-            available += sent.map(|chunk| u64::from(chunk.payload.length)).sum::<u64>();
+            let sent = chunks
+                .filter(|chunk| unacknowledged(chunk.state) && lower(chunk.message.reliability).is_some());
+            available += sent.map(|chunk| u64::from(chunk.length)).sum::<u64>();
         }
         if self.buffered() + bytes > self.parameters.send_buffer + available {
             return;
@@ -119,7 +120,7 @@ impl Association {
                 .iter()
                 .enumerate()
                 .filter(|(_, chunk)| matches!(chunk.state, SentState::InFlight | SentState::Lost))
-                .filter_map(|(index, chunk)| Some((lower(chunk.reliability)?, index)))
+                .filter_map(|(index, chunk)| Some((lower(chunk.message.reliability)?, index)))
                 .max();
             match sent {
                 Some((_, index)) if self.peer_takes_forward_tsn => self.abandon_message(index),
@@ -153,18 +154,17 @@ impl Association {
         if self.advanced_peer_ack_point == cumulative || self.selection.held {
             return;
         }
-        let mut forward = ForwardTsn {
-            new_cumulative_tsn: self.advanced_peer_ack_point,
-            streams: smallvec::SmallVec::new(),
-        };
+        let mut streams: Vec<SkippedStream> = Vec::new();
         let passed = self.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
-        for chunk in self.outstanding.chunks.iter().take(passed).filter(|chunk| !chunk.unordered) {
+        for chunk in self.outstanding.chunks.iter().take(passed).filter(|chunk| !chunk.message.unordered) {
             // C4: the largest stream sequence number of every stream; later chunks have later ones.
-            match forward.streams.iter_mut().find(|skip| skip.stream == chunk.stream) {
+            match streams.iter_mut().find(|skip| skip.stream == chunk.message.stream) {
                 Some(skip) => skip.ssn = chunk.ssn,
-                None => forward.streams.push(SkippedStream { stream: chunk.stream, ssn: chunk.ssn }),
+                None => streams.push(SkippedStream { stream: chunk.message.stream, ssn: chunk.ssn }),
             }
         }
+        let forward =
+            ForwardTsn { new_cumulative_tsn: self.advanced_peer_ack_point, streams: streams.into() };
         let path = self.selection.current;
         self.stats.forward_tsns_sent += 1;
         self.transmit_one(path, Chunk::ForwardTsn(forward));

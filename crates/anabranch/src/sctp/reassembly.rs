@@ -60,10 +60,10 @@ impl Reassembly {
     }
 
     /// Drops what a FORWARD TSN gives up; calls `deliver` with what that releases.
-    pub(super) fn forward(
+    pub(super) fn forward<'a>(
         &mut self,
         new_cumulative: u64,
-        skipped: &[SkippedStream],
+        skipped: impl IntoIterator<Item = &'a SkippedStream>,
         mut deliver: impl FnMut(Received),
     ) {
         // A message whose first fragment is passed can never be complete.
@@ -153,9 +153,6 @@ pub(super) const fn unwrap_tsn(cumulative: u64, wire: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use smallvec::smallvec;
-
-    use super::super::chunk::ForwardTsn;
     use super::*;
 
     fn data(ssn: u16, offset: u64, (beginning, ending): (bool, bool)) -> Data {
@@ -205,10 +202,8 @@ mod tests {
         insert(&mut reassembly, 5, data(0, 0, (true, false)));
         insert(&mut reassembly, 7, data(1, 20, (true, true)));
         insert(&mut reassembly, 9, data(3, 40, (true, true)));
-        let forward =
-            ForwardTsn { new_cumulative_tsn: 6, streams: smallvec![SkippedStream { stream: 1, ssn: 0 }] };
         let mut out = Vec::new();
-        reassembly.forward(6, &forward.streams, |m| out.push(m.payload.offset));
+        reassembly.forward(6, &[SkippedStream { stream: 1, ssn: 0 }], |m| out.push(m.payload.offset));
         assert_eq!(out, [20]);
         assert_eq!(reassembly.bytes, 10);
         assert_eq!(insert(&mut reassembly, 8, data(2, 30, (true, true))), [(30, 10), (40, 10)]);

@@ -10,6 +10,7 @@ use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
 impl Association {
+    #[inline(never)]
     pub(super) fn on_data(&mut self, path: PathId, data: &Data) {
         if !self.accepts_data() {
             return;
@@ -57,6 +58,7 @@ impl Association {
         }
     }
 
+    #[inline(never)]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
         if !self.accepts_data() {
             return;
@@ -81,17 +83,18 @@ impl Association {
         }
         let streams = self.parameters.streams;
         let Self { reassembly, outputs, stats, .. } = self;
-        let mut skipped = forward.streams.clone();
-        skipped.retain(|skip| skip.stream < streams);
-        reassembly.forward(new_cumulative, &skipped, |message| {
+        let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
+        reassembly.forward(new_cumulative, skipped, |message| {
             stats.messages_delivered += 1;
             outputs.push_back(Output::Event(Event::Received(message)));
         });
     }
 
     /// All chunks of a packet have been taken in: acknowledge now or later (RFC 9260 section 6.2).
+    #[inline(never)]
     pub(super) fn finish_packet(&mut self, now: Time) {
-        if !std::mem::take(&mut self.delayed_sack.packet_has_data) || self.state == State::Ended {
+        self.delayed_sack.packet_has_data = false;
+        if self.state == State::Ended {
             return;
         }
         // Section 6.2: a packet with duplicates and no new data is answered at once.
@@ -137,6 +140,7 @@ impl Association {
     }
 
     /// The SACK that is due; none is due after that.
+    #[inline(always)]
     pub(super) fn take_sack(&mut self) -> Sack {
         self.delayed_sack.sent();
         self.stats.sacks_sent += 1;
@@ -144,7 +148,7 @@ impl Association {
             cumulative_tsn: self.received.cumulative as u32,
             a_rwnd: u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes) as u32,
             gap_blocks: self.received.gap_blocks(),
-            duplicates: std::mem::take(&mut self.received.duplicates),
+            duplicates: std::mem::take(&mut self.received.duplicates).into(),
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) struct ReceivedTsns {
     /// Runs beyond it, in order, inclusive, never adjacent.
     ranges: Vec<(u64, u64)>,
     /// TSNs received again since the last SACK.
-    pub(super) duplicates: SmallVec<[u32; 4]>,
+    pub(super) duplicates: Vec<u32>,
     /// The latest TSNs that a FORWARD TSN passed before they arrived, in order.
     overtaken: VecDeque<u64>,
 }
@@ -31,7 +31,7 @@ impl ReceivedTsns {
     pub(super) fn new(peer_initial_tsn: u32) -> Self {
         // One wrap away from zero, so that a step back stays positive.
         let cumulative = (1 << 32) + u64::from(peer_initial_tsn) - 1;
-        Self { cumulative, ranges: Vec::new(), duplicates: SmallVec::new(), overtaken: VecDeque::new() }
+        Self { cumulative, ranges: Vec::new(), duplicates: Vec::new(), overtaken: VecDeque::new() }
     }
 
     /// Takes note of a TSN; false when it had arrived already.
@@ -97,7 +97,12 @@ impl ReceivedTsns {
     }
 
     /// The runs beyond the cumulative TSN as Gap Ack Blocks.
+    #[inline]
     pub(super) fn gap_blocks(&self) -> SmallVec<[GapBlock; 4]> {
+        if self.has_gaps() { self.list_gap_blocks() } else { SmallVec::new() }
+    }
+
+    fn list_gap_blocks(&self) -> SmallVec<[GapBlock; 4]> {
         self.ranges
             .iter()
             .take(MAX_GAP_BLOCKS)

@@ -80,7 +80,7 @@ impl Association {
         let tsn = self.outstanding.tsn(index);
         let chunk = &self.outstanding.chunks[index];
         debug_assert_eq!(chunk.state, SentState::InFlight);
-        let length = chunk.payload.length;
+        let length = chunk.length;
         let path = &mut self.paths[chunk.path.index()];
         path.outstanding -= length;
         // Karn's rule, section 6.3.1 C5: nothing is measured on what is sent again or given up.
@@ -126,7 +126,7 @@ impl Association {
         room -= self.retransmit_packet(now, path, index, room);
         while self.parameters.linux {
             let Some((index, next)) = self.next_retransmission(now) else { return };
-            let length = self.outstanding.chunks[index].payload.length;
+            let length = self.outstanding.chunks[index].length;
             if next != path || DATA_HEADER_BYTES + ((length + 3) & !3) > room {
                 return;
             }
@@ -151,7 +151,7 @@ impl Association {
     /// Sends marked chunks from the one at `first` on, those that fit into a packet and into `room`
     /// bytes of chunks, and returns the bytes of these. The first one always goes.
     fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize, room: u32) -> u32 {
-        let mut chunks = self.empty_chunks();
+        let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
         let headers = self.headers_bytes;
         let mut size = headers;
@@ -169,9 +169,9 @@ impl Association {
                 continue;
             }
             left -= 1;
-            let length = chunk.payload.length;
+            let length = chunk.length;
             let wire = DATA_HEADER_BYTES + ((length + 3) & !3);
-            if !chunks.is_empty() && (size + wire > mtu || size + wire - headers > room) {
+            if packet.is_some() && (size + wire > mtu || size + wire - headers > room) {
                 break;
             }
             if chunk.expires <= now {
@@ -184,7 +184,8 @@ impl Association {
             chunk.departure = now;
             chunk.transmissions += 1;
             chunk.fast_retransmitted |= !chunk.timed_out;
-            chunks.push(Chunk::Data(chunk.data(tsn)));
+            let data = chunk.data(tsn);
+            self.add_chunk(&mut packet, Chunk::Data(data));
             self.outstanding.lost -= 1;
             self.outstanding.bytes += u64::from(length);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
@@ -198,7 +199,9 @@ impl Association {
             self.paths[path.index()].t3 = Time::NEVER;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(path, chunks, size);
+        if let Some(packet) = packet {
+            self.transmit(path, packet, size);
+        }
         size - headers
     }
 

@@ -33,15 +33,16 @@ impl RtoEstimator {
 
     /// Takes the round-trip time of something sent at `sent_at` and answered at `now`.
     pub(super) fn on_sample(&mut self, parameters: &RtoParameters, sent_at: Time, now: Time) {
-        let tick = parameters.clock.granularity.as_nanos().max(1);
-        let rtt = parameters.clock.ticks_between(sent_at, now, tick);
+        let clock = parameters.clock;
+        let tick = clock.granularity.as_nanos().max(1);
+        let rtt = clock.ticks_between(sent_at, now);
         let (srtt, rttvar) = match self.srtt {
             // C2: the first measurement.
             None => (rtt, rtt / 2),
             // C3, RTTVAR before SRTT.
             Some(srtt) => {
-                let srtt = srtt.as_nanos() / tick;
-                let rttvar = self.rttvar.as_nanos() / tick;
+                let srtt = clock.ticks(srtt);
+                let rttvar = clock.ticks(self.rttvar);
                 (
                     blend(srtt, rtt, parameters.alpha_per_65536),
                     blend(rttvar, srtt.abs_diff(rtt), parameters.beta_per_65536),
@@ -49,7 +50,7 @@ impl RtoEstimator {
             }
         };
         // G1: never zero where the clock has a granularity.
-        let rttvar = if parameters.clock.granularity == Duration::ZERO { rttvar } else { rttvar.max(1) };
+        let rttvar = if clock.granularity == Duration::ZERO { rttvar } else { rttvar.max(1) };
         self.srtt = Some(Duration::from_nanos(srtt * tick));
         self.rttvar = Duration::from_nanos(rttvar * tick);
         // C6 and C7.

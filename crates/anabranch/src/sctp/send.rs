@@ -5,12 +5,20 @@ use super::association::{Association, State};
 use super::chunk::{Chunk, DATA_HEADER_BYTES, Data};
 use super::outstanding::{Sent, SentState};
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
+use crate::endpoint::Message;
 use crate::packet::{PathId, Payload};
 use crate::time::Time;
 
 impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
+    #[inline]
     pub(super) fn send(&mut self, now: Time) {
+        if self.outstanding.lost > 0 || !self.queue.is_empty() || self.state != State::Established {
+            self.send_waiting(now);
+        }
+    }
+
+    fn send_waiting(&mut self, now: Time) {
         if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
             return;
         }
@@ -84,7 +92,7 @@ impl Association {
 
     /// Fills and sends one packet with new data.
     fn send_packet(&mut self, now: Time, path: PathId) {
-        let mut chunks = self.empty_chunks();
+        let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
         let mut size = self.headers_bytes;
         // Section 6.1: a SACK that waits travels along, if both fit.
@@ -95,7 +103,7 @@ impl Association {
                 self.transmit_one(path, sack);
             } else {
                 size += sack_size;
-                chunks.push(sack);
+                self.add_chunk(&mut packet, sack);
             }
         }
         let mut bytes = 0;
@@ -111,26 +119,22 @@ impl Association {
             if messages > 0 && (full || length > self.peer_rwnd) {
                 break;
             }
-            let message = front.message;
             let beginning = front.sent == 0;
-            if beginning && !message.unordered {
-                let next = &mut self.next_ssn[usize::from(message.stream)];
+            if beginning && !front.message.unordered {
+                let next = &mut self.next_ssn[usize::from(front.message.stream)];
                 front.ssn = *next;
                 *next = next.wrapping_add(1);
             }
             let ending = front.remaining() == length;
-            let payload = Payload { offset: message.payload.offset + u64::from(front.sent), length };
             let tsn = self.outstanding.next_tsn();
             let sent = Sent {
-                payload,
-                message: message.payload,
+                message: front.message,
                 message_id: front.id,
-                reliability: message.reliability,
                 expires: front.expires,
                 departure: now,
-                stream: message.stream,
+                start: front.sent,
+                length,
                 ssn: front.ssn,
-                unordered: message.unordered,
                 beginning,
                 ending,
                 state: SentState::InFlight,
@@ -140,7 +144,7 @@ impl Association {
                 timed_out: false,
                 transmissions: 1,
             };
-            chunks.push(Chunk::Data(sent.data(tsn)));
+            self.add_chunk(&mut packet, Chunk::Data(sent.data(tsn)));
             self.outstanding.push(sent);
             self.queue.advance(length);
             let own = &mut self.paths[path.index()];
@@ -154,7 +158,9 @@ impl Association {
             messages += 1;
         }
         self.note_data_sent(now, path, bytes);
-        self.transmit(path, chunks, size);
+        if let Some(packet) = packet {
+            self.transmit(path, packet, size);
+        }
     }
 
     fn next_length(&self) -> u32 {
@@ -164,6 +170,7 @@ impl Association {
     }
 
     /// Timers and idleness after data has left (section 6.3.2 R1, section 8.3).
+    #[inline]
     pub(super) fn note_data_sent(&mut self, now: Time, path: PathId, bytes: u32) {
         let clock = self.parameters.rto.clock;
         let path = &mut self.paths[path.index()];
@@ -179,16 +186,17 @@ impl Association {
 impl Sent {
     /// The chunk as it goes on the wire.
     pub(super) const fn data(&self, tsn: u32) -> Data {
+        let Message { stream, unordered, payload: Payload { offset, .. }, .. } = self.message;
         Data {
             tsn,
-            stream: self.stream,
+            stream,
             ssn: self.ssn,
             ppid: 0,
-            unordered: self.unordered,
+            unordered,
             beginning: self.beginning,
             ending: self.ending,
             immediate: false,
-            payload: self.payload,
+            payload: Payload { offset: offset + self.start as u64, length: self.length },
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Messages that wait for transmission, in the order in which they were handed over.
 
-use std::collections::VecDeque;
-
+use super::short_queue::ShortQueue;
 use crate::endpoint::{Message, Reliability};
 use crate::time::Time;
 
@@ -28,7 +27,7 @@ impl QueuedMessage {
 /// The queue.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
-    pub(super) messages: VecDeque<QueuedMessage>,
+    pub(super) messages: ShortQueue<QueuedMessage>,
     /// Bytes that wait.
     pub(super) bytes: u64,
     next_id: u32,

@@ -2,7 +2,6 @@
 
 use super::association::{Association, State};
 use super::chunk::Chunk;
-use super::path::Acked;
 use super::tsn;
 use crate::endpoint::CloseReason;
 use crate::packet::PathId;
@@ -27,6 +26,7 @@ impl Default for ShutdownTimers {
 
 impl Association {
     /// The application has nothing more to send.
+    #[cold]
     pub(super) fn begin_shutdown(&mut self, now: Time) {
         match self.state {
             State::Closed => self.end(now, CloseReason::Shutdown),
@@ -76,6 +76,7 @@ impl Association {
         self.shutdown.t2 = self.deadline(now, rto);
     }
 
+    #[cold]
     pub(super) fn on_shutdown(&mut self, now: Time, from: PathId, cumulative_tsn: u32) {
         match self.state {
             State::Established | State::ShutdownPending => self.state = State::ShutdownReceived,
@@ -91,15 +92,13 @@ impl Association {
         // Its cumulative TSN acknowledges as a SACK's does, without touching gap blocks.
         let known = self.outstanding.cumulative_tsn();
         if tsn::before(known, cumulative_tsn) && tsn::before(cumulative_tsn, self.outstanding.next_tsn()) {
-            for path in &mut self.paths {
-                path.acked = Acked { outstanding_before: path.outstanding, ..Acked::default() };
-            }
             self.acknowledge_cumulatively(cumulative_tsn);
             self.settle_paths(now, from, true, self.fast_recovery_exit.is_some());
         }
         self.send(now);
     }
 
+    #[cold]
     pub(super) fn on_shutdown_ack(&mut self, now: Time, path: PathId) {
         if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
             self.transmit_one(path, Chunk::ShutdownComplete { tag_reflected: false });
@@ -107,12 +106,14 @@ impl Association {
         }
     }
 
+    #[cold]
     pub(super) fn on_shutdown_complete(&mut self, now: Time) {
         if self.state == State::ShutdownAckSent {
             self.end(now, CloseReason::Shutdown);
         }
     }
 
+    #[cold]
     pub(super) fn on_t2(&mut self, now: Time) {
         self.shutdown.t2 = Time::NEVER;
         self.errors_in_a_row += 1;
@@ -129,6 +130,7 @@ impl Association {
         }
     }
 
+    #[cold]
     pub(super) fn on_t5(&mut self, now: Time) {
         self.shutdown.t5 = Time::NEVER;
         let chunk = Chunk::Abort(super::chunk::Abort { tag_reflected: false, cause: None });

@@ -154,13 +154,13 @@ impl Pair {
 
     fn transmit(&mut self, from: Side, packet: &Packet) {
         let Body::Sctp(body) = &packet.body else { panic!("SCTP sends SCTP") };
-        assert!(packet.size <= 1500 && !body.chunks.is_empty());
+        assert!(packet.size <= 1500);
         self.log.push(Logged {
             at: self.now,
             from,
             path: packet.path.0,
             size: packet.size,
-            chunks: body.chunks.clone(),
+            chunks: body.chunks().cloned().collect(),
         });
         let wire = self.wires[packet.path.index()][from.index()];
         let copies = 1 + usize::from(self.rng.bernoulli(wire.duplication));
@@ -195,7 +195,7 @@ impl Pair {
             } else {
                 let ((at, _), (to, packet)) = self.in_flight.pop_first().expect("there is one");
                 self.now = at;
-                self.input(to, Input::Packet(packet));
+                self.input(to, Input::Packet(Box::new(packet)));
             }
         }
         self.now = end;
@@ -280,7 +280,7 @@ pub(super) const fn name(chunk: &Chunk) -> &'static str {
 /// Whether a packet holds a chunk of this kind.
 pub(super) fn holds(packet: &Packet, kind: &str) -> bool {
     let Body::Sctp(body) = &packet.body else { return false };
-    body.chunks.iter().any(|chunk| name(chunk) == kind)
+    body.chunks().any(|chunk| name(chunk) == kind)
 }
 
 /// Drops the first `count` packets that hold a chunk of this kind.
@@ -299,7 +299,7 @@ impl Association {
         use super::outstanding::SentState;
         let chunks = &self.outstanding.chunks;
         let bytes = |wanted: &dyn Fn(&super::outstanding::Sent) -> bool| -> u64 {
-            chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.payload.length)).sum()
+            chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.length)).sum()
         };
         let in_flight = bytes(&|chunk| chunk.state == SentState::InFlight);
         assert_eq!(self.outstanding.bytes, in_flight, "bytes in flight");

@@ -35,19 +35,27 @@ impl Clock {
         while level < 8 && ticks >= 63 << (3 * level) {
             level += 1;
         }
-        let expires = self.tick_at(now, tick).saturating_add(ticks);
+        let expires = self.tick_at(now).saturating_add(ticks);
         let shift = 3 * level;
         let fires = (((expires >> shift) + 1) << shift).saturating_mul(tick);
         Time::from_nanos(fires - self.uptime.as_nanos())
     }
 
-    /// Ticks of `tick` ns from `start` to `end`.
-    pub(super) fn ticks_between(self, start: Time, end: Time, tick: u64) -> u64 {
-        self.tick_at(end, tick) - self.tick_at(start, tick)
+    /// Ticks from `start` to `end`.
+    pub(super) const fn ticks_between(self, start: Time, end: Time) -> u64 {
+        self.tick_at(end) - self.tick_at(start)
     }
 
-    const fn tick_at(self, now: Time, tick: u64) -> u64 {
-        (now.as_nanos() + self.uptime.as_nanos()) / tick
+    const fn tick_at(self, now: Time) -> u64 {
+        self.ticks(Duration::from_nanos(now.as_nanos() + self.uptime.as_nanos()))
+    }
+
+    /// Whole ticks of a length of time; nanoseconds where the clock is exact.
+    pub(super) const fn ticks(self, length: Duration) -> u64 {
+        match self.granularity.as_nanos() {
+            0 => length.as_nanos(),
+            tick => length.as_nanos() / tick,
+        }
     }
 }
 
@@ -85,6 +93,6 @@ mod tests {
         assert_eq!(fires(clock, 10, 100), 115, "a multiple of 8 less 5");
         let half = Clock { uptime: Duration::from_nanos(500_000), ..Clock::new(MILLISECOND) };
         let (start, end) = (Time::from_nanos(400_000), Time::from_nanos(600_000));
-        assert_eq!(half.ticks_between(start, end, 1_000_000), 1);
+        assert_eq!(half.ticks_between(start, end), 1);
     }
 }

@@ -3,11 +3,10 @@
 use super::event_queue::Class;
 use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
 use super::network::{Counters, Network};
-use super::packets::InFlight;
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::cc::Controller;
-use crate::endpoint::{Endpoint, Input, Output};
+use crate::endpoint::{Endpoint, Input, Output, PathSample};
 use crate::net::DuplexLink;
 use crate::packet::{PathId, Side};
 use crate::report::Row;
@@ -29,7 +28,7 @@ pub struct Simulation {
     flow_names: Vec<String>,
     commands: Commands,
     events: u64,
-    samples: Vec<crate::endpoint::PathSample>,
+    samples: Vec<PathSample>,
 }
 
 /// What a run gives.
@@ -105,7 +104,7 @@ impl Simulation {
                 "flows: {count} are too many; at most {MAX_FLOWS} are allowed"
             )));
         }
-        routes.mark_waiting_hops(&links, fuse);
+        routes.set_turns(&links, fuse);
         let flows = scenario
             .flows
             .iter()
@@ -178,7 +177,9 @@ impl Simulation {
             };
             let time = event.time;
             if has_warm_up && warm_up.is_none() && time >= warm_up_end {
-                warm_up = Some(self.warm_up_row(warm_up_end));
+                // What happens at that very time is not part of it.
+                let before = Time::from_nanos(warm_up_end.as_nanos() - 1);
+                warm_up = Some(self.warm_up_row(warm_up_end, before));
             }
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
@@ -188,14 +189,15 @@ impl Simulation {
                 next_check = (self.events + EVENTS_BETWEEN_CHECKS).min(self.limits.max_events);
             }
             match event.class() {
-                Class::Link => self.network.travel(event.slot, time, true),
+                Class::Link => self.network.go_on(event.slot),
                 Class::Endpoint => self.deliver(event.slot),
                 Class::Timer => self.ring_timer(event.component()),
                 Class::App => self.ring_app(event.component()),
             }
         }
         if has_warm_up && warm_up.is_none() {
-            warm_up = Some(self.warm_up_row(self.network.now.min(warm_up_end)));
+            let now = self.network.now.min(warm_up_end);
+            warm_up = Some(self.warm_up_row(now, now));
         }
         Ok(self.finish(warm_up.as_ref()))
     }
@@ -246,8 +248,7 @@ impl Simulation {
     }
 
     fn deliver(&mut self, slot: u32) {
-        let InFlight { packet, flow, sender, .. } = self.network.take_delivered(slot);
-        let (index, side) = (flow as usize, sender.peer());
+        let Some((packet, index, side)) = self.network.take_delivered(slot) else { return };
         self.flows[index].endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
         self.settle(index, side);
     }
@@ -310,9 +311,10 @@ impl Simulation {
     }
 
     fn finish(mut self, warm_up: Option<&Row>) -> Outcome {
+        self.network.settle(self.network.now);
         self.network.check_conservation();
         let now = self.network.now;
-        let mut row = self.row(now);
+        let mut row = self.row(now, now);
         if let Some(warm_up) = warm_up {
             row = row.without(warm_up);
         }
@@ -332,15 +334,16 @@ impl Simulation {
     }
 
     /// The scalars of the warm-up, after which the run goes on.
-    fn warm_up_row(&mut self, now: Time) -> Row {
+    fn warm_up_row(&mut self, now: Time, settled: Time) -> Row {
+        self.network.settle(settled);
         let links = self.network.links.clone();
-        let row = self.row(now);
+        let row = self.row(now, settled);
         self.network.links = links;
         row
     }
 
-    /// The scalars at this time; links are at their end then.
-    fn row(&mut self, now: Time) -> Row {
+    /// The scalars at this time, with what has happened up to `settled`, where links are at their end.
+    fn row(&mut self, now: Time, settled: Time) -> Row {
         let mut row = Row::default();
         for (name, flow) in self.flow_names.iter().zip(&self.flows) {
             let mut report = row.section(name.as_str());
@@ -351,7 +354,7 @@ impl Simulation {
             }
         }
         for (name, link) in self.link_names.iter().zip(&mut self.network.links) {
-            link.finish(now);
+            link.finish(settled);
             link.report(&mut row.section(format!("link.{name}")));
         }
         let mut report = row.section("run");
@@ -360,7 +363,7 @@ impl Simulation {
         let Counters { sent, delivered, .. } = self.network.counters;
         report.count("packets_sent", sent);
         report.count("packets_delivered", delivered);
-        report.count("packets_dropped", self.network.dropped(now));
+        report.count("packets_dropped", self.network.dropped(settled));
         row
     }
 }

@@ -6,9 +6,9 @@
 //! unchanged.
 //!
 //! A run of a few flows has about ten events waiting, where a sorted list is cheaper than a heap; so
-//! the next events are in a short sorted list, and those after them, if any, in a heap.
+//! the next events are in short sorted lists, and those after them, if any, in heaps. Events of packets
+//! have a list of their own: most of them come after all that are there.
 
-use std::cell::Cell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -84,15 +84,11 @@ impl Ord for Scheduled {
     }
 }
 
-/// As many events as the sorted list holds at most.
-const MAX_NEXT: usize = 32;
-
+/// Events that wait.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    /// The next events, the first of them last.
-    next: Vec<Scheduled>,
-    /// What comes after all of those.
-    later: BinaryHeap<Reverse<Scheduled>>,
+    packets: Line,
+    alarms: Line,
     /// Insertions so far.
     sequence: u64,
 }
@@ -100,68 +96,151 @@ pub(super) struct EventQueue {
 impl EventQueue {
     /// Schedules an event of a timer or an application.
     pub(super) fn push(&mut self, time: Time, class: Class, component: u32) {
-        self.push_packet(time, class, component, 0);
+        let order = self.order(class, component);
+        self.alarms.insert(time, order, 0);
     }
 
     /// Schedules an event of the packet in this slot.
     pub(super) fn push_packet(&mut self, time: Time, class: Class, component: u32, slot: u32) {
-        let sequence = self.sequence & SEQUENCE_MASK;
-        self.sequence += 1;
-        let order = (class as u64) << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | sequence;
-        self.insert(Scheduled { time, order, slot });
+        let order = self.order(class, component);
+        self.packets.insert(time, order, slot);
     }
 
+    /// Takes the next event.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "there is one caller, which decides the same once more")]
     pub(super) fn pop(&mut self) -> Option<Scheduled> {
-        if self.next.is_empty() {
-            self.refill();
+        if self.packets.first < self.alarms.first {
+            let event = self.packets.first;
+            self.packets.remove_first();
+            return Some(event);
         }
-        self.next.pop()
+        let event = self.alarms.first;
+        if event.time.is_never() {
+            return None;
+        }
+        self.alarms.remove_first();
+        Some(event)
     }
 
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        (self.next.capacity() + self.later.capacity()) * size_of::<Scheduled>()
+        let later = self.packets.later.capacity() + self.alarms.later.capacity();
+        size_of::<Self>() + later * size_of::<Scheduled>()
     }
 
-    fn insert(&mut self, event: Scheduled) {
-        if !self.later.is_empty() && self.next.first().is_none_or(|last| event > *last) {
-            return self.insert_later(event);
+    #[inline]
+    fn order(&mut self, class: Class, component: u32) -> u64 {
+        let sequence = self.sequence & SEQUENCE_MASK;
+        self.sequence += 1;
+        (class as u64) << CLASS_SHIFT | u64::from(component) << COMPONENT_SHIFT | sequence
+    }
+}
+
+/// Places of a sorted list; a power of two.
+const PLACES: usize = 32;
+
+/// Events in their order.
+#[derive(Debug)]
+struct Line {
+    /// The first event; at no time if there is none.
+    first: Scheduled,
+    /// The events after it: those at the positions from `head` to before `tail`, modulo the number of places.
+    next: [Scheduled; PLACES],
+    head: usize,
+    tail: usize,
+    /// What comes after all of those.
+    later: BinaryHeap<Reverse<Scheduled>>,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        let none = Scheduled { time: Time::NEVER, order: u64::MAX, slot: 0 };
+        Self { first: none, next: [none; PLACES], head: 0, tail: 0, later: BinaryHeap::new() }
+    }
+}
+
+impl Line {
+    #[inline]
+    fn remove_first(&mut self) {
+        if self.head == self.tail {
+            return self.refill();
         }
-        self.next.push(event);
-        // What comes before it moves up by one.
-        let places = Cell::from_mut(self.next.as_mut_slice()).as_slice_of_cells();
-        if let Some((mut hole, sooner)) = places.split_last() {
-            for place in sooner.iter().rev() {
-                if place.get() > event {
-                    break;
-                }
-                hole.set(place.get());
-                hole = place;
+        self.first = self.next[self.head % PLACES];
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Takes fields, which stay in registers: an event that went over the stack would cost more than all the
+    /// rest.
+    #[inline]
+    fn insert(&mut self, time: Time, order: u64, slot: u32) {
+        let event = Scheduled { time, order, slot };
+        let is_before = |other: &Scheduled| time < other.time || (time == other.time && order < other.order);
+        if is_before(&self.first) {
+            if self.first.time.is_never() {
+                self.first = event;
+                return;
             }
-            hole.set(event);
+            if self.tail.wrapping_sub(self.head) == PLACES {
+                self.spill();
+            }
+            self.head = self.head.wrapping_sub(1);
+            self.next[self.head % PLACES] = self.first;
+            self.first = event;
+            return;
         }
-        if self.next.len() > MAX_NEXT {
+        // In an empty list the last place still holds what has become the first event.
+        if !self.later.is_empty() && !is_before(&self.next[self.tail.wrapping_sub(1) % PLACES]) {
+            return self.insert_later(time, order, slot);
+        }
+        if self.tail.wrapping_sub(self.head) == PLACES {
             self.spill();
+            return self.insert_again(time, order, slot);
         }
+        // What comes after it moves up by one.
+        let mut place = self.tail;
+        self.tail = self.tail.wrapping_add(1);
+        while place != self.head {
+            let before = place.wrapping_sub(1);
+            let other = self.next[before % PLACES];
+            if !is_before(&other) {
+                break;
+            }
+            self.next[place % PLACES] = other;
+            place = before;
+        }
+        self.next[place % PLACES] = event;
     }
 
     #[cold]
-    fn insert_later(&mut self, event: Scheduled) {
-        self.later.push(Reverse(event));
+    fn insert_again(&mut self, time: Time, order: u64, slot: u32) {
+        self.insert(time, order, slot);
+    }
+
+    #[cold]
+    fn insert_later(&mut self, time: Time, order: u64, slot: u32) {
+        self.later.push(Reverse(Scheduled { time, order, slot }));
     }
 
     /// Moves half of the list to the heap.
     #[cold]
     fn spill(&mut self) {
-        self.later.extend(self.next.drain(..MAX_NEXT / 2).map(Reverse));
+        for _ in 0..PLACES / 2 {
+            self.tail = self.tail.wrapping_sub(1);
+            self.later.push(Reverse(self.next[self.tail % PLACES]));
+        }
     }
 
-    /// Takes half a list from the heap.
+    /// Takes the first event and half a list from the heap.
     #[cold]
     fn refill(&mut self) {
-        let events = std::iter::from_fn(|| self.later.pop()).take(MAX_NEXT / 2);
-        self.next.extend(events.map(|Reverse(event)| event));
-        self.next.reverse();
+        self.first = Scheduled { time: Time::NEVER, order: u64::MAX, slot: 0 };
+        let Some(Reverse(first)) = self.later.pop() else { return };
+        self.first = first;
+        for Reverse(event) in std::iter::from_fn(|| self.later.pop()).take(PLACES / 2) {
+            self.next[self.tail % PLACES] = event;
+            self.tail = self.tail.wrapping_add(1);
+        }
     }
 }
 
@@ -197,17 +276,26 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn many_events_come_in_order(steps in proptest::collection::vec((0_u64..200, 0_usize..3), 0..400)) {
+        fn many_events_come_in_order(
+            steps in proptest::collection::vec((0_u64..200, proptest::bool::ANY, 0_usize..3), 0..400),
+        ) {
             let mut queue = EventQueue::default();
             let mut waiting = std::collections::BTreeSet::new();
-            let pop = |queue: &mut EventQueue, waiting: &mut std::collections::BTreeSet<(u64, u32)>| {
-                let popped = queue.pop().map(|event| (event.time.as_nanos(), event.component()));
+            let pop = |queue: &mut EventQueue, waiting: &mut std::collections::BTreeSet<(u64, bool, u32)>| {
+                let popped = queue.pop().map(|event| {
+                    (event.time.as_nanos(), event.class() == Class::Timer, event.component())
+                });
                 proptest::prop_assert_eq!(popped, waiting.pop_first());
                 Ok(())
             };
-            for (index, (time, pops)) in steps.into_iter().enumerate() {
-                queue.push(Time::from_nanos(time), Class::Timer, index as u32);
-                waiting.insert((time, index as u32));
+            for (index, (time, is_alarm, pops)) in steps.into_iter().enumerate() {
+                let at = Time::from_nanos(time);
+                if is_alarm {
+                    queue.push(at, Class::Timer, index as u32);
+                } else {
+                    queue.push_packet(at, Class::Endpoint, index as u32, 0);
+                }
+                waiting.insert((time, is_alarm, index as u32));
                 // More pushes than pops at first, so that the list overflows; the other way round later.
                 for _ in 0..pops.saturating_sub(usize::from(index < 200)) {
                     pop(&mut queue, &mut waiting)?;

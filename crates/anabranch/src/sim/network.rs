@@ -2,13 +2,13 @@
 //!
 //! A packet crosses as many links as possible in one computation; an event exists only where its order
 //! among other packets or a random draw of a shared process decides something (see
-//! [`Routes::mark_waiting_hops`]), and at the end of its route.
+//! [`Routes::set_turns`]), and at the end of its route.
 
 use super::event_queue::{Class, EventQueue};
-use super::packets::{InFlight, PacketSlab};
-use super::topology::{Hop, Routes};
-use crate::net::{DuplexLink, Step};
-use crate::packet::{Packet, Side};
+use super::packets::{InFlight, PacketSlab, Progress};
+use super::topology::{Hop, Routes, Turn};
+use crate::net::{Direction, DropCause, DuplexLink, Ring, Step};
+use crate::packet::{Ecn, Packet, Side};
 use crate::time::Time;
 use crate::trace::Trace;
 
@@ -23,8 +23,37 @@ pub(super) struct Network {
     routes: Routes,
     /// When the run ends at the latest.
     end: Time,
+    /// For each link, the packets that came to it at the end of their routes and are left for later, in
+    /// order.
+    late: Vec<Ring<LatePacket>>,
+    /// Packets lost there whose events have not come up.
+    lost_late: u64,
     /// Times after `now` at which links drop packets that were carried there ahead, and some earlier ones.
     drops_ahead: Vec<Time>,
+}
+
+/// A packet in flight, as it is known on its way.
+#[derive(Clone, Copy, Debug)]
+struct Traveller {
+    slot: u32,
+    route: u32,
+    size: u32,
+}
+
+/// A packet at the last hop of its route, which is computed later.
+#[derive(Clone, Copy, Debug)]
+struct LatePacket {
+    /// When it came there.
+    at: Time,
+    slot: u32,
+    size: u32,
+    direction: Direction,
+}
+
+impl Default for LatePacket {
+    fn default() -> Self {
+        Self { at: Time::ZERO, slot: 0, size: 0, direction: Direction::Forward }
+    }
 }
 
 /// What became of the packets that endpoints sent: sent + duplicated = delivered + dropped + in flight.
@@ -41,6 +70,8 @@ impl Network {
         Self {
             now: Time::ZERO,
             queue: EventQueue::default(),
+            late: links.iter().map(|_| Ring::default()).collect(),
+            lost_late: 0,
             links,
             counters: Counters::default(),
             trace,
@@ -56,106 +87,268 @@ impl Network {
         let trace = self.trace.as_ref().map_or(0, |trace| {
             trace.memory() + self.links.iter().map(DuplexLink::trace_memory).sum::<usize>()
         });
-        self.packets.memory() + self.queue.memory() + trace
+        let late: usize = self.late.iter().map(Ring::memory).sum();
+        let drops = self.drops_ahead.capacity() * size_of::<Time>();
+        self.packets.memory() + self.queue.memory() + late + drops + trace
     }
 
-    /// A packet has reached the end of its route.
-    pub(super) fn take_delivered(&mut self, slot: u32) -> InFlight {
-        let in_flight = self.packets.remove(slot);
+    /// The event of a packet at the end of its route: the packet, if it has arrived, the flow and the side
+    /// that it arrives at.
+    #[inline]
+    pub(super) fn take_delivered(&mut self, slot: u32) -> Option<(Box<Packet>, usize, Side)> {
+        if self.packets.get_mut(slot).progress != Progress::OnTime && !self.has_arrived(slot) {
+            return None;
+        }
+        let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
         self.counters.delivered += 1;
         if let Some(trace) = &mut self.trace {
-            trace.packets.delivered(self.now, in_flight.trace_row);
+            trace.packets.delivered(self.now, trace_row);
         }
-        in_flight
+        let (flow, side) = self.routes.receiver(route);
+        Some((packet, flow, side))
     }
 
     pub(super) fn check_conservation(&self) {
         let Counters { sent, duplicated, delivered, dropped } = self.counters;
-        let in_flight = self.packets.len() as u64;
+        let in_flight = self.packets.len() as u64 - self.lost_late;
         assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
     }
 
     /// Takes a packet that an endpoint sends now as far as nothing has to be waited for.
-    pub(super) fn transmit(&mut self, flow: u32, sender: Side, packet: Packet) {
+    #[inline]
+    pub(super) fn transmit(&mut self, flow: u32, sender: Side, packet: Box<Packet>) {
         self.counters.sent += 1;
         let trace_row =
             self.trace.as_mut().map_or(0, |trace| trace.packets.sent(self.now, flow, sender, &packet));
         let route = self.routes.route(flow, sender, packet.path.index());
         let hop = self.routes.first_hop(route);
-        let slot =
-            self.packets.insert(InFlight { packet, flow, sender, route, hop, crossing: false, trace_row });
-        self.travel(slot, self.now, false);
+        let size = packet.size;
+        let progress = Progress::OnTime;
+        let slot = self.packets.insert(InFlight { packet, route, hop, progress, trace_row });
+        self.travel(Traveller { slot, route, size }, hop, self.now, false);
     }
 
-    /// Takes a packet along its route from the hop it is at, as far as nothing has to be waited for.
-    /// `has_arrived`: its arrival at that hop has had its event.
-    pub(super) fn travel(&mut self, slot: u32, mut at: Time, mut has_arrived: bool) {
+    /// The event of a packet at a link.
+    pub(super) fn go_on(&mut self, slot: u32) {
+        let now = self.now;
         let in_flight = self.packets.get_mut(slot);
-        let size = in_flight.packet.size;
-        let component = in_flight.route;
+        let InFlight { route, hop, .. } = *in_flight;
+        let Packet { size, ecn, .. } = *in_flight.packet;
+        let traveller = Traveller { slot, route, size };
+        if in_flight.progress != Progress::Crossing {
+            return self.travel(traveller, hop, now, true);
+        }
+        in_flight.progress = Progress::OnTime;
+        let Hop { link, direction, .. } = self.routes.hops[hop as usize];
+        let step = self.links[link as usize].resume(now, direction, size, ecn);
+        if let Some(at) = self.take_step(traveller, hop, now, step) {
+            self.leave_hop(traveller, hop, at);
+        }
+    }
+
+    /// Takes a packet along its route from this hop on, as far as nothing has to be waited for. `has_turn`: its
+    /// arrival there has had its event.
+    fn travel(&mut self, traveller: Traveller, mut hop: u32, mut at: Time, mut has_turn: bool) {
+        let Traveller { slot, size, .. } = traveller;
+        let known = self.end.min(self.now + DuplexLink::AHEAD_LIMIT);
         loop {
-            let Hop { link, direction, waits, is_last } = self.routes.hops[in_flight.hop as usize];
-            if waits && !has_arrived {
-                self.queue.push_packet(at, Class::Link, component, slot);
+            let Hop { link, direction, turn, is_last } = self.routes.hops[hop as usize];
+            if turn != Turn::Ahead && !self.takes_turn(traveller, hop, at, has_turn) {
                 return;
             }
-            if at > self.end {
-                return;
-            }
-            has_arrived = false;
-            let ecn = in_flight.packet.ecn;
+            has_turn = false;
             let duplex = &mut self.links[link as usize];
-            if at > self.now + DuplexLink::AHEAD_LIMIT {
+            if at > known {
+                if at > self.end {
+                    return;
+                }
                 duplex.runs_ahead_by(direction, at - self.now);
             }
-            let entered = at;
-            let step = if std::mem::take(&mut in_flight.crossing) {
-                duplex.resume(at, direction, size, ecn)
-            } else {
-                duplex.accept(at, direction, size, ecn)
+            if duplex.loses_on_arrival(at, direction, size) {
+                return self.drop_packet(slot, DropCause::Lost, link, at);
+            }
+            let arrival = match duplex.accept_surely(at, direction, size) {
+                Some(arrival) => arrival,
+                None => match self.accept(traveller, hop, at) {
+                    Some(arrival) => arrival,
+                    None => return,
+                },
             };
-            match step {
-                Step::Deliver { at: arrival, ecn, copy } => {
-                    at = arrival;
-                    in_flight.packet.ecn = ecn;
-                    if !is_last {
-                        in_flight.hop += 1;
-                    }
-                    if let Some(copy_at) = copy {
-                        // The copy follows at once, before any later packet.
-                        let copy = self.duplicate(slot, entered);
-                        self.proceed(slot, at, is_last);
-                        return self.proceed(copy, copy_at, is_last);
-                    }
-                    if is_last {
-                        return self.queue.push_packet(at, Class::Endpoint, component, slot);
-                    }
+            if is_last {
+                return self.arrive(traveller, arrival);
+            }
+            at = arrival;
+            hop += 1;
+        }
+    }
+
+    /// Whether a packet that comes to a hop which is not computed ahead goes on at once.
+    #[inline]
+    fn takes_turn(&mut self, traveller: Traveller, hop: u32, at: Time, has_turn: bool) -> bool {
+        let Traveller { slot, route, size } = traveller;
+        let Hop { link, direction, turn, .. } = self.routes.hops[hop as usize];
+        match turn {
+            Turn::Ahead => true,
+            Turn::AfterLate => {
+                self.resolve_late(link, at);
+                true
+            }
+            Turn::Late if has_turn => {
+                self.resolve_late(link, at);
+                true
+            }
+            // What is sent in the other direction by the event at work comes before a packet that comes now.
+            Turn::Late if at > self.now => {
+                if at <= self.end {
+                    self.packets.get_mut(slot).progress = Progress::Late(link);
+                    let earliest = self.links[link as usize].earliest_arrival(at, direction, size);
+                    self.late[link as usize].push_back(LatePacket { at, slot, size, direction });
+                    self.arrive(traveller, earliest);
                 }
-                Step::Cross { at, ecn } => {
-                    in_flight.crossing = true;
-                    in_flight.packet.ecn = ecn;
-                    return self.queue.push_packet(at, Class::Link, component, slot);
+                false
+            }
+            Turn::Late | Turn::Waits => {
+                if !has_turn {
+                    self.packets.get_mut(slot).hop = hop;
+                    self.queue.push_packet(at, Class::Link, route, slot);
                 }
-                Step::Drop(cause) => {
-                    let dropped = self.packets.remove(slot);
-                    if let Some(trace) = &mut self.trace {
-                        trace.packets.dropped(dropped.trace_row, cause.name(), link, at);
-                    }
-                    return self.count_drop(at);
-                }
-                Step::Held => return,
+                has_turn
             }
         }
     }
 
-    /// Takes a packet on from the link it has just left.
-    fn proceed(&mut self, slot: u32, at: Time, is_last: bool) {
-        if is_last {
-            let component = self.packets.get_mut(slot).route;
-            self.queue.push_packet(at, Class::Endpoint, component, slot);
-        } else {
-            self.travel(slot, at, false);
+    /// The link of this hop takes a packet about which there is something to decide. Returns its arrival
+    /// at the other end if it goes on at once.
+    fn accept(&mut self, traveller: Traveller, hop: u32, at: Time) -> Option<Time> {
+        let Hop { link, direction, .. } = self.routes.hops[hop as usize];
+        let ecn = self.packets.get_mut(traveller.slot).packet.ecn;
+        let step = self.links[link as usize].accept_arrived(at, direction, traveller.size, ecn);
+        self.take_step(traveller, hop, at, step)
+    }
+
+    /// What a link that a packet entered at `entered` does with it. Returns its arrival at the other end if
+    /// it goes on at once.
+    #[inline]
+    fn take_step(&mut self, traveller: Traveller, hop: u32, entered: Time, step: Step) -> Option<Time> {
+        let Traveller { slot, route, .. } = traveller;
+        let in_flight = self.packets.get_mut(slot);
+        match step {
+            Step::Deliver { at, ecn, copy } => {
+                in_flight.packet.ecn = ecn;
+                let Some(copy_at) = copy else { return Some(at) };
+                // The copy follows at once, before any later packet.
+                let copy = self.duplicate(slot, entered);
+                self.leave_hop(traveller, hop, at);
+                self.leave_hop(Traveller { slot: copy, ..traveller }, hop, copy_at);
+            }
+            Step::Cross { at, ecn } => {
+                in_flight.hop = hop;
+                in_flight.progress = Progress::Crossing;
+                in_flight.packet.ecn = ecn;
+                self.queue.push_packet(at, Class::Link, route, slot);
+            }
+            Step::Drop(cause) => {
+                let Hop { link, .. } = self.routes.hops[hop as usize];
+                self.drop_packet(slot, cause, link, entered);
+            }
+            Step::Held => {}
         }
+        None
+    }
+
+    /// Takes a packet on from the link that it has just left.
+    fn leave_hop(&mut self, traveller: Traveller, hop: u32, at: Time) {
+        if self.routes.hops[hop as usize].is_last {
+            self.arrive(traveller, at);
+        } else {
+            self.travel(traveller, hop + 1, at, false);
+        }
+    }
+
+    /// A packet comes to the end of its route at this time.
+    #[inline]
+    fn arrive(&mut self, Traveller { slot, route, .. }: Traveller, at: Time) {
+        self.queue.push_packet(at, Class::Endpoint, route, slot);
+    }
+
+    /// Whether a packet whose last hop was left for later has arrived by its event, now. If it arrives
+    /// later, it gets another event.
+    fn has_arrived(&mut self, slot: u32) -> bool {
+        if let Progress::Late(link) = self.packets.get_mut(slot).progress {
+            self.resolve_late(link, self.now);
+        }
+        let in_flight = self.packets.get_mut(slot);
+        match in_flight.progress {
+            Progress::Arriving(at) if at > self.now => {
+                in_flight.progress = Progress::OnTime;
+                self.queue.push_packet(at, Class::Endpoint, in_flight.route, slot);
+                false
+            }
+            Progress::Lost => {
+                self.packets.remove(slot);
+                self.lost_late -= 1;
+                false
+            }
+            Progress::OnTime | Progress::Arriving(_) => true,
+            Progress::Crossing | Progress::Late(_) => unreachable!("it has been resolved by its event"),
+        }
+    }
+
+    /// Computes what has come to this link by `until` and was left for later.
+    #[inline]
+    fn resolve_late(&mut self, link: u32, until: Time) {
+        while let Some(&mut packet) = self.late[link as usize].front_mut()
+            && packet.at <= until
+        {
+            self.late[link as usize].pop_front();
+            self.resolve(link, packet);
+        }
+    }
+
+    /// Computes the last hop of a packet.
+    #[inline]
+    fn resolve(&mut self, link: u32, LatePacket { at, slot, size, direction }: LatePacket) {
+        let duplex = &mut self.links[link as usize];
+        if duplex.loses_on_arrival(at, direction, size) {
+            return self.lose_late(slot, DropCause::Lost, link, at);
+        }
+        let arrival = match duplex.accept_surely(at, direction, size) {
+            Some(arrival) => arrival,
+            // Such a link does not look at the ECN field.
+            None => match duplex.accept_arrived(at, direction, size, Ecn::NotEct) {
+                Step::Deliver { at: arrival, .. } => arrival,
+                Step::Drop(cause) => return self.lose_late(slot, cause, link, at),
+                Step::Cross { .. } | Step::Held => unreachable!("such a link is not left for later"),
+            },
+        };
+        self.packets.get_mut(slot).progress = Progress::Arriving(arrival);
+    }
+
+    fn lose_late(&mut self, slot: u32, cause: DropCause, link: u32, at: Time) {
+        let in_flight = self.packets.get_mut(slot);
+        in_flight.progress = Progress::Lost;
+        let trace_row = in_flight.trace_row;
+        self.lost_late += 1;
+        self.note_drop(trace_row, cause, link, at);
+    }
+
+    /// Computes everything that has happened by now.
+    pub(super) fn settle(&mut self, now: Time) {
+        for link in 0..self.late.len() as u32 {
+            self.resolve_late(link, now);
+        }
+    }
+
+    fn drop_packet(&mut self, slot: u32, cause: DropCause, link: u32, at: Time) {
+        let dropped = self.packets.remove(slot);
+        self.note_drop(dropped.trace_row, cause, link, at);
+    }
+
+    fn note_drop(&mut self, trace_row: u32, cause: DropCause, link: u32, at: Time) {
+        if let Some(trace) = &mut self.trace {
+            trace.packets.dropped(trace_row, cause.name(), link, at);
+        }
+        self.count_drop(at);
     }
 
     /// How many packets have been dropped by this time.

@@ -1,22 +1,34 @@
 //! Packets in flight: a slab whose places are used again.
 
-use crate::packet::{Packet, Side};
+use crate::packet::Packet;
+use crate::time::Time;
 
 /// A packet on its way.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    pub(super) packet: Packet,
-    pub(super) flow: u32,
-    /// The side that sent it.
-    pub(super) sender: Side,
+    pub(super) packet: Box<Packet>,
     /// The number of its route.
     pub(super) route: u32,
-    /// The hop it waits for, or is on: an index into all routes' hops.
+    /// The hop that its event at a link is about: an index into all routes' hops.
     pub(super) hop: u32,
-    /// Whether it has entered that hop and waits for its loss to be drawn.
-    pub(super) crossing: bool,
+    pub(super) progress: Progress,
     /// Its row in the packet trace.
     pub(super) trace_row: u32,
+}
+
+/// How far a packet in flight has been computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Up to the time of its event.
+    OnTime,
+    /// Into its hop, where at the time of its event its loss is drawn.
+    Crossing,
+    /// To its last hop, over this link; its event is at its earliest arrival behind it.
+    Late(u32),
+    /// Beyond its last hop, where it arrives at this time, at its event or later.
+    Arriving(Time),
+    /// It was lost on its last hop; its event means nothing.
+    Lost,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +68,7 @@ impl PacketSlab {
 
     /// Bytes of memory in use, without what packets themselves hold elsewhere.
     pub(super) fn memory(&self) -> usize {
-        self.slots.capacity() * size_of::<Option<InFlight>>()
+        let slots = self.slots.capacity() * size_of::<Option<InFlight>>();
+        slots + self.free.capacity() * size_of::<u32>() + self.len() * size_of::<Packet>()
     }
 }

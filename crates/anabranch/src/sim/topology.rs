@@ -1,5 +1,4 @@
-//! Routes: which links, in which direction, a flow's packets cross, and where a crossing needs an
-//! event of its own.
+//! Routes: which links, in which direction, a flow's packets cross, and when each crossing is computed.
 
 use indexmap::IndexMap;
 
@@ -13,11 +12,23 @@ pub(super) struct Hop {
     /// Index of the link.
     pub(super) link: u32,
     pub(super) direction: Direction,
-    /// Whether a packet's arrival here must wait its turn as an event. Otherwise the crossing is
-    /// computed ahead, together with the link before it.
-    pub(super) waits: bool,
+    pub(super) turn: Turn,
     /// Whether the route ends behind it.
     pub(super) is_last: bool,
+}
+
+/// When a packet's crossing of a link is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Together with the link before it, or when the packet is sent.
+    Ahead,
+    /// When something depends on it: the packet's arrival at the end of its route, or a packet in the other
+    /// direction, for which both share a process of loss.
+    Late,
+    /// As `Ahead`, after what is late in the other direction.
+    AfterLate,
+    /// At its time, as an event.
+    Waits,
 }
 
 /// The routes of every flow, side and path, one behind the other.
@@ -26,6 +37,8 @@ pub(super) struct Routes {
     pub(super) hops: Vec<Hop>,
     /// Where each route's hops start.
     starts: Vec<u32>,
+    /// The flow and the side where each route ends.
+    receivers: Vec<(u32, Side)>,
     /// The first route of each flow and side; its paths' routes follow.
     firsts: Vec<[u32; 2]>,
 }
@@ -50,11 +63,18 @@ impl Routes {
         self.starts[route as usize]
     }
 
-    /// Marks the hops that need an event. A crossing can be computed ahead of time where everything that
+    /// The flow and the side that packets of a route arrive at.
+    pub(super) fn receiver(&self, route: u32) -> (usize, Side) {
+        let (flow, side) = self.receivers[route as usize];
+        (flow as usize, side)
+    }
+
+    /// Sets when each hop is computed. A crossing can be computed ahead of time where everything that
     /// enters the link's direction comes, in order, from one and the same place, and the link itself does
-    /// not depend on what else happens until then. `fuse = false` marks every hop: slower, and the same
-    /// results.
-    pub(super) fn mark_waiting_hops(&mut self, links: &[DuplexLink], fuse: bool) {
+    /// not depend on what else happens until then. Where it depends on the other direction alone, which is
+    /// fed at the present time, the last hop of a route can be computed late.
+    /// `fuse = false` gives every hop an event: slower, and the same results.
+    pub(super) fn set_turns(&mut self, links: &[DuplexLink], fuse: bool) {
         let mut feeders: Vec<[Vec<Feeder>; 2]> = links.iter().map(|_| Default::default()).collect();
         self.for_each_hop(|feeder, hop| {
             let known = &mut feeders[hop.link as usize][hop.direction.index()];
@@ -62,12 +82,31 @@ impl Routes {
                 known.push(feeder);
             }
         });
+        let mut late: Vec<[bool; 2]> = vec![[false; 2]; links.len()];
         self.for_each_hop(|feeder, hop| {
             let link = &links[hop.link as usize];
             let Feeder::Link { link: before, direction, .. } = feeder else { return };
-            let only_feeder = feeders[hop.link as usize][hop.direction.index()].len() == 1;
-            let in_order = links[before as usize].keeps_order(direction);
-            hop.waits = !(fuse && only_feeder && in_order && link.can_run_ahead(hop.direction));
+            let [own, other] = [hop.direction, hop.direction.opposite()]
+                .map(|direction| &feeders[hop.link as usize][direction.index()]);
+            let is_fed_in_order = fuse && own.len() == 1 && links[before as usize].keeps_order(direction);
+            let others_come_now = other.iter().all(|feeder| *feeder == Feeder::Hosts);
+            hop.turn = if is_fed_in_order && link.can_run_ahead(hop.direction) {
+                Turn::Ahead
+            } else if is_fed_in_order
+                && hop.is_last
+                && others_come_now
+                && link.can_be_asked_late(hop.direction)
+            {
+                late[hop.link as usize][hop.direction.index()] = true;
+                Turn::Late
+            } else {
+                Turn::Waits
+            };
+        });
+        self.for_each_hop(|_, hop| {
+            if late[hop.link as usize][hop.direction.opposite().index()] {
+                hop.turn = Turn::AfterLate;
+            }
         });
     }
 
@@ -116,10 +155,14 @@ impl Routes {
                 None => backward.hops(path.via.iter().rev())?,
             });
         }
+        let index = self.firsts.len() as u32;
+        let mut receivers = [Side::B, Side::A].into_iter();
         self.firsts.push(sides.map(|paths| {
             let first = self.starts.len() as u32;
+            let receiver = receivers.next().expect("one for each side");
             for hops in paths {
                 self.starts.push(self.hops.len() as u32);
+                self.receivers.push((index, receiver));
                 self.hops.extend(hops);
             }
             first
@@ -171,7 +214,7 @@ impl Walk<'_> {
                     "link `{name}` joins `{first}` and `{second}`, but the path is at `{node}` there"
                 ));
             };
-            hops.push(Hop { link: index as u32, direction, waits: false, is_last: false });
+            hops.push(Hop { link: index as u32, direction, turn: Turn::Ahead, is_last: false });
             node = next;
         }
         if node != self.to {

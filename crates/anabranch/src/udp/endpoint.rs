@@ -58,27 +58,28 @@ impl UdpEndpoint {
         }
         self.sent += 1;
         self.sent_bytes += u64::from(payload.length);
-        self.outputs.push_back(Output::Transmit(Packet {
+        self.outputs.push_back(Output::Transmit(Box::new(Packet {
             path: self.path,
             ecn: Ecn::NotEct,
             size: size as u32,
             body: Body::Udp(Datagram {
                 source_port: self.source_port,
                 destination_port: self.destination_port,
-                payload,
+                offset: payload.offset,
+                length: payload.length,
             }),
-        }));
+        })));
     }
 
     fn receive(&mut self, packet: &Packet) {
         // RFC 1122 section 4.1.3.1: a datagram to a port nobody listens at is discarded.
-        let Body::Udp(Datagram { destination_port, payload, .. }) = packet.body else { return };
+        let Body::Udp(Datagram { destination_port, offset, length, .. }) = packet.body else { return };
         if destination_port != self.source_port {
             return;
         }
         self.received += 1;
-        self.received_bytes += u64::from(payload.length);
-        let received = Received { stream: 0, unordered: true, payload };
+        self.received_bytes += u64::from(length);
+        let received = Received { stream: 0, unordered: true, payload: Payload { offset, length } };
         self.outputs.push_back(Output::Event(Event::Received(received)));
     }
 }

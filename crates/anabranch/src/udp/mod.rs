@@ -26,8 +26,10 @@ pub struct Datagram {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// What it carries.
-    pub payload: crate::packet::Payload,
+    /// Where what it carries starts in the application's stream, in bytes.
+    pub offset: u64,
+    /// The length of what it carries in bytes.
+    pub length: u32,
 }
 
 /// UDP as a flow's transport.

@@ -63,6 +63,7 @@ fn queue() -> impl Strategy<Value = String> {
         "queue = { kind = 'drop_tail', packets = 3 }",
         "queue = { kind = 'drop_tail', bytes = '2 kB' }",
         "queue = { kind = 'drop_tail', packets = 8, mark_packets = 1 }",
+        "queue = { kind = 'drop_tail', packets = { timetable = [['0 s', 9], ['600 ms', 0]], repeat = '900 ms' } }",
     ])
 }
 
@@ -77,6 +78,16 @@ fn loss() -> impl Strategy<Value = (String, bool)> {
             ("loss = { kind = 'gilbert', p = 0.02, r = 0.1 }", true),
             ("loss = { kind = 'gilbert', p = 0.02, r = 0.1, sharing = 'shared' }", true),
             ("loss = { kind = 'gilbert', p = 0.02, r = 0.1, sharing = 'shared', at = 'ingress' }", false),
+            (
+                "loss = { kind = 'gilbert', p = { timetable = [['0 s', 0], ['333 ms', 0.2]], repeat = '1 s' }, r = \
+                 0.1, sharing = 'shared' }",
+                true,
+            ),
+            (
+                "loss = { kind = 'gilbert', clock = 'on_arrival', mean_loss = { timetable = [['0 s', 0], ['1 s', \
+                 0.2]] }, mean_bad = '50 ms', sharing = 'shared', at = 'ingress' }",
+                false,
+            ),
             ("loss = { kind = 'gilbert', clock = 'packet', p = 0.1, r = 0.3 }", false),
             ("loss = { kind = 'gilbert', clock = 'packet', p = 0.1, r = 0.3, sharing = 'shared' }", false),
             (

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::{Direction, ReliabilityConfig, Start};
-use crate::quality::{Band, Codec, EModel, JitterBuffer};
+use crate::quality::{Band, Codec, EModel, JitterBuffer, planning};
 use crate::time::Duration;
 
 /// A telephone call.
@@ -13,7 +13,7 @@ use crate::time::Duration;
 pub struct VoipConfig {
     /// The codec; default "g711+plc".
     pub codec: Codec,
-    /// Speech per packet, a whole number of the codec's frames; default "20 ms".
+    /// Speech per packet, a whole number of the codec's frames, at most 200 ms; default "20 ms".
     pub packetisation: Duration,
     /// When the association is opened, before the call starts; default "0 s".
     pub connect: Duration,
@@ -39,9 +39,9 @@ pub struct VoipConfig {
     pub delay: DelayBasis,
     /// Which burst ratio the E-model is given; default "random".
     pub burst_ratio: BurstRatio,
-    /// Equipment impairment factor Ie instead of the codec's own.
+    /// Equipment impairment factor Ie, from 0 to 95, instead of the codec's own.
     pub ie: Option<f64>,
-    /// Packet-loss robustness factor Bpl instead of the codec's own.
+    /// Packet-loss robustness factor Bpl, from 1 to 40, instead of the codec's own.
     pub bpl: Option<f64>,
     /// How long to wait for frames after the last was sent, longer if the jitter buffer could still
     /// play it then; default "1 s".
@@ -76,9 +76,9 @@ impl Default for VoipConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TalkSpurtsConfig {
-    /// Mean length of a talk spurt; default "1.004 s" (ITU-T P.59, Table 1).
+    /// Mean length of a talk spurt, from 1 ms on; default "1.004 s" (ITU-T P.59, Table 1).
     pub talk: Duration,
-    /// Mean length of a pause; default "1.587 s" (ITU-T P.59, Table 1).
+    /// Mean length of a pause, from 1 ms on; default "1.587 s" (ITU-T P.59, Table 1).
     pub pause: Duration,
 }
 
@@ -131,12 +131,8 @@ impl VoipConfig {
                 .ok_or_else(|| format!("{key} is missing: codec {} has none ({})", data.name, data.source))
         };
         let (ie, bpl) = (value("ie", self.ie, data.ie)?, value("bpl", self.bpl, data.bpl)?);
-        if !(0.0..=95.0).contains(&ie) {
-            return Err(format!("ie = {ie} is not from 0 to 95"));
-        }
-        if !(1e-3..=1e6).contains(&bpl) {
-            return Err(format!("bpl = {bpl} is not from 0.001 to 1000000"));
-        }
+        planning::check("ie", ie, &planning::IE)?;
+        planning::check("bpl", bpl, &planning::BPL)?;
         Ok((ie, bpl))
     }
 }

@@ -29,6 +29,12 @@ use crate::time::{Duration, Time};
 /// The longest call, in frames per direction: about 3 days of 20 ms frames.
 const MAX_FRAMES: u64 = 1 << 24;
 
+/// The shortest mean of talk spurts and pauses: below a frame nothing is heard of them.
+const MIN_TALK_SPURT: Duration = Duration::from_millis(1);
+
+/// What a receiver has to accept (RFC 3551 section 4.2).
+const MAX_PACKETISATION: Duration = Duration::from_millis(200);
+
 impl VoipConfig {
     /// Builds the call of the flow `flow`.
     ///
@@ -37,6 +43,12 @@ impl VoipConfig {
     pub fn build(&self, streams: Streams, flow: &str) -> Result<Voip, String> {
         let data = self.codec.data();
         let (name, frame) = (data.name, data.frame);
+        if self.packetisation > MAX_PACKETISATION {
+            return Err(format!(
+                "packetisation = \"{}\" is not a multiple of {name}'s frame, {frame}, up to {MAX_PACKETISATION}",
+                self.packetisation
+            ));
+        }
         let payload_bytes = data.payload_bytes(self.packetisation).ok_or_else(|| {
             format!("packetisation = \"{}\" is not a multiple of {name}'s frame, {frame}", self.packetisation)
         })?;
@@ -51,8 +63,10 @@ impl VoipConfig {
         self.jitter_buffer.check()?;
         if let Some(spurts) = self.talk_spurts {
             for (key, mean) in [("talk", spurts.talk), ("pause", spurts.pause)] {
-                if mean == Duration::ZERO {
-                    return Err(format!("talk_spurts.{key} = \"0 s\" is not above 0 s"));
+                if mean < MIN_TALK_SPURT {
+                    return Err(format!(
+                        "talk_spurts.{key} = \"{mean}\" is not a length of time from {MIN_TALK_SPURT} on"
+                    ));
                 }
             }
         }

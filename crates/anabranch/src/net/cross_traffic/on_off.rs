@@ -114,8 +114,8 @@ impl OnOff {
         self.next = self.on_start;
     }
 
-    /// The next arrival in nanoseconds; `u64::MAX` for none. What lies after `limit` may be shown early.
-    pub(crate) fn peek(&self, _limit: u64) -> u64 {
+    /// The next arrival in nanoseconds; `u64::MAX` for none.
+    pub(crate) fn peek(&self) -> u64 {
         if self.next < self.stop { self.next } else { u64::MAX }
     }
 
@@ -139,8 +139,8 @@ mod tests {
 
     fn take(mut source: OnOff, until: u64) -> Vec<u64> {
         let mut times = Vec::new();
-        while source.peek(until) <= until {
-            times.push(source.peek(until));
+        while source.peek() <= until {
+            times.push(source.peek());
             source.pop();
         }
         times

@@ -1,303 +1,169 @@
-//! Poisson arrivals in blocks of time.
+//! Poisson arrivals, one after the other.
 //!
-//! A block is 2^k nanoseconds, so that it holds 6 to 12 arrivals on average: enough that the number's draw
-//! is shared by several, few enough that a block can be skipped between two packets of interest. Block n
-//! draws from the generator (key, n): its number of arrivals by inversion of the Poisson distribution,
-//! then one place for each.
+//! The gaps are exponential, drawn by the ziggurat of G. Marsaglia and W. W. Tsang (Journal of Statistical
+//! Software 5, 2000) with 256 layers, in integers: the same on every machine, about 20 instructions each.
+
+use std::sync::LazyLock;
 
 use crate::rng::{BlockRng, Draw};
 
 /// A Poisson process.
 #[derive(Clone, Debug)]
 pub(crate) struct Poisson {
-    key: u64,
-    /// A block is 2^shift nanoseconds.
-    shift: u32,
-    /// 32 - `shift`: by how much a place drawn with 32 bits is too long.
-    place_shift: u32,
-    counts: PoissonCounts,
-    /// Arrivals are in [start, stop), in nanoseconds.
-    start: u64,
-    stop: u64,
-    /// The next block that has not been opened.
-    next_block: u64,
-    /// First nanosecond of the block that was opened last.
-    block_start: u64,
-    /// Its arrivals, in order but with gaps, in nanoseconds from its start.
-    places: [u64; MOST_IN_BLOCK],
-    /// Which of the places hold an arrival that has not been taken: place k if bit k is set.
-    left: u64,
-    /// How many arrivals the block had.
-    count: u64,
-    /// Blocks into which somebody has looked.
-    #[cfg(test)]
-    pub(crate) blocks_placed: u64,
-}
-
-/// Beyond any number of arrivals that the 64-bit inversion of a mean of 12 gives; a power of two.
-const MOST_IN_BLOCK: usize = 64;
-
-/// Up to so many arrivals are sorted by scattering them over as many slots; what moves up stays below
-/// twice as many.
-const MOST_SCATTERED: u64 = MOST_IN_BLOCK as u64 / 2;
-
-/// A place takes half a draw: its top bits are uniform over the 2^shift nanoseconds of the block.
-fn place_of(bits: u64, place_shift: u32) -> u64 {
-    (bits >> 32) >> place_shift
-}
-
-fn lowest_bit(bits: u64) -> usize {
-    bits.trailing_zeros() as usize % MOST_IN_BLOCK
-}
-
-/// A block of arrivals whose places have not been drawn.
-#[derive(Debug)]
-pub(crate) struct Block {
     rng: BlockRng,
-    /// First nanosecond of the block.
-    pub(crate) start: u64,
-    /// First nanosecond after the block.
-    pub(crate) end: u64,
-    pub(crate) count: u64,
+    layers: Layers,
+    /// The next arrival in 2^-64 ns.
+    next: u128,
+    /// What comes after this, in nanoseconds, does not count.
+    last: u64,
 }
+
+const LAYERS: usize = 256;
+/// A draw's lowest bits choose the layer, the others the place in it.
+const LAYER_BITS: u32 = LAYERS.ilog2();
+/// Places in a layer.
+const PLACES: f64 = (1_u64 << (64 - LAYER_BITS)) as f64;
+
+/// The ziggurat for one mean gap, given in nanoseconds.
+#[derive(Clone, Debug)]
+struct Layers {
+    layers: [Layer; LAYERS],
+    mean: f64,
+}
+
+/// A layer of the ziggurat.
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    /// A place below this is under the curve for certain.
+    inside: u64,
+    /// The layer's width in 2^-8 ns: times a place and over 2^64 it is a gap in nanoseconds.
+    width: u64,
+}
+
+/// The layers for mean 1, from the one at the bottom, which has the tail, to the top.
+struct Ziggurat {
+    /// Right edges; the bottom layer's is that of a rectangle of the same area.
+    edges: [f64; LAYERS + 1],
+    /// `exp(-edge)`.
+    heights: [f64; LAYERS + 1],
+}
+
+/// Where the tail begins and the area of each layer, for 256 layers.
+const TAIL_START: f64 = 7.697_117_470_131_05;
+const AREA: f64 = 0.003_949_659_822_581_557;
+
+static ZIGGURAT: LazyLock<Ziggurat> = LazyLock::new(|| {
+    let mut edges = [0.0; LAYERS + 1];
+    edges[0] = AREA * libm::exp(TAIL_START);
+    edges[1] = TAIL_START;
+    for index in 2..LAYERS {
+        let below = edges[index - 1];
+        edges[index] = -libm::log(AREA / below + libm::exp(-below));
+    }
+    Ziggurat { edges, heights: edges.map(|edge| libm::exp(-edge)) }
+});
 
 impl Poisson {
-    /// Mean arrivals per block are at most this and more than half of it.
-    pub(crate) const MAX_MEAN_PER_BLOCK: f64 = 12.0;
+    /// A mean gap is at least a nanosecond.
+    pub(crate) const MAX_PACKETS_PER_SEC: f64 = 1e9;
+    /// Longer mean gaps, of 52 days and more, are taken for no arrivals at all.
+    const LONGEST_MEAN_GAP: f64 = (1_u64 << 52) as f64;
 
-    /// A place takes 32 bits of a draw.
-    pub(crate) const MOST_SHIFT: u32 = 32;
-
-    /// `most_shift`, at most [`Self::MOST_SHIFT`], bounds the length of a block, 2^shift nanoseconds.
-    pub(crate) fn new(key: u64, packets_per_sec: f64, most_shift: u32, start: u64, stop: u64) -> Self {
-        let mut shift = 0;
-        let mean_of = |shift: u32| packets_per_sec * (1u64 << shift) as f64 / 1e9;
-        while shift < most_shift && mean_of(shift + 1) <= Self::MAX_MEAN_PER_BLOCK {
-            shift += 1;
-        }
-        let next_block = if packets_per_sec > 0.0 { start >> shift } else { u64::MAX };
-        let counts = PoissonCounts::new(mean_of(shift));
-        Self {
-            key,
-            shift,
-            place_shift: Self::MOST_SHIFT - shift,
-            counts,
-            start,
-            stop,
-            next_block,
-            block_start: 0,
-            places: [0; MOST_IN_BLOCK],
-            left: 0,
-            count: 0,
-            #[cfg(test)]
-            blocks_placed: 0,
-        }
+    /// Arrivals from `start` to before `stop`, both in nanoseconds.
+    pub(crate) fn new(key: u64, packets_per_sec: f64, start: u64, stop: u64) -> Self {
+        let mean = 1e9 / packets_per_sec;
+        let is_ever = mean < Self::LONGEST_MEAN_GAP && start < stop;
+        let mut rng = BlockRng::new(key, 0);
+        let layers = Layers::new(mean.min(Self::LONGEST_MEAN_GAP));
+        let next = if is_ever { (u128::from(start) << 64) + layers.draw(&mut rng) } else { u128::MAX };
+        // 18 years before the end of time, so that the arrival after the last one is a time.
+        let last = stop.saturating_sub(1).min(u64::MAX - (1 << 59));
+        Self { rng, layers, next, last }
     }
 
-    /// First nanosecond of the block that was opened last.
-    #[inline]
-    pub(crate) fn block_start(&self) -> u64 {
-        self.block_start
+    /// The next arrival in nanoseconds; `u64::MAX` for none.
+    pub(crate) fn peek(&self) -> u64 {
+        let next = nanos(self.next);
+        if next <= self.last { next } else { u64::MAX }
     }
 
-    /// Whether the open block has arrivals that have not been taken.
-    #[inline]
-    pub(crate) fn has_placed(&self) -> bool {
-        self.left != 0
-    }
-
-    /// The next arrival of the open block, in nanoseconds.
-    #[inline]
-    fn next_placed(&self) -> Option<u64> {
-        (self.left != 0).then(|| self.block_start + self.places[lowest_bit(self.left)])
-    }
-
-    /// At least the arrivals of the open block that have not been taken.
-    #[inline]
-    pub(crate) fn most_placed(&self) -> u64 {
-        self.count
-    }
-
-    /// Takes the arrivals of the open block up to `now`, in their order; `take` gets them in nanoseconds
-    /// from the block's start.
-    #[inline]
-    pub(crate) fn take_placed(&mut self, now: u64, mut take: impl FnMut(u64)) {
-        let Some(last) = now.checked_sub(self.block_start) else { return };
-        let mut left = self.left;
-        while left != 0 {
-            let place = self.places[lowest_bit(left)];
-            if place > last {
-                break;
-            }
-            take(place);
-            left &= left - 1;
-        }
-        self.left = left;
-    }
-
-    /// The next block if it has begun by `now`; the places of the block before have to be taken.
-    #[inline]
-    pub(crate) fn open_block(&mut self, now: u64) -> Option<Block> {
-        let block = self.next_block;
-        if block > now >> self.shift {
-            return None;
-        }
-        let start = block << self.shift;
-        if start >= self.stop {
-            self.next_block = u64::MAX;
-            return None;
-        }
-        self.next_block += 1;
-        let mut rng = BlockRng::new(self.key, block);
-        let count = self.counts.draw(&mut rng);
-        Some(Block { rng, start, end: start + (1 << self.shift), count })
-    }
-
-    /// Whether all of the block's arrivals count: it lies between start and stop.
-    #[inline]
-    pub(crate) fn is_whole(&self, block: &Block) -> bool {
-        self.start <= block.start && block.end <= self.stop
-    }
-
-    /// Draws the places of a block's arrivals.
-    #[inline]
-    pub(crate) fn place(&mut self, block: Block) {
-        #[cfg(test)]
-        {
-            self.blocks_placed += 1;
-        }
-        self.count = block.count;
-        self.block_start = block.start;
-        let is_whole = self.is_whole(&block);
-        if block.count <= MOST_SCATTERED {
-            self.scatter(block);
-        } else {
-            self.sort(block);
-        }
-        if !is_whole {
-            self.cut();
-        }
-    }
-
-    /// Sorts places as they are drawn, by linear probing (Gonnet and Munro, SIAM Journal on Computing 13,
-    /// 1984): each goes where the top bits of its draw say, and moves larger ones up.
-    #[inline]
-    fn scatter(&mut self, mut block: Block) {
-        let place_shift = self.place_shift;
-        let places = &mut self.places;
-        let mut left = 0_u64;
-        let mut insert = |bits: u64| {
-            let mut place = place_of(bits, place_shift);
-            let mut slot = (bits >> (64 - MOST_SCATTERED.ilog2())) as usize;
-            while left >> slot & 1 == 1 {
-                let other = &mut places[slot % MOST_IN_BLOCK];
-                if place < *other {
-                    std::mem::swap(&mut place, other);
-                }
-                slot += 1;
-            }
-            places[slot % MOST_IN_BLOCK] = place;
-            left |= 1 << slot;
-        };
-        for _ in 0..block.count / 2 {
-            let bits = block.rng.bits();
-            insert(bits);
-            insert(bits << 32);
-        }
-        if block.count % 2 == 1 {
-            insert(block.rng.bits());
-        }
-        self.left = left;
-    }
-
-    /// Sorts the places of a block with more arrivals than can be scattered.
-    #[cold]
-    fn sort(&mut self, mut block: Block) {
-        let mut bits = 0;
-        for index in 0..block.count as usize {
-            bits = if index % 2 == 0 { block.rng.bits() } else { bits << 32 };
-            self.places[index] = place_of(bits, self.place_shift);
-        }
-        self.places[..block.count as usize].sort_unstable();
-        self.left = (1 << block.count) - 1;
-    }
-
-    /// Removes what is not between start and stop.
-    #[cold]
-    fn cut(&mut self) {
-        for (slot, &place) in self.places.iter().enumerate() {
-            let time = self.block_start + place;
-            if time < self.start || time >= self.stop {
-                self.left &= !(1 << slot);
-            }
-        }
-    }
-
-    /// The next arrival if it is not after `limit`, in nanoseconds; `u64::MAX` for none.
-    pub(crate) fn peek(&mut self, limit: u64) -> u64 {
-        loop {
-            if let Some(place) = self.next_placed() {
-                return place;
-            }
-            let Some(block) = self.open_block(limit) else { return u64::MAX };
-            self.place(block);
-        }
-    }
-
-    /// Takes the next arrival.
+    /// Takes the next arrival, which there is.
     pub(crate) fn pop(&mut self) {
-        self.left &= self.left - 1;
-    }
-}
-
-/// The Poisson distribution, by inversion of one 64-bit draw.
-#[derive(Clone, Debug)]
-struct PoissonCounts {
-    /// `cumulative[k]` is P(N <= k) times 2^64 less 1, and the largest integer from the last k on.
-    cumulative: [u64; MOST_IN_BLOCK],
-    /// Where to start looking, by the draw's top bits.
-    guide: [u8; Self::GUIDES],
-}
-
-impl PoissonCounts {
-    const GUIDE_BITS: u32 = 6;
-    const GUIDES: usize = 1 << Self::GUIDE_BITS;
-
-    fn new(mean: f64) -> Self {
-        let mut cumulative = Vec::new();
-        let mut term = libm::exp(-mean);
-        let mut sum = 0.0;
-        // 2^64 times the tail is far below 1 where the terms are.
-        while cumulative.len() < MOST_IN_BLOCK && (sum < 0.5 || term > 1e-24) {
-            sum += term;
-            // The conversion saturates at the largest integer.
-            cumulative.push((sum * 18_446_744_073_709_551_616.0) as u64);
-            term *= mean / cumulative.len() as f64;
-        }
-        let mut guide = [0; Self::GUIDES];
-        for (top, first) in guide.iter_mut().enumerate() {
-            let lowest = (top as u64) << (64 - Self::GUIDE_BITS);
-            *first =
-                cumulative.iter().take_while(|&&limit| limit <= lowest).count().min(MOST_IN_BLOCK - 1) as u8;
-        }
-        // What the tail lacks of 1 goes to the last of the numbers.
-        cumulative.pop();
-        for limit in &mut cumulative {
-            *limit -= 1;
-        }
-        cumulative.resize(MOST_IN_BLOCK, u64::MAX);
-        let cumulative = cumulative.try_into().expect("it has been resized");
-        Self { cumulative, guide }
+        self.next += self.layers.draw(&mut self.rng);
     }
 
+    /// Takes arrivals up to `now` as long as `take`, which gets their times in nanoseconds, agrees. Returns
+    /// the time of the first one that it refuses; that is left to be taken.
     #[inline]
-    fn draw(&self, rng: &mut impl Draw) -> u64 {
+    pub(crate) fn take_while(&mut self, now: u64, mut take: impl FnMut(u64) -> bool) -> Option<u64> {
+        let last = now.min(self.last);
+        let (mut rng, mut next) = (self.rng.clone(), self.next);
+        let refused = loop {
+            let time = nanos(next);
+            if time > last {
+                break None;
+            }
+            if !take(time) {
+                break Some(time);
+            }
+            next += self.layers.draw(&mut rng);
+        };
+        (self.rng, self.next) = (rng, next);
+        refused
+    }
+}
+
+/// The whole nanoseconds of an exact time.
+const fn nanos(exact: u128) -> u64 {
+    (exact >> 64) as u64
+}
+
+impl Layers {
+    fn new(mean: f64) -> Self {
+        let ziggurat = &*ZIGGURAT;
+        let layers = std::array::from_fn(|index| Layer {
+            inside: (ziggurat.edges[index + 1] / ziggurat.edges[index] * PLACES) as u64,
+            width: (ziggurat.edges[index] * mean * LAYERS as f64) as u64,
+        });
+        Self { layers, mean }
+    }
+
+    /// A gap in 2^-64 ns.
+    #[inline]
+    fn draw(&self, rng: &mut BlockRng) -> u128 {
         let bits = rng.bits();
-        let mut count = usize::from(self.guide[(bits >> (64 - Self::GUIDE_BITS)) as usize]);
-        while self.cumulative[count % MOST_IN_BLOCK] < bits {
-            count += 1;
+        let place = bits >> LAYER_BITS;
+        let Layer { inside, width } = self.layers[usize::from(bits as u8)];
+        if place < inside {
+            return u128::from(place) * u128::from(width);
         }
-        count as u64
+        let (gap, after) = self.draw_at_edge(bits, rng.clone());
+        *rng = after;
+        gap
+    }
+
+    /// The gap for a draw that is not inside its layer for certain, and the generator after it.
+    #[cold]
+    fn draw_at_edge(&self, bits: u64, mut rng: BlockRng) -> (u128, BlockRng) {
+        let ziggurat = &*ZIGGURAT;
+        let index = usize::from(bits as u8);
+        let place = bits >> LAYER_BITS;
+        if index == 0 {
+            // The tail of an exponential distribution is one again.
+            let beyond = (TAIL_START + rng.exponential()) * self.mean;
+            return ((beyond as u128) << 64, rng);
+        }
+        let (right, low) = (ziggurat.edges[index], ziggurat.heights[index]);
+        let (left, high) = (ziggurat.edges[index + 1], ziggurat.heights[index + 1]);
+        let x = place as f64 / PLACES * right;
+        let share = rng.uniform();
+        let y = low + share * (high - low);
+        // The curve is below its chord and above its tangent; nearly always that is enough to know.
+        let is_below_chord = share * (right - left) < right - x;
+        if is_below_chord && (y < low * (1.0 + (right - x)) || y < libm::exp(-x)) {
+            return (u128::from(place) * u128::from(self.layers[index].width), rng);
+        }
+        (self.draw(&mut rng), rng)
     }
 }
 
@@ -306,37 +172,58 @@ mod tests {
     use super::*;
 
     fn arrivals(packets_per_sec: f64, start: u64, stop: u64, until: u64) -> Vec<u64> {
-        let mut poisson = Poisson::new(7, packets_per_sec, Poisson::MOST_SHIFT, start, stop);
+        let mut poisson = Poisson::new(7, packets_per_sec, start, stop);
         let mut times = Vec::new();
-        while poisson.peek(until) <= until {
-            times.push(poisson.peek(until));
+        while poisson.peek() <= until {
+            times.push(poisson.peek());
             poisson.pop();
         }
         times
     }
 
-    #[test]
-    fn gaps_are_exponential() {
-        let times = arrivals(200.0, 0, u64::MAX, 1_000_000_000_000);
-        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 5e6).collect();
-        let count = gaps.len() as f64;
-        assert!((count / 200_000.0 - 1.0).abs() < 0.01, "{count}");
-        let mean = gaps.iter().sum::<f64>() / count;
-        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / count;
-        assert!((mean - 1.0).abs() < 0.01, "{mean}");
-        assert!((variance - 1.0).abs() < 0.02, "{variance}");
-        let beyond = gaps.iter().filter(|&&gap| gap > 3.0).count() as f64 / count;
-        assert!((beyond - 0.0498).abs() < 0.002, "{beyond}");
+    fn gaps(times: &[u64], mean: f64) -> Vec<f64> {
+        times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / mean).collect()
     }
 
     #[test]
-    fn start_and_stop_cut_the_same_process() {
-        let all = arrivals(1000.0, 0, u64::MAX, 1_000_000_000);
-        let part = arrivals(1000.0, 300_000_000, 700_000_001, 1_000_000_000);
-        let expected: Vec<u64> =
-            all.into_iter().filter(|time| (300_000_000..700_000_001).contains(time)).collect();
-        assert!(!part.is_empty());
-        assert_eq!(part, expected);
+    fn gaps_are_exponential() {
+        let times = arrivals(200.0, 0, u64::MAX, 5_000_000_000_000);
+        let mut gaps = gaps(&times, 5e6);
+        gaps.sort_by(f64::total_cmp);
+        let count = gaps.len() as f64;
+        assert!((count / 1_000_000.0 - 1.0).abs() < 0.004, "{count}");
+        // Kolmogorov-Smirnov at 0.1 %: the whole curve, wedges and tail included.
+        let distance = gaps
+            .iter()
+            .enumerate()
+            .map(|(rank, &gap)| ((rank as f64 + 0.5) / count - (1.0 - libm::exp(-gap))).abs())
+            .fold(0.0, f64::max);
+        assert!(distance * libm::sqrt(count) < 1.95, "{distance}");
+        let tail = gaps.iter().filter(|&&gap| gap > TAIL_START).count() as f64;
+        let expected = count * libm::exp(-TAIL_START);
+        assert!((tail - expected).abs() < 4.0 * libm::sqrt(expected), "{tail} for {expected}");
+    }
+
+    #[test]
+    fn gaps_are_independent() {
+        let times = arrivals(200.0, 0, u64::MAX, 1_000_000_000_000);
+        let gaps = gaps(&times, 5e6);
+        let products = gaps.windows(2).map(|pair| (pair[0] - 1.0) * (pair[1] - 1.0)).sum::<f64>();
+        assert!((products / gaps.len() as f64).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_rate_holds_where_gaps_are_a_few_nanoseconds() {
+        let count = arrivals(3e8, 0, u64::MAX, 1_000_000).len() as f64;
+        assert!((count / 300_000.0 - 1.0).abs() < 0.01, "{count}");
+    }
+
+    #[test]
+    fn they_begin_at_start_and_end_before_stop() {
+        let times = arrivals(1000.0, 300_000_000, 700_000_001, 1_000_000_000);
+        assert!((300..500).contains(&times.len()));
+        assert!(times[0] >= 300_000_000 && times[times.len() - 1] <= 700_000_000);
         assert!(arrivals(0.0, 0, u64::MAX, u64::MAX / 2).is_empty());
+        assert!(arrivals(1e-9, 0, u64::MAX, u64::MAX / 2).is_empty());
     }
 }

@@ -53,10 +53,15 @@ impl Chance {
 /// Which packets a link loses. Default: none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one per link, and a box would be in the way of its users"
+)]
 pub enum LossConfig {
     /// Every packet with the same probability, independently.
     Bernoulli(BernoulliConfig),
-    /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott).
+    /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott). Timetables have
+    /// the same `repeat`, and the chain keeps its state when a number changes.
     #[serde(alias = "gilbert_elliott")]
     Gilbert(GilbertConfig),
     /// No loss.

@@ -3,32 +3,38 @@
 //! The limit counts waiting packets, not the one in service, as ns-2's `DropTail` with its link does. A
 //! packet that finds the server idle is always taken. Packets with an ECN-capable transport are marked
 //! from a threshold on, compared with what waits at their arrival (the step marking of RFC 8257 section
-//! 3.1); packets without are not affected by the threshold.
+//! 3.1); packets without are not affected by the threshold. Limits and thresholds that follow a timetable
+//! decide about arrivals from then on: a packet that waits already stays.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::net::backlog::Waiting;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
+use crate::net::schedule::{Changes, Schedule, Timeline, from_words};
+use crate::time::Duration;
 use crate::units::Bytes;
 
 /// First in, first out, up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DropTailConfig {
-    /// Most packets that wait, not counting the one in service. Default: 50, or no such limit when
-    /// `bytes` is given.
+    /// Most packets that wait, not counting the one in service; may follow a timetable, and what waits when
+    /// it shrinks stays. Default: 50, or no such limit when `bytes` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub packets: Option<u32>,
-    /// Most bytes that wait, not counting the packet in service; at most 1 GB. Default: no such limit.
+    pub packets: Option<Schedule<u32>>,
+    /// Most bytes that wait, not counting the packet in service; at most 1 GB; may follow a timetable, as
+    /// `packets` does. Default: no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Bytes>,
-    /// Mark ECN-capable packets that find at least this many packets waiting. Default: no marking.
+    pub bytes: Option<Schedule<Bytes>>,
+    /// Mark ECN-capable packets that find at least this many packets waiting; may follow a timetable.
+    /// Default: no marking.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark_packets: Option<u32>,
-    /// Mark ECN-capable packets that find at least this many bytes waiting. Default: no marking.
+    pub mark_packets: Option<Schedule<u32>>,
+    /// Mark ECN-capable packets that find at least this many bytes waiting; may follow a timetable.
+    /// Default: no marking.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark_bytes: Option<Bytes>,
+    pub mark_bytes: Option<Schedule<Bytes>>,
 }
 
 impl DropTailConfig {
@@ -37,28 +43,48 @@ impl DropTailConfig {
     /// Work in the queue is counted in 63 bits: 1.15 GB.
     const MAX_BYTES: u64 = 1_000_000_000;
 
-    pub(crate) fn build(&self, key: &str) -> Result<DropTail, String> {
-        if let Some(bytes) = self.bytes.filter(|bytes| bytes.0 > Self::MAX_BYTES) {
-            return Err(format!("{key}.bytes is {bytes}, allowed is at most {} B", Self::MAX_BYTES));
+    pub(crate) fn build(&self, key: &str) -> Result<Timeline<DropTail>, String> {
+        let mut changes = Changes::default();
+        for (packets, name) in [(&self.packets, "packets"), (&self.mark_packets, "mark_packets")] {
+            packets.iter().try_for_each(|packets| changes.add(packets, key, name))?;
         }
-        let packets = match (self.packets, self.bytes) {
-            (Some(packets), _) => u64::from(packets),
+        for (bytes, name) in [(&self.bytes, "bytes"), (&self.mark_bytes, "mark_bytes")] {
+            bytes.iter().try_for_each(|bytes| changes.add(bytes, key, name))?;
+        }
+        changes.timeline(|from| self.from(from, key))
+    }
+
+    /// The limits from this time on.
+    fn from(&self, from: Duration, key: &str) -> Result<DropTail, String> {
+        let bytes = self.bytes.as_ref().map(|bytes| bytes.first_at(from));
+        if let Some(bytes) = bytes.filter(|bytes| bytes.0 > Self::MAX_BYTES) {
+            return Err(format!(
+                "{key}.bytes is {bytes}{}, allowed is at most {} B",
+                from_words(from),
+                Self::MAX_BYTES
+            ));
+        }
+        let packets = match (&self.packets, bytes) {
+            (Some(packets), _) => u64::from(packets.first_at(from)),
             (None, None) => u64::from(Self::DEFAULT_PACKETS),
             (None, Some(_)) => u64::MAX,
         };
         Ok(DropTail {
             packets,
-            bytes: self.bytes.map_or(u64::MAX, |bytes| bytes.0),
-            safe_units: self.bytes.map_or(MAX_BACKLOG_UNITS - 1, |bytes| bytes.0 * UNITS_PER_BYTE),
-            mark_packets: self.mark_packets.map_or(u64::MAX, u64::from),
-            mark_bytes: self.mark_bytes.map_or(u64::MAX, |bytes| bytes.0),
+            bytes: bytes.map_or(u64::MAX, |bytes| bytes.0),
+            safe_units: bytes.map_or(MAX_BACKLOG_UNITS - 1, |bytes| bytes.0 * UNITS_PER_BYTE),
+            mark_packets: self
+                .mark_packets
+                .as_ref()
+                .map_or(u64::MAX, |packets| packets.first_at(from).into()),
+            mark_bytes: self.mark_bytes.as_ref().map_or(u64::MAX, |bytes| bytes.first_at(from).0),
             marks: self.mark_packets.is_some() || self.mark_bytes.is_some(),
         })
     }
 }
 
-/// The limits of one queue.
-#[derive(Clone, Debug)]
+/// The limits of one queue at one time.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct DropTail {
     packets: u64,
     bytes: u64,
@@ -104,17 +130,20 @@ mod tests {
 
     #[test]
     fn limits_and_thresholds() {
-        let queue = DropTailConfig { packets: Some(2), mark_bytes: Some(Bytes(100)), ..Default::default() };
-        let queue = queue.build("queue").unwrap();
+        let bytes = |bytes| Some(Schedule::Constant(Bytes(bytes)));
+        let packets = Some(Schedule::Constant(2));
+        let queue = DropTailConfig { packets, mark_bytes: bytes(100), ..Default::default() };
+        let queue = queue.build("queue").unwrap().value();
         assert!(queue.admits(Waiting { packets: 1, bytes: 0 }, 1));
         assert!(!queue.admits(Waiting { packets: 2, bytes: 0 }, 1));
         assert!(queue.is_marked(Waiting { packets: 0, bytes: 100 }));
         assert!(!queue.is_marked(Waiting { packets: 9, bytes: 99 }));
-        let queue = DropTailConfig { bytes: Some(Bytes(100)), ..Default::default() }.build("queue").unwrap();
+        let queue = DropTailConfig { bytes: bytes(100), ..Default::default() };
+        let queue = queue.build("queue").unwrap().value();
         assert!(queue.admits(Waiting { packets: 1_000, bytes: 60 }, 40));
         assert!(!queue.admits(Waiting { packets: 1, bytes: 60 }, 41));
         assert_eq!(
-            DropTailConfig { bytes: Some(Bytes(2_000_000_000)), ..Default::default() }
+            DropTailConfig { bytes: bytes(2_000_000_000), ..Default::default() }
                 .build("link.a.queue")
                 .unwrap_err(),
             "link.a.queue.bytes is 2000000000 B, allowed is at most 1000000000 B"

@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
 
+use crate::net::schedule::Timeline;
+
 /// Which discipline a link's queue has. Default: `drop_tail` with 50 packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QueueConfig {
-    /// First in, first out, up to a limit.
+    /// First in, first out, up to a limit. Timetables have the same `repeat`.
     DropTail(DropTailConfig),
 }
 
@@ -35,8 +37,8 @@ impl QueueConfig {
     }
 }
 
-/// The discipline of one queue.
+/// The discipline of one queue, as a function of time.
 #[derive(Clone, Debug)]
 pub(crate) enum QueueDisc {
-    DropTail(DropTail),
+    DropTail(Timeline<DropTail>),
 }
