@@ -110,7 +110,7 @@ def anabranch(tmp_path: Path) -> Command:
     return command
 
 
-COMMAND = [sys.executable, "-m", "anabranch.cli"]
+COMMAND = [sys.executable, "-m", "anabranch"]
 
 
 def written(path: Path, text: str) -> Path:

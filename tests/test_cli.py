@@ -1,14 +1,21 @@
 """The command line as its users meet it: what it prints, writes and returns."""
 
 import json
+import os
+import shlex
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import anabranch as package
-from anabranch import docs, library
+from anabranch import docs, files, library, report
+from anabranch.errors import AnabranchError
+from anabranch.papers import voip_sctp
 from conftest import CALL, COMMAND, ROOT, SWEEP, Command, one_error, written
 
 COMMANDS = ["run", "sweep", "list", "new", "validate", "emodel", "schema", "reproduce", "compare"]
@@ -142,6 +149,16 @@ def test_emodel_without_impairments_gives_the_recommendations_rating() -> None:
         (["--codec", "g7111"], "g7111"),
         (["--set", "TELR"], "=VALUE"),
         (["--set", "TELR=loud"], "loud"),
+        (["--set", "TELR=-1e300"], "TELR = -1e300 is not from 5 to 65"),
+        (["--set", "telr=nan"], "TELR = NaN is not from 5 to 65"),
+        (["--set", "qdu=inf"], "qdu = inf is not from 1 to 14"),
+        (["--set", "mT=0"], "mT = 0 is not from 100 to 150"),
+        (["--set", "Nope=1"], "`Nope` is not a parameter"),
+        (["--set", "SLR=8", "--form", "g107_1"], "`SLR` is not a parameter"),
+        (["--ie", "nan"], "ie = NaN is not from 0 to 95"),
+        (["--bpl", "0"], "bpl = 0 is not from 1 to 40"),
+        (["--burst-ratio", "1e9"], "burst_ratio = 1000000000 is not from 0.001 to 1000"),
+        (["--delay", "1e400 s"], "delay_ms = inf is not from 0 to 10000"),
     ],
 )
 def test_emodel_mistakes(anabranch: Command, options: list[str], words: str) -> None:
@@ -162,6 +179,9 @@ MISTAKES = {
     "path to nowhere": ('to = "callee"', 'to = "nobody"', "nobody"),
     "path over an unknown link": ('via = ["second"]', 'via = ["third"]', "third"),
     "not TOML": ("[run]", "[run", "line 4"),
+    "jitter buffer of an age": ('depth = "100 ms"', 'depth = "1e9 s"', "from 0 s to 3600 s"),
+    "packets of a minute": ('start = "1 s"', 'packetisation = "60 s"', "up to 200 ms"),
+    "Ie beyond the scale": ('start = "1 s"', "ie = 1e300", "from 0 to 95"),
     "quantity without a unit": ('delay = "20 ms"', "delay = 20", "delay"),
 }
 
@@ -219,6 +239,8 @@ def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) ->
         (["reproduce", "no-such-paper"], "no-such-paper"),
         (["reproduce", "voip-sctp", "--quick", "--full"], "exclude"),
         (["--log-level", "loud", "list"], "loud"),
+        (["sweep", "call.toml", "--out", "out", "--jobs", "100000"], "jobs is 100000"),
+        (["list", "codecs", "loss"], "`loss` is one argument too many"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(
@@ -249,6 +271,241 @@ def test_a_reader_that_goes_away_is_no_error(call_file: Path) -> None:
     assert run.stderr.read() == ""
     run.stderr.close()
     assert run.wait(60) == 0
+
+
+TARGETS = {
+    "in no folder": ["run", "call.toml", "--json", "nowhere/x.json"],
+    "a folder": ["run", "call.toml", "--json", "folder"],
+    "below a file": ["run", "call.toml", "--json", "call.toml/x.json"],
+    "too long a name": ["run", "call.toml", "--json", "x" * 254],
+    "traces into a file": ["run", "call.toml", "--trace", "call.toml"],
+    "figures below a file": ["run", "call.toml", "--trace", "call.toml/traces", "--plot"],
+    "a study that is a file": ["sweep", "call.toml", "--out", "call.toml"],
+    "a comparison": ["compare", "linux-sctp", "--csv", "nowhere/x.csv"],
+    "a page": ["reproduce", "voip-sctp", "--out", "call.toml/page"],
+    "the folder of the traces": ["run", "call.toml", "--json", "new", "--trace", "new"],
+    "below that folder": ["run", "call.toml", "--json", "new/a/x.json", "--trace", "new"],
+    "verdicts": ["reproduce", "voip-sctp", "--out", "out", "--json", "nowhere/x.json"],
+}
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_that_cannot_be_written_is_found_before_the_work(
+    anabranch: Command, call_file: Path, tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    before = contents(tmp_path)
+    arguments = TARGETS[target]
+    if arguments[0] in ("run", "sweep"):
+        # Whatever runs ends in another error.
+        arguments = [*arguments, "--set", "run.max_events=10"]
+    message = one_error(anabranch(*arguments))
+    assert "max_events" not in message
+    assert arguments[3].split("/")[0] in message or arguments[-1] in message, message
+    assert contents(tmp_path) == before
+    assert {path.name for path in tmp_path.iterdir()} == {call_file.name, "folder"}
+
+
+def test_a_run_that_fails_writes_nothing(
+    anabranch: Command, call_file: Path, tmp_path: Path
+) -> None:
+    written(tmp_path / "old.json", "old")
+    before = contents(tmp_path)
+    targets = ("--json", "old.json", "--trace", "new", "--plot")
+    message = one_error(anabranch("run", call_file, "--set", "run.max_events=10", *targets))
+    assert "max_events" in message
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("trace", ["new", "new/deeper", "new/../new"])
+def test_a_file_goes_into_the_folder_that_the_run_makes(
+    anabranch: Command, call_file: Path, tmp_path: Path, trace: str
+) -> None:
+    result = anabranch("run", call_file, "--trace", trace, "--json", "new/r.json")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert json.loads((tmp_path / "new/r.json").read_text())["scenario"] == "small"
+
+
+def test_a_file_in_a_folder_that_will_be_made_is_checked(tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    files.check_file(out / "r.json", made=out)
+    files.check_file(tmp_path / "r.json", made=out / "deeper")
+    for path in (out / "other/r.json", out / ("x" * 254), out):
+        with pytest.raises(OSError, match=path.name):
+            files.check_file(path, made=out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verdicts_go_into_the_folder_that_reproduce_makes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def compute(*_: object) -> None:
+        raise AnabranchError("all targets are fine")
+
+    # What comes after the checks takes minutes.
+    monkeypatch.setattr(voip_sctp, "compute", compute)
+    out = tmp_path / "new"
+    with pytest.raises(AnabranchError, match="all targets are fine"):
+        voip_sctp.reproduce("quick", 1, out, out / "v.json", report.console())
+
+
+def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
+    protected = written(tmp_path / "old.json", "old")
+    protected.chmod(0o444)
+    if os.access(protected, os.W_OK):
+        pytest.skip("this user may write everything")
+    with pytest.raises(PermissionError, match=r"may not be written: .*old\.json"):
+        files.check_file(protected)
+    with pytest.raises(PermissionError, match=r"may not be written: .*old\.json"):
+        files.write_atomically(protected, b"new")
+    assert contents(tmp_path) == {protected: b"old"}
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    for name in ("old.txt", "fresh.txt"):
+        target, link = tmp_path / "far" / name, tmp_path / name
+        if name == "old.txt":
+            written(target, "old")
+        link.symlink_to(Path("far") / name)
+        files.check_file(link)
+        files.write_atomically(link, b"new")
+        assert (link.is_symlink(), target.read_text()) == (True, "new")
+    assert len(list(tmp_path.rglob("*"))) == 5
+
+
+@pytest.mark.parametrize("target", ["nowhere/x", "far", "loop"])
+def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path, target: str) -> None:
+    (tmp_path / "far").mkdir()
+    link = tmp_path / "loop"
+    link.symlink_to(target)
+    with pytest.raises(OSError, match="loop"):
+        files.check_file(link)
+    with pytest.raises(OSError, match="loop"):
+        files.write_atomically(link, b"new")
+    assert link.is_symlink()
+
+
+def test_a_device_behind_a_link_is_written(tmp_path: Path) -> None:
+    link = tmp_path / "null"
+    link.symlink_to(os.devnull)
+    files.check_file(link)
+    files.write_atomically(link, b"new")
+    assert (link.is_symlink(), list(tmp_path.iterdir())) == (True, [link])
+
+
+@pytest.mark.parametrize("redirected", ["> out.txt", ">> out.txt", "| cat > out.txt"])
+def test_standard_output_can_be_the_target(
+    call_file: Path, tmp_path: Path, redirected: str
+) -> None:
+    if not Path("/dev/stdout").exists():
+        pytest.skip("this system has no /dev/stdout")
+    link = tmp_path / "link"  # never the system's own, should this fail
+    link.symlink_to("/dev/stdout")
+    command = f"{shlex.join([*COMMAND, 'run', str(call_file), '--json', str(link)])} {redirected}"
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    text = (tmp_path / "out.txt").read_text()
+    tables, _, rest = text.partition("\n{\n")
+    content, _, last = rest.partition("\n}\n")
+    assert "call.sent" in tables
+    assert json.loads(f"{{{content}}}")["scenario"] == "small"
+    assert last == f"wrote {link}\n"
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("command", ["validate", "run", "sweep"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("/dev/zero", "a device or a pipe"),
+        ("pipe", "a device or a pipe"),
+        ("folder", "a folder"),
+        ("huge.toml", "more than 16 MB"),
+        ("latin.toml", "not UTF-8 text (line 2)"),
+    ],
+)
+def test_what_is_no_text_file_is_no_scenario(
+    anabranch: Command, tmp_path: Path, command: str, name: str, words: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with (tmp_path / "huge.toml").open("wb") as file:
+        file.truncate(10**9)  # without a block on the disk
+    (tmp_path / "latin.toml").write_bytes(b'name = "a"\ndescription = "\xe9"\n')
+    options = ("--out", "out") if command == "sweep" else ()
+    message = one_error(anabranch(command, name, *options))
+    assert f"cannot read `{name}`" in message
+    assert words in message
+
+
+def wait_until_it_hears(process: subprocess.Popen[str]) -> None:
+    """Until the interpreter has started and the command's own code has begun."""
+    status = Path(f"/proc/{process.pid}/status")
+    if not status.exists():
+        time.sleep(0.5)
+        return
+    caught = 0
+    while not caught >> (signal.SIGTERM - 1) & 1:
+        assert process.poll() is None
+        caught = int(status.read_text().partition("SigCgt:")[2].split()[0], 16)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.1, 0.2, 1.0])
+def test_a_signal_at_any_time_is_one_sentence(
+    call_file: Path, tmp_path: Path, number: int, code: int, seconds: float
+) -> None:
+    # Imports first, then hours of a call.
+    hours = ("--set", "flows.call.app.duration=80 h", "--set", "run.duration=90 h")
+    run = subprocess.Popen(
+        [*COMMAND, "run", str(call_file), *hours, "--json", str(tmp_path / "x.json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until_it_hears(run)
+    time.sleep(seconds)
+    run.send_signal(number)
+    output, errors = run.communicate(timeout=10)
+    assert (run.returncode, output, errors) == (code, "", "anabranch: stopped\n")
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_help_needs_no_slow_import() -> None:
+    program = "import sys, anabranch.cli; print(sorted({'polars', 'scipy'} & set(sys.modules)))"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "20", "-5", "wide"])
+@pytest.mark.parametrize("arguments", [["--help"], ["list", "loss"]])
+def test_any_width_of_the_terminal_will_do(
+    anabranch: Command, monkeypatch: pytest.MonkeyPatch, columns: str, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    result = anabranch(*arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_locale_without_dashes_gets_question_marks(
+    anabranch: Command, call_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    result = anabranch("run", call_file)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.isascii()
+
+
+def test_the_exit_code_says_what_standard_error_cannot() -> None:
+    command = f"{shlex.join(COMMAND)} nothing 2>&-"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 2
 
 
 def test_generated_files_are_fresh() -> None:

@@ -134,17 +134,18 @@ def test_a_kill_while_a_shard_is_written_leaves_nothing_behind(
     assert all(path.suffix == ".parquet" for path in (out / "rows").iterdir())
 
 
-def test_ctrl_c_keeps_what_is_finished(
-    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_what_is_finished(
+    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame, number: int, code: int
 ) -> None:
     out = tmp_path / "out"
     sweep = start_sweep(sweep_file, out, "--jobs", "1")
     wait_for_a_shard(out, sweep)
-    os.killpg(sweep.pid, signal.SIGINT)
+    os.killpg(sweep.pid, number)
     _, errors = sweep.communicate(timeout=30)
     if sweep.returncode == 0:
         pytest.fail(f"{REPLICATIONS} replications were over before they could be stopped")
-    assert sweep.returncode == 130, errors
+    assert sweep.returncode == code, errors
     assert "Traceback" not in errors
     last = errors.splitlines()[-1]
     saved = rows(out)
@@ -154,6 +155,23 @@ def test_ctrl_c_keeps_what_is_finished(
     study = Study(sweep_file, out, replications=REPLICATIONS)
     study.run()
     assert_same(study.frame(), reference)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_batch(sweep_file: Path, tmp_path: Path) -> None:
+    # A first batch of one run that takes seconds.
+    hours = ("flows.call.app.duration=80 h", "run.duration=90 h")
+    sets = [word for value in hours for word in ("--set", value)]
+    sweep = start_sweep(sweep_file, tmp_path / "out", "--jobs", "1", *sets)
+    assert sweep.stderr is not None
+    assert "0/2400" in sweep.stderr.readline()
+    time.sleep(0.2)
+    sweep.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    assert sweep.poll() is None
+    sweep.send_signal(signal.SIGINT)
+    _, errors = sweep.communicate(timeout=5)
+    assert (sweep.returncode, errors.count("\n")) == (130, 1)
+    assert "stopped: 0 of 2400 runs are finished" in errors
 
 
 def test_two_sweeps_into_one_folder_exclude_each_other(

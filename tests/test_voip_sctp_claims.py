@@ -125,6 +125,30 @@ def test_paired_cases_take_out_what_replications_share() -> None:
     assert found["n"].unique().to_list() == [world.REPLICATIONS]
 
 
+def with_replications(count: int) -> Material:
+    whole = material()
+    runs = replace(whole.runs, frame=whole.runs.frame.filter(pl.col("replication") < count))
+    return Material(runs, whole.interruptions.filter(pl.col("replication") < count))
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
+def test_one_replication_decides_nothing_and_the_evidence_says_so(claim: claims.Claim) -> None:
+    finding = judge(claim, with_replications(1))
+    assert finding.verdict == "not_reproduced"
+    assert "contradicted" not in finding.evidence
+    assert finding.evidence.count("(not decided)") == len(claim.judge(material()))
+    assert finding.evidence.endswith("With so few replications (1) what is open cannot be decided.")
+
+
+def test_an_open_part_says_whether_more_replications_may_decide_it() -> None:
+    noisy = replace(material(), runs=world.runs(ideal, noise=9.0))
+    assert judge(BY_ID["4"], noisy).evidence.count("replications") == 0
+    few = noisy.runs.frame.filter(pl.col("replication") < 3)
+    finding = judge(BY_ID["4"], replace(noisy, runs=replace(noisy.runs, frame=few)))
+    assert "(not decided)" in finding.evidence
+    assert finding.evidence.endswith("With so few replications (3) what is open cannot be decided.")
+
+
 @pytest.mark.parametrize(
     ("holds", "verdict"),
     [

@@ -6,10 +6,24 @@
 >>> result.summary["call.mos"], result.traces["frames"]
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from anabranch._engine import RunError, Scenario, ScenarioError, __version__
 from anabranch.errors import AnabranchError, StoreError
-from anabranch.store import read
-from anabranch.study import Result, Study, load, run
+
+if TYPE_CHECKING:
+    from anabranch.store import read
+    from anabranch.study import Result, Study, load, run
+else:
+    # Polars takes longer to import than most commands to run: not before somebody needs it.
+    _LATE = dict.fromkeys(("Result", "Study", "load", "run"), "study") | {"read": "store"}
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATE:
+            raise AttributeError(f"module `anabranch` has no attribute `{name}`")
+        return getattr(import_module(f"anabranch.{_LATE[name]}"), name)
+
 
 __all__ = [
     "AnabranchError",

@@ -84,14 +84,14 @@ def run(
     replication: int = 0,
     trace: bool = False,
 ) -> Result:
-    """One run. Releases the GIL."""
+    """One run. Releases the GIL; hears Ctrl-C and other signals while it runs."""
 
 def run_batch(
     scenario: Scenario, jobs: Sequence[tuple[int, int]], threads: int, seed: int | None = None
 ) -> dict[str, list[float]]:
     """Many runs, `jobs` being (cell, replication) pairs, on so many threads: column -> one value per job, in the order of the
     jobs. The first columns are `cell` and `replication`. Bytes equal for any number of threads. Releases the GIL; call it with
-    batches of about a second so that progress can be shown and Ctrl-C heard.
+    batches of about a second so that progress can be shown, from another thread than the one that hears Ctrl-C.
     """
 
 def schema() -> str:

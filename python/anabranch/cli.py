@@ -1,27 +1,35 @@
 """The command line: arguments in, calls of the package, tables out. What computes is elsewhere."""
 
 import importlib
+import io
 import json
 import logging
 import math
 import os
 import re
+import shutil
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts import App, CycloptsError, Parameter, Token, UnusedCliTokensError
 
 import anabranch
 from anabranch import _engine, library, progress, report
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, Terminated
+from anabranch.files import check_file, check_folder, write_atomically
 from anabranch.quantities import milliseconds, share
-from anabranch.store import write_atomically, write_tables
-from anabranch.study import Study
 
 USER_ERROR = 2
-INTERRUPTED = 130
+# As shells have it: 128 and the number of the signal.
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+NARROWEST = 20
+"""Characters of a line that tables and help are made for."""
 
 app = App(
     name="anabranch",
@@ -41,9 +49,12 @@ Flag = Parameter(negative="", show_default=False)
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
     text = tokens[0].value
-    # The engine's numbers have 64 bits; a fraction is a mistake, not something to round.
-    if not re.fullmatch(r"-?[0-9]{1,20}", text) or abs(int(text)) >= 2**64:
+    # A fraction is a mistake, not something to round.
+    if not re.fullmatch(r"-?[0-9]+", text):
         raise ValueError(f"`{text}` is not a whole number")
+    # The engine's numbers have 64 bits.
+    if len(text) > 20 or abs(int(text)) >= 2**64:
+        raise ValueError(f"`{text[:30]}` is not a whole number up to {2**64 - 1}")
     return int(text)
 
 
@@ -104,6 +115,10 @@ def run(
         Write the scalars to this file.
     """
     loaded = anabranch.load(scenario, _pairs(set_))
+    folder = trace or Path()
+    if plot or trace is not None:
+        check_folder(folder)
+    check_file(json_file, made=trace)
     result = anabranch.run(
         loaded, seed=seed, replication=replication, cell=cell, trace=plot or trace is not None
     )
@@ -111,11 +126,14 @@ def run(
     if loaded.cell_count > 1:
         out.print(f"cell {cell} of {loaded.cell_count}: {_key(loaded.cell_key(cell))}")
     out.print(report.summary(result.summary))
-    written = [] if trace is None else write_tables(trace, result.traces)
+    written = []
+    if trace is not None:
+        from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
+
+        written += write_tables(trace, result.traces)
     if plot:
         from anabranch import plots  # noqa: PLC0415 - slow to import
 
-        folder = trace or Path()
         for name, figure in plots.of_run(result).items():
             written += plots.save(figure, folder / f"{loaded.name}-{name}")
     if json_file is not None:
@@ -139,7 +157,7 @@ def run(
 Examples:
   anabranch sweep scenarios/rto-sweep.toml --out results/rto
   anabranch sweep scenarios/rto-sweep.toml --out results/rto --replications 100
-  anabranch sweep my-sweep.toml --out results/mine --jobs 2 --metric call.loss_percent
+  anabranch sweep my-sweep.toml --out mine --jobs 2 --metric call.loss_percent
 Read the rows in Python with anabranch.read("results/rto")."""
 )
 def sweep(
@@ -173,7 +191,9 @@ def sweep(
     metric
         Print mean and 95 % interval of this scalar; every flow's MOS if not given.
     """
-    study = Study(anabranch.load(scenario, _pairs(set_)), out, replications=replications, jobs=jobs)
+    loaded = anabranch.load(scenario, _pairs(set_))
+    study = anabranch.Study(loaded, out, replications=replications, jobs=jobs)
+    check_folder(out)
     done = 0
 
     with progress.shown(study.scenario.name) as shown:
@@ -185,9 +205,9 @@ def sweep(
 
         try:
             study.run(update)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             message = f"{done} of {study.total} runs are finished; the same command continues"
-            raise KeyboardInterrupt(message) from None
+            raise type(interrupt)(message) from None
     output = report.console()
     scalars = [name for name in study.frame().columns if "." in name]
     for name in metric or [name for name in scalars if name.endswith(".mos")]:
@@ -234,7 +254,7 @@ def list_(category: str | None = None, /) -> None:
     help_epilogue="""\
 Examples:
   anabranch new my-call
-  anabranch new studies/handover --template wifi-to-lte
+  anabranch new handover --template wifi-to-lte
   anabranch list templates"""
 )
 def new(name: Path, /, *, template: str = "two-path-call") -> None:
@@ -392,8 +412,6 @@ def reproduce(
     if paper not in _papers():
         known = ", ".join(_papers()) or "none"
         raise AnabranchError(f"there is no paper `{paper}`; known: {known}")
-    if jobs is not None and jobs < 1:
-        raise AnabranchError(f"jobs is {jobs}; it must be at least 1")
     module = importlib.import_module(f"anabranch.papers.{paper.replace('-', '_')}")
     folder = out or Path("results") / paper
     mode = "full" if full else "quick"
@@ -430,13 +448,15 @@ def compare(
     json_file
         Write every value with its deviation, verdict and cause to this file.
     """
+    from anabranch import study  # noqa: PLC0415 - slow to import
     from anabranch.oracles import linux_sctp  # noqa: PLC0415 - slow to import
 
     count = linux_sctp.REPLICATIONS if replications is None else replications
-    threads = (os.cpu_count() or 1) if jobs is None else jobs
-    for name, value in (("replications", count), ("jobs", threads)):
-        if value < 1:
-            raise AnabranchError(f"{name} is {value}; it must be at least 1")
+    threads = study.threads(jobs)
+    if count < 1:
+        raise AnabranchError(f"replications is {count}; it must be at least 1")
+    check_file(csv_file)
+    check_file(json_file)
     kernel = linux_sctp.kernel_rows()
     rows = []
     with progress.shown(oracle) as shown:
@@ -480,7 +500,24 @@ def _with_log_level(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the result is the exit code: 0, 2 for a mistake, 130 after Ctrl-C."""
+    """Run the command line.
+
+    Returns
+    -------
+    The exit code: 0, 2 for a mistake, 130 after Ctrl-C, 143 after SIGTERM.
+    """
+    columns = shutil.get_terminal_size().columns
+    if columns < NARROWEST or os.environ.get("COLUMNS") == "0":
+        # Rich hangs on the narrowest, and takes 0, "unknown", literally.
+        os.environ["COLUMNS"] = str(max(columns, NARROWEST))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Where the locale has no dash or ±, a question mark is better than no result.
+        sys.stdout.reconfigure(errors="replace")
+    with _signals():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = app.meta(
             list(sys.argv[1:] if arguments is None else arguments),
@@ -491,8 +528,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except CycloptsError as error:
-        error.verbose = False
-        return _complain(error)
+        return _complain(_usage(error))
     except (AnabranchError, anabranch.ScenarioError, anabranch.RunError) as error:
         return _complain(error)
     except BrokenPipeError:
@@ -502,9 +538,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, UnicodeError) as error:
         return _complain(_sentence(error))
     except KeyboardInterrupt as interrupt:
-        print(f"anabranch: stopped{f': {interrupt}' if interrupt.args else ''}", file=sys.stderr)
-        return INTERRUPTED
+        _say(f"stopped{f': {interrupt}' if interrupt.args else ''}")
+        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """While it lasts, Ctrl-C and SIGTERM are exceptions, unless the caller ignores them."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        meant = {signal.SIGINT: interrupt, signal.SIGTERM: terminate}
+        before = {
+            number: signal.signal(number, handler)
+            for number, handler in meant.items()
+            if signal.getsignal(number) != signal.SIG_IGN
+        }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _usage(error: CycloptsError) -> str:
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"`{error.unused_tokens[0]}` is one argument too many"
+    error.verbose = False
+    return str(error)
 
 
 def _sentence(error: OSError | UnicodeError) -> str:
@@ -515,8 +583,15 @@ def _sentence(error: OSError | UnicodeError) -> str:
 
 
 def _complain(error: object) -> int:
-    print("anabranch: error:", " ".join(str(error).split()), file=sys.stderr)
+    _say("error: " + " ".join(str(error).split()))
     return USER_ERROR
+
+
+def _say(sentence: str) -> None:
+    # The exit code says it, too, where standard error is closed or full.
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"anabranch: {sentence}", file=sys.stderr, flush=True)
 
 
 def _pairs(sets: Sequence[str]) -> dict[str, str]:
@@ -547,7 +622,3 @@ def _json(content: object) -> str:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     return json.dumps(clean(content), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

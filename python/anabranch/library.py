@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
-from anabranch.store import write_atomically
+from anabranch.files import write_atomically
 
 _FOLDER = Path(__file__).parent / "scenarios"
 

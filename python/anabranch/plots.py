@@ -4,6 +4,7 @@ Colours are Okabe and Ito's (Color Universal Design, 2008): they stay apart for 
 colour vision. Lines are labelled where they end, so no legend has to be matched to colours.
 """
 
+import io
 import math
 import tomllib
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
+from anabranch.files import write_atomically
 from anabranch.quantities import milliseconds
 from anabranch.study import Result
 
@@ -71,7 +73,9 @@ def save(
     with style():
         for suffix in formats:
             target = path.with_name(f"{path.name}.{suffix}")
-            figure.savefig(target, format=suffix, metadata=no_date.get(suffix))
+            content = io.BytesIO()
+            figure.savefig(content, format=suffix, metadata=no_date.get(suffix))
+            write_atomically(target, content.getvalue())
             paths.append(target)
     return paths
 

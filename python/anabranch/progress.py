@@ -2,20 +2,23 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from anabranch import study
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anabranch import study
 
 _PLAIN_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 
 
 @contextmanager
-def shown(what: str) -> Iterator[study.Progress]:
+def shown(what: str) -> "Iterator[study.Progress]":
     """Gives a function to call with the runs done and all runs; nothing is shown before that."""
     console = Console(stderr=True)
     reporter = _Bar(what, console) if console.is_terminal else _Lines(what)
@@ -75,7 +78,9 @@ class _Lines:
         line = f"{self._what}: {done}/{total} runs"
         if rate > 0:
             line += f", {rate:,.0f} runs/s, {(total - done) / rate:,.0f} s left"
-        print(line, file=sys.stderr, flush=True)
+        # No run is given up because nobody can read how far it is.
+        with suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import polars as pl
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def console() -> Console:
@@ -44,7 +47,7 @@ def summary(scalars: Mapping[str, float]) -> Table:
     return table
 
 
-def cells(frame: pl.DataFrame, axes: Sequence[str], metric: str) -> Table:
+def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str) -> Table:
     """Mean and interval of a metric for each cell."""
     heads = [*axes, metric, "± 95 %", "runs"]
     table = _table(heads, right=range(len(axes), len(heads)))

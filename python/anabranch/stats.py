@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Sequence
 
 import polars as pl
-from scipy.special import stdtrit
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, int]:
@@ -23,6 +22,8 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
     mean = statistics.fmean(values) if n else math.nan
     if n < 2:
         return mean, math.nan, n
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
     quantile = float(stdtrit(n - 1, (1 + level) / 2))
     return mean, quantile * statistics.stdev(values, xbar=mean) / math.sqrt(n), n
 

@@ -24,6 +24,7 @@ import polars as pl
 
 from anabranch._engine import Scenario, __version__
 from anabranch.errors import StoreError
+from anabranch.files import write_atomically
 
 SCHEMA_VERSION = 1
 """Of the folder's layout and of the columns that are not scalars."""
@@ -255,33 +256,6 @@ def _read_identity(folder: Path) -> dict[str, Any]:
         message = f"{path} has schema version {version}; this anabranch reads {SCHEMA_VERSION}"
         raise StoreError(message)
     return identity  # type: ignore[no-any-return]
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """After this, `path` has this content on disk; before that, what it had; never a part."""
-    if path.exists() and not path.is_file():
-        # A device or a pipe, such as /dev/stdout, is written, not replaced.
-        path.write_bytes(content)
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            # The reader of the message knows the file that he named.
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
-    if sys.platform != "win32":
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)  # the rename itself
-        finally:
-            os.close(descriptor)
 
 
 def _lock(folder: Path) -> int | None:

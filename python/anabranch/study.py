@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import polars as pl
 
@@ -28,8 +29,14 @@ _BATCH_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MOST_RUNS = 100_000_000
 """Runs that one study may have: their list is kept in memory."""
+
+MOST_JOBS = 1024
+"""Threads that a study may have: more than cores only cost memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +148,9 @@ class Study:
         self.scenario = _loaded(scenario, set)
         self.out = None if out is None else Path(out)
         self.replications = self.scenario.replications if replications is None else replications
-        self.jobs = (os.cpu_count() or 1) if jobs is None else jobs
-        for name, value in (("replications", self.replications), ("jobs", self.jobs)):
-            if value < 1:
-                raise AnabranchError(f"{name} is {value}; it must be at least 1")
+        self.jobs = threads(jobs)
+        if self.replications < 1:
+            raise AnabranchError(f"replications is {self.replications}; it must be at least 1")
         if self.total > MOST_RUNS:
             raise AnabranchError(
                 f"the study has {self.total:,} runs; at most {MOST_RUNS:,} are allowed"
@@ -202,28 +208,37 @@ class Study:
                 yield store
 
 
+def threads(jobs: int | None) -> int:
+    """The number of threads that `jobs` asks for; all cores if it is None."""
+    count = (os.cpu_count() or 1) if jobs is None else jobs
+    if not 1 <= count <= MOST_JOBS:
+        raise AnabranchError(f"jobs is {count}; it must be from 1 to {MOST_JOBS}")
+    return count
+
+
 def compute(
     scenario: Scenario, store: Store, runs: Sequence[Run], jobs: int, progress: Progress | None
 ) -> None:
     """Computes those of the runs that the store lacks, batch by batch.
 
     `progress` hears of the runs that are finished and of all of them, first of those found in the
-    store. On Ctrl-C it saves what is finished, then raises KeyboardInterrupt.
+    store. On Ctrl-C or SIGTERM it saves what is finished, then lets the signal have its effect; the
+    first is KeyboardInterrupt. A second one does not wait for the batch at work.
     """
-    with _interruptible() as interrupted:
+    with _interruptible() as deliver:
         finished = store.finished()
         missing = [run for run in runs if run not in finished]
         done = len(runs) - len(missing)
         _log.info("%d of %d runs are finished", done, len(runs))
         if progress:
             progress(done, len(runs))
+        deliver()
         for batch in _batches(missing, jobs):
-            store.append(rows_of(scenario, _engine.run_batch(scenario, batch, jobs)))
+            store.append(rows_of(scenario, _hearing(_engine.run_batch, scenario, batch, jobs)))
             done += len(batch)
             if progress:
                 progress(done, len(runs))
-            if interrupted.is_set():
-                raise KeyboardInterrupt
+            deliver()
 
 
 def _loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -> Scenario:
@@ -251,22 +266,57 @@ def _batches(runs: Sequence[Run], jobs: int) -> Iterator[Sequence[Run]]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """While it lasts, a first Ctrl-C only sets the event: the batch at work is still saved."""
-    interrupted = threading.Event()
+def _interruptible() -> Iterator[Callable[[], None]]:
+    """While it lasts, a first Ctrl-C or SIGTERM waits until the given function is called."""
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # only the main thread hears signals
+        yield lambda: None  # only the main thread hears signals
         return
+    before = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
+    }
+    heard: list[int] = []
 
-    def hear(*_: object) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, before)  # a second Ctrl-C does not wait
+    def hear(number: int, _: object) -> None:
+        heard.append(number)
+        restore()  # a second one does not wait
 
-    before = signal.signal(signal.SIGINT, hear)
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def deliver() -> None:
+        if heard:
+            restore()
+            signal.raise_signal(heard[0])
+
+    for number in before:
+        signal.signal(number, hear)
     try:
-        yield interrupted
+        yield deliver
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
+
+
+def _hearing(work: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
+    """Does the work in another thread, so that this one hears signals meanwhile."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            results.append(work(*arguments, **keywords))
+        except BaseException as error:
+            errors.append(error)
+
+    # A daemon: when a second Ctrl-C ends the process, nobody waits for the batch.
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def _suggestion(name: str, names: Sequence[str]) -> str:

@@ -7,10 +7,13 @@ part fails, and partly otherwise. A few parts count or rank means instead ("most
 cell"), compare a mean with a published one, or ask whether an effect is detected; their evidence
 says so. Where words like "little" or "slightly" need a number, the number is a constant here,
 chosen before any run.
+
+What has fewer than two replications has no interval: there no part is decided, whatever its means,
+counts and ranks are. With few replications the evidence says that they may be why a part is open.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +21,11 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from anabranch.stats import paired
+
 from . import published
 from .published import COLUMNS, LOSSES, PMR, RTO_MAX_S, Verdict
-from .samples import Interval, Runs, difference, interval, table2_means, variance
+from .samples import FACTORS, Interval, Runs, difference, interval, table2_means, variance
 
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
@@ -33,7 +38,10 @@ INDIFFERENT = 0.1
 MUCH_SMALLER = 0.5
 """A gain is much smaller than another when it is at most this share of it."""
 DECIDABLE_REPLICATIONS = 10
-"""Cells with fewer replications say nothing about the sign of their own difference."""
+"""Cells with fewer replications say nothing about the sign of their own difference.
+
+A part that is open with fewer is open for want of replications.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,16 @@ class Material:
         """The loss clock of the runs."""
         return self.runs.clock
 
+    def replications(self, loss: float, *, at_25_ms: bool = True) -> int:
+        """Of the cell that has fewest, with this mean loss on both paths."""
+        cells = self.runs.both_losses(loss)
+        return _fewest((cells.at_25_ms() if at_25_ms else cells).frame, FACTORS)
+
+    @property
+    def traced(self) -> int:
+        """Traced calls of the PMR that has fewest."""
+        return _fewest(self.interruptions, ["pmr"])
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -71,6 +89,8 @@ class Claim:
     id: str
     text: str
     judge: Callable[[Material], list[Part]]
+    replications: Callable[[Material], int] = lambda all_: all_.replications(0.1, at_25_ms=False)
+    """The fewest behind any of its parts; those of Table 2 if nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +122,12 @@ def judge_all(material: Material) -> list[Finding]:
 def judge(claim: Claim, material: Material) -> Finding:
     """One claim under the material's loss clock."""
     parts = claim.judge(material)
+    replications = claim.replications(material)
+    if replications < 2:
+        parts = [replace(part, holds=None) for part in parts]
     evidence = "; ".join(map(_sentence, parts)) + "."
+    if replications < DECIDABLE_REPLICATIONS and any(part.holds is None for part in parts):
+        evidence += f" With so few replications ({replications}) what is open cannot be decided."
     return Finding(
         claim.id, claim.text, material.clock, combine(parts), evidence[:1].upper() + evidence[1:]
     )
@@ -309,18 +334,10 @@ def delay_centric_helps(material: Material) -> list[Part]:
 def paired_cases(runs: Runs) -> pl.DataFrame:
     """Delay-centric on minus off per case.
 
-    Columns: wait0_ms, wait1_ms, loss0, loss1, pmr, rto_max_s, mean, half_width, n.
+    Columns: wait0_ms, wait1_ms, loss0, loss1, pmr, rto_max_s, delay_centric, mean, half_width, n.
     """
-    case = ["wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
-    states = (
-        runs.where(delay_centric=state).frame.select(*case, "replication", "mos")
-        for state in ("on", "off")
-    )
-    on, off = states
-    pairs = on.join(off, on=[*case, "replication"], suffix="_off").with_columns(
-        gain=pl.col("mos") - pl.col("mos_off")
-    )
-    return Runs(pairs.drop("mos"), runs.clock).by(case, "gain")
+    case = [factor for factor in FACTORS if factor != "delay_centric"]
+    return paired(runs.frame, "delay_centric", "off", "mos", by=case)
 
 
 def best_cell(material: Material) -> list[Part]:
@@ -388,6 +405,7 @@ CLAIMS = [
         "Interruptions come from RTO growth with PMR 5 and from the dormant state with PMR 0"
         " and 1.",
         interruptions_from_rto_and_dormancy,
+        lambda material: material.traced,
     ),
     Claim(
         "2",
@@ -399,6 +417,7 @@ CLAIMS = [
         "3",
         "At 25/25 ms and 10 % loss the MOS is about 1.5 at RTO.Max 10 s and about 3.3 at 0.1 s.",
         mos_at_both_ends,
+        lambda material: material.replications(0.1),
     ),
     Claim("4", "PMR 1 is slightly above PMR 0; PMR 0 or 1 is recommended.", pmr_0_or_1_is_best),
     Claim(
@@ -406,6 +425,7 @@ CLAIMS = [
         "At 2 % loss the gain is much smaller, the largest for PMR 0, and the intervals are"
         " narrowest near 0.1 s.",
         small_gain_at_2_percent,
+        lambda material: min(material.replications(loss) for loss in (0.02, 0.1)),
     ),
     Claim("6", "Delay-centric helps in most cases.", delay_centric_helps),
     Claim("7", "The best cell is RTO.Max 0.08 s, PMR 1, delay-centric on.", best_cell),
@@ -413,6 +433,7 @@ CLAIMS = [
         "8",
         "With very low losses no effect of RTO.Max is detectable.",
         no_effect_at_very_low_losses,
+        lambda material: material.replications(LOSSES[0]),
     ),
 ]
 
@@ -422,6 +443,10 @@ def _all(parts: list[bool | None]) -> bool | None:
     if any(part is False for part in parts):
         return False
     return True if all(parts) else None
+
+
+def _fewest(rows: pl.DataFrame, by: list[str]) -> int:
+    return min(rows.group_by(by).len()["len"].to_list(), default=0)
 
 
 def _mean(per_replication: dict[int, float]) -> float:

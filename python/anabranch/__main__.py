@@ -1,0 +1,25 @@
+"""The command `anabranch`, also `python -m anabranch`."""
+
+import os
+import signal
+import sys
+
+
+def main() -> int:
+    """Run the command line, see `anabranch.cli.main`; before that, Ctrl-C during its imports."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
+    from anabranch import cli  # noqa: PLC0415 - the signals come first
+
+    return cli.main()
+
+
+def _stop(number: int, _: object) -> None:
+    # Not an exception: one that meets an import on its way may come out as another.
+    os.write(2, b"anabranch: stopped\n")
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Files that commands write: whole or not at all, and refused before the work rather than after."""
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """After this, `path` has this content on disk; before that, what it had; never a part.
+
+    A link stays, and the file behind it is replaced. A read-only file is not replaced. What cannot
+    be replaced, such as a device, a pipe or what standard output goes to, is written as it is.
+    """
+    target = _target(path)
+    stream = _stream(path)
+    if stream is not None or (path.exists() and not path.is_file()):
+        try:
+            with path.open("wb") if stream is None else os.fdopen(os.dup(stream), "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise _named(error, path) from error
+        return
+    temporary = _temporary(target)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _named(error, path) from error
+        raise
+    if sys.platform != "win32":
+        descriptor = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)  # the rename itself
+        finally:
+            os.close(descriptor)
+
+
+def check_file(path: Path | None, made: Path | None = None) -> None:
+    """Raises the OSError that `write_atomically` would raise, as far as that can be known before.
+
+    Leaves nothing behind.
+
+    Parameters
+    ----------
+    path
+        The file; with none there is nothing to check.
+    made
+        A folder that the command makes before it writes the file; see `check_folder`.
+    """
+    if path is None:
+        return
+    target = _target(path)
+    if _stream(path) is not None or (path.exists() and not path.is_file()):
+        return
+    folder = target.parent
+    if made is not None:
+        made = _behind_links(made)
+        if made.is_relative_to(target):
+            raise _folder_error(path)
+        if made.is_relative_to(folder):
+            folder = _nearest(folder)
+    _try_to_write(_temporary(folder / target.name), path)
+
+
+def check_folder(path: Path) -> None:
+    """Raises the OSError that making the folder and writing into it would raise.
+
+    Leaves nothing behind.
+    """
+    there = _nearest(path)
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file, not a folder")
+    _try_to_write(_temporary(there / "file"), path)
+
+
+def _target(path: Path) -> Path:
+    """The file that a path means, behind all links; an OSError if it may not be written."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return _behind_links(path)
+    except OSError as error:
+        raise _named(error, path) from error
+    if path.is_dir():
+        raise _folder_error(path)
+    # A new file could take the place of a read-only one, but its owner wants to keep that.
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "may not be written", str(path))
+    return _behind_links(path)
+
+
+def _behind_links(path: Path) -> Path:
+    # Not `Path.resolve`: before Python 3.13 a loop of links is a RuntimeError there.
+    return Path(os.path.realpath(path))
+
+
+def _stream(path: Path) -> int | None:
+    """Standard output or error, if that goes to this file, perhaps as `/dev/stdout`.
+
+    A new file in its place would lose what is printed, and a second opening would overwrite it.
+    """
+    for stream in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(path.stat(), os.fstat(stream)):
+                return stream
+    return None
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the first above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _folder_error(path: Path) -> OSError:
+    return IsADirectoryError(errno.EISDIR, "a folder, not a file", str(path))
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    """The same error about the file that its reader named."""
+    return OSError(error.errno, error.strerror, str(path))
+
+
+def _try_to_write(temporary: Path, named: Path) -> None:
+    # Only the system knows what it allows: rights, lists of them, a disk that is read-only or full.
+    try:
+        temporary.open("xb").close()
+        temporary.unlink()
+    except OSError as error:
+        raise _named(error, named) from error
