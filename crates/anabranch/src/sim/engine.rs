@@ -302,12 +302,18 @@ impl Simulation {
         if let Some(time) = timers[side.index()].set(timeout) {
             network.queue.push(time, Class::Timer, flow * 2 + side.index() as u32);
         }
-        if let Some(trace) = &mut network.trace {
-            self.samples.clear();
-            endpoint.sample_paths(&mut self.samples);
-            trace.paths.record(network.now, flow, side, &self.samples);
+        if network.trace.is_some() {
+            self.trace_paths(index, side);
         }
         has_heard
+    }
+
+    #[cold]
+    fn trace_paths(&mut self, index: usize, side: Side) {
+        let Some(trace) = &mut self.network.trace else { return };
+        self.samples.clear();
+        self.flows[index].endpoints[side.index()].sample_paths(&mut self.samples);
+        trace.paths.record(self.network.now, index as u32, side, &self.samples);
     }
 
     fn finish(mut self, warm_up: Option<&Row>) -> Outcome {

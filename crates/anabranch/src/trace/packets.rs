@@ -34,6 +34,7 @@ pub(crate) struct PacketTrace {
 
 impl PacketTrace {
     /// A packet is sent; returns its row.
+    #[cold]
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
         let (kind, tsn) = match &packet.body {
             Body::Sctp(sctp) => sctp.describe(),
@@ -51,11 +52,13 @@ impl PacketTrace {
         self.rows.len() as u32 - 1
     }
 
+    #[cold]
     pub(crate) fn delivered(&mut self, now: Time, row: u32) {
         self.rows[row as usize].fate = Fate::Delivered(now);
     }
 
     /// The link drops it at `at`, which may lie ahead of the run's end.
+    #[cold]
     pub(crate) fn dropped(&mut self, row: u32, cause: &'static str, link: u32, at: Time) {
         self.rows[row as usize].fate = Fate::Dropped { cause, link, at };
     }

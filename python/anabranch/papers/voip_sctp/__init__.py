@@ -33,7 +33,7 @@ def reproduce(
     Parameters
     ----------
     mode
-        `quick` (a minute and a half on two cores), `full` (the paper's 712,800 calls and more), or
+        `quick` (one to two minutes on two cores), `full` (the paper's 712,800 calls and more), or
         `validate`: as many replications as `full` in every published cell, without the rest of the
         grid.
     jobs

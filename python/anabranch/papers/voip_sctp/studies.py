@@ -58,7 +58,7 @@ class Effort:
 
 
 EFFORTS = {
-    # About 55,000 calls: a minute and a half on two cores at 2.6 ms of CPU per call.
+    # About 55,000 calls: one to two minutes on two cores at 2.6 ms of CPU per call.
     "quick": Effort(
         table2={"on_arrival": 24, "slot": 10},
         figures={"on_arrival": 60, "slot": 24},
