@@ -209,13 +209,11 @@ impl OneWay {
         self.wire_loss.is_lost(crossing, size)
     }
 
-    /// Queue and server of a link that is plain otherwise: the packet's departure, the unfinished work
-    /// that it found, and whether it is marked. The error is the fate of a packet that goes no further.
+    /// Queue and server: the packet's departure, the unfinished work that it found, and whether it is marked. The error is the fate of a packet that goes no further.
     #[inline]
     fn serve(&mut self, arrived: u64, size: u32, ecn: Ecn) -> Result<(u64, u64, bool), Step> {
         let Some(server) = &mut self.server else { return Ok((arrived, Entry::NOT_SERVED, false)) };
-        let verdict = server.accept(arrived, size);
-        match verdict {
+        match server.accept(arrived, size) {
             Verdict::Departs { at, found_units, marked } => Ok((at, found_units, marked && is_capable(ecn))),
             verdict => Err(self.refuse(verdict, arrived, size)),
         }
@@ -234,17 +232,8 @@ impl OneWay {
         {
             return Err(self.drop_at(arrived, arrived, size, Fate::Down));
         }
-        let crossing =
-            Crossing { arrived, at: arrived, found_units: Entry::NOT_SERVED, size, ecn, marked: false };
-        let Some(server) = &mut self.server else { return Ok(crossing) };
-        match server.accept(arrived, size) {
-            Verdict::Departs { at, found_units, marked } => {
-                let marked = marked && is_capable(ecn);
-                let ecn = if marked { Ecn::Ce } else { ecn };
-                Ok(Crossing { at, found_units, ecn, marked, ..crossing })
-            }
-            verdict => Err(self.refuse(verdict, arrived, size)),
-        }
+        let (at, found_units, marked) = self.serve(arrived, size, ecn)?;
+        Ok(Crossing { arrived, at, found_units, size, ecn: if marked { Ecn::Ce } else { ecn }, marked })
     }
 
     /// The fate of a packet that does not leave the server.
@@ -345,7 +334,7 @@ impl OneWay {
             server.finish(end.as_nanos());
         }
         self.ledger.finish(end.as_nanos());
-        let settled: u64 = FATES.iter().map(|&fate| self.ledger.packets(fate)).sum();
+        let settled: u64 = Fate::ALL.iter().map(|&fate| self.ledger.packets(fate)).sum();
         assert_eq!(
             self.ledger.arrived() + self.ledger.copied(),
             settled + self.ledger.in_link(),
@@ -427,9 +416,6 @@ const LEAST_PACKET_BYTES: u64 = 20;
 fn is_capable(ecn: Ecn) -> bool {
     matches!(ecn, Ecn::Ect0 | Ecn::Ect1)
 }
-
-const FATES: [Fate; 6] =
-    [Fate::Copied, Fate::Corrupted, Fate::Delivered, Fate::Down, Fate::Lost, Fate::QueueFull];
 
 /// Whether the link has one process of loss that packets of both directions move.
 pub(crate) fn is_shared_by_packets(loss: &LossConfig) -> bool {

@@ -171,9 +171,9 @@ impl DuplexLink {
         Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss })
     }
 
-    /// Whether a direction may be called ahead of simulated time. Otherwise calls for both directions
-    /// have to come in global time order.
-    pub fn can_run_ahead(&self, _direction: Direction) -> bool {
+    /// Whether each direction may be called ahead of simulated time. Otherwise calls for both have to come in
+    /// global time order.
+    pub fn can_run_ahead(&self) -> bool {
         self.ingress_loss.is_none() && self.wire_loss.is_none()
     }
 

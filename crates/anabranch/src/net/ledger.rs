@@ -20,7 +20,12 @@ pub(crate) enum Fate {
     QueueFull,
 }
 
-const FATES: usize = 6;
+impl Fate {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Copied, Self::Corrupted, Self::Delivered, Self::Down, Self::Lost, Self::QueueFull];
+}
+
+const FATES: usize = Fate::ALL.len();
 
 /// A packet whose fate has not come true yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,10 +95,7 @@ impl Ledger {
     pub(crate) fn enter(&mut self, now: u64, entry: Entry) {
         *self.origin_mut(entry.fate) += 1;
         self.count(&entry, 1);
-        if self.log.len() == self.log.capacity() {
-            self.make_room(now);
-        }
-        self.log.push(entry);
+        self.log(now, entry);
     }
 
     /// Enters a packet that arrives at `now`, finds so much work and is delivered at `settled`.
@@ -105,10 +107,15 @@ impl Ledger {
         self.found_units += i128::from(found_units);
         self.packets[fate as usize] += 1;
         self.bytes[fate as usize] += u64::from(size);
+        self.log(now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
+    }
+
+    #[inline]
+    fn log(&mut self, now: u64, entry: Entry) {
         if self.log.len() == self.log.capacity() {
             self.make_room(now);
         }
-        self.log.push(Entry { arrived: now, settled, found_units, size, marked: false, fate });
+        self.log.push(entry);
     }
 
     /// Removes what is settled for good, and doubles the room if that is less than half.

@@ -385,14 +385,14 @@ impl Association {
         self.parameters.rto.clock.deadline(now, length)
     }
 
-    /// A packet to the peer with one chunk, in memory that was used before if possible.
+    /// A packet with one chunk, in memory that was used before if possible.
     #[expect(clippy::unnecessary_box_returns, reason = "the box is what is used again")]
     #[inline(always)]
-    fn packet_with(&mut self, first: Chunk) -> Box<Packet> {
+    fn packet_with(&mut self, tag: u32, first: Chunk) -> Box<Packet> {
         let mut packet = self.spare.pop().unwrap_or_else(SctpPacket::boxed);
         if let Body::Sctp(sctp) = &mut packet.body {
             [sctp.source_port, sctp.destination_port] = self.ports;
-            sctp.verification_tag = self.peer_tag;
+            sctp.verification_tag = tag;
             // The blank owns nothing: without a destructor the chunk is written where it stays.
             std::mem::forget(std::mem::replace(&mut sctp.first, first));
         }
@@ -403,7 +403,7 @@ impl Association {
     #[inline]
     pub(super) fn add_chunk(&mut self, packet: &mut Option<Box<Packet>>, chunk: Chunk) {
         match packet.as_deref_mut() {
-            None => *packet = Some(self.packet_with(chunk)),
+            None => *packet = Some(self.packet_with(self.peer_tag, chunk)),
             Some(Packet { body: Body::Sctp(sctp), .. }) => sctp.rest.push(chunk),
             Some(_) => {}
         }
@@ -417,10 +417,7 @@ impl Association {
     #[inline(always)]
     pub(super) fn transmit_with_tag(&mut self, path: PathId, tag: u32, chunk: Chunk) {
         let size = self.headers_bytes + chunk.wire_size();
-        let mut packet = self.packet_with(chunk);
-        if let Body::Sctp(sctp) = &mut packet.body {
-            sctp.verification_tag = tag;
-        }
+        let packet = self.packet_with(tag, chunk);
         self.transmit(path, packet, size);
     }
 

@@ -45,6 +45,9 @@ const COMPONENT_MASK: u64 = (1 << 24) - 1;
 const SEQUENCE_MASK: u64 = (1 << COMPONENT_SHIFT) - 1;
 
 impl Scheduled {
+    /// After all that can be scheduled.
+    const NEVER: Self = Self { time: Time::NEVER, order: u64::MAX, slot: 0 };
+
     pub(super) const fn class(&self) -> Class {
         match self.order >> CLASS_SHIFT {
             0 => Class::Link,
@@ -155,8 +158,13 @@ struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        let none = Scheduled { time: Time::NEVER, order: u64::MAX, slot: 0 };
-        Self { first: none, next: [none; PLACES], head: 0, tail: 0, later: BinaryHeap::new() }
+        Self {
+            first: Scheduled::NEVER,
+            next: [Scheduled::NEVER; PLACES],
+            head: 0,
+            tail: 0,
+            later: BinaryHeap::new(),
+        }
     }
 }
 
@@ -234,9 +242,7 @@ impl Line {
     /// Takes the first event and half a list from the heap.
     #[cold]
     fn refill(&mut self) {
-        self.first = Scheduled { time: Time::NEVER, order: u64::MAX, slot: 0 };
-        let Some(Reverse(first)) = self.later.pop() else { return };
-        self.first = first;
+        self.first = self.later.pop().map_or(Scheduled::NEVER, |Reverse(first)| first);
         for Reverse(event) in std::iter::from_fn(|| self.later.pop()).take(PLACES / 2) {
             self.next[self.tail % PLACES] = event;
             self.tail = self.tail.wrapping_add(1);

@@ -308,28 +308,20 @@ impl Network {
     /// Computes the last hop of a packet.
     #[inline]
     fn resolve(&mut self, link: u32, LatePacket { at, slot, size, direction }: LatePacket) {
-        let duplex = &mut self.links[link as usize];
-        if duplex.loses_on_arrival(at, direction, size) {
-            return self.lose_late(slot, DropCause::Lost, link, at);
+        // Such a link does not look at the ECN field.
+        match self.links[link as usize].accept(at, direction, size, Ecn::NotEct) {
+            Step::Deliver { at: arrival, .. } => {
+                self.packets.get_mut(slot).progress = Progress::Arriving(arrival);
+            }
+            Step::Drop(cause) => {
+                let in_flight = self.packets.get_mut(slot);
+                in_flight.progress = Progress::Lost;
+                let trace_row = in_flight.trace_row;
+                self.lost_late += 1;
+                self.note_drop(trace_row, cause, link, at);
+            }
+            Step::Cross { .. } | Step::Held => unreachable!("such a link is not left for later"),
         }
-        let arrival = match duplex.accept_surely(at, direction, size) {
-            Some(arrival) => arrival,
-            // Such a link does not look at the ECN field.
-            None => match duplex.accept_arrived(at, direction, size, Ecn::NotEct) {
-                Step::Deliver { at: arrival, .. } => arrival,
-                Step::Drop(cause) => return self.lose_late(slot, cause, link, at),
-                Step::Cross { .. } | Step::Held => unreachable!("such a link is not left for later"),
-            },
-        };
-        self.packets.get_mut(slot).progress = Progress::Arriving(arrival);
-    }
-
-    fn lose_late(&mut self, slot: u32, cause: DropCause, link: u32, at: Time) {
-        let in_flight = self.packets.get_mut(slot);
-        in_flight.progress = Progress::Lost;
-        let trace_row = in_flight.trace_row;
-        self.lost_late += 1;
-        self.note_drop(trace_row, cause, link, at);
     }
 
     /// Computes everything that has happened by now.

@@ -90,7 +90,7 @@ impl Routes {
                 .map(|direction| &feeders[hop.link as usize][direction.index()]);
             let is_fed_in_order = fuse && own.len() == 1 && links[before as usize].keeps_order(direction);
             let others_come_now = other.iter().all(|feeder| *feeder == Feeder::Hosts);
-            hop.turn = if is_fed_in_order && link.can_run_ahead(hop.direction) {
+            hop.turn = if is_fed_in_order && link.can_run_ahead() {
                 Turn::Ahead
             } else if is_fed_in_order
                 && hop.is_last
