@@ -20,7 +20,7 @@ impl CongestionControl for FixedWindow {
     fn on_congestion(&mut self, _event: &CongestionEvent) {}
 
     fn limits(&self) -> SendLimits {
-        SendLimits { cwnd: self.0 }
+        SendLimits::window(self.0)
     }
 
     fn state(&self) -> ControlState {

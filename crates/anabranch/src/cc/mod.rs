@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Duration, Time};
+use crate::units::Rate;
 
 /// The congestion control of one path.
 pub trait CongestionControl: fmt::Debug {
@@ -30,6 +31,19 @@ pub trait CongestionControl: fmt::Debug {
     /// Nothing was sent on the path for some time.
     fn on_idle(&mut self, _event: &IdleEvent) {}
 
+    /// Recovery is over, and everything that was outstanding when it began is acknowledged.
+    fn on_recovery_end(&mut self, _event: &RecoveryEndEvent) {}
+
+    /// The last [`CongestionEvent`] was a mistake: nothing had been lost (RFC 3522, RFC 5682). Window and
+    /// threshold go back to what they were.
+    fn on_undo(&mut self, _event: &UndoEvent) {}
+
+    /// Whether the control itself says what may be sent in recovery. The others are held to proportional
+    /// rate reduction (RFC 6937) by a transport that knows it, towards [`ControlState::ssthresh`].
+    fn owns_recovery(&self) -> bool {
+        false
+    }
+
     /// A round-trip time was measured.
     fn on_rtt_sample(&mut self, _event: &RttEvent) {}
 
@@ -38,34 +52,102 @@ pub trait CongestionControl: fmt::Debug {
 }
 
 /// What an acknowledgement says about one path.
+///
+/// SCTP leaves what it does not know at its value in [`AckEvent::new`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AckEvent {
     /// When it arrived.
     pub now: Time,
-    /// Bytes sent on this path that it acknowledges for the first time.
+    /// Bytes sent on this path that it acknowledges for the first time, selectively or not.
     pub newly_acked: u32,
+    /// The same in segments as the sender counts them for growing its window: with RFC 5681's rule of one
+    /// increase per acknowledgement it is 1.
+    pub segments_acked: u32,
     /// Bytes outstanding on this path before it arrived.
     pub outstanding_before: u32,
     /// Bytes outstanding on this path now.
     pub outstanding: u32,
     /// Whether the cumulative acknowledgement advanced.
     pub cumulative_advanced: bool,
-    /// Whether the connection is in fast recovery.
+    /// Whether the connection is in fast recovery, or reduces its window for another reason.
     pub in_recovery: bool,
+    /// Whether the window limited the sender (RFC 7661, Linux's `tcp_is_cwnd_limited`): a window that is
+    /// not used should not grow.
+    pub is_window_limited: bool,
+    /// How many of the newly acknowledged bytes were marked with CE.
+    pub marked: u32,
+    /// The round-trip time of the newest segment that it acknowledges, none if that was sent twice.
+    pub rtt: Option<Duration>,
+    /// The smallest round-trip time seen so far (Linux: within the last 5 minutes).
+    pub min_rtt: Option<Duration>,
+    /// The first byte of the stream that is not acknowledged cumulatively.
+    pub acknowledged_to: u64,
+    /// The first byte of the stream that was never sent: what is acknowledged up to here ends a round
+    /// that begins now.
+    pub sent_to: u64,
+    /// How fast data was delivered.
+    pub rate: Option<RateSample>,
 }
 
 impl AckEvent {
-    /// An acknowledgement of `newly_acked` bytes outside recovery, of `outstanding_before`
-    /// outstanding, that advances the cumulative acknowledgement.
+    /// An acknowledgement of `newly_acked` bytes, one segment, outside recovery, of `outstanding_before`
+    /// outstanding, that advances the cumulative acknowledgement of a sender that its window limits.
     pub const fn new(now: Time, newly_acked: u32, outstanding_before: u32) -> Self {
         Self {
             now,
             newly_acked,
+            segments_acked: 1,
             outstanding_before,
             outstanding: outstanding_before.saturating_sub(newly_acked),
             cumulative_advanced: true,
             in_recovery: false,
+            is_window_limited: true,
+            marked: 0,
+            rtt: None,
+            min_rtt: None,
+            acknowledged_to: 0,
+            sent_to: 0,
+            rate: None,
+        }
+    }
+}
+
+/// How fast data was delivered between the sending of a segment and its acknowledgement
+/// (draft-ietf-ccwg-bbr section 4.1, as Linux's `rate_sample`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateSample {
+    /// Bytes delivered in the interval.
+    pub delivered: u32,
+    /// The longer one of the times in which they were sent and acknowledged.
+    pub interval: Duration,
+    /// All bytes delivered on this path so far, this acknowledgement's included.
+    pub total_delivered: u64,
+    /// The same when the segment was sent: a round is over when this passes the total at its beginning.
+    pub prior_delivered: u64,
+    /// Bytes outstanding when the segment was sent, itself included.
+    pub outstanding_at_send: u32,
+    /// Bytes found to be lost between the sending of the segment and now.
+    pub lost: u32,
+    /// Bytes found to be lost by this acknowledgement.
+    pub newly_lost: u32,
+    /// Whether the application had too little to send when the segment was sent.
+    pub is_app_limited: bool,
+}
+
+impl RateSample {
+    /// `delivered` bytes in `interval`, of which `total_delivered` had been delivered by its end.
+    pub const fn new(delivered: u32, interval: Duration, total_delivered: u64) -> Self {
+        Self {
+            delivered,
+            interval,
+            total_delivered,
+            prior_delivered: total_delivered - delivered as u64,
+            outstanding_at_send: delivered,
+            lost: 0,
+            newly_lost: 0,
+            is_app_limited: false,
         }
     }
 }
@@ -93,6 +175,8 @@ impl CongestionEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CongestionKind {
+    /// The peer echoes a congestion mark (RFC 3168 section 6.1.2); at most once per window.
+    Ecn,
     /// Missing reports say that data was lost: fast retransmit begins.
     FastRetransmit,
     /// The path comes back from failure and starts again with one segment.
@@ -115,6 +199,38 @@ impl IdleEvent {
     /// Nothing sent for `idle`.
     pub const fn new(idle: Duration, rto: Duration) -> Self {
         Self { idle, rto }
+    }
+}
+
+/// Recovery is over.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RecoveryEndEvent {
+    /// When.
+    pub now: Time,
+    /// Bytes outstanding.
+    pub outstanding: u32,
+}
+
+impl RecoveryEndEvent {
+    /// Recovery ends with `outstanding` bytes on their way.
+    pub const fn new(now: Time, outstanding: u32) -> Self {
+        Self { now, outstanding }
+    }
+}
+
+/// A sign of congestion was a mistake.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct UndoEvent {
+    /// When it was noticed.
+    pub now: Time,
+}
+
+impl UndoEvent {
+    /// Noticed now.
+    pub const fn new(now: Time) -> Self {
+        Self { now }
     }
 }
 
@@ -159,6 +275,16 @@ impl SentEvent {
 pub struct SendLimits {
     /// Congestion window in bytes.
     pub cwnd: u32,
+    /// How fast it may be sent, where the control itself says so; none: as fast as the transport paces
+    /// any window, or at once.
+    pub pacing_rate: Option<Rate>,
+}
+
+impl SendLimits {
+    /// A window of `cwnd` bytes without a pace of its own.
+    pub const fn window(cwnd: u32) -> Self {
+        Self { cwnd, pacing_rate: None }
+    }
 }
 
 /// A control's variables, for traces.
@@ -198,12 +324,34 @@ impl Config {
         }
     }
 
-    /// A control for a path whose packets carry up to `mss` bytes of data.
-    pub fn build(&self, mss: u32) -> Controller {
+    /// A control for one path.
+    pub fn build(&self, setup: &Setup) -> Controller {
         match self {
-            Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, mss)),
+            Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup.mss)),
         }
     }
+}
+
+/// What a control is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Bytes of data in a full segment.
+    pub mss: u32,
+    /// The window to start with, in bytes. SCTP's own control has rules of its own for it.
+    pub initial_cwnd: u32,
+    /// Whose form of the algorithm, where a setting leaves it open.
+    pub rules: Rules,
+}
+
+/// Whose form of an algorithm is meant where the settings leave it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// Linux 2.6.20 (2007).
+    Linux2620,
+    /// Linux 6.
+    Linux6,
+    /// The RFC, or the paper where there is none.
+    Rfc,
 }
 
 /// A congestion control, dispatched statically where it is a built-in one.
@@ -243,6 +391,18 @@ impl CongestionControl for Controller {
 
     fn on_idle(&mut self, event: &IdleEvent) {
         dispatch!(self, control => control.on_idle(event));
+    }
+
+    fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
+        dispatch!(self, control => control.on_recovery_end(event));
+    }
+
+    fn on_undo(&mut self, event: &UndoEvent) {
+        dispatch!(self, control => control.on_undo(event));
+    }
+
+    fn owns_recovery(&self) -> bool {
+        dispatch!(self, control => control.owns_recovery())
     }
 
     fn on_rtt_sample(&mut self, event: &RttEvent) {

@@ -142,7 +142,7 @@ impl CongestionControl for Sctp {
         // RFC 9260 section 7.2.3.
         self.partial_bytes_acked = 0;
         match event.kind {
-            CongestionKind::FastRetransmit => {
+            CongestionKind::Ecn | CongestionKind::FastRetransmit => {
                 self.ssthresh = (self.cwnd / 2).max(self.ssthresh_floor);
                 self.cwnd = self.ssthresh;
             }
@@ -156,7 +156,7 @@ impl CongestionControl for Sctp {
     }
 
     fn limits(&self) -> SendLimits {
-        SendLimits { cwnd: self.cwnd }
+        SendLimits::window(self.cwnd)
     }
 
     fn state(&self) -> ControlState {

@@ -3,7 +3,7 @@
 
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
-use crate::cc::Controller;
+use crate::cc::{Controller, Rules, Setup};
 use crate::time::Time;
 
 /// One path.
@@ -66,10 +66,13 @@ impl Path {
         // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux
         // in whole path MTUs.
         let mss = if parameters.linux { mtu } else { mtu - data_header };
+        // Section 7.2.1; SCTP's own control has the RFCs' different forms of it.
+        let initial_cwnd = (4 * mss).min((2 * mss).max(4404));
+        let rules = if parameters.linux { Rules::Linux6 } else { Rules::Rfc };
         Self {
             mtu,
             rto: RtoEstimator::new(&parameters.rto),
-            cc: parameters.cc.build(mss),
+            cc: parameters.cc.build(&Setup { mss, initial_cwnd, rules }),
             outstanding: 0,
             t3: Time::NEVER,
             rtt_probe: None,
