@@ -4,12 +4,32 @@
 //! [`SendLimits`]. The interface is in bytes and a segment size; a control that counts segments keeps
 //! them inside.
 
+mod ack_ratio;
+pub mod bic;
+mod controller;
+pub mod cubic;
+pub mod dctcp;
+pub mod highspeed;
+pub mod htcp;
+pub mod hybla;
+pub mod illinois;
+pub mod ledbat;
+pub mod reno;
+mod round;
+pub mod scalable;
 pub mod sctp;
+pub mod slow_start;
+#[cfg(test)]
+mod testing;
+pub mod vegas;
+pub mod veno;
+pub mod westwood;
+pub mod window;
+pub mod yeah;
 
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use controller::{Config, Controller, Rules, Setup};
 
 use crate::time::{Duration, Time};
 use crate::units::Rate;
@@ -56,6 +76,7 @@ pub trait CongestionControl: fmt::Debug {
 /// SCTP leaves what it does not know at its value in [`AckEvent::new`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about the acknowledgement")]
 pub struct AckEvent {
     /// When it arrived.
     pub now: Time,
@@ -72,6 +93,9 @@ pub struct AckEvent {
     pub cumulative_advanced: bool,
     /// Whether the connection is in fast recovery, or reduces its window for another reason.
     pub in_recovery: bool,
+    /// Whether nothing is known to be missing: no segment is selectively acknowledged, lost or sent again,
+    /// and no timeout is being recovered from (Linux: `TCP_CA_Open`).
+    pub is_open: bool,
     /// Whether the window limited the sender (RFC 7661, Linux's `tcp_is_cwnd_limited`): a window that is
     /// not used should not grow.
     pub is_window_limited: bool,
@@ -102,6 +126,7 @@ impl AckEvent {
             outstanding: outstanding_before.saturating_sub(newly_acked),
             cumulative_advanced: true,
             in_recovery: false,
+            is_open: true,
             is_window_limited: true,
             marked: 0,
             rtt: None,
@@ -298,118 +323,16 @@ pub struct ControlState {
     pub phase: &'static str,
 }
 
-/// Which congestion control, and its settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[schemars(rename = "CongestionControlConfig")]
-pub enum Config {
-    /// SCTP's own control (RFC 9260 section 7.2).
-    Sctp(sctp::Config),
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::Sctp(sctp::Config::default())
+/// One sentence when a setting is not from `low` to `high`.
+fn check_range(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{key} = {value} is out of range; it must be from {low} to {high}"))
     }
 }
 
-impl Config {
-    /// Whether the settings are possible.
-    ///
-    /// # Errors
-    /// One sentence that names the key, the value and what is allowed.
-    pub fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Sctp(config) => config.check(),
-        }
-    }
-
-    /// A control for one path.
-    pub fn build(&self, setup: &Setup) -> Controller {
-        match self {
-            Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup.mss)),
-        }
-    }
-}
-
-/// What a control is built for.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    /// Bytes of data in a full segment.
-    pub mss: u32,
-    /// The window to start with, in bytes. SCTP's own control has rules of its own for it.
-    pub initial_cwnd: u32,
-    /// Whose form of the algorithm, where a setting leaves it open.
-    pub rules: Rules,
-}
-
-/// Whose form of an algorithm is meant where the settings leave it open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
-    /// Linux 2.6.20 (2007).
-    Linux2620,
-    /// Linux 6.
-    Linux6,
-    /// The RFC, or the paper where there is none.
-    Rfc,
-}
-
-/// A congestion control, dispatched statically where it is a built-in one.
-#[derive(Debug)]
-pub enum Controller {
-    /// A user's own.
-    Custom(Box<dyn CongestionControl + Send>),
-    /// SCTP's own control.
-    Sctp(sctp::Sctp),
-}
-
-macro_rules! dispatch {
-    ($self:expr, $control:ident => $call:expr) => {
-        match $self {
-            Controller::Custom($control) => $call,
-            Controller::Sctp($control) => $call,
-        }
-    };
-}
-
-impl CongestionControl for Controller {
-    fn on_ack(&mut self, event: &AckEvent) {
-        dispatch!(self, control => control.on_ack(event));
-    }
-
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        dispatch!(self, control => control.on_congestion(event));
-    }
-
-    fn limits(&self) -> SendLimits {
-        dispatch!(self, control => control.limits())
-    }
-
-    fn state(&self) -> ControlState {
-        dispatch!(self, control => control.state())
-    }
-
-    fn on_idle(&mut self, event: &IdleEvent) {
-        dispatch!(self, control => control.on_idle(event));
-    }
-
-    fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
-        dispatch!(self, control => control.on_recovery_end(event));
-    }
-
-    fn on_undo(&mut self, event: &UndoEvent) {
-        dispatch!(self, control => control.on_undo(event));
-    }
-
-    fn owns_recovery(&self) -> bool {
-        dispatch!(self, control => control.owns_recovery())
-    }
-
-    fn on_rtt_sample(&mut self, event: &RttEvent) {
-        dispatch!(self, control => control.on_rtt_sample(event));
-    }
-
-    fn on_sent(&mut self, event: &SentEvent) {
-        dispatch!(self, control => control.on_sent(event));
-    }
+/// The same for whole numbers.
+fn check_count(key: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
+    check_range(key, f64::from(value), f64::from(low), f64::from(high))
 }

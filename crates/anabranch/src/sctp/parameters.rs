@@ -81,6 +81,7 @@ impl Config {
         };
         let cc = match self.cc.clone().unwrap_or_default() {
             cc::Config::Sctp(config) => cc::Config::Sctp(config.or(cc_defaults(profile))),
+            _ => return Err("cc.kind is a control of TCP; with SCTP it must be \"sctp\"".to_owned()),
         };
         Ok(Parameters {
             rto,

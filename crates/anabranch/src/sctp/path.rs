@@ -72,7 +72,7 @@ impl Path {
         Self {
             mtu,
             rto: RtoEstimator::new(&parameters.rto),
-            cc: parameters.cc.build(&Setup { mss, initial_cwnd, rules }),
+            cc: parameters.cc.build(&Setup { mss, initial_cwnd, rules, seed: 0 }),
             outstanding: 0,
             t3: Time::NEVER,
             rtt_probe: None,

@@ -1,0 +1,29 @@
+//! How many segments one acknowledgement acknowledges, as BIC and the first CUBIC estimate it to make up
+//! for delayed acknowledgements (Linux's `tcp_bic.c`: `delayed_ack`, `ACK_RATIO_SHIFT`).
+
+/// A moving average of segments per acknowledgement in 1/16, weight 1/16.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckRatio(u32);
+
+impl Default for AckRatio {
+    /// Every second segment is acknowledged.
+    fn default() -> Self {
+        Self(2 << 4)
+    }
+}
+
+impl AckRatio {
+    /// An acknowledgement of `segments` segments.
+    pub(super) fn on_ack(&mut self, segments: u32) {
+        if segments > 0 {
+            // A stretched acknowledgement counts as 16 x 16 segments at most, far above any real one.
+            self.0 = (self.0 + segments.min(256)).saturating_sub(self.0 >> 4).max(1);
+        }
+    }
+
+    /// Acknowledgements instead of segments, at least one.
+    pub(super) fn scaled(self, per: u32) -> u32 {
+        let scaled = (u64::from(per) << 4) / u64::from(self.0);
+        u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+    }
+}

@@ -1,0 +1,180 @@
+//! The controls by name, and one of them at work.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::window::Windowed;
+use super::{
+    AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, RecoveryEndEvent, RttEvent,
+    SendLimits, SentEvent, UndoEvent, bic, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno,
+    scalable, sctp, vegas, veno, westwood, yeah,
+};
+
+/// What a control is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Bytes of data in a full segment.
+    pub mss: u32,
+    /// The window to start with, in bytes. SCTP's own control has rules of its own for it.
+    pub initial_cwnd: u32,
+    /// Whose form of the algorithm, where a setting leaves it open.
+    pub rules: Rules,
+    /// What the random choices of a control depend on (BBR: when it probes).
+    pub seed: u64,
+}
+
+/// Whose form of an algorithm is meant where the settings leave it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// Linux 2.6.20 (2007).
+    Linux2620,
+    /// Linux 6.
+    Linux6,
+    /// The RFC, or the paper where there is none.
+    Rfc,
+}
+
+macro_rules! controls {
+    ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {
+        /// Which congestion control, and its settings.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[schemars(rename = "CongestionControlConfig")]
+        pub enum Config {
+            $($(#[$doc])* $name($module::Config),)*
+            /// SCTP's own control (RFC 9260 section 7.2).
+            Sctp(sctp::Config),
+        }
+
+        impl Config {
+            /// Whether the settings are possible.
+            ///
+            /// # Errors
+            /// One sentence that names the key, the value and what is allowed.
+            pub fn check(&self) -> Result<(), String> {
+                match self {
+                    $(Self::$name(config) => config.check(),)*
+                    Self::Sctp(config) => config.check(),
+                }
+            }
+
+            /// A control for one path.
+            pub fn build(&self, setup: &Setup) -> Controller {
+                match self {
+                    $(Self::$name(config) => Controller::$name(Box::new(config.build(setup))),)*
+                    Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup.mss)),
+                }
+            }
+
+            /// TCP's controls with their default settings.
+            pub fn tcp() -> Vec<Self> {
+                vec![$(Self::$name($module::Config::default()),)*]
+            }
+        }
+
+        $(impl From<$module::Config> for Config {
+            fn from(config: $module::Config) -> Self {
+                Self::$name(config)
+            }
+        })*
+
+        /// A congestion control, dispatched statically where it is a built-in one.
+        #[derive(Debug)]
+        pub enum Controller {
+            $($(#[$doc])* $name(Box<$control>),)*
+            /// A user's own.
+            Custom(Box<dyn CongestionControl + Send>),
+            /// SCTP's own control.
+            Sctp(sctp::Sctp),
+        }
+
+        macro_rules! dispatch {
+            ($self:expr, $inner:ident => $call:expr) => {
+                match $self {
+                    $(Controller::$name($inner) => $call,)*
+                    Controller::Custom($inner) => $call,
+                    Controller::Sctp($inner) => $call,
+                }
+            };
+        }
+    };
+}
+
+controls! {
+    /// BIC (Xu, Harfoush and Rhee, 2004).
+    Bic: bic => Windowed<bic::Bic>,
+    /// CUBIC (RFC 9438).
+    Cubic: cubic => Windowed<cubic::Cubic>,
+    /// DCTCP (RFC 8257).
+    Dctcp: dctcp => Windowed<dctcp::Dctcp>,
+    /// HighSpeed TCP (RFC 3649).
+    Highspeed: highspeed => Windowed<highspeed::Highspeed>,
+    /// H-TCP (Shorten and Leith, 2004).
+    Htcp: htcp => Windowed<htcp::Htcp>,
+    /// Hybla (Caini and Firrincieli, 2004).
+    Hybla: hybla => Windowed<hybla::Hybla>,
+    /// Illinois (Liu, Başar and Srikant, 2008).
+    Illinois: illinois => Windowed<illinois::Illinois>,
+    /// LEDBAT (RFC 6817) and LEDBAT++.
+    Ledbat: ledbat => Windowed<ledbat::Ledbat>,
+    /// Reno with NewReno's recovery (RFC 5681, RFC 6582).
+    Reno: reno => Windowed<reno::Reno>,
+    /// Scalable TCP (Kelly, 2003).
+    Scalable: scalable => Windowed<scalable::Scalable>,
+    /// Vegas (Brakmo and Peterson, 1995).
+    Vegas: vegas => Windowed<vegas::Vegas>,
+    /// Veno (Fu and Liew, 2003).
+    Veno: veno => Windowed<veno::Veno>,
+    /// Westwood+ (Grieco and Mascolo, 2004).
+    Westwood: westwood => Windowed<westwood::Westwood>,
+    /// YeAH (Baiocchi, Castellani and Vacirca, 2007).
+    Yeah: yeah => Windowed<yeah::Yeah>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::Sctp(sctp::Config::default())
+    }
+}
+
+impl CongestionControl for Controller {
+    fn on_ack(&mut self, event: &AckEvent) {
+        dispatch!(self, control => control.on_ack(event));
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        dispatch!(self, control => control.on_congestion(event));
+    }
+
+    fn limits(&self) -> SendLimits {
+        dispatch!(self, control => control.limits())
+    }
+
+    fn state(&self) -> ControlState {
+        dispatch!(self, control => control.state())
+    }
+
+    fn on_idle(&mut self, event: &IdleEvent) {
+        dispatch!(self, control => control.on_idle(event));
+    }
+
+    fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
+        dispatch!(self, control => control.on_recovery_end(event));
+    }
+
+    fn on_undo(&mut self, event: &UndoEvent) {
+        dispatch!(self, control => control.on_undo(event));
+    }
+
+    fn owns_recovery(&self) -> bool {
+        dispatch!(self, control => control.owns_recovery())
+    }
+
+    fn on_rtt_sample(&mut self, event: &RttEvent) {
+        dispatch!(self, control => control.on_rtt_sample(event));
+    }
+
+    fn on_sent(&mut self, event: &SentEvent) {
+        dispatch!(self, control => control.on_sent(event));
+    }
+}

@@ -1,0 +1,306 @@
+//! H-TCP: grows the faster the longer the last loss is ago, and shrinks by the ratio of the round-trip
+//! times with an empty and with a full queue.
+//!
+//! R. Shorten and D. Leith, "H-TCP: TCP for high-speed and long-distance networks", 2004, as in Linux's
+//! `tcp_htcp.c`, under all rules: times in ms (HZ = 1000), alpha and beta in 1/128.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::round::micros;
+use super::slow_start::SlowStart;
+use super::window::{Algorithm, State, Window, Windowed};
+use super::{AckEvent, CongestionEvent, Setup};
+use crate::time::Time;
+
+/// Settings of H-TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "HtcpConfig")]
+pub struct Config {
+    /// Whether growth per second, not per round, is independent of the round-trip time; default true.
+    pub rtt_scaling: bool,
+    /// Whether it halves the window when the achieved throughput changes by more than a fifth; default
+    /// true.
+    pub bandwidth_switch: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { rtt_scaling: true, bandwidth_switch: true }
+    }
+}
+
+impl Config {
+    /// Whether the settings are possible: they always are.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    pub(super) fn build(self, setup: &Setup) -> Windowed<Htcp> {
+        Windowed::new(setup, SlowStart::Standard, |_| Htcp {
+            config: self,
+            alpha: SCALE,
+            beta: BETA_MIN,
+            adapts: false,
+            min_rtt: 0,
+            max_rtt: 0,
+            last_loss: None,
+            undo: None,
+            packets: 0,
+            since: None,
+            throughput: 0,
+            most: 0,
+            old_most: 0,
+        })
+    }
+}
+
+/// 1 for alpha and beta (Linux: `ALPHA_BASE`); `BETA_MIN` 0.5 and `BETA_MAX` 0.8.
+const SCALE: u64 = 128;
+const BETA_MIN: u64 = 64;
+const BETA_MAX: u64 = 102;
+/// HZ.
+const SECOND: u64 = 1_000;
+
+/// H-TCP.
+#[derive(Debug)]
+pub struct Htcp {
+    config: Config,
+    /// Growth in segments per round, in 1/128.
+    alpha: u64,
+    /// What is left of the window after a loss, in 1/128.
+    beta: u64,
+    /// Whether beta may follow the delays: after the first loss with a steady throughput.
+    adapts: bool,
+    /// In ms, 0 if there is none.
+    min_rtt: u64,
+    max_rtt: u64,
+    /// When the last loss was recovered from, in ms.
+    last_loss: Option<u64>,
+    /// While a loss is being recovered from: `last_loss`, `max_rtt` and `old_most` before it.
+    undo: Option<(Option<u64>, u64, u64)>,
+    /// Segments acknowledged since.
+    packets: u64,
+    since: Option<u64>,
+    /// Segments per second: smoothed, the most since the last loss, and the most before it.
+    throughput: u64,
+    most: u64,
+    old_most: u64,
+}
+
+fn millis(now: Time) -> u64 {
+    now.as_nanos() / 1_000_000
+}
+
+impl Htcp {
+    fn since_loss(&mut self, now: Time) -> u64 {
+        let now = millis(now);
+        now - *self.last_loss.get_or_insert(now)
+    }
+
+    /// Linux: `measure_rtt`.
+    fn measure_delay(&mut self, rtt: u64, is_open: bool) {
+        if self.min_rtt == 0 || rtt < self.min_rtt {
+            self.min_rtt = rtt;
+        }
+        if is_open {
+            self.max_rtt = self.max_rtt.max(self.min_rtt);
+            // A single outlier does not count.
+            if self.max_rtt < rtt && rtt <= self.max_rtt + 20 {
+                self.max_rtt = rtt;
+            }
+        }
+    }
+
+    /// Linux: `measure_achieved_throughput`.
+    fn measure_throughput(&mut self, window: &Window, event: &AckEvent) {
+        let now = millis(event.now);
+        if event.in_recovery || window.state != State::Open {
+            self.packets = 0;
+            self.since = Some(now);
+            return;
+        }
+        self.packets += u64::from(event.segments_acked);
+        let elapsed = now - *self.since.get_or_insert(now);
+        let a_window = u64::from(window.cwnd).saturating_sub((self.alpha / SCALE).max(1));
+        if self.packets >= a_window && self.min_rtt > 0 && elapsed >= self.min_rtt {
+            let sample = self.packets * SECOND / elapsed;
+            if self.since_loss(event.now) / self.min_rtt <= 3 {
+                // Just after a loss.
+                self.throughput = sample;
+                self.most = sample;
+            } else {
+                self.throughput = (3 * self.throughput + sample) / 4;
+                self.most = self.most.max(self.throughput);
+            }
+            self.packets = 0;
+            self.since = Some(now);
+        }
+    }
+
+    /// Linux: `htcp_beta_update`.
+    fn update_beta(&mut self) {
+        if self.config.bandwidth_switch {
+            let old = std::mem::replace(&mut self.old_most, self.most);
+            if !(4 * old..=6 * old).contains(&(5 * self.most)) {
+                self.beta = BETA_MIN;
+                self.adapts = false;
+                return;
+            }
+        }
+        if self.adapts && self.min_rtt > 10 && self.max_rtt > 0 {
+            self.beta = (self.min_rtt * SCALE / self.max_rtt).clamp(BETA_MIN, BETA_MAX);
+        } else {
+            self.beta = BETA_MIN;
+            self.adapts = true;
+        }
+    }
+
+    /// Linux: `htcp_alpha_update`: 1 in the first second, then 1 + 10 t + (t / 2)^2.
+    fn update_alpha(&mut self, now: Time) {
+        let mut factor = 1;
+        let elapsed = self.since_loss(now);
+        if elapsed > SECOND {
+            let t = elapsed - SECOND;
+            factor = 1 + (10 * t + (t / 2) * (t / 2) / SECOND) / SECOND;
+        }
+        if self.config.rtt_scaling && self.min_rtt > 0 {
+            // The ratio of 100 ms to the round-trip time, from 0.5 to 10, in 1/8.
+            let scale = (SECOND * 8 / (10 * self.min_rtt)).clamp(4, 80);
+            factor = (factor * 8 / scale).max(1);
+        }
+        self.alpha = 2 * factor * (SCALE - self.beta);
+    }
+}
+
+impl Algorithm for Htcp {
+    fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
+        let is_open = event.is_open && window.state == State::Open;
+        if let Some(rtt) = event.rtt {
+            self.measure_delay(u64::from(micros(rtt).div_ceil(1_000)).max(1), is_open);
+        }
+        if self.config.bandwidth_switch {
+            self.measure_throughput(window, event);
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window, event: &AckEvent) {
+        if !event.is_window_limited {
+            return;
+        }
+        if window.in_slow_start() {
+            window.slow_start(event);
+        } else if u64::from(window.count) * self.alpha / SCALE >= u64::from(window.cwnd) {
+            window.set(window.cwnd + 1);
+            window.count = 0;
+            self.update_alpha(event.now);
+        } else {
+            window.count = window.count.saturating_add(event.segments_acked);
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+        // Linux: htcp_param_update.
+        let before = (self.last_loss, self.max_rtt, self.old_most);
+        self.update_beta();
+        self.update_alpha(event.now);
+        if self.min_rtt > 0 && self.max_rtt > self.min_rtt {
+            self.max_rtt = self.min_rtt + (self.max_rtt - self.min_rtt) * 95 / 100;
+        }
+        self.undo = Some(before);
+        ((u64::from(window.cwnd) * self.beta / SCALE) as u32).max(2)
+    }
+
+    fn on_state(&mut self, _window: &mut Window, state: State, now: Time) {
+        match state {
+            State::Loss | State::Reducing => {
+                // Linux: htcp_reset.
+                self.last_loss = Some(millis(now));
+            }
+            State::Open => {
+                if self.undo.take().is_some() {
+                    self.last_loss = Some(millis(now));
+                }
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _window: &mut Window) {
+        if let Some((last_loss, max_rtt, old_most)) = self.undo.take() {
+            self.last_loss = last_loss;
+            self.max_rtt = max_rtt;
+            self.old_most = old_most;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Rounds, build, cwnd, lose};
+    use super::super::{Controller, Rules};
+    use super::*;
+    use crate::time::Duration;
+
+    fn after_loss(config: Config, rtt: Duration) -> (Controller, Rounds) {
+        let mut control = build(config, Rules::Linux6, 400);
+        let mut rounds = Rounds::new(rtt);
+        rounds.ack(&mut control, 0, rtt);
+        lose(&mut control, rounds.now);
+        (control, rounds)
+    }
+
+    /// The paper's section 2: alpha = 2 (1 - beta) (1 + 10 (t - 1) + ((t - 1) / 2)^2) after the first
+    /// second, here with beta = 1/2.
+    #[test]
+    fn grows_faster_the_longer_the_loss_is_ago() {
+        let rtt = Duration::from_millis(100);
+        let (mut control, mut rounds) = after_loss(Config { rtt_scaling: false, ..Config::default() }, rtt);
+        let begin = rounds.now;
+        assert_eq!(cwnd(&control), 200);
+        for _ in 0..60 {
+            let before = cwnd(&control);
+            let t = rounds.now.saturating_since(begin).as_secs_f64() + rtt.as_secs_f64() / 2.0;
+            rounds.round(&mut control);
+            let growth = f64::from(cwnd(&control) - before);
+            let alpha = if t < 1.0 { 1.0 } else { 1.0 + 10.0 * (t - 1.0) + (t - 1.0) * (t - 1.0) / 4.0 };
+            // A step waits for the count to pass the window, not to reach it.
+            assert!(growth <= alpha + 1.0 && growth >= 0.75 * alpha - 1.0, "{growth} for {alpha} at {t}");
+        }
+    }
+
+    #[test]
+    fn growth_per_round_follows_the_round_trip_time() {
+        let mut growth = [0; 2];
+        for (growth, ms) in growth.iter_mut().zip([50, 200]) {
+            let (mut control, mut rounds) = after_loss(Config::default(), Duration::from_millis(ms));
+            let end = rounds.now + Duration::from_secs(4);
+            let begin = cwnd(&control);
+            while rounds.now < end {
+                rounds.round(&mut control);
+            }
+            *growth = cwnd(&control) - begin;
+        }
+        // Four times as many rounds, each with a quarter of the growth.
+        assert!(growth[0].abs_diff(growth[1]) * 4 < growth[1], "{growth:?}");
+    }
+
+    #[test]
+    fn shrinks_by_the_ratio_of_the_delays() {
+        let config = Config { bandwidth_switch: false, ..Config::default() };
+        let mut control = build(config, Rules::Linux6, 400);
+        let mut rounds = Rounds::new(Duration::from_millis(70));
+        for ms in [70, 80, 90, 100] {
+            rounds.ack(&mut control, 0, Duration::from_millis(ms));
+        }
+        lose(&mut control, rounds.now);
+        assert_eq!(cwnd(&control), 200, "the first loss halves");
+        rounds.ack(&mut control, 0, Duration::from_millis(100));
+        lose(&mut control, rounds.now);
+        // 70 / 100, 89/128.
+        assert_eq!(cwnd(&control), 200 * 89 / 128);
+    }
+}

@@ -1,0 +1,310 @@
+//! LEDBAT and LEDBAT++: yield to other traffic by keeping the queueing delay at a target.
+//!
+//! RFC 6817; draft-irtf-iccrg-ledbat-plus-plus-01, which counts round-trip times, shrinks multiplicatively,
+//! starts slowly and slows down from time to time to see the path without its own queue.
+//!
+//! Known deviations: LEDBAT's queueing delay too is the one of the round trip, for the acknowledgements
+//! carry no one-way delays; delay on the way back counts as its own. Base delays are kept per minute of the
+//! simulation's time. Under all rules alike.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::slow_start::SlowStart;
+use super::window::{Algorithm, State, Window, Windowed};
+use super::{AckEvent, CongestionEvent, Setup, check_count, check_range};
+use crate::time::{Duration, Time};
+
+/// Settings of LEDBAT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "LedbatConfig")]
+pub struct Config {
+    /// Which of the two; default "ledbat".
+    pub variant: Variant,
+    /// The queueing delay that it aims at; default 100 ms (RFC 6817 section 3.3), of LEDBAT++ 60 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Duration>,
+    /// LEDBAT: growth in segments per round without any queueing delay, at most 1; default 1. LEDBAT++
+    /// computes its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// Minutes for which the smallest delay is remembered; default 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_history: Option<u32>,
+}
+
+/// The form of LEDBAT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Variant {
+    /// RFC 6817.
+    #[default]
+    #[serde(rename = "ledbat")]
+    Ledbat,
+    /// draft-irtf-iccrg-ledbat-plus-plus.
+    #[serde(rename = "ledbat++")]
+    LedbatPlusPlus,
+}
+
+impl Config {
+    /// Whether the settings are possible.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(target) = self.target
+            && !(Duration::from_millis(1)..=Duration::from_secs(10)).contains(&target)
+        {
+            return Err(format!("target = {target} is out of range; it must be from 1 ms to 10 s"));
+        }
+        self.gain.map_or(Ok(()), |gain| check_range("gain", gain, 0.001, 1.0))?;
+        self.base_history.map_or(Ok(()), |minutes| check_count("base_history", minutes, 1, 1_000))
+    }
+
+    pub(super) fn build(&self, setup: &Setup) -> Windowed<Ledbat> {
+        let plus_plus = self.variant == Variant::LedbatPlusPlus;
+        let target = self.target.unwrap_or(Duration::from_millis(if plus_plus { 60 } else { 100 }));
+        Windowed::new(setup, SlowStart::Standard, |window| {
+            window.set(MIN_WINDOW);
+            if !plus_plus {
+                // RFC 6817 section 2.4.2 has no slow start.
+                window.ssthresh = MIN_WINDOW;
+            }
+            Ledbat {
+                plus_plus,
+                target,
+                gain: self.gain.unwrap_or(1.0),
+                delays: Delays::new(self.base_history.unwrap_or(10) as usize),
+                fraction: 0.0,
+                slowdown: Slowdown::Initial,
+                freeze_until: Time::ZERO,
+            }
+        })
+    }
+}
+
+/// RFC 6817 section 2.5: `INIT_CWND`, `MIN_CWND` and `ALLOWED_INCREASE` in segments.
+const MIN_WINDOW: u32 = 2;
+const ALLOWED_INCREASE: u32 = 1;
+/// RFC 6817 section 2.5: `CURRENT_FILTER`.
+const CURRENT_FILTER: usize = 4;
+
+/// Delays: the smallest of each of the last minutes, and the last few.
+#[derive(Debug)]
+struct Delays {
+    minutes: usize,
+    minute: u64,
+    base: VecDeque<Duration>,
+    recent: VecDeque<Duration>,
+}
+
+impl Delays {
+    fn new(minutes: usize) -> Self {
+        Self { minutes, minute: 0, base: VecDeque::new(), recent: VecDeque::new() }
+    }
+
+    fn on_sample(&mut self, now: Time, rtt: Duration) {
+        let minute = now.as_nanos() / 60_000_000_000;
+        match self.base.back_mut() {
+            Some(least) if minute == self.minute => *least = (*least).min(rtt),
+            _ => {
+                self.minute = minute;
+                self.base.push_back(rtt);
+                if self.base.len() > self.minutes {
+                    self.base.pop_front();
+                }
+            }
+        }
+        self.recent.push_back(rtt);
+        if self.recent.len() > CURRENT_FILTER {
+            self.recent.pop_front();
+        }
+    }
+
+    fn base(&self) -> Option<Duration> {
+        self.base.iter().copied().min()
+    }
+
+    fn queueing(&self) -> Option<Duration> {
+        Some(self.recent.iter().copied().min()?.saturating_sub(self.base()?))
+    }
+}
+
+/// LEDBAT++ section 4.4: when it slows down.
+#[derive(Clone, Copy, Debug)]
+enum Slowdown {
+    /// Until the first slow start ends.
+    Initial,
+    /// At this time.
+    At(Time),
+    /// The window is two segments since this time.
+    Frozen { since: Time },
+    /// Growing to the threshold since the slowdown that began then.
+    Growing { since: Time },
+}
+
+/// LEDBAT.
+#[derive(Debug)]
+pub struct Ledbat {
+    plus_plus: bool,
+    target: Duration,
+    gain: f64,
+    delays: Delays,
+    /// The part of the window below one segment.
+    fraction: f64,
+    slowdown: Slowdown,
+    freeze_until: Time,
+}
+
+impl Ledbat {
+    /// RFC 6817 section 2.4.2.
+    fn grow_by_rfc(&mut self, window: &mut Window, event: &AckEvent, delay: Duration) {
+        let target = self.target.as_secs_f64();
+        let off_target = (target - delay.as_secs_f64()) / target;
+        let acked = f64::from(event.newly_acked) / f64::from(window.mss);
+        let cwnd = f64::from(window.cwnd) + self.fraction;
+        let most = f64::from(event.outstanding_before.div_ceil(window.mss) + ALLOWED_INCREASE).max(cwnd);
+        let next = (cwnd + self.gain * off_target * acked / cwnd).min(most);
+        self.set(window, next);
+        window.ssthresh = window.ssthresh.min(window.cwnd);
+    }
+
+    fn set(&mut self, window: &mut Window, cwnd: f64) {
+        let cwnd = cwnd.max(f64::from(MIN_WINDOW));
+        window.set(cwnd as u32);
+        self.fraction = if window.cwnd == cwnd as u32 { cwnd - cwnd.floor() } else { 0.0 };
+    }
+
+    /// LEDBAT++ sections 4.1 to 4.4.
+    fn grow_by_draft(&mut self, window: &mut Window, event: &AckEvent, delay: Duration) {
+        let Some(base) = self.delays.base() else { return };
+        let rtt = event.rtt.unwrap_or(base);
+        match self.slowdown {
+            Slowdown::At(time) if event.now >= time && !window.in_slow_start() => {
+                window.ssthresh = window.cwnd.max(MIN_WINDOW);
+                self.set(window, f64::from(MIN_WINDOW));
+                self.slowdown = Slowdown::Frozen { since: event.now };
+                self.freeze_until = event.now + rtt * 2;
+                return;
+            }
+            Slowdown::Frozen { since } => {
+                if event.now < self.freeze_until {
+                    return;
+                }
+                self.slowdown = Slowdown::Growing { since };
+            }
+            _ => {}
+        }
+        // Section 4.2: 1 / min(16, ceil(2 TARGET / base)).
+        let ratio = libm::ceil(2.0 * self.target.as_secs_f64() / base.as_secs_f64().max(1e-9));
+        let gain = 1.0 / ratio.clamp(1.0, 16.0);
+        let acked = f64::from(event.newly_acked) / f64::from(window.mss);
+        let cwnd = f64::from(window.cwnd) + self.fraction;
+        if window.in_slow_start() {
+            // Section 4.3: out of slow start at three quarters of the target, in the first one only.
+            let late = delay.scaled(4.0) > self.target * 3;
+            if late && matches!(self.slowdown, Slowdown::Initial) {
+                window.ssthresh = window.cwnd;
+            } else {
+                self.set(window, (cwnd + gain * acked).min(f64::from(window.ssthresh)));
+            }
+            if !window.in_slow_start() {
+                self.schedule(event.now, rtt);
+            }
+            return;
+        }
+        if matches!(self.slowdown, Slowdown::Initial | Slowdown::Growing { .. }) {
+            // A loss ended slow start.
+            self.schedule(event.now, rtt);
+        }
+        // Section 4.2: W += max(GAIN - Constant W (delay / target - 1), -W / 2) per round.
+        let over = delay.as_secs_f64() / self.target.as_secs_f64() - 1.0;
+        let per_round = if over <= 0.0 { gain } else { (gain - cwnd * over).max(-cwnd / 2.0) };
+        self.set(window, cwnd + per_round * acked / cwnd);
+        window.ssthresh = window.ssthresh.min(window.cwnd);
+    }
+
+    /// Section 4.4: the next slowdown two rounds after the first slow start, then after nine times as long
+    /// as the last one took.
+    fn schedule(&mut self, now: Time, rtt: Duration) {
+        let wait = match self.slowdown {
+            Slowdown::Growing { since } | Slowdown::Frozen { since } => now.saturating_since(since) * 9,
+            Slowdown::At(_) | Slowdown::Initial => rtt * 2,
+        };
+        self.slowdown = Slowdown::At(now + wait);
+    }
+}
+
+impl Algorithm for Ledbat {
+    fn on_acked(&mut self, _window: &mut Window, event: &AckEvent) {
+        if let Some(rtt) = event.rtt {
+            self.delays.on_sample(event.now, rtt);
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window, event: &AckEvent) {
+        let Some(delay) = self.delays.queueing() else { return };
+        if self.plus_plus {
+            // An idle sender's window does not grow, but it may shrink.
+            if event.is_window_limited || delay > self.target || !matches!(self.slowdown, Slowdown::At(_)) {
+                self.grow_by_draft(window, event, delay);
+            }
+        } else if window.in_slow_start() {
+            // After a timeout (RFC 6817 section 2.4.2: as standard TCP).
+            window.beyond_slow_start(event);
+        } else {
+            self.grow_by_rfc(window, event, delay);
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+        self.fraction = 0.0;
+        window.half()
+    }
+
+    fn on_state(&mut self, _window: &mut Window, state: State, _now: Time) {
+        if state == State::Loss {
+            self.fraction = 0.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Rules;
+    use super::super::testing::{Path, Sender, build};
+    use super::*;
+
+    fn run(config: Config) -> Sender {
+        let path = Path::new(2_000.0, Duration::from_millis(50), 10_000);
+        let mut sender = Sender::new(build(config, Rules::Rfc, 10), path);
+        sender.run(Duration::from_secs(180));
+        sender
+    }
+
+    #[test]
+    fn holds_the_target_delay() {
+        for target in [Duration::from_millis(25), Duration::from_millis(100)] {
+            let sender = run(Config { target: Some(target), ..Config::default() });
+            let skip = Duration::from_secs(120);
+            let delay = sender.mean_after(skip, |sample| sample.rtt.as_secs_f64()) - 0.050;
+            assert!((delay / target.as_secs_f64() - 1.0).abs() < 0.08, "{delay} for {target}");
+            assert!(sender.goodput_after(skip) > 1_990.0);
+            assert_eq!(sender.drops, 0);
+        }
+    }
+
+    #[test]
+    fn the_newer_one_stays_below_the_target_and_slows_down() {
+        let sender = run(Config { variant: Variant::LedbatPlusPlus, ..Config::default() });
+        let skip = Duration::from_secs(20);
+        let most = sender.after(skip).map(|sample| sample.rtt).max().unwrap();
+        assert!(most < Duration::from_millis(50 + 75), "{most}");
+        let slow = sender.after(skip).filter(|sample| sample.cwnd <= 2.0).count();
+        assert!(slow > 0, "it slows down now and then");
+        // Nine tenths of the time it is not slowed down (section 4.4).
+        assert!(sender.goodput_after(skip) > 1_700.0, "{}", sender.goodput_after(skip));
+    }
+}

@@ -1,0 +1,100 @@
+//! Rounds: the time in which everything that was outstanding at its beginning is acknowledged.
+
+use super::AckEvent;
+use crate::time::Duration;
+
+/// Tells when a round is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Round {
+    end: u64,
+}
+
+impl Round {
+    /// Whether this acknowledgement is the first one of a new round: it passes what had been sent when
+    /// the last one began (Linux: `after(snd_una, end_seq)`).
+    pub(super) fn passed(&mut self, event: &AckEvent) -> bool {
+        let over = event.acknowledged_to > self.end;
+        if over {
+            self.end = event.sent_to;
+        }
+        over
+    }
+
+    /// The same, but reaching the end is enough (RFC 8257 section 3.3, RFC 9406 section 4.2).
+    pub(super) fn reached(&mut self, event: &AckEvent) -> bool {
+        let over = event.acknowledged_to >= self.end;
+        if over {
+            self.end = event.sent_to;
+        }
+        over
+    }
+}
+
+/// Round-trip times as Vegas and its relatives take them (Linux's `tcp_vegas.c`): the smallest of the
+/// connection and of the round, in us and one more, so that none is zero.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundTrips {
+    /// The smallest so far.
+    pub(super) base: u32,
+    /// The smallest of this round.
+    pub(super) min: u32,
+    /// Samples in this round.
+    pub(super) count: u32,
+    round: Round,
+    /// Whether delays mean anything: nothing is missing.
+    pub(super) enabled: bool,
+}
+
+/// Linux: no round-trip time is longer.
+const NONE: u32 = 0x7fff_ffff;
+
+impl Default for RoundTrips {
+    fn default() -> Self {
+        Self { base: NONE, min: NONE, count: 0, round: Round::default(), enabled: true }
+    }
+}
+
+impl RoundTrips {
+    /// Takes a sample, in whatever state (Linux: `tcp_vegas_pkts_acked`, `tcp_vegas_state`).
+    pub(super) fn on_ack(&mut self, event: &AckEvent, is_open: bool) {
+        if is_open && !self.enabled {
+            self.next_round();
+            self.round.end = event.sent_to;
+        }
+        self.enabled = is_open;
+        if let Some(rtt) = event.rtt {
+            let rtt = micros(rtt).saturating_add(1).min(NONE);
+            self.base = self.base.min(rtt);
+            self.min = self.min.min(rtt);
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// Whether a round is over.
+    pub(super) fn passed(&mut self, event: &AckEvent) -> bool {
+        self.round.passed(event)
+    }
+
+    /// Forgets the round's samples.
+    pub(super) fn next_round(&mut self) {
+        self.count = 0;
+        self.min = NONE;
+    }
+
+    /// Forgets everything: the path may be another one after idleness.
+    pub(super) fn restart(&mut self) {
+        self.base = NONE;
+        self.next_round();
+    }
+
+    /// Whether there are enough samples that one of them is not of a delayed acknowledgement.
+    pub(super) fn suffice(&self) -> bool {
+        self.count > 2
+    }
+}
+
+/// A length of time in whole microseconds, as Linux measures round-trip times.
+pub(super) const fn micros(time: Duration) -> u32 {
+    let micros = time.as_nanos() / 1_000;
+    if micros > u32::MAX as u64 { u32::MAX } else { micros as u32 }
+}

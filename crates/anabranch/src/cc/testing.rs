@@ -1,0 +1,311 @@
+//! For tests of congestion controls: events in a row, and a sender over one bottleneck.
+//!
+//! The sender numbers its packets as QUIC does: a lost one is not sent again, its data goes with the next
+//! one. A packet is lost once one that was sent three later has arrived. That leaves the controls alone
+//! with the path.
+
+use std::collections::VecDeque;
+
+use super::{
+    AckEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller, RateSample,
+    RecoveryEndEvent, Rules, SentEvent, Setup,
+};
+use crate::time::{Duration, Time};
+
+/// Bytes per segment.
+pub(super) const MSS: u32 = 1_000;
+
+/// A control of this kind with an initial window of `initial` segments.
+pub(super) fn build(config: impl Into<Config>, rules: Rules, initial: u32) -> Controller {
+    let config = config.into();
+    config.check().unwrap();
+    config.build(&Setup { mss: MSS, initial_cwnd: initial * MSS, rules, seed: 1 })
+}
+
+/// The window in segments.
+pub(super) fn cwnd(control: &Controller) -> u32 {
+    control.limits().cwnd / MSS
+}
+
+/// The threshold in segments.
+pub(super) fn ssthresh(control: &Controller) -> u32 {
+    control.state().ssthresh / MSS
+}
+
+/// A fast retransmit and the recovery after it, both now.
+pub(super) fn lose(control: &mut Controller, now: Time) {
+    let outstanding = control.limits().cwnd;
+    control.on_congestion(&CongestionEvent::new(now, CongestionKind::FastRetransmit, outstanding));
+    control.on_recovery_end(&RecoveryEndEvent::new(now, outstanding));
+}
+
+/// Acknowledgements for one window after the other, each for one segment, without a path.
+pub(super) struct Rounds {
+    pub(super) now: Time,
+    pub(super) rtt: Duration,
+    acked: u64,
+}
+
+impl Rounds {
+    /// Rounds of `rtt`, the first one at 1 s.
+    pub(super) fn new(rtt: Duration) -> Self {
+        Self { now: Time::from_secs(1), rtt, acked: 0 }
+    }
+
+    /// One round: as many acknowledgements as the window has segments now, spread over the round.
+    pub(super) fn round(&mut self, control: &mut Controller) {
+        self.round_with(control, self.rtt);
+    }
+
+    /// The same with measured round-trip times of `measured`.
+    pub(super) fn round_with(&mut self, control: &mut Controller, measured: Duration) {
+        let window = cwnd(control);
+        let gap = Duration::from_nanos(self.rtt.as_nanos() / u64::from(window));
+        let end = self.now + self.rtt;
+        for _ in 0..window {
+            self.now += gap;
+            self.ack(control, 1, measured);
+        }
+        self.now = end;
+    }
+
+    /// One acknowledgement of `segments` segments.
+    pub(super) fn ack(&mut self, control: &mut Controller, segments: u32, measured: Duration) {
+        self.acked += u64::from(segments * MSS);
+        let window = control.limits().cwnd;
+        control.on_ack(&AckEvent {
+            segments_acked: segments,
+            rtt: Some(measured),
+            min_rtt: Some(self.rtt),
+            acknowledged_to: self.acked,
+            sent_to: self.acked + u64::from(window),
+            ..AckEvent::new(self.now, segments * MSS, window)
+        });
+    }
+}
+
+/// One bottleneck: a queue, a rate and a delay.
+pub(super) struct Path {
+    /// Packets per second.
+    pub(super) rate: f64,
+    /// Round-trip time without queueing.
+    pub(super) rtt: Duration,
+    /// Packets that fit, the one being sent included.
+    pub(super) buffer: usize,
+    /// Packets are marked when they find so many.
+    pub(super) mark_above: usize,
+    /// Whether the packet with this number is lost after the queue.
+    pub(super) loses: fn(u64) -> bool,
+}
+
+impl Path {
+    /// A path that loses nothing but what does not fit.
+    pub(super) fn new(rate: f64, rtt: Duration, buffer: usize) -> Self {
+        Self { rate, rtt, buffer, mark_above: usize::MAX, loses: |_| false }
+    }
+
+    /// Packets that fill it without queueing.
+    pub(super) fn bdp(&self) -> f64 {
+        self.rate * self.rtt.as_secs_f64()
+    }
+}
+
+/// What is remembered of a packet on its way.
+struct Packet {
+    number: u64,
+    sent: Time,
+    /// When its acknowledgement arrives, none if it is lost.
+    answer: Option<Time>,
+    marked: bool,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent: Time,
+    outstanding: u32,
+}
+
+/// State at one acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) at: Time,
+    pub(super) cwnd: f64,
+    pub(super) outstanding: f64,
+    pub(super) rtt: Duration,
+    pub(super) phase: &'static str,
+}
+
+/// A bulk sender over a path.
+pub(super) struct Sender {
+    pub(super) control: Controller,
+    path: Path,
+    now: Time,
+    flight: VecDeque<Packet>,
+    next: u64,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent: Time,
+    queue: VecDeque<Time>,
+    min_rtt: Option<Duration>,
+    recovery_until: Option<u64>,
+    next_send: Time,
+    pub(super) drops: u64,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl Sender {
+    pub(super) fn new(control: Controller, path: Path) -> Self {
+        Self {
+            control,
+            path,
+            now: Time::from_secs(1),
+            flight: VecDeque::new(),
+            next: 0,
+            delivered: 0,
+            delivered_at: Time::from_secs(1),
+            first_sent: Time::from_secs(1),
+            queue: VecDeque::new(),
+            min_rtt: None,
+            recovery_until: None,
+            next_send: Time::ZERO,
+            drops: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Runs for a time.
+    pub(super) fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            let answer = self.flight.iter().find_map(|packet| packet.answer);
+            let may_send = self.outstanding() + MSS <= self.control.limits().cwnd;
+            match answer {
+                Some(answer) if !may_send || answer <= self.next_send.max(self.now) => {
+                    self.now = answer;
+                    self.acknowledge();
+                }
+                _ if may_send => {
+                    self.now = self.now.max(self.next_send);
+                    self.send();
+                }
+                _ => {
+                    // Everything is lost: a timeout.
+                    self.now += Duration::from_millis(400);
+                    let event = CongestionEvent::new(self.now, CongestionKind::Timeout, self.outstanding());
+                    self.control.on_congestion(&event);
+                    self.flight.clear();
+                    self.recovery_until = None;
+                }
+            }
+        }
+    }
+
+    fn outstanding(&self) -> u32 {
+        self.flight.len() as u32 * MSS
+    }
+
+    fn send(&mut self) {
+        if self.flight.is_empty() {
+            self.first_sent = self.now;
+            self.delivered_at = self.now;
+        }
+        while self.queue.front().is_some_and(|&departure| departure <= self.now) {
+            self.queue.pop_front();
+        }
+        let fits = self.queue.len() < self.path.buffer;
+        let marked = self.queue.len() >= self.path.mark_above;
+        let mut answer = None;
+        if fits {
+            let start = self.queue.back().copied().unwrap_or(self.now);
+            let departure = start + Duration::from_secs_f64(1.0 / self.path.rate);
+            self.queue.push_back(departure);
+            answer = Some(departure + self.path.rtt).filter(|_| !(self.path.loses)(self.next));
+        } else {
+            self.drops += 1;
+        }
+        let outstanding = self.outstanding() + MSS;
+        self.flight.push_back(Packet {
+            number: self.next,
+            sent: self.now,
+            answer,
+            marked,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            outstanding,
+        });
+        self.next += 1;
+        self.control.on_sent(&SentEvent::new(self.now, MSS, outstanding));
+        if let Some(rate) = self.control.limits().pacing_rate {
+            let gap = f64::from(MSS) * 8.0 / rate.bits_per_sec() as f64;
+            self.next_send = self.now + Duration::from_secs_f64(gap);
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        let before = self.outstanding();
+        let index = self.flight.iter().position(|packet| packet.answer.is_some()).unwrap();
+        let packet = self.flight.remove(index).unwrap();
+        let lost = self.flight.iter().take_while(|other| other.number + 3 <= packet.number).count();
+        self.flight.drain(..lost);
+        self.delivered += u64::from(MSS);
+        self.delivered_at = self.now;
+        self.first_sent = packet.sent;
+        let acknowledged = self.flight.front().map_or(self.next, |first| first.number);
+        if self.recovery_until.is_some_and(|end| acknowledged >= end) {
+            self.recovery_until = None;
+            self.control.on_recovery_end(&RecoveryEndEvent::new(self.now, self.outstanding()));
+        }
+        if (lost > 0 || (packet.marked && self.recovery_until.is_none())) && self.recovery_until.is_none() {
+            self.recovery_until = Some(self.next);
+            let kind = if lost > 0 { CongestionKind::FastRetransmit } else { CongestionKind::Ecn };
+            self.control.on_congestion(&CongestionEvent::new(self.now, kind, self.outstanding()));
+        }
+        let rtt = self.now.saturating_since(packet.sent);
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        let interval = (packet.sent.saturating_since(packet.first_sent))
+            .max(self.now.saturating_since(packet.delivered_at));
+        let rate = RateSample {
+            prior_delivered: packet.delivered,
+            outstanding_at_send: packet.outstanding,
+            lost: lost as u32 * MSS,
+            newly_lost: lost as u32 * MSS,
+            ..RateSample::new((self.delivered - packet.delivered) as u32, interval, self.delivered)
+        };
+        self.control.on_ack(&AckEvent {
+            outstanding: self.outstanding(),
+            in_recovery: self.recovery_until.is_some(),
+            is_window_limited: before + MSS >= self.control.limits().cwnd,
+            marked: if packet.marked { MSS } else { 0 },
+            rtt: Some(rtt),
+            min_rtt: self.min_rtt,
+            acknowledged_to: acknowledged * u64::from(MSS),
+            sent_to: self.next * u64::from(MSS),
+            rate: Some(rate),
+            ..AckEvent::new(self.now, MSS, before)
+        });
+        self.samples.push(Sample {
+            at: self.now,
+            cwnd: f64::from(self.control.limits().cwnd) / f64::from(MSS),
+            outstanding: f64::from(before) / f64::from(MSS),
+            rtt,
+            phase: self.control.state().phase,
+        });
+    }
+
+    /// The samples after this time from the beginning.
+    pub(super) fn after(&self, time: Duration) -> impl Iterator<Item = &Sample> {
+        let from = Time::from_secs(1) + time;
+        self.samples.iter().filter(move |sample| sample.at >= from)
+    }
+
+    /// Packets delivered per second after this time.
+    pub(super) fn goodput_after(&self, time: Duration) -> f64 {
+        let count = self.after(time).count() as f64;
+        count / self.now.saturating_since(Time::from_secs(1) + time).as_secs_f64()
+    }
+
+    /// The mean of a number over the samples after this time.
+    pub(super) fn mean_after(&self, time: Duration, number: impl Fn(&Sample) -> f64) -> f64 {
+        let sum: f64 = self.after(time).map(number).sum();
+        sum / self.after(time).count() as f64
+    }
+}

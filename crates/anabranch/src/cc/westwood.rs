@@ -1,0 +1,174 @@
+//! Westwood+: after a loss the window is what fills the path at the estimated bandwidth.
+//!
+//! S. Mascolo et al., "TCP Westwood: bandwidth estimation for enhanced transport over wireless links",
+//! 2001, with the filter per round trip of L. Grieco and S. Mascolo, "Performance evaluation and comparison
+//! of Westwood+, New Reno, and Vegas TCP congestion control", 2004, as in Linux's `tcp_westwood.c`, under
+//! all rules.
+//!
+//! In recovery the window goes down towards half as in Reno; at its end, and after a timeout, the
+//! threshold is bandwidth x smallest round-trip time.
+//!
+//! Known deviations: newly acknowledged bytes are counted as the sender knows them, where Linux guesses
+//! one segment per duplicate acknowledgement. Times are in ms (HZ = 1000).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::round::micros;
+use super::slow_start::SlowStart;
+use super::window::{Algorithm, Window, Windowed};
+use super::{AckEvent, CongestionEvent, CongestionKind, Rules, Setup};
+use crate::time::Time;
+
+/// Settings of Westwood+.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "WestwoodConfig")]
+pub struct Config {
+    /// The slow start; default "standard".
+    pub slow_start: SlowStart,
+}
+
+impl Config {
+    /// Whether the settings are possible: they always are.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    pub(super) fn build(self, setup: &Setup) -> Windowed<Westwood> {
+        Windowed::new(setup, self.slow_start, |_| Westwood {
+            first_sample_counts: setup.rules != Rules::Linux2620,
+            unsmoothed: 0,
+            bandwidth: 0,
+            bytes: 0,
+            window_start: None,
+            rtt: INITIAL_RTT_MS,
+            rtt_min: INITIAL_RTT_MS,
+            forget_rtt_min: true,
+        })
+    }
+}
+
+/// Linux: `TCP_WESTWOOD_RTT_MIN`: bandwidth is not measured over a shorter time.
+const SHORTEST_MS: u64 = 50;
+/// Linux: `TCP_WESTWOOD_INIT_RTT`: until there is a sample.
+const INITIAL_RTT_MS: u64 = 20_000;
+
+/// Westwood+.
+#[derive(Debug)]
+pub struct Westwood {
+    /// Whether the first measurement is taken as it is. In 2.6.20 the filter rises from zero.
+    first_sample_counts: bool,
+    /// Bytes per ms, filtered once (Linux: `bw_ns_est`) and twice (`bw_est`).
+    unsmoothed: u64,
+    bandwidth: u64,
+    /// Bytes acknowledged since `window_start`.
+    bytes: u64,
+    window_start: Option<Time>,
+    /// In ms.
+    rtt: u64,
+    rtt_min: u64,
+    forget_rtt_min: bool,
+}
+
+impl Westwood {
+    /// Linux: `westwood_bw_rttmin`.
+    fn path_in_segments(&self, window: &Window) -> u32 {
+        let segments = self.bandwidth.saturating_mul(self.rtt_min) / u64::from(window.mss);
+        u32::try_from(segments).unwrap_or(u32::MAX - 1).max(2)
+    }
+
+    /// Linux: `westwood_update_window`, `westwood_filter`.
+    fn measure(&mut self, now: Time) {
+        let start = *self.window_start.get_or_insert(now);
+        let ms = now.as_nanos() / 1_000_000 - start.as_nanos() / 1_000_000;
+        if self.rtt > 0 && ms > self.rtt.max(SHORTEST_MS) {
+            let sample = self.bytes / ms;
+            if self.first_sample_counts && self.unsmoothed == 0 && self.bandwidth == 0 {
+                self.unsmoothed = sample;
+                self.bandwidth = sample;
+            } else {
+                self.unsmoothed = (7 * self.unsmoothed + sample) / 8;
+                self.bandwidth = (7 * self.bandwidth + self.unsmoothed) / 8;
+            }
+            self.bytes = 0;
+            self.window_start = Some(now);
+        }
+    }
+}
+
+impl Algorithm for Westwood {
+    fn on_acked(&mut self, _window: &mut Window, event: &AckEvent) {
+        // Linux, tcp_westwood_ack: with the round-trip time of the acknowledgement before this one.
+        self.measure(event.now);
+        self.bytes += u64::from(event.newly_acked);
+        if self.forget_rtt_min {
+            self.rtt_min = self.rtt;
+            self.forget_rtt_min = false;
+        } else {
+            self.rtt_min = self.rtt_min.min(self.rtt);
+        }
+        if let Some(rtt) = event.rtt {
+            self.rtt = u64::from(micros(rtt).div_ceil(1_000)).max(1);
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window, event: &AckEvent) {
+        window.grow_as_reno(event);
+    }
+
+    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
+        if event.kind == CongestionKind::Timeout {
+            // Linux: CA_EVENT_LOSS.
+            self.forget_rtt_min = true;
+            return self.path_in_segments(window);
+        }
+        window.half()
+    }
+
+    fn on_recovered(&mut self, window: &mut Window) {
+        window.ssthresh = self.path_in_segments(window);
+        window.set(window.ssthresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Path, Rounds, Sender, build, cwnd, lose, ssthresh};
+    use super::super::{CongestionControl as _, CongestionEvent};
+    use super::*;
+    use crate::time::Duration;
+
+    #[test]
+    fn the_threshold_is_bandwidth_times_smallest_round_trip_time() {
+        // 1 packet of 1000 bytes per ms and 100 ms: 100 segments, whatever is lost.
+        let path =
+            Path { loses: |n| n % 2_000 == 1_999, ..Path::new(1_000.0, Duration::from_millis(100), 300) };
+        let mut sender = Sender::new(build(Config::default(), Rules::Linux6, 10), path);
+        sender.run(Duration::from_secs(120));
+        let threshold = ssthresh(&sender.control);
+        // The first packet's round-trip time includes its own transmission.
+        assert!((95..=102).contains(&threshold), "{threshold}");
+        let goodput = sender.goodput_after(Duration::from_secs(10));
+        assert!(goodput > 950.0, "a loss empties the path only in recovery: {goodput}");
+        sender.control.on_congestion(&CongestionEvent::new(Time::from_secs(200), CongestionKind::Timeout, 0));
+        assert!((95..=102).contains(&ssthresh(&sender.control)), "after a timeout too");
+        assert_eq!(cwnd(&sender.control), 1);
+    }
+
+    #[test]
+    fn the_first_sample_counts_since_the_filter_was_mended() {
+        for (rules, expected) in [(Rules::Linux6, 11), (Rules::Linux2620, 2)] {
+            let mut control = build(Config::default(), rules, 10);
+            let mut rounds = Rounds::new(Duration::from_millis(100));
+            rounds.round(&mut control);
+            rounds.round(&mut control);
+            lose(&mut control, rounds.now);
+            // 12 segments in the first 105 ms, times 100 ms; filtered twice from zero, 1/64 of it.
+            assert_eq!(cwnd(&control), expected, "{rules:?}");
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! A congestion window in whole segments, as Linux counts it, and the frame around the algorithms that
+//! steer one.
+//!
+//! The frame ([`Windowed`]) knows what all of them have in common: when a threshold is taken, what a
+//! timeout, an undo, the end of recovery and idleness do (RFC 5681, Linux's `net/ipv4/tcp_input.c`). An
+//! [`Algorithm`] says what is its own, in hooks like those of Linux's `struct tcp_congestion_ops`.
+
+use std::fmt;
+
+use super::slow_start::{self, SlowStart};
+use super::{
+    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, RecoveryEndEvent,
+    RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
+};
+use crate::time::{Duration, Time};
+
+/// No threshold: slow start until the first loss.
+pub(super) const INFINITE: u32 = u32::MAX;
+
+/// No window is larger, in bytes: what TCP's window field can say (RFC 7323 section 2.3).
+const MAX_BYTES: u32 = 1 << 30;
+
+/// What steers a window.
+pub trait Algorithm: fmt::Debug {
+    /// Data was acknowledged, in recovery or not (Linux: `pkts_acked`). Before [`Algorithm::grow`].
+    fn on_acked(&mut self, _window: &mut Window, _event: &AckEvent) {}
+
+    /// Data was acknowledged cumulatively outside fast recovery: the window may grow (Linux:
+    /// `cong_avoid`).
+    fn grow(&mut self, window: &mut Window, event: &AckEvent);
+
+    /// The slow-start threshold in segments after this sign of congestion (Linux: `ssthresh`).
+    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32;
+
+    /// The window's state has changed (Linux: `set_state`).
+    fn on_state(&mut self, _window: &mut Window, _state: State, _now: Time) {}
+
+    /// The window has been reduced and recovery is over (Linux: `CA_EVENT_COMPLETE_CWR`).
+    fn on_recovered(&mut self, _window: &mut Window) {}
+
+    /// The reduction was a mistake; window and threshold are already what they were (Linux: `undo_cwnd`).
+    fn on_undo(&mut self, _window: &mut Window) {}
+
+    /// The first data after a time without any outstanding is sent, `idle` after the last (Linux:
+    /// `CA_EVENT_TX_START`).
+    fn on_start(&mut self, _window: &mut Window, _now: Time, _idle: Duration) {}
+
+    /// A round-trip time was measured, in the handshake too.
+    fn on_rtt(&mut self, _window: &mut Window, _event: &RttEvent) {}
+
+    /// Nothing was sent for longer than the retransmission timeout (Linux: `CA_EVENT_CWND_RESTART`).
+    fn on_restart(&mut self, _window: &mut Window) {}
+}
+
+/// What a window is doing about congestion (Linux: `icsk_ca_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A timeout has set it to one segment.
+    Loss,
+    /// Nothing.
+    Open,
+    /// It is being reduced after a loss or a mark.
+    Reducing,
+}
+
+/// A congestion window in segments.
+#[derive(Debug)]
+pub struct Window {
+    pub(super) mss: u32,
+    pub(super) rules: Rules,
+    pub(super) cwnd: u32,
+    pub(super) ssthresh: u32,
+    /// Segments acknowledged since the window last grew in congestion avoidance (Linux: `snd_cwnd_cnt`).
+    pub(super) count: u32,
+    pub(super) state: State,
+    initial: u32,
+    limit: u32,
+    slow_start: slow_start::Exit,
+    /// What an undo restores.
+    prior_cwnd: u32,
+    prior_ssthresh: u32,
+}
+
+impl Window {
+    fn new(setup: &Setup, slow_start: SlowStart) -> Self {
+        let mss = setup.mss.clamp(1, MAX_BYTES);
+        let limit = MAX_BYTES / mss;
+        let initial = (setup.initial_cwnd / mss).clamp(1, limit);
+        Self {
+            mss,
+            rules: setup.rules,
+            cwnd: initial,
+            ssthresh: INFINITE,
+            count: 0,
+            state: State::Open,
+            initial,
+            limit,
+            slow_start: slow_start::Exit::new(slow_start),
+            prior_cwnd: 0,
+            prior_ssthresh: 0,
+        }
+    }
+
+    /// Linux: `tcp_in_slow_start`; up to 4.1 and in RFC 5681 a window equal to the threshold may be in slow
+    /// start too, as it was in 2.6.20.
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh || (self.rules == Rules::Linux2620 && self.cwnd == self.ssthresh)
+    }
+
+    /// Sets the window, at least one segment and at most what TCP can express.
+    pub(super) fn set(&mut self, segments: u32) {
+        self.cwnd = segments.clamp(1, self.limit);
+    }
+
+    /// Slow start up to the threshold; the acknowledged segments that it leaves are for congestion
+    /// avoidance (Linux: `tcp_slow_start`).
+    pub(super) fn slow_start(&mut self, event: &AckEvent) -> u32 {
+        let acked = event.segments_acked;
+        let growth = self.slow_start.growth(acked, self.cwnd);
+        // 2.6.20 compared with "at most": its last step may pass the threshold.
+        let threshold = if self.rules == Rules::Linux2620 { INFINITE } else { self.ssthresh };
+        let cwnd = self.cwnd.saturating_add(growth).min(threshold).max(self.cwnd);
+        let used = cwnd - self.cwnd;
+        self.set(cwnd);
+        if used < growth { acked.saturating_sub(used) } else { 0 }
+    }
+
+    /// One segment more for each `per` acknowledged ones (Linux: `tcp_cong_avoid_ai`).
+    pub(super) fn add_one_per(&mut self, per: u32, acked: u32) {
+        if self.rules == Rules::Linux2620 {
+            // 2.6.20 looked before it counted: one in `per` + 1 acknowledgements.
+            if self.count >= per {
+                self.set(self.cwnd.saturating_add(1));
+                self.count = 0;
+            } else {
+                self.count += acked;
+            }
+            return;
+        }
+        let per = per.max(1);
+        // The divisor may have become smaller than what has been counted.
+        if self.count >= per {
+            self.count = 0;
+            self.set(self.cwnd.saturating_add(1));
+        }
+        self.count = self.count.saturating_add(acked);
+        if self.count >= per {
+            let growth = self.count / per;
+            self.count -= growth * per;
+            self.set(self.cwnd.saturating_add(growth));
+        }
+    }
+
+    /// Slow start, then one segment per window (RFC 5681 section 3.1, Linux: `tcp_reno_cong_avoid`).
+    pub(super) fn grow_as_reno(&mut self, event: &AckEvent) {
+        if let Some(acked) = self.beyond_slow_start(event) {
+            self.add_one_per(self.cwnd, acked);
+        }
+    }
+
+    /// Does what slow start asks; the acknowledged segments that count for congestion avoidance, if any.
+    /// A window that does not limit the sender does not grow.
+    pub(super) fn beyond_slow_start(&mut self, event: &AckEvent) -> Option<u32> {
+        if !event.is_window_limited {
+            return None;
+        }
+        if !self.in_slow_start() {
+            return Some(event.segments_acked);
+        }
+        let left = self.slow_start(event);
+        (left > 0).then_some(left)
+    }
+
+    /// Half the window, at least two segments (RFC 5681 equation 4 with the window for FlightSize, as
+    /// Linux's `tcp_reno_ssthresh`).
+    pub(super) fn half(&self) -> u32 {
+        (self.cwnd / 2).max(2)
+    }
+
+    /// Linux: `tcp_current_ssthresh`.
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        if self.state == State::Reducing {
+            self.ssthresh
+        } else {
+            self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
+        }
+    }
+
+    fn bytes(&self, segments: u32) -> u32 {
+        segments.saturating_mul(self.mss)
+    }
+
+    fn save(&mut self) {
+        self.prior_ssthresh = self.current_ssthresh();
+        self.prior_cwnd = self.cwnd;
+    }
+
+    /// After idleness: halved once per timeout, not below the initial window (RFC 2861, Linux:
+    /// `tcp_cwnd_restart`), or the initial window (RFC 5681 section 4.1).
+    fn restart(&mut self, event: &IdleEvent) {
+        self.ssthresh = self.current_ssthresh();
+        let floor = self.initial.min(self.cwnd);
+        if self.rules == Rules::Rfc || event.rto.is_zero() {
+            self.set(floor);
+        } else {
+            let mut left = event.idle;
+            while left > event.rto && self.cwnd > floor {
+                self.cwnd /= 2;
+                left = left.saturating_sub(event.rto);
+            }
+            self.set(self.cwnd.max(floor));
+        }
+        self.count = 0;
+    }
+}
+
+/// A window and what steers it: a congestion control.
+#[derive(Debug)]
+pub struct Windowed<A> {
+    window: Window,
+    algorithm: A,
+    /// In [`State::Loss`]: what must be acknowledged to leave it, once it is known.
+    loss_ends_at: Option<u64>,
+    /// Whether anything was acknowledged cumulatively since the last timeout.
+    progressed: bool,
+    last_sent: Time,
+}
+
+impl<A: Algorithm> Windowed<A> {
+    /// A control whose algorithm is made by `algorithm`, which may also change the window that it is given.
+    pub(super) fn new(
+        setup: &Setup,
+        slow_start: SlowStart,
+        algorithm: impl FnOnce(&mut Window) -> A,
+    ) -> Self {
+        let mut window = Window::new(setup, slow_start);
+        let algorithm = algorithm(&mut window);
+        Self { window, algorithm, loss_ends_at: None, progressed: false, last_sent: Time::ZERO }
+    }
+
+    fn enter(&mut self, state: State, now: Time) {
+        self.window.state = state;
+        self.algorithm.on_state(&mut self.window, state, now);
+    }
+
+    fn reduce(&mut self, event: &CongestionEvent) {
+        self.window.save();
+        self.window.ssthresh = self.algorithm.threshold(&self.window, event).max(1);
+    }
+
+    fn on_timeout(&mut self, event: &CongestionEvent) {
+        // Linux, tcp_enter_loss: a timeout in recovery, or a second one without progress, takes no new
+        // threshold (RFC 5681 section 3.1: ssthresh is held constant when a retransmission is lost).
+        match self.window.state {
+            State::Reducing => {}
+            State::Loss if !self.progressed => {}
+            State::Loss | State::Open => self.reduce(event),
+        }
+        self.window.set(1);
+        self.window.count = 0;
+        self.window.slow_start.on_congestion(true);
+        self.loss_ends_at = None;
+        self.progressed = false;
+        self.enter(State::Loss, event.now);
+    }
+
+    /// Leaves a state that the acknowledgement shows to be over, should nobody have said so.
+    fn settle(&mut self, event: &AckEvent) {
+        self.progressed |= event.cumulative_advanced;
+        let over = match self.window.state {
+            State::Open => false,
+            State::Reducing => !event.in_recovery,
+            State::Loss => event.acknowledged_to >= *self.loss_ends_at.get_or_insert(event.sent_to),
+        };
+        if over {
+            self.enter(State::Open, event.now);
+        }
+    }
+}
+
+impl<A: Algorithm> CongestionControl for Windowed<A> {
+    fn on_ack(&mut self, event: &AckEvent) {
+        self.settle(event);
+        self.algorithm.on_acked(&mut self.window, event);
+        let window = &mut self.window;
+        if window.in_slow_start() && window.slow_start.ends(event, window.cwnd, window.mss) {
+            window.ssthresh = window.cwnd;
+        }
+        if event.cumulative_advanced && !event.in_recovery {
+            self.algorithm.grow(&mut self.window, event);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        match event.kind {
+            // Linux, tcp_enter_cwr and tcp_enter_recovery: what is being reduced is not reduced again.
+            CongestionKind::Ecn if self.window.state != State::Open => {}
+            CongestionKind::FastRetransmit if self.window.state == State::Reducing => {}
+            CongestionKind::Ecn | CongestionKind::FastRetransmit => {
+                self.reduce(event);
+                self.window.set(self.window.ssthresh);
+                self.window.count = 0;
+                self.window.slow_start.on_congestion(false);
+                self.enter(State::Reducing, event.now);
+            }
+            CongestionKind::Restart => self.window.set(1),
+            CongestionKind::Timeout => self.on_timeout(event),
+        }
+    }
+
+    fn limits(&self) -> SendLimits {
+        SendLimits::window(self.window.bytes(self.window.cwnd))
+    }
+
+    fn state(&self) -> ControlState {
+        let window = &self.window;
+        let phase = match window.state {
+            State::Loss => "loss",
+            State::Open if window.in_slow_start() => "slow_start",
+            State::Open => "congestion_avoidance",
+            State::Reducing => "recovery",
+        };
+        ControlState { cwnd: window.bytes(window.cwnd), ssthresh: window.bytes(window.ssthresh), phase }
+    }
+
+    fn on_idle(&mut self, event: &IdleEvent) {
+        if event.idle > event.rto {
+            self.algorithm.on_restart(&mut self.window);
+            self.window.restart(event);
+        }
+    }
+
+    fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
+        match self.window.state {
+            State::Loss => {}
+            State::Open => return,
+            State::Reducing => {
+                // Linux, tcp_end_cwnd_reduction.
+                self.window.set(self.window.ssthresh);
+                self.algorithm.on_recovered(&mut self.window);
+            }
+        }
+        self.enter(State::Open, event.now);
+    }
+
+    fn on_undo(&mut self, event: &UndoEvent) {
+        // Linux, tcp_undo_cwnd_reduction.
+        let window = &mut self.window;
+        if window.prior_cwnd > 0 {
+            window.set(window.cwnd.max(window.prior_cwnd));
+            window.ssthresh = window.ssthresh.max(window.prior_ssthresh);
+            window.prior_cwnd = 0;
+            window.prior_ssthresh = 0;
+            self.algorithm.on_undo(window);
+        }
+        if self.window.state != State::Open {
+            self.enter(State::Open, event.now);
+        }
+    }
+
+    fn on_rtt_sample(&mut self, event: &RttEvent) {
+        self.algorithm.on_rtt(&mut self.window, event);
+    }
+
+    fn on_sent(&mut self, event: &SentEvent) {
+        if event.outstanding == event.bytes {
+            let idle = event.now.saturating_since(self.last_sent);
+            self.algorithm.on_start(&mut self.window, event.now, idle);
+        }
+        self.last_sent = event.now;
+    }
+}
+
+#[cfg(test)]
+impl<A> Windowed<A> {
+    pub(super) fn into_algorithm(self) -> A {
+        self.algorithm
+    }
+}
