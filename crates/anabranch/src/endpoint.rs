@@ -15,6 +15,7 @@
 use crate::packet::{Packet, PathId, Payload};
 use crate::report::Report;
 use crate::time::{Duration, Time};
+use crate::units::Rate;
 
 /// A transport endpoint. See the [module](self) for the contract.
 pub trait Endpoint {
@@ -63,11 +64,16 @@ pub enum Command {
     Abort,
     /// Open the connection. The passive end needs no command.
     Connect,
-    /// Send one message.
+    /// Read nothing for the time being: what arrives waits in the receive buffer (TCP).
+    PauseReading,
+    /// Read again (TCP).
+    ResumeReading,
+    /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is refused.
     Send(Message),
     /// Make this path the primary one.
     SetPrimary(PathId),
-    /// Close the connection after everything queued has been delivered.
+    /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too, and
+    /// after [`Event::Closed`] a new [`Command::Connect`] opens another connection.
     Shutdown,
 }
 
@@ -126,10 +132,11 @@ pub enum Event {
         /// The policy's reason, in a few words.
         reason: &'static str,
     },
-    /// A message arrived.
+    /// A message arrived; over TCP, the next bytes of the peer's stream, whose first one's position in it is
+    /// the payload's offset.
     Received(Received),
     /// A message could not be taken because the send buffer is full; try again after
-    /// [`Event::Writable`].
+    /// [`Event::Writable`]. Over TCP, that part of it which was not taken.
     Refused(Payload),
     /// There is room in the send buffer again.
     Writable,
@@ -195,6 +202,8 @@ pub struct PathSample {
     pub srtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
+    /// How fast data was delivered, as last measured (TCP).
+    pub delivery_rate: Option<Rate>,
     /// Errors in a row.
     pub error_count: u32,
     /// Active, inactive or potentially failed.

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{sctp, udp};
+use crate::{sctp, tcp, udp};
 
 /// A path of a flow: the position in its list of paths, the same number at both ends.
 ///
@@ -115,6 +115,8 @@ pub struct Packet {
 pub enum Body {
     /// An SCTP packet: common header and chunks.
     Sctp(sctp::packet::SctpPacket),
+    /// A TCP segment.
+    Tcp(tcp::segment::Segment),
     /// A UDP datagram.
     Udp(udp::Datagram),
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::window::Windowed;
 use super::{
     AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, RecoveryEndEvent, RttEvent,
-    SendLimits, SentEvent, UndoEvent, bic, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno,
-    scalable, sctp, vegas, veno, westwood, yeah,
+    SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat,
+    reno, scalable, sctp, vegas, veno, westwood, yeah,
 };
 
 /// What a control is built for.
@@ -101,6 +101,10 @@ macro_rules! controls {
 }
 
 controls! {
+    /// BBR, version 1 (Cardwell et al., 2016).
+    Bbr: bbr => bbr::Bbr,
+    /// BBR, version 3 (draft-ietf-ccwg-bbr).
+    Bbr3: bbr3 => bbr3::Bbr3,
     /// BIC (Xu, Harfoush and Rhee, 2004).
     Bic: bic => Windowed<bic::Bic>,
     /// CUBIC (RFC 9438).

@@ -187,7 +187,7 @@ impl Cubic {
             self.origin = f64::from(cwnd);
         } else {
             // K = cbrt((W_max - cwnd) / C), time in 1/1024 s, C = bic_scale x 10 / 1024 per s^3.
-            let cubed = (1u64 << 40) / (self.bic_scale * 10) * u64::from(last_max - cwnd);
+            let cubed = ((1u64 << 40) / (self.bic_scale * 10)).saturating_mul(u64::from(last_max - cwnd));
             self.k_1024 = libm::cbrt(cubed as f64) as u64;
             self.origin = f64::from(last_max);
         }

@@ -69,6 +69,8 @@ impl Config {
             sum: 0,
             count: 0,
             round: Round::default(),
+            acked: 0,
+            acknowledged_to: 0,
             was_above: false,
             rounds_below: 0,
         })
@@ -98,6 +100,10 @@ pub struct Illinois {
     sum: u64,
     count: u64,
     round: Round,
+    /// Segments that the last acknowledgement acknowledged cumulatively, those that had been acknowledged
+    /// selectively included (Linux: `acked`): what ends a recovery counts for a whole window.
+    acked: u32,
+    acknowledged_to: u64,
     /// Whether the delay was above the lowest hundredth, and for how many rounds it is below again.
     was_above: bool,
     rounds_below: u32,
@@ -153,7 +159,10 @@ impl Illinois {
 }
 
 impl Algorithm for Illinois {
-    fn on_acked(&mut self, _window: &mut Window, event: &AckEvent) {
+    fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
+        let advance = event.acknowledged_to.saturating_sub(self.acknowledged_to);
+        self.acknowledged_to = self.acknowledged_to.max(event.acknowledged_to);
+        self.acked = u32::try_from(advance.div_ceil(u64::from(window.mss))).unwrap_or(u32::MAX);
         if let Some(rtt) = event.rtt {
             // Linux: RTT_MAX.
             let rtt = u64::from(micros(rtt)).min(u64::from(u32::MAX) / (10 * ALPHA_SCALE));
@@ -175,7 +184,7 @@ impl Algorithm for Illinois {
             window.slow_start(event);
             return;
         }
-        window.count = window.count.saturating_add(event.segments_acked);
+        window.count = window.count.saturating_add(self.acked);
         let growth = u64::from(window.count) * self.alpha / ALPHA_SCALE;
         let cwnd = u64::from(window.cwnd);
         if growth >= cwnd {

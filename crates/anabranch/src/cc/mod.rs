@@ -5,6 +5,9 @@
 //! them inside.
 
 mod ack_ratio;
+pub mod bbr;
+pub mod bbr3;
+mod bbr_model;
 pub mod bic;
 mod controller;
 pub mod cubic;
@@ -14,6 +17,8 @@ pub mod htcp;
 pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
+#[cfg(test)]
+mod properties;
 pub mod reno;
 mod round;
 pub mod scalable;
@@ -187,12 +192,15 @@ pub struct CongestionEvent {
     pub kind: CongestionKind,
     /// Bytes outstanding on this path when it was noticed.
     pub outstanding: u32,
+    /// Bytes that a timeout leaves on their way: those sent too recently to be taken for lost (RFC 8985
+    /// section 6.3).
+    pub remaining: u32,
 }
 
 impl CongestionEvent {
     /// A sign of congestion with `outstanding` bytes on their way.
     pub const fn new(now: Time, kind: CongestionKind, outstanding: u32) -> Self {
-        Self { now, kind, outstanding }
+        Self { now, kind, outstanding, remaining: 0 }
     }
 }
 

@@ -86,7 +86,7 @@ impl Algorithm for Veno {
                     self.may_grow = !self.may_grow;
                     window.count = 0;
                 } else {
-                    window.count += acked;
+                    window.count = window.count.saturating_add(acked);
                 }
             }
             window.set(window.cwnd.max(2));

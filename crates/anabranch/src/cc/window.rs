@@ -133,7 +133,7 @@ impl Window {
                 self.set(self.cwnd.saturating_add(1));
                 self.count = 0;
             } else {
-                self.count += acked;
+                self.count = self.count.saturating_add(acked);
             }
             return;
         }
@@ -256,7 +256,8 @@ impl<A: Algorithm> Windowed<A> {
             State::Loss if !self.progressed => {}
             State::Loss | State::Open => self.reduce(event),
         }
-        self.window.set(1);
+        // Linux, tcp_enter_loss: one segment more than what is still on its way.
+        self.window.set(event.remaining / self.window.mss + 1);
         self.window.count = 0;
         self.window.slow_start.on_congestion(true);
         self.loss_ends_at = None;

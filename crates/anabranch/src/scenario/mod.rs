@@ -28,7 +28,7 @@ use crate::rng;
 use crate::text_file;
 use crate::time::Duration;
 use crate::units::Bytes;
-use crate::{sctp, udp};
+use crate::{sctp, tcp, udp};
 
 /// A network, what runs over it, and for how long.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -133,6 +133,8 @@ pub struct FlowConfig {
 pub enum TransportConfig {
     /// SCTP (RFC 9260), multi-homed, with partial reliability.
     Sctp(Box<sctp::Config>),
+    /// TCP (RFC 9293), with the congestion control of one's choice.
+    Tcp(Box<tcp::Config>),
     /// UDP (RFC 768), with or without RTP.
     Udp(udp::Config),
 }

@@ -15,7 +15,6 @@ use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
 use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
-use super::timer::UPTIME_TICKS;
 use crate::cc::CongestionControl as _;
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Reliability,
@@ -25,6 +24,7 @@ use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector}
 use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::time::{Duration, Time};
+use crate::timer::UPTIME_TICKS;
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
@@ -184,6 +184,8 @@ impl Association {
         match command {
             Command::Abort => self.abort(now),
             Command::Connect => self.connect(now),
+            // Not offered: what arrives is delivered.
+            Command::PauseReading | Command::ResumeReading => {}
             Command::Send(message) => self.enqueue(now, message),
             Command::SetPrimary(path) => {
                 if path.index() < self.paths.len() {
@@ -474,6 +476,7 @@ impl Endpoint for Association {
                 outstanding: path.outstanding,
                 srtt: path.rto.srtt,
                 rto: path.rto.rto,
+                delivery_rate: None,
                 error_count: status.error_count,
                 state: status.state,
                 is_primary: id == self.selection.primary,

@@ -44,7 +44,6 @@ mod shutdown;
 mod stats;
 #[cfg(test)]
 mod testing;
-mod timer;
 mod tsn;
 
 pub use association::Association;

@@ -2,10 +2,10 @@
 
 use super::config::{Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, Profile, SackPath};
 use super::rto::RtoParameters;
-use super::timer::Clock;
 use crate::cc::sctp::InitialWindow;
 use crate::path::failover::{self, Dormant, RetransmitOn};
 use crate::time::Duration;
+use crate::timer::Clock;
 use crate::{cc, path};
 
 /// An SCTP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].

@@ -3,8 +3,8 @@
 //! In whole nanoseconds, with RTO.Alpha and RTO.Beta as fractions of 65536; or, with a clock
 //! granularity, in whole ticks with the truncation of Linux (`srtt - srtt/8 + rtt/8`).
 
-use super::timer::Clock;
 use crate::time::{Duration, Time};
+use crate::timer::Clock;
 
 /// The parameters of the estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use crate::report::Row;
 use crate::rng::Streams;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
 use crate::sctp::Association;
+use crate::tcp::Connection;
 use crate::time::{Duration, Time};
 use crate::trace::{self, Table, Trace};
 use crate::udp::UdpEndpoint;
@@ -123,10 +124,11 @@ impl Simulation {
         })
     }
 
-    /// Gives one path of one end of an SCTP flow a congestion control of the user's own, before the run.
+    /// Gives one path of one end of an SCTP flow, or one end of a TCP flow, a congestion control of the user's
+    /// own, before the run.
     ///
     /// # Errors
-    /// When there is no such flow, it has no such path, or its transport is not SCTP.
+    /// When there is no such flow, it has no such path, or its transport has no congestion control.
     pub fn set_congestion_control(
         &mut self,
         flow: &str,
@@ -136,20 +138,23 @@ impl Simulation {
     ) -> Result<(), ScenarioError> {
         let index = self.flow_names.iter().position(|name| name == flow);
         let endpoint = index.map(|index| &mut self.flows[index].endpoints[side.index()]);
-        let Some(AnyEndpoint::Sctp(association)) = endpoint else {
-            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP")));
+        let Some(endpoint @ (AnyEndpoint::Sctp(_) | AnyEndpoint::Tcp(_))) = endpoint else {
+            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP or TCP")));
         };
         self.samples.clear();
-        association.sample_paths(&mut self.samples);
-        let count = self.samples.len();
-        if path.index() >= count {
+        endpoint.sample_paths(&mut self.samples);
+        if !self.samples.iter().any(|sample| sample.path == path) {
+            let last = self.samples.last().map_or(0, |sample| sample.path.0);
             return Err(ScenarioError::new(format!(
-                "flows.{flow}.paths: there is no path {}; paths are counted from 0 to {}",
-                path.0,
-                count - 1
+                "flows.{flow}.paths: there is no path {}; paths are counted from 0 to {last}",
+                path.0
             )));
         }
-        association.set_congestion_control(path, control);
+        match endpoint {
+            AnyEndpoint::Sctp(association) => association.set_congestion_control(path, control),
+            AnyEndpoint::Tcp(connection) => connection.set_congestion_control(control),
+            AnyEndpoint::Udp(_) => {}
+        }
         Ok(())
     }
 
@@ -422,6 +427,14 @@ fn build_endpoint(
                 streams,
                 &component,
             )))
+        }
+        TransportConfig::Tcp(tcp) => {
+            let parameters = tcp.resolve().map_err(in_transport)?;
+            let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
+            parameters.check_paths(&mtus, config.ip).map_err(in_transport)?;
+            let component = format!("flow/{name}/tcp/{}", side.name());
+            let connection = Connection::new(&parameters, side, &mtus, config.ip, streams, &component);
+            AnyEndpoint::Tcp(Box::new(connection))
         }
         TransportConfig::Udp(udp) => {
             udp.check(config.paths.len()).map_err(in_transport)?;

@@ -4,6 +4,7 @@ use crate::app::AnyApp;
 use crate::endpoint::{Endpoint, Input, Output, PathSample};
 use crate::report::Report;
 use crate::sctp::Association;
+use crate::tcp::Connection;
 use crate::time::Time;
 use crate::udp::UdpEndpoint;
 
@@ -11,6 +12,7 @@ use crate::udp::UdpEndpoint;
 #[derive(Debug)]
 pub(super) enum AnyEndpoint {
     Sctp(Box<Association>),
+    Tcp(Box<Connection>),
     Udp(UdpEndpoint),
 }
 
@@ -19,6 +21,7 @@ impl Endpoint for AnyEndpoint {
     fn handle_input(&mut self, now: Time, input: Input) {
         match self {
             Self::Sctp(association) => association.handle_input(now, input),
+            Self::Tcp(connection) => connection.handle_input(now, input),
             Self::Udp(udp) => udp.handle_input(now, input),
         }
     }
@@ -27,6 +30,7 @@ impl Endpoint for AnyEndpoint {
     fn poll_output(&mut self, now: Time) -> Output {
         match self {
             Self::Sctp(association) => association.poll_output(now),
+            Self::Tcp(connection) => connection.poll_output(now),
             Self::Udp(udp) => udp.poll_output(now),
         }
     }
@@ -34,6 +38,7 @@ impl Endpoint for AnyEndpoint {
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         match self {
             Self::Sctp(association) => association.sample_paths(samples),
+            Self::Tcp(connection) => connection.sample_paths(samples),
             Self::Udp(udp) => udp.sample_paths(samples),
         }
     }
@@ -41,6 +46,7 @@ impl Endpoint for AnyEndpoint {
     fn report(&self, report: &mut Report<'_>) {
         match self {
             Self::Sctp(association) => association.report(report),
+            Self::Tcp(connection) => connection.report(report),
             Self::Udp(udp) => udp.report(report),
         }
     }
@@ -50,6 +56,7 @@ impl AnyEndpoint {
     pub(super) fn protocol(&self) -> &'static str {
         match self {
             Self::Sctp(_) => "sctp",
+            Self::Tcp(_) => "tcp",
             Self::Udp(_) => "udp",
         }
     }

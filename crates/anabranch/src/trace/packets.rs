@@ -38,6 +38,7 @@ impl PacketTrace {
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
         let (kind, tsn) = match &packet.body {
             Body::Sctp(sctp) => sctp.describe(),
+            Body::Tcp(segment) => segment.describe(),
             Body::Udp(_) => ("datagram", None),
         };
         let Packet { path, size, .. } = *packet;

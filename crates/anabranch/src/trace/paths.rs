@@ -59,6 +59,10 @@ impl PathTrace {
             ("outstanding_bytes", integers(|row| row.sample.outstanding.into())),
             ("srtt_ms", numbers(|row| row.sample.srtt.map_or(f64::NAN, Duration::as_millis_f64))),
             ("rto_ms", numbers(|row| row.sample.rto.as_millis_f64())),
+            (
+                "delivery_rate_bit_per_s",
+                numbers(|row| row.sample.delivery_rate.map_or(f64::NAN, |rate| rate.bits_per_sec() as f64)),
+            ),
             ("error_count", integers(|row| row.sample.error_count.into())),
             ("state", text(|row| row.sample.state.name())),
             ("is_primary", Column::Flags(rows.iter().map(|row| row.sample.is_primary).collect())),

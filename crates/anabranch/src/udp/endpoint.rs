@@ -97,7 +97,7 @@ impl Endpoint for UdpEndpoint {
                 self.outputs.push_back(Output::Event(Event::Closed(CloseReason::Shutdown)));
             }
             Input::Command(Command::SetPrimary(path)) => self.path = path,
-            Input::Timeout => {}
+            Input::Command(Command::PauseReading | Command::ResumeReading) | Input::Timeout => {}
         }
     }
 

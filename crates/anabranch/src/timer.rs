@@ -7,24 +7,24 @@ use crate::time::{Duration, Time};
 /// On the wheel an expiry is rounded up to 8, 64, 512, 4096 ticks as the timer's length grows (Linux
 /// `calc_wheel_index`: 64 buckets a level, 8 times coarser each).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Length of a tick; zero: exact.
-    pub(super) granularity: Duration,
+    pub(crate) granularity: Duration,
     /// How long the clock had been running when the simulation began: the ticks of two hosts, and the
     /// rounding of their timers, are not aligned.
-    pub(super) uptime: Duration,
+    pub(crate) uptime: Duration,
 }
 
 /// [`Clock::uptime`] is below this many ticks: a turn of the coarsest level that timers of an hour use.
-pub(super) const UPTIME_TICKS: u64 = 1 << 18;
+pub(crate) const UPTIME_TICKS: u64 = 1 << 18;
 
 impl Clock {
-    pub(super) const fn new(granularity: Duration) -> Self {
+    pub(crate) const fn new(granularity: Duration) -> Self {
         Self { granularity, uptime: Duration::ZERO }
     }
 
     /// The time a timer fires that is started at `now` for `length`.
-    pub(super) fn deadline(self, now: Time, length: Duration) -> Time {
+    pub(crate) fn deadline(self, now: Time, length: Duration) -> Time {
         if self.granularity == Duration::ZERO {
             return now + length;
         }
@@ -42,7 +42,7 @@ impl Clock {
     }
 
     /// Ticks from `start` to `end`.
-    pub(super) const fn ticks_between(self, start: Time, end: Time) -> u64 {
+    pub(crate) const fn ticks_between(self, start: Time, end: Time) -> u64 {
         self.tick_at(end) - self.tick_at(start)
     }
 
@@ -51,7 +51,7 @@ impl Clock {
     }
 
     /// Whole ticks of a length of time; nanoseconds where the clock is exact.
-    pub(super) const fn ticks(self, length: Duration) -> u64 {
+    pub(crate) const fn ticks(self, length: Duration) -> u64 {
         match self.granularity.as_nanos() {
             0 => length.as_nanos(),
             tick => length.as_nanos() / tick,

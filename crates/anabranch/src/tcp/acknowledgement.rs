@@ -1,0 +1,395 @@
+//! What an acknowledgement says: data that arrived, the window, round-trip times, delivery rates (RFC 9293
+//! section 3.10.7.4, RFC 2018, RFC 6298; Linux's `tcp_ack`).
+
+use super::alert::Resend;
+use super::connection::Connection;
+use super::prr::Progress;
+use super::rate_sample::OpenSample;
+use super::scoreboard::{Ranges, Sent};
+use super::segment::Segment;
+use crate::cc::{AckEvent, CongestionControl as _, RateSample, RttEvent};
+use crate::time::{Duration, Time};
+
+/// The acknowledgement at work.
+#[expect(clippy::struct_excessive_bools, reason = "the kernel's flags of an acknowledgement")]
+#[derive(Debug, Default)]
+pub(super) struct Ack {
+    /// SND.UNA before it.
+    pub(super) prior: u64,
+    /// `TSecr`.
+    pub(super) echo: Option<u32>,
+    /// SND.UNA advanced.
+    pub(super) advanced: bool,
+    /// The segment carries data or FIN.
+    pub(super) has_data: bool,
+    pub(super) window_changed: bool,
+    /// Something is acknowledged cumulatively.
+    pub(super) data_acked: bool,
+    /// Something that was sent twice is.
+    retransmitted_acked: bool,
+    /// Something is acknowledged selectively for the first time.
+    pub(super) data_sacked: bool,
+    /// Something is acknowledged that was sent once, before the recovery point.
+    pub(super) original_acked: bool,
+    /// It reports a duplicate.
+    pub(super) reports_duplicate: bool,
+    /// That of the tail loss probe.
+    duplicate_of_probe: bool,
+    /// It echoes marks.
+    pub(super) is_marked: bool,
+    /// A retransmission is found to be lost.
+    pub(super) lost_retransmission: bool,
+    /// The retransmission timer is to be started anew.
+    pub(super) restarts_timer: bool,
+    /// The smallest number that arrived late without having been sent again, if any.
+    reordered_from: Option<u64>,
+    /// When the first and the last segment were sent that it acknowledges, cumulatively and selectively.
+    acked_sent: Option<(Time, Time)>,
+    sacked_sent: Option<(Time, Time)>,
+    sample: OpenSample,
+}
+
+impl Ack {
+    /// Whether it changes nothing but counts as a duplicate (RFC 5681 section 2; Linux: `FLAG_NOT_DUP`).
+    pub(super) fn is_duplicate(&self) -> bool {
+        !(self.advanced || self.has_data || self.window_changed || self.reports_duplicate)
+    }
+}
+
+impl Connection {
+    /// Takes the acknowledgement of a segment. Whether it is one of what was sent.
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        start: u64,
+        has_data: bool,
+    ) -> bool {
+        let prior = self.sender.unacknowledged;
+        let Some(number) = self.own_numbers.number(segment.acknowledgement, prior) else { return true };
+        if number > self.sender.next {
+            return false;
+        }
+        let prior_in_flight = self.board.in_flight();
+        let (prior_delivered, prior_bytes) = (self.rate.delivered_segments, self.rate.delivered);
+        let prior_lost = self.rate.lost;
+        let prior_highest = self.board.highest_sacked;
+        let mut ack = Ack {
+            prior,
+            echo: segment.timestamps.filter(|_| self.has_timestamps).map(|timestamps| timestamps.echo),
+            advanced: number > prior,
+            has_data,
+            ..Ack::default()
+        };
+        let is_old = number < prior;
+        if ack.advanced {
+            self.timer.timeouts = 0;
+            self.stats.bytes_acknowledged += self.stream_bytes(prior, number);
+        }
+        if !is_old {
+            ack.window_changed = self.update_window(segment, start, number);
+            self.sender.unacknowledged = number;
+        }
+        if self.has_sack && !segment.sack.is_empty() {
+            self.take_sack(now, segment, &mut ack);
+        }
+        let had_outstanding = !self.board.is_empty();
+        if !had_outstanding {
+            if ack.reports_duplicate {
+                self.alert(now, &mut ack);
+            }
+            self.on_probe_answered(now);
+            let is_pure_duplicate = ack.is_duplicate();
+            self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
+            return true;
+        }
+        self.take_cumulative(now, prior_highest, &mut ack);
+        self.rack.adapt(ack.sample.prior_delivered(), self.rate.delivered);
+        let is_pure_duplicate = ack.is_duplicate() && !ack.data_sacked;
+        self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
+        let newly_delivered = (self.rate.delivered_segments - prior_delivered) as u32;
+        let marks = self.ecn.marks(segment.flags, newly_delivered);
+        ack.is_marked = marks > 0;
+        let mut resend = Resend::Nothing;
+        if self.is_dubious(&ack) {
+            resend = self.alert(now, &mut ack);
+        }
+        if ack.restarts_timer {
+            self.restart_timer(now);
+        }
+        let delivered = (self.rate.delivered_segments - prior_delivered) as u32;
+        let delivered_bytes = (self.rate.delivered - prior_bytes) as u32;
+        let lost_bytes = (self.rate.lost - prior_lost) as u32;
+        let min_rtt = self.rtt.min_rtt();
+        let rate = self.rate.close(now, &ack.sample, delivered > 0, lost_bytes, min_rtt);
+        let report = Report { prior_in_flight, delivered, delivered_bytes, lost_bytes, marks, rate };
+        self.tell_control(now, &ack, &report);
+        self.resend(now, resend);
+        if ack.advanced {
+            self.tell_writable();
+            if self.sender.has_sent_fin && number == self.sender.next {
+                self.on_fin_acknowledged(now);
+            }
+        }
+        true
+    }
+
+    /// Bytes of the stream among these numbers: without SYN and FIN.
+    fn stream_bytes(&self, from: u64, to: u64) -> u64 {
+        let last = self.sender.written + 1;
+        to.min(last).saturating_sub(from.max(1).min(last))
+    }
+
+    /// Marks what the blocks cover (RFC 2018 section 5, RFC 2883 section 4; Linux: `tcp_sacktag_write_queue`).
+    fn take_sack(&mut self, now: Time, segment: &Segment, ack: &mut Ack) {
+        let acknowledged = self.sender.unacknowledged;
+        let mut runs = Ranges::new();
+        for (index, block) in segment.sack.iter().enumerate() {
+            let Some(start) = self.own_numbers.number(block.start, acknowledged) else { continue };
+            let Some(end) = self.own_numbers.number(block.end, start) else { continue };
+            if start >= end || end > self.sender.next {
+                continue;
+            }
+            let is_duplicate = index == 0
+                && (end <= acknowledged || start < acknowledged || {
+                    let other = segment.sack.get(1);
+                    other.is_some_and(|other| {
+                        let outer_start = self.own_numbers.number(other.start, acknowledged);
+                        let outer_end = self.own_numbers.number(other.end, acknowledged);
+                        outer_start.is_some_and(|outer| outer <= start)
+                            && outer_end.is_some_and(|outer| outer >= end)
+                    })
+                });
+            if is_duplicate {
+                self.take_duplicate(start, end, ack);
+            } else if end > acknowledged {
+                runs.push((start, end));
+            }
+        }
+        let high = self.recovery.high;
+        let highest_before = if self.board.sacked == 0 { acknowledged } else { self.board.highest_sacked };
+        let (rack, rate, min_rtt) = (&mut self.rack, &mut self.rate, self.rtt.min_rtt());
+        self.board.for_each_newly_covered(&runs, |board, id| {
+            let sent = *board.get(id);
+            if sent.sacked || sent.end() <= acknowledged {
+                return;
+            }
+            let end = sent.end();
+            rack.advance(now, sent.departure, sent.order, sent.ever_retransmitted, min_rtt);
+            if !sent.ever_retransmitted {
+                if sent.start < highest_before {
+                    // It was in a hole and arrives without having been sent again.
+                    let from = ack.reordered_from.map_or(sent.start, |from| from.min(sent.start));
+                    ack.reordered_from = Some(from);
+                }
+                ack.original_acked |= end <= high;
+                let first = ack.sacked_sent.map_or(sent.departure, |(first, _)| first);
+                ack.sacked_sent = Some((first, sent.departure));
+            }
+            board.mark_sacked(id);
+            ack.data_sacked = true;
+            rate.delivered += u64::from(sent.length);
+            rate.delivered_segments += 1;
+            rate.on_delivered(&mut ack.sample, &mut board.get_mut(id).rate, sent.departure, end);
+        });
+        let is_undoable = self.recovery.state != super::recovery::CongestionState::Loss
+            || self.recovery.undo_from.is_some();
+        if let Some(from) = ack.reordered_from.filter(|_| is_undoable) {
+            self.note_reordering(from);
+        }
+    }
+
+    /// The peer has received this run twice (RFC 2883; Linux: `tcp_check_dsack`, `tcp_sacktag_one`).
+    fn take_duplicate(&mut self, start: u64, end: u64, ack: &mut Ack) {
+        let mut segments = (end - start).div_ceil(u64::from(self.mss)) as u32;
+        ack.duplicate_of_probe =
+            self.rack.probe.is_some_and(|probe| probe.is_retransmission && probe.end == end);
+        self.recovery.duplicates += u64::from(segments);
+        if self.recovery.duplicates > self.recovery.retransmissions {
+            // The network has made it, not this end.
+            return;
+        }
+        ack.reports_duplicate = true;
+        if self.recovery.has_reordering && !ack.duplicate_of_probe {
+            // Otherwise a duplicate says nothing about reordering.
+            self.rack.note_duplicate();
+        }
+        if end > ack.prior {
+            segments = 0;
+            self.board.for_each_in((start, end), |board, id| {
+                segments += u32::from(board.get(id).ever_retransmitted);
+                board.note_duplicate(id);
+            });
+        }
+        let counts = self.recovery.undo_from.is_some_and(|from| end > from);
+        if counts && let Some(left) = &mut self.recovery.undo_retransmissions {
+            *left = left.saturating_sub(segments);
+        }
+    }
+
+    /// Takes what is acknowledged cumulatively off the scoreboard (Linux: `tcp_clean_rtx_queue`).
+    fn take_cumulative(&mut self, now: Time, prior_highest: u64, ack: &mut Ack) {
+        let acknowledged = self.sender.unacknowledged;
+        let mut acked = 0;
+        let mut reordered: Option<u64> = None;
+        while let Some(first) = self.board.front() {
+            let end = first.end();
+            if end > acknowledged {
+                if first.start < acknowledged {
+                    self.board.trim_front(acknowledged);
+                }
+                break;
+            }
+            let Some(sent) = self.board.pop(self.has_sack) else { break };
+            let Sent { start, length, ever_retransmitted, sacked, departure: sent_at, mut rate, .. } = sent;
+            acked += 1;
+            if ever_retransmitted {
+                ack.retransmitted_acked = true;
+            } else if !sacked {
+                let first = ack.acked_sent.map_or(sent_at, |(first, _)| first);
+                ack.acked_sent = Some((first, sent_at));
+                reordered = Some(reordered.map_or(start, |from| from.min(start)));
+                ack.original_acked |= end <= self.recovery.high;
+            }
+            if !sacked {
+                self.rate.delivered += u64::from(length);
+                if self.has_sack {
+                    self.rate.delivered_segments += 1;
+                    let min_rtt = self.rtt.min_rtt();
+                    self.rack.advance(now, sent_at, sent.order, ever_retransmitted, min_rtt);
+                }
+            }
+            self.rate.on_delivered(&mut ack.sample, &mut rate, sent_at, end);
+        }
+        ack.data_acked = acked > 0;
+        let has_sample = self.take_rtt(now, ack);
+        if acked > 0 {
+            ack.restarts_timer = true;
+            if !self.has_sack {
+                self.remove_duplicates(acked);
+                if ack.retransmitted_acked {
+                    // Without SACK it may all have been the retransmission.
+                    ack.original_acked = false;
+                }
+            } else if let Some(from) = reordered.filter(|from| *from < prior_highest) {
+                // A hole that was not sent again got filled.
+                self.note_reordering_below(from, prior_highest);
+            }
+        } else if has_sample
+            && let (Some((first_sent, _)), Some(first)) = (ack.sacked_sent, self.board.front())
+            && now.saturating_since(first_sent) > now.saturating_since(first.departure)
+        {
+            // Linux: not when it measures what was sent after the first segment.
+            ack.restarts_timer = true;
+        }
+    }
+
+    fn note_reordering_below(&mut self, from: u64, highest: u64) {
+        let kept = std::mem::replace(&mut self.board.highest_sacked, highest);
+        let sacked = std::mem::replace(&mut self.board.sacked, 1);
+        self.note_reordering(from);
+        self.board.highest_sacked = kept;
+        self.board.sacked = sacked;
+    }
+
+    /// Without SACK, duplicate acknowledgements that a cumulative one accounts for (Linux:
+    /// `tcp_remove_reno_sacks`).
+    fn remove_duplicates(&mut self, acked: u32) {
+        let sacked = self.board.sacked;
+        // One segment filled the hole, the others were the duplicates.
+        self.rate.delivered_segments += u64::from(acked.saturating_sub(sacked).max(1));
+        self.board.sacked = sacked.saturating_sub(acked - 1).min(self.board.len());
+    }
+
+    /// Takes the round-trip time that the acknowledgement measures, if it does (Linux:
+    /// `tcp_ack_update_rtt`).
+    fn take_rtt(&mut self, now: Time, ack: &mut Ack) -> bool {
+        // RFC 6298 section 3, Karn: not where something was sent twice.
+        let acked = ack.acked_sent.filter(|_| !ack.retransmitted_acked);
+        if let Some((first, last)) = acked {
+            let last = ack.sacked_sent.map_or(last, |(_, last)| last);
+            self.take_rtt_sample(now, now - first, now - last, true);
+            return true;
+        }
+        if let Some((first, last)) = ack.sacked_sent {
+            self.take_rtt_sample(now, now - first, now - last, true);
+            return true;
+        }
+        // RFC 7323 section 4: by timestamps, where SND.UNA advances.
+        if let Some(echo) = ack.echo.filter(|echo| ack.data_acked && *echo != 0) {
+            let millis = self.timestamp(now).wrapping_sub(echo);
+            if millis < 1 << 20 {
+                let rtt = Duration::from_millis(u64::from(millis.max(1)));
+                self.take_rtt_sample(now, rtt, rtt, true);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `rtt`: of the first segment acknowledged, delays of the acknowledgement included; `newest`: of the
+    /// last one.
+    pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration, tells: bool) {
+        self.rtt.note_min(now, newest);
+        let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
+        self.rtt.on_sample(&self.parameters, rtt, acknowledged, sent);
+        if tells {
+            self.cc.on_rtt_sample(&RttEvent::new(now, newest));
+        }
+    }
+
+    /// The control hears of the acknowledgement, after the reduction that may be in progress (Linux:
+    /// `tcp_cong_control`).
+    fn tell_control(&mut self, now: Time, ack: &Ack, report: &Report) {
+        let lost = report.lost_bytes / self.mss;
+        let in_recovery = self.recovery.is_reducing();
+        if in_recovery {
+            self.reduce_window(report.delivered, lost, ack.advanced);
+        }
+        let mss = self.mss;
+        let newest = ack.sacked_sent.or(ack.acked_sent.filter(|_| !ack.retransmitted_acked));
+        // Linux, tcp_may_raise_cwnd: with much reordering what arrives out of order counts too.
+        let may_grow =
+            ack.data_acked || (ack.data_sacked && self.recovery.reordering > super::recovery::DUP_THRESHOLD);
+        let mut event =
+            AckEvent::new(now, report.delivered_bytes, report.prior_in_flight.saturating_mul(mss));
+        event.segments_acked = match (may_grow, self.parameters.byte_counting) {
+            (false, _) => 0,
+            (true, true) => report.delivered,
+            (true, false) => 1,
+        };
+        event.outstanding = self.in_flight_bytes();
+        event.cumulative_advanced = may_grow;
+        event.in_recovery = in_recovery;
+        event.is_open = self.recovery.state == super::recovery::CongestionState::Open;
+        event.is_window_limited = self.is_window_limited();
+        event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
+        event.rtt = newest.map(|(_, last)| now.saturating_since(last));
+        event.min_rtt = self.rtt.min_rtt();
+        event.acknowledged_to = self.sender.unacknowledged;
+        event.sent_to = self.sender.next;
+        event.rate = report.rate;
+        self.cc.on_ack(&event);
+        self.update_pacing_rate();
+    }
+
+    /// An acknowledgement in a reduction.
+    pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
+        let in_flight = self.board.in_flight();
+        let progress = Progress { delivered, lost, advanced, in_flight };
+        self.recovery.prr.on_ack(self.parameters.window_reduction, &progress);
+    }
+}
+
+/// What the control is told.
+struct Report {
+    /// Segments on their way before the acknowledgement.
+    prior_in_flight: u32,
+    /// Segments delivered.
+    delivered: u32,
+    delivered_bytes: u32,
+    lost_bytes: u32,
+    /// Segments that were marked.
+    marks: u32,
+    rate: Option<RateSample>,
+}

@@ -1,0 +1,266 @@
+//! Acknowledgements that mean trouble: when recovery begins and ends, and what is lost (RFC 6675, RFC 6582, RFC
+//! 5682; Linux's `tcp_fastretrans_alert`).
+
+use super::acknowledgement::Ack;
+use super::config::LossDetection;
+use super::connection::Connection;
+use super::recovery::{CongestionState, DUP_THRESHOLD};
+use super::send::Push;
+use crate::time::Time;
+
+/// What is to be sent because of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resend {
+    Nothing,
+    /// What is lost.
+    Lost,
+    /// New data, to see whether it arrives (RFC 5682 section 3.1 step 2b).
+    New,
+}
+
+impl Connection {
+    /// Whether it is anything but ordinary progress (Linux: `tcp_ack_is_dubious`).
+    pub(super) fn is_dubious(&self, ack: &Ack) -> bool {
+        let is_alarming = ack.data_sacked || ack.is_marked || ack.reports_duplicate;
+        let is_plain = ack.has_data || ack.window_changed || ack.data_acked;
+        !is_plain || is_alarming || self.recovery.state != CongestionState::Open
+    }
+
+    /// Linux: `tcp_fastretrans_alert`.
+    pub(super) fn alert(&mut self, now: Time, ack: &mut Ack) -> Resend {
+        let is_duplicate = ack.is_duplicate();
+        if ack.is_marked {
+            self.recovery.restores_window = false;
+        }
+        if self.recovery.state == CongestionState::Open {
+            self.recovery.first_retransmission = None;
+        } else if self.sender.unacknowledged >= self.recovery.high && self.leave(now, ack) {
+            return Resend::Nothing;
+        }
+        match self.recovery.state {
+            CongestionState::Recovery => {
+                if self.stay_in_recovery(now, ack, is_duplicate) {
+                    return Resend::Nothing;
+                }
+            }
+            CongestionState::Loss => {
+                let resend = self.stay_in_loss(now, ack, is_duplicate);
+                self.identify_losses(now, ack);
+                let may_recover = self.recovery.state == CongestionState::Open || ack.lost_retransmission;
+                if !may_recover {
+                    return resend;
+                }
+                if !self.consider_recovery(now, ack, is_duplicate) {
+                    return resend;
+                }
+            }
+            CongestionState::Open | CongestionState::Disorder | CongestionState::Cwr => {
+                if !self.consider_recovery(now, ack, is_duplicate) {
+                    return Resend::Nothing;
+                }
+            }
+        }
+        Resend::Lost
+    }
+
+    /// The recovery point is reached. Whether that is all there is to do.
+    fn leave(&mut self, now: Time, ack: &Ack) -> bool {
+        match self.recovery.state {
+            CongestionState::Cwr if self.sender.unacknowledged != self.recovery.high => {
+                // Held until something above it is acknowledged: CWR must have reached the receiver.
+                self.end_reduction(now);
+                self.recovery.state = CongestionState::Open;
+                false
+            }
+            CongestionState::Recovery => {
+                if !self.has_sack {
+                    self.board.sacked = 0;
+                }
+                if self.try_undo_recovery(now, ack.echo) {
+                    return true;
+                }
+                self.end_reduction(now);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// In fast recovery. Whether to do nothing but wait.
+    fn stay_in_recovery(&mut self, now: Time, ack: &mut Ack, is_duplicate: bool) -> bool {
+        if !ack.advanced {
+            if !self.has_sack && is_duplicate {
+                self.add_duplicate();
+            }
+        } else if self.try_undo_partially(now, ack.prior, ack.echo) {
+            return true;
+        }
+        if self.try_undo_by_dsack(now) {
+            self.recovery.prr.end();
+            self.try_to_open(now, ack.is_marked);
+        }
+        self.identify_losses(now, ack);
+        if self.recovery.state != CongestionState::Recovery {
+            if !self.is_time_to_recover() {
+                return true;
+            }
+            self.enter_recovery(now, ack.is_marked);
+        }
+        self.mark_by_duplicates(false);
+        false
+    }
+
+    /// After a timeout (Linux: `tcp_process_loss`).
+    fn stay_in_loss(&mut self, now: Time, ack: &Ack, is_duplicate: bool) -> Resend {
+        let has_recovered = self.sender.unacknowledged >= self.recovery.high;
+        if ack.advanced && self.try_undo_timeout(now, ack.echo, false) {
+            return Resend::Nothing;
+        }
+        let has_sent_new = self.sender.next > self.recovery.high;
+        if self.recovery.f_rto {
+            // RFC 5682 section 3.1, with SACK: step 3b.
+            if ack.original_acked && self.try_undo_timeout(now, ack.echo, true) {
+                return Resend::Nothing;
+            }
+            if has_sent_new {
+                if ack.data_sacked || is_duplicate {
+                    // Step 3a: the loss was real.
+                    self.recovery.f_rto = false;
+                }
+            } else if ack.advanced && !has_recovered {
+                // Step 2b.
+                self.recovery.high = self.sender.next;
+                if self.sender.has_unsent() && self.sender.window_end() > self.sender.next {
+                    return Resend::New;
+                }
+                self.recovery.f_rto = false;
+            }
+        }
+        if has_recovered {
+            // Steps 2a and 3a: everything that was out is acknowledged.
+            if !self.try_undo_recovery(now, ack.echo) {
+                self.end_reduction(now);
+            }
+            return Resend::Nothing;
+        }
+        if !self.has_sack {
+            if has_sent_new && is_duplicate {
+                self.add_duplicate();
+            } else if ack.advanced {
+                self.board.sacked = 0;
+            }
+        }
+        Resend::Lost
+    }
+
+    /// Outside of recovery: whether it begins.
+    fn consider_recovery(&mut self, now: Time, ack: &mut Ack, is_duplicate: bool) -> bool {
+        if !self.has_sack {
+            if ack.advanced {
+                self.board.sacked = 0;
+            }
+            if is_duplicate {
+                self.add_duplicate();
+            }
+        }
+        if self.recovery.is_calm() {
+            self.try_undo_by_dsack(now);
+        }
+        self.identify_losses(now, ack);
+        if !self.is_time_to_recover() {
+            self.try_to_open(now, ack.is_marked);
+            return false;
+        }
+        self.enter_recovery(now, ack.is_marked);
+        self.mark_by_duplicates(true);
+        true
+    }
+
+    /// Linux: `tcp_identify_packet_loss`.
+    fn identify_losses(&mut self, now: Time, ack: &mut Ack) {
+        if self.board.is_empty() {
+            return;
+        }
+        if !self.has_sack {
+            self.mark_first_without_sack(ack.advanced);
+        } else if self.uses_rack() {
+            let before = self.board.retransmitted;
+            if self.look_for_losses(now) {
+                // The reordering timer runs instead.
+                ack.restarts_timer = false;
+            }
+            ack.lost_retransmission |= self.board.retransmitted < before;
+        }
+    }
+
+    /// `NewReno` (RFC 6582 section 3.2; Linux: `tcp_newreno_mark_lost`).
+    fn mark_first_without_sack(&mut self, advanced: bool) {
+        let begins =
+            self.recovery.state < CongestionState::Recovery && self.board.sacked >= self.recovery.reordering;
+        let goes_on = self.recovery.state == CongestionState::Recovery && advanced;
+        let first = self.board.first_id();
+        if (begins || goes_on) && !self.board.get(first).lost {
+            self.mark_lost(first);
+        }
+    }
+
+    /// Linux: `tcp_time_to_recover`.
+    fn is_time_to_recover(&self) -> bool {
+        if self.board.lost > 0 {
+            return true;
+        }
+        if !self.has_sack || self.uses_rack() {
+            return false;
+        }
+        match self.parameters.loss_detection {
+            LossDetection::Fack => self.board.forward_span() > self.recovery.reordering,
+            LossDetection::Dupacks | LossDetection::Rack => self.board.sacked >= self.recovery.reordering,
+        }
+    }
+
+    /// What selective acknowledgements above a segment say of it, without RACK (Linux:
+    /// `tcp_update_scoreboard`).
+    fn mark_by_duplicates(&mut self, begins: bool) {
+        if !self.has_sack || self.uses_rack() || self.board.is_empty() {
+            return;
+        }
+        let threshold = self.recovery.reordering;
+        let marked = match self.parameters.loss_detection {
+            LossDetection::Fack => self.board.mark_far_below_sacked(threshold),
+            LossDetection::Dupacks | LossDetection::Rack => self.board.mark_below_sacked(threshold),
+        };
+        self.count_lost(marked);
+        if begins && self.board.lost == 0 {
+            let first = self.board.first_id();
+            self.mark_lost(first);
+        }
+    }
+
+    /// A duplicate acknowledgement without SACK: something has arrived (Linux: `tcp_add_reno_sack`).
+    fn add_duplicate(&mut self) {
+        let holes = self.board.lost.max(1).min(self.board.len());
+        if self.board.sacked + holes < self.board.len() {
+            self.board.sacked += 1;
+            self.rate.delivered_segments += 1;
+        } else {
+            // More duplicates than segments are out: they overtake each other.
+            self.recovery.reordering = self.recovery.reordering.max(self.board.len()).max(DUP_THRESHOLD);
+        }
+    }
+
+    /// Linux: `tcp_xmit_recovery`.
+    pub(super) fn resend(&mut self, now: Time, resend: Resend) {
+        match resend {
+            Resend::Nothing => return,
+            Resend::Lost => {}
+            Resend::New => {
+                self.push(now, Push::WithoutNagle);
+                if self.sender.next > self.recovery.high {
+                    return;
+                }
+                self.recovery.f_rto = false;
+            }
+        }
+        self.retransmit_lost(now);
+    }
+}

@@ -1,0 +1,64 @@
+//! Closing (RFC 9293 sections 3.6 and 3.10).
+
+use super::connection::{Connection, State};
+use super::segment::Flags;
+use crate::endpoint::CloseReason;
+use crate::packet::Ecn as EcnField;
+use crate::time::{Duration, Time};
+
+/// How long TIME-WAIT takes (Linux: `TCP_TIMEWAIT_LEN`); RFC 9293 says two maximum segment lifetimes, four
+/// minutes.
+const TIME_WAIT: Duration = Duration::from_secs(60);
+
+impl Connection {
+    /// The application has nothing more to say: FIN follows what it has written.
+    pub(super) fn shut_down(&mut self, now: Time) {
+        self.sender.is_finished = true;
+        self.send(now);
+    }
+
+    /// Gives the connection up at once.
+    #[cold]
+    pub(super) fn abort(&mut self, now: Time) {
+        if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
+            let number = self.sender.next;
+            let segment = self.segment(now, number, Flags::RST.with(Flags::ACK));
+            self.transmit(segment, EcnField::NotEct);
+        }
+        self.end(CloseReason::Aborted);
+    }
+
+    /// Everything the peer has to say has arrived: this end closes too, behind what it was given.
+    #[cold]
+    pub(super) fn on_fin(&mut self, now: Time) {
+        self.delayed_ack.acknowledge_now();
+        match self.state {
+            State::Established => {
+                self.state = State::CloseWait;
+                self.sender.is_finished = true;
+            }
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.start_time_wait(now),
+            _ => {}
+        }
+    }
+
+    /// The peer has acknowledged our FIN.
+    #[cold]
+    pub(super) fn on_fin_acknowledged(&mut self, now: Time) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.start_time_wait(now),
+            State::LastAck => self.end(CloseReason::Shutdown),
+            _ => {}
+        }
+    }
+
+    /// Both directions are closed; a FIN that comes again is acknowledged again for some time.
+    pub(super) fn start_time_wait(&mut self, now: Time) {
+        self.state = State::TimeWait;
+        self.timer.stop();
+        self.time_wait = now + TIME_WAIT;
+        self.tell_closed(CloseReason::Shutdown);
+    }
+}

@@ -1,0 +1,228 @@
+//! The settings of a TCP endpoint: a named profile, and what is to differ from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cc;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// Settings of a TCP endpoint. A setting that is left out has its profile's value; defaults in the
+/// descriptions are those of profile `linux_6`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "TcpConfig")]
+pub struct Config {
+    /// Whose defaults: "`linux_6`" (default; 6.12), "`linux_2_6_20`" (2007) or "rfc".
+    pub profile: Profile,
+    /// Congestion control; default that of the profile: cubic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cc: Option<cc::Config>,
+    /// Bytes that the application may write ahead of what is acknowledged, from one MSS to 1 GiB; default
+    /// 4 MiB (Linux: the largest of `tcp_wmem`), in profile rfc 1 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
+    /// The largest window that is advertised, from one MSS to 1 GiB; default 6 MiB (Linux: the largest of
+    /// `tcp_rmem`), in profile rfc 1 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<Bytes>,
+    /// Upper limit of the maximum segment size without options, from 88 B; default what the path's MTU
+    /// allows (1460 B for 1500 B over IPv4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mss: Option<Bytes>,
+    /// The initial congestion window; default "rfc6928", in profile `linux_2_6_20` "rfc3390".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<InitialWindow>,
+    /// When less than a full segment waits; default "minshall", in profile rfc "rfc896".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nagle: Option<Nagle>,
+    /// Timestamps (RFC 7323); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<bool>,
+    /// Selective acknowledgements (RFC 2018); default true. Without them, NewReno (RFC 6582).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Duplicate selective acknowledgements (RFC 2883); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsack: Option<bool>,
+    /// Window scaling (RFC 7323); default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_scaling: Option<bool>,
+    /// How long an acknowledgement may be delayed, at most 500 ms (RFC 9293 section 3.8.6.3); default
+    /// 40 ms, in profile rfc 200 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_delay: Option<Duration>,
+    /// Every n-th full segment is acknowledged at once; default 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_every: Option<u32>,
+    /// The first acknowledgements, and those after a long pause, that are not delayed; default 16, in
+    /// profile rfc 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick_acks: Option<u32>,
+    /// How long duplicate acknowledgements after the third may be held back, so that one stands for
+    /// several, at most; also at most 1/20 of the round-trip time, and 44 are held at most; default 1 ms,
+    /// in the other profiles 0 s: none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compressed_ack_delay: Option<Duration>,
+    /// The retransmission timeout before the first measurement; default 1 s (RFC 6298 section 2), in
+    /// profile `linux_2_6_20` 3 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_initial: Option<Duration>,
+    /// The smallest retransmission timeout; default 200 ms, in profile rfc 1 s (RFC 6298 section 2.4). With
+    /// `rto_estimator` linux it is the smallest variation that is added to the smoothed round-trip time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_min: Option<Duration>,
+    /// The largest retransmission timeout; default 120 s, in profile rfc 60 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_max: Option<Duration>,
+    /// The formula of the retransmission timeout; default "linux", in profile rfc "rfc6298".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_estimator: Option<RtoEstimator>,
+    /// Clock granularity of the timers; default 1 ms with the kernel's timer wheel, in profile rfc 0 s
+    /// (exact).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_granularity: Option<Duration>,
+    /// Retransmissions of SYN before the connection is given up; default 6, in profile `linux_2_6_20` 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syn_retries: Option<u32>,
+    /// Timeouts in a row before the connection is given up; default 15.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// How lost segments are told from late ones; default "rack", in profile `linux_2_6_20` "fack", in profile
+    /// rfc "rack".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_detection: Option<LossDetection>,
+    /// How the window is reduced in recovery; default "prr", in profile `linux_2_6_20` "`rate_halving`".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_reduction: Option<WindowReduction>,
+    /// Whether duplicate acknowledgements let new data out before recovery (RFC 3042); default true. Linux
+    /// sends one segment for each, the RFC two at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_transmit: Option<bool>,
+    /// Tail loss probes (RFC 8985 section 7); default true, in profile `linux_2_6_20` false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail_loss_probe: Option<bool>,
+    /// F-RTO (RFC 5682); default true, in profile `linux_2_6_20` false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub f_rto: Option<bool>,
+    /// Whether a reduction that timestamps (RFC 3522, RFC 4015) or DSACK (RFC 3708) show to be a mistake is
+    /// undone; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<bool>,
+    /// Explicit congestion notification; default "off".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnMode>,
+    /// Whether segments are paced where the control does not say so itself: at twice the window per
+    /// round-trip time in slow start, at 1.2 times later (Linux: `tcp_update_pacing_rate`); default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// Whether an idle sender's window is reduced (RFC 2861; Linux: `tcp_slow_start_after_idle`); default
+    /// true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_restart: Option<bool>,
+    /// Whether the window grows by what is acknowledged (RFC 3465) instead of once per acknowledgement;
+    /// default true, in profiles `linux_2_6_20` and rfc false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte_counting: Option<bool>,
+    /// Port of the flow's end `from`; each further connection takes the next one; default 49152, the first
+    /// dynamic port (RFC 6335 section 6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_port: Option<u16>,
+    /// Port of the flow's end `to`; default 5001, that of iperf.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination_port: Option<u16>,
+    /// The path that is used, by its position in the flow's list; default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<u8>,
+}
+
+/// Whose defaults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Linux 6.12.
+    #[default]
+    #[serde(rename = "linux_6")]
+    Linux6,
+    /// Linux 2.6.20 (2007).
+    #[serde(rename = "linux_2_6_20")]
+    Linux2620,
+    /// The RFCs.
+    Rfc,
+}
+
+/// The initial congestion window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InitialWindow {
+    /// Two to four segments (RFC 3390): min(4 MSS, max(2 MSS, 4380 B)).
+    Rfc3390,
+    /// Ten segments, 14600 B at most (RFC 6928); Linux counts ten segments whatever their size.
+    Rfc6928,
+    /// This many segments, from 1 to 1000.
+    Segments(u32),
+}
+
+/// When less than a full segment waits for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Nagle {
+    /// While another one that was not full is outstanding (Minshall; Linux: `tcp_minshall_check`).
+    Minshall,
+    /// Never: `TCP_NODELAY`.
+    Off,
+    /// While anything is outstanding (RFC 896, RFC 9293 section 3.7.4).
+    Rfc896,
+}
+
+/// The formula of the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoEstimator {
+    /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
+    Linux,
+    /// RFC 6298 section 2.
+    Rfc6298,
+}
+
+/// How lost segments are told from late ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossDetection {
+    /// Three segments above it have been acknowledged selectively (RFC 6675 section 4), or three duplicate
+    /// acknowledgements have come (RFC 6582).
+    Dupacks,
+    /// One three segments or more above it has been acknowledged selectively (Mathis and Mahdavi, forward
+    /// acknowledgement, SIGCOMM 1996).
+    Fack,
+    /// One sent later has arrived, and the reordering window has passed (RFC 8985). Without SACK as
+    /// `dupacks`.
+    Rack,
+}
+
+/// How the window is reduced in recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowReduction {
+    /// At its beginning (RFC 6675 section 5).
+    AtOnce,
+    /// In proportion to what is delivered (RFC 6937, RFC 9937).
+    Prr,
+    /// By one segment for every second acknowledgement (Linux before 3.2: `tcp_cwnd_down`).
+    RateHalving,
+}
+
+/// Explicit congestion notification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EcnMode {
+    /// Every mark is counted and the count is echoed (RFC 9768), without its option.
+    Accurate,
+    /// As `rfc3168`, but the echo follows every change of the marks (RFC 8257 section 3.2).
+    Dctcp,
+    /// Not negotiated.
+    #[default]
+    Off,
+    /// One echo per window (RFC 3168).
+    Rfc3168,
+}

@@ -1,0 +1,383 @@
+//! One end of a connection: its state, and the dispatch of inputs to the procedures.
+
+use std::collections::VecDeque;
+
+use super::delayed_ack::DelayedAck;
+use super::ecn::Ecn;
+use super::handshake::Handshake;
+use super::pacing::Pacing;
+use super::parameters::Parameters;
+use super::rack::Rack;
+use super::rate_sample::RateSampler;
+use super::receive::Receiver;
+use super::recovery::Recovery;
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::segment::{Flags, Segment};
+use super::send::Sender;
+use super::sequence::Numbering;
+use super::stats::Stats;
+use super::timers::RetransmissionTimer;
+use crate::cc::{CongestionControl as _, Controller, Setup};
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, PathState};
+use crate::packet::{Body, Ecn as EcnField, IpVersion, Packet, PathId, Payload, Side};
+use crate::report::Report;
+use crate::rng::{Draw as _, Rng, Streams};
+use crate::time::{Duration, Time};
+use crate::timer::UPTIME_TICKS;
+
+/// As many boxes of received packets are kept for packets to send.
+const SPARE_PACKETS: usize = 16;
+
+/// The states of a connection (RFC 9293 section 3.3.2). A closed end accepts a connection: there is no
+/// LISTEN of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Closed,
+    CloseWait,
+    Closing,
+    Established,
+    FinWait1,
+    FinWait2,
+    LastAck,
+    SynReceived,
+    SynSent,
+    TimeWait,
+}
+
+impl State {
+    /// Whether both ends' SYN have been acknowledged.
+    pub(super) const fn is_synchronised(self) -> bool {
+        !matches!(self, Self::Closed | Self::SynReceived | Self::SynSent)
+    }
+
+    /// Whether the application's data may be sent.
+    pub(super) const fn can_send(self) -> bool {
+        matches!(self, Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck)
+    }
+}
+
+/// One end of a TCP connection. See the [module](super) for sources and deviations.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) parameters: Parameters,
+    pub(super) ip: IpVersion,
+    pub(super) mtu: u32,
+    pub(super) path: PathId,
+    /// Our port and the peer's.
+    pub(super) ports: [u16; 2],
+    pub(super) rng: Rng,
+    /// Connections so far, this one included.
+    pub(super) connections: u64,
+    pub(super) state: State,
+    pub(super) handshake: Handshake,
+    /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
+    pub(super) has_closed: bool,
+    /// When TIME-WAIT is over.
+    pub(super) time_wait: Time,
+
+    /// Numbers of what we send and of what the peer sends.
+    pub(super) own_numbers: Numbering,
+    pub(super) peer_numbers: Numbering,
+    /// Most bytes of data in a segment, options taken off.
+    pub(super) mss: u32,
+    /// What the two ends agreed on.
+    pub(super) has_timestamps: bool,
+    pub(super) has_sack: bool,
+    /// Our timestamps start here, in ms.
+    pub(super) timestamp_offset: u32,
+    /// The peer's latest timestamp (RFC 7323 section 4.3: TS.Recent).
+    pub(super) recent_timestamp: u32,
+
+    pub(super) sender: Sender,
+    pub(super) board: Scoreboard,
+    pub(super) recovery: Recovery,
+    pub(super) rack: Rack,
+    pub(super) rtt: Rtt,
+    pub(super) rate: RateSampler,
+    pub(super) timer: RetransmissionTimer,
+    pub(super) pacing: Pacing,
+    pub(super) ecn: Ecn,
+    pub(super) cc: Controller,
+    /// A control that replaces the one of the settings.
+    pub(super) has_own_cc: bool,
+
+    pub(super) receiver: Receiver,
+    pub(super) delayed_ack: DelayedAck,
+
+    pub(super) outputs: VecDeque<Output>,
+    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
+    spare: Vec<Box<Packet>>,
+    pub(super) stats: Stats,
+    pub(super) last_now: Time,
+}
+
+impl Connection {
+    /// One end whose paths have these MTUs (bytes, IP header included). Everything random in it comes from
+    /// streams whose names start with `name`, such as `flow/call/tcp/a`.
+    ///
+    /// # Panics
+    /// When [`Parameters::check_paths`] would refuse these paths.
+    pub fn new(
+        parameters: &Parameters,
+        side: Side,
+        mtus: &[u32],
+        ip: IpVersion,
+        streams: Streams,
+        name: &str,
+    ) -> Self {
+        if let Err(error) = parameters.check_paths(mtus, ip) {
+            panic!("{error}");
+        }
+        let mut parameters = parameters.clone();
+        let mut rng = streams.stream(&format!("{name}/handshake"));
+        let clock = &mut parameters.clock;
+        if clock.granularity > Duration::ZERO {
+            let most = Duration::from_nanos(clock.granularity.as_nanos().saturating_mul(UPTIME_TICKS));
+            clock.uptime = streams.stream(&format!("{name}/clock")).duration_between(Duration::ZERO, most);
+        }
+        let path = PathId(parameters.path);
+        let ports = [parameters.source_port, parameters.destination_port];
+        let mtu = mtus[path.index()];
+        let mss = parameters.mss(mtu, ip);
+        Self {
+            ip,
+            mtu,
+            path,
+            ports: [ports[side.index()], ports[side.peer().index()]],
+            connections: 0,
+            state: State::Closed,
+            handshake: Handshake::default(),
+            has_closed: true,
+            time_wait: Time::NEVER,
+            own_numbers: Numbering::default(),
+            peer_numbers: Numbering::default(),
+            mss,
+            has_timestamps: false,
+            has_sack: false,
+            timestamp_offset: rng.bits() as u32,
+            recent_timestamp: 0,
+            sender: Sender::default(),
+            board: Scoreboard::default(),
+            recovery: Recovery::default(),
+            rack: Rack::default(),
+            rtt: Rtt::new(&parameters),
+            rate: RateSampler::default(),
+            timer: RetransmissionTimer::default(),
+            pacing: Pacing::default(),
+            ecn: Ecn::default(),
+            cc: parameters.cc.build(&Setup {
+                mss,
+                initial_cwnd: parameters.initial_cwnd(mss),
+                rules: parameters.rules,
+                seed: 0,
+            }),
+            has_own_cc: false,
+            receiver: Receiver::default(),
+            delayed_ack: DelayedAck::default(),
+            outputs: VecDeque::new(),
+            spare: Vec::new(),
+            stats: Stats::default(),
+            last_now: Time::ZERO,
+            rng,
+            parameters,
+        }
+    }
+
+    /// What has been counted so far, in all connections.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Gives the endpoint another congestion control than the settings name, for this and further connections.
+    pub fn set_congestion_control(&mut self, control: Controller) {
+        self.cc = control;
+        self.has_own_cc = true;
+    }
+
+    fn on_command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Abort => self.abort(now),
+            Command::Connect => self.connect(now),
+            Command::PauseReading => self.receiver.is_paused = true,
+            Command::ResumeReading => self.resume_reading(now),
+            Command::Send(message) => self.write(now, message),
+            Command::SetPrimary(_) => {}
+            Command::Shutdown => self.shut_down(now),
+        }
+    }
+
+    /// Appends to the stream what fits into the send buffer.
+    fn write(&mut self, now: Time, Message { payload, .. }: Message) {
+        let Payload { offset, length } = payload;
+        let accepts = !self.sender.is_finished && !self.has_closed;
+        let room = if accepts { self.send_room() } else { 0 };
+        let taken = u64::from(length).min(room) as u32;
+        if self.state.is_synchronised() {
+            self.check_app_limited();
+        }
+        self.sender.written += u64::from(taken);
+        if taken < length {
+            self.sender.has_refused = accepts;
+            let rest = Payload { offset: offset + u64::from(taken), length: length - taken };
+            self.outputs.push_back(Output::Event(Event::Refused(rest)));
+        }
+        if taken > 0 && self.state.can_send() {
+            self.restart_after_idle(now);
+            self.send(now);
+        }
+    }
+
+    #[inline(never)]
+    fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
+        let mark = packet.ecn;
+        let Body::Tcp(segment) = &mut packet.body else { return };
+        self.stats.segments_received += 1;
+        self.on_segment(now, segment, mark);
+        // It is used again for a packet of our own.
+        if self.spare.len() < SPARE_PACKETS {
+            self.spare.push(packet);
+        }
+    }
+
+    /// RFC 9293 section 3.10.7: a segment arrives.
+    fn on_segment(&mut self, now: Time, segment: &Segment, mark: EcnField) {
+        let is_syn = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
+        let ours = [segment.destination_port, segment.source_port] == self.ports;
+        if is_syn && self.opens_anew(segment) {
+            return self.accept(now, segment);
+        }
+        match self.state {
+            State::Closed => self.out_of_the_blue(segment),
+            _ if !ours => self.out_of_the_blue(segment),
+            State::SynSent => self.on_segment_syn_sent(now, segment),
+            State::SynReceived => {
+                if self.on_segment_syn_received(now, segment) {
+                    self.on_segment_synchronised(now, segment, mark);
+                }
+            }
+            _ => self.on_segment_synchronised(now, segment, mark),
+        }
+    }
+
+    /// Tells the application that the connection is over; its timers stop.
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        self.state = State::Closed;
+        self.time_wait = Time::NEVER;
+        self.stop_timers();
+        self.tell_closed(reason);
+    }
+
+    pub(super) fn tell_closed(&mut self, reason: CloseReason) {
+        if !std::mem::replace(&mut self.has_closed, true) {
+            self.outputs.push_back(Output::Event(Event::Closed(reason)));
+        }
+    }
+
+    pub(super) fn stop_timers(&mut self) {
+        self.handshake.timer = Time::NEVER;
+        self.timer.stop();
+        self.pacing.timer = Time::NEVER;
+        self.delayed_ack.stop();
+    }
+
+    #[inline(never)]
+    fn on_timers(&mut self, now: Time) {
+        if self.handshake.timer <= now {
+            self.on_handshake_timer(now);
+        }
+        if self.timer.at() <= now {
+            self.on_retransmission_timer(now);
+        }
+        if self.pacing.timer <= now {
+            self.on_pacing_timer(now);
+        }
+        if self.delayed_ack.timer() <= now {
+            self.on_delayed_ack_timer(now);
+        }
+        if self.time_wait <= now {
+            self.time_wait = Time::NEVER;
+            self.state = State::Closed;
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        let data = self.timer.at().min(self.pacing.timer).min(self.delayed_ack.timer());
+        data.min(self.handshake.timer).min(self.time_wait)
+    }
+
+    /// When a timer of this length fires.
+    pub(super) fn deadline(&self, now: Time, length: Duration) -> Time {
+        self.parameters.clock.deadline(now, length)
+    }
+
+    /// Our timestamp now, in ms (RFC 7323 section 5.4).
+    pub(super) const fn timestamp(&self, now: Time) -> u32 {
+        self.timestamp_offset.wrapping_add((now.as_nanos() / 1_000_000) as u32)
+    }
+
+    /// A packet to be filled in, in memory that was used before if possible.
+    #[expect(clippy::unnecessary_box_returns, reason = "the box is what is used again")]
+    pub(super) fn blank_packet(&mut self) -> Box<Packet> {
+        self.spare.pop().unwrap_or_else(|| {
+            let body = Body::Tcp(Segment::blank());
+            Box::new(Packet { path: PathId::default(), ecn: EcnField::default(), size: 0, body })
+        })
+    }
+
+    /// Sends a segment.
+    #[inline]
+    pub(super) fn transmit(&mut self, segment: Segment, ecn: EcnField) {
+        let size = self.ip.header_bytes() + segment.wire_size();
+        debug_assert!(size <= self.mtu, "{size} bytes do not fit into the path MTU");
+        let mut packet = self.blank_packet();
+        (packet.path, packet.ecn, packet.size) = (self.path, ecn, size);
+        packet.body = Body::Tcp(segment);
+        self.stats.segments_sent += 1;
+        self.outputs.push_back(Output::Transmit(packet));
+    }
+}
+
+impl Endpoint for Connection {
+    fn handle_input(&mut self, now: Time, input: Input) {
+        debug_assert!(now >= self.last_now, "time runs backwards");
+        self.last_now = now;
+        match input {
+            Input::Command(command) => self.on_command(now, command),
+            Input::Packet(packet) => self.on_packet(now, packet),
+            Input::Timeout => self.on_timers(now),
+        }
+    }
+
+    fn poll_output(&mut self, _now: Time) -> Output {
+        match self.outputs.pop_front() {
+            Some(output) => output,
+            None => Output::Timeout(self.next_timeout()),
+        }
+    }
+
+    fn sample_paths(&self, samples: &mut Vec<PathSample>) {
+        samples.push(PathSample {
+            path: self.path,
+            cwnd: self.cwnd().saturating_mul(self.mss),
+            ssthresh: self.cc.state().ssthresh,
+            outstanding: self.in_flight_bytes(),
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(),
+            delivery_rate: self.rate.latest,
+            error_count: self.timer.timeouts,
+            state: PathState::Active,
+            is_primary: true,
+        });
+    }
+
+    fn report(&self, report: &mut Report<'_>) {
+        self.stats.report(report);
+        let millis = |time: Option<Duration>| time.map_or(f64::NAN, Duration::as_millis_f64);
+        report.scalar("srtt_ms", millis(self.rtt.srtt()));
+        report.scalar("min_rtt_ms", millis(self.rtt.min_rtt()));
+        report.scalar("rto_ms", self.rtt.rto().as_millis_f64());
+        report.scalar("cwnd_bytes", f64::from(self.cwnd().saturating_mul(self.mss)));
+    }
+}

@@ -1,0 +1,188 @@
+//! When what arrived is acknowledged (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2; Linux's
+//! `__tcp_ack_snd_check`).
+
+use super::connection::Connection;
+use super::parameters::Parameters;
+use crate::time::{Duration, Time};
+
+/// Duplicate acknowledgements that are never held back (Linux: `TCP_FASTRETRANS_THRESH`).
+const PROMPT_DUPLICATES: u32 = 3;
+/// Acknowledgements held back at most (Linux: `net.ipv4.tcp_comp_sack_nr`).
+const MOST_COMPRESSED: u32 = 44;
+
+/// The state of delayed acknowledgements.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
+#[derive(Debug)]
+pub(super) struct DelayedAck {
+    timer: Time,
+    /// RCV.NXT in the last acknowledgement sent (RFC 7323: Last.ACK.sent).
+    pub(super) acknowledged: u64,
+    /// Something arrived that has not been acknowledged.
+    is_pending: bool,
+    is_now: bool,
+    out_of_order: bool,
+    /// So many acknowledgements are not delayed (Linux: `icsk_ack.quick`).
+    quick: u32,
+    /// Data goes both ways: acknowledgements travel with it (Linux: pingpong mode).
+    is_interactive: bool,
+    has_data: bool,
+    last_data_at: Time,
+    /// The size of the peer's segments (Linux: `icsk_ack.rcv_mss`).
+    segment_size: u32,
+    max_segment_size: u32,
+    /// Duplicates sent for `duplicates_of`, then those held back.
+    duplicates: u32,
+    duplicates_of: u64,
+    compressed: u32,
+    compressed_timer: Time,
+}
+
+impl Default for DelayedAck {
+    fn default() -> Self {
+        Self {
+            timer: Time::NEVER,
+            acknowledged: 0,
+            is_pending: false,
+            is_now: false,
+            out_of_order: false,
+            quick: 0,
+            is_interactive: false,
+            has_data: false,
+            last_data_at: Time::ZERO,
+            segment_size: 0,
+            max_segment_size: 0,
+            duplicates: 0,
+            duplicates_of: 0,
+            compressed: 0,
+            compressed_timer: Time::NEVER,
+        }
+    }
+}
+
+impl DelayedAck {
+    /// For a connection that has acknowledged up to this number; `mss` is the most that a segment holds.
+    pub(super) fn new(acknowledged: u64, mss: u32) -> Self {
+        // Linux, tcp_initialize_rcv_mss: TCP_MSS_DEFAULT until a larger one is seen.
+        Self { acknowledged, segment_size: mss.min(536), max_segment_size: mss, ..Self::default() }
+    }
+
+    /// When something is to be acknowledged at the latest.
+    pub(super) fn timer(&self) -> Time {
+        self.timer.min(self.compressed_timer)
+    }
+
+    pub(super) fn stop(&mut self) {
+        (self.timer, self.compressed_timer) = (Time::NEVER, Time::NEVER);
+        (self.is_pending, self.is_now) = (false, false);
+    }
+
+    /// Data arrived (Linux: `tcp_event_data_recv`).
+    pub(super) fn on_data(&mut self, parameters: &Parameters, now: Time, length: u32, window: u64) {
+        self.is_pending = true;
+        if length >= self.segment_size {
+            self.segment_size = length.min(self.max_segment_size);
+        }
+        let pause = now.saturating_since(self.last_data_at);
+        // The first data, or data after a long pause: the sender may be in slow start.
+        if !self.has_data || pause > Duration::from_millis(200).max(parameters.rto_min) {
+            self.enter_quick_mode(parameters, window);
+        }
+        self.has_data = true;
+        self.last_data_at = now;
+    }
+
+    /// Acknowledges the next segments at once (Linux: `tcp_incr_quickack`).
+    pub(super) fn enter_quick_mode(&mut self, parameters: &Parameters, window: u64) {
+        let segments = (window / (2 * u64::from(self.segment_size.max(1)))).max(2);
+        let quick = segments.min(u64::from(parameters.quick_acks)) as u32;
+        self.quick = self.quick.max(quick);
+    }
+
+    pub(super) fn on_out_of_order(&mut self) {
+        self.is_pending = true;
+        self.out_of_order = true;
+    }
+
+    pub(super) fn acknowledge_now(&mut self) {
+        self.is_pending = true;
+        self.is_now = true;
+    }
+
+    /// An acknowledgement has been sent, with data or without.
+    fn on_sent(&mut self, next: u64, with_data: bool) {
+        if with_data && self.is_pending {
+            self.is_interactive = true;
+        }
+        if self.is_pending {
+            self.quick = self.quick.saturating_sub(1);
+        }
+        self.acknowledged = next;
+        self.is_pending = false;
+        self.is_now = false;
+        self.out_of_order = false;
+        self.timer = Time::NEVER;
+        self.compressed = 0;
+        self.compressed_timer = Time::NEVER;
+    }
+}
+
+impl Connection {
+    pub(super) fn note_ack_sent(&mut self, with_data: bool) {
+        self.delayed_ack.on_sent(self.receiver.next, with_data);
+    }
+
+    /// Acknowledges what has arrived, now or later.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, now: Time) {
+        if !self.delayed_ack.is_pending {
+            return;
+        }
+        let ack = &self.delayed_ack;
+        let fresh = self.receiver.next.saturating_sub(ack.acknowledged);
+        // More than n - 1 full segments, and reading goes on.
+        let is_due = fresh > u64::from(self.parameters.ack_every - 1) * u64::from(ack.segment_size)
+            && !self.receiver.is_paused;
+        if is_due || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
+            return self.send_ack(now);
+        }
+        if ack.out_of_order || self.receiver.has_gaps() {
+            return self.acknowledge_out_of_order(now);
+        }
+        if ack.timer.is_never() {
+            self.delayed_ack.timer = self.deadline(now, self.parameters.ack_delay);
+        }
+    }
+
+    /// Acknowledges at once what shows a gap (RFC 5681 section 4.2); with compression the later ones of many
+    /// wait a little (Linux: `__tcp_ack_snd_check`).
+    fn acknowledge_out_of_order(&mut self, now: Time) {
+        let (next, delay) = (self.receiver.next, self.parameters.compressed_ack_delay);
+        let ack = &mut self.delayed_ack;
+        if delay.is_zero() || !self.has_sack || ack.compressed >= MOST_COMPRESSED {
+            return self.send_ack(now);
+        }
+        if ack.duplicates_of != next {
+            ack.duplicates_of = next;
+            ack.duplicates = 0;
+        }
+        if ack.duplicates < PROMPT_DUPLICATES {
+            ack.duplicates += 1;
+            return self.send_ack(now);
+        }
+        ack.compressed += 1;
+        if ack.compressed_timer.is_never() {
+            // A twentieth of the round-trip time; an end that has not measured any takes the limit.
+            let srtt = self.rtt.srtt().map_or(u64::MAX, Duration::as_nanos);
+            let delay = delay.min(Duration::from_nanos(srtt / 20));
+            ack.compressed_timer = now + delay.max(Duration::from_nanos(1));
+        }
+    }
+
+    pub(super) fn on_delayed_ack_timer(&mut self, now: Time) {
+        if self.delayed_ack.is_pending {
+            self.send_ack(now);
+        } else {
+            self.delayed_ack.stop();
+        }
+    }
+}

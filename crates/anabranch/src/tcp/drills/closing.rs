@@ -1,0 +1,110 @@
+//! RFC 9293 sections 3.6 and 3.10.
+
+use super::*;
+use crate::endpoint::{CloseReason, Command, Event};
+use crate::packet::Side;
+use crate::tcp::segment::Flags;
+use crate::tcp::testing::{Drill, Pair, ms};
+use crate::time::Duration;
+
+#[test]
+fn rfc9293_3_6_fin_follows_everything_that_was_written() {
+    let mut pair = Pair::open(&linux());
+    pair.write(Side::A, 100_000);
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.received_bytes(Side::B), 100_000);
+    for side in [Side::A, Side::B] {
+        assert_eq!(pair.closed(side), Some(CloseReason::Shutdown));
+        let fins = pair.log.iter().filter(|l| l.from == side && l.segment.flags.has(Flags::FIN));
+        assert_eq!(fins.count(), 1);
+    }
+}
+
+#[test]
+fn rfc9293_3_6_a_lost_fin_is_sent_again() {
+    for lost_from in [Side::A, Side::B] {
+        let mut pair = Pair::open(&linux());
+        let mut left = 1;
+        pair.drop_if = Box::new(move |_, from, segment| {
+            let drop = left > 0 && from == lost_from && segment.flags.has(Flags::FIN);
+            left -= usize::from(drop);
+            drop
+        });
+        pair.command(Side::A, Command::Shutdown);
+        pair.run_for(Duration::from_secs(2));
+        for side in [Side::A, Side::B] {
+            assert_eq!(pair.closed(side), Some(CloseReason::Shutdown), "{lost_from:?} {side:?}");
+        }
+    }
+}
+
+#[test]
+fn rfc9293_3_6_time_wait_acknowledges_a_fin_again() {
+    let mut pair = Pair::open(&linux());
+    let mut left = 1;
+    pair.drop_if = Box::new(move |_, from, segment| {
+        let is_last_ack = from == Side::A && segment.flags == Flags::ACK;
+        let drop = left > 0 && is_last_ack;
+        left -= usize::from(drop);
+        drop
+    });
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+    assert!(pair.log.iter().all(|logged| !logged.segment.flags.has(Flags::RST)));
+}
+
+#[test]
+fn rfc9293_3_6_both_ends_may_close_at_the_same_time() {
+    let mut pair = Pair::open(&linux());
+    pair.command(Side::A, Command::Shutdown);
+    pair.command(Side::B, Command::Shutdown);
+    pair.run_for(Duration::from_secs(1));
+    for side in [Side::A, Side::B] {
+        assert_eq!(pair.closed(side), Some(CloseReason::Shutdown));
+    }
+}
+
+#[test]
+fn rfc9293_3_10_5_abort_resets() {
+    let mut pair = Pair::open(&linux());
+    pair.write(Side::A, 3_000);
+    pair.run_for(ms(100));
+    pair.command(Side::A, Command::Abort);
+    pair.run_for(ms(100));
+    for side in [Side::A, Side::B] {
+        assert_eq!(pair.closed(side), Some(CloseReason::Aborted));
+    }
+}
+
+#[test]
+fn rfc5961_3_a_reset_must_have_the_number_that_is_expected() {
+    let mut drill = Drill::open(&linux(), false);
+    drill.data_marked(500, 0, crate::packet::Ecn::NotEct, Flags::RST);
+    assert_eq!(drill.acks(), [0], "a challenge");
+    assert!(drill.events.is_empty());
+    drill.data_marked(0, 0, crate::packet::Ecn::NotEct, Flags::RST);
+    assert_eq!(drill.events, [Event::Closed(CloseReason::Aborted)]);
+}
+
+#[test]
+fn a_further_connection_has_the_next_port_and_starts_anew() {
+    let mut pair = Pair::open(&linux());
+    for round in 0..3 {
+        pair.write(Side::A, 20_000);
+        pair.run_for(ms(500));
+        pair.command(Side::A, Command::Shutdown);
+        pair.run_for(ms(500));
+        assert_eq!(pair.received_bytes(Side::B), 20_000, "{round}");
+        assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown));
+        pair.events = [Vec::new(), Vec::new()];
+        pair.to_write = [crate::packet::Payload::default(); 2];
+        pair.log.clear();
+        pair.command(Side::A, Command::Connect);
+        pair.run_for(ms(100));
+        assert!(pair.heard(Side::B, &Event::Connected));
+        assert_eq!(pair.log[0].segment.source_port, 49_153 + round);
+        assert_eq!(pair.ends[0].cwnd(), 10);
+    }
+}

@@ -1,0 +1,90 @@
+//! RFC 3168, RFC 8257, RFC 9768.
+
+use super::*;
+use crate::endpoint::Command;
+use crate::packet::{Ecn, Side};
+use crate::tcp::config::EcnMode;
+use crate::tcp::segment::Flags;
+use crate::tcp::testing::{Pair, ms};
+use crate::time::Duration;
+
+fn with(ecn: EcnMode) -> Config {
+    Config { ecn: Some(ecn), ..linux() }
+}
+
+#[test]
+fn rfc3168_6_1_1_both_ends_must_want_it() {
+    for (a, b, expected) in [
+        (EcnMode::Rfc3168, EcnMode::Rfc3168, Ecn::Ect0),
+        (EcnMode::Rfc3168, EcnMode::Off, Ecn::NotEct),
+        (EcnMode::Off, EcnMode::Rfc3168, Ecn::NotEct),
+        (EcnMode::Accurate, EcnMode::Accurate, Ecn::Ect0),
+        // RFC 9768 section 3.1.2: falls back.
+        (EcnMode::Accurate, EcnMode::Rfc3168, Ecn::Ect0),
+        (EcnMode::Rfc3168, EcnMode::Accurate, Ecn::Ect0),
+    ] {
+        let mut pair = Pair::seeded([&with(a), &with(b)], 1);
+        pair.command(Side::A, Command::Connect);
+        pair.run_for(ms(100));
+        pair.write(Side::A, 1_000);
+        pair.run_for(ms(100));
+        assert_eq!(pair.data(Side::A)[0].ecn, expected, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn rfc3168_6_1_5_only_new_data_can_be_marked() {
+    let mut pair = Pair::open(&with(EcnMode::Rfc3168));
+    pair.drop_if = crate::tcp::testing::drop_at(&[0]);
+    pair.write(Side::A, 20_000);
+    pair.run_for(ms(1_000));
+    let data = pair.data(Side::A);
+    let again: Vec<Ecn> =
+        data.iter().filter(|l| l.segment.payload.offset == 0).map(|logged| logged.ecn).collect();
+    assert_eq!(again, [Ecn::Ect0, Ecn::NotEct]);
+    assert!(pair.acks(Side::B).iter().all(|logged| logged.ecn == Ecn::NotEct));
+}
+
+#[test]
+fn rfc3168_6_1_2_one_reduction_per_window_and_cwr() {
+    let mut pair = Pair::open(&with(EcnMode::Rfc3168));
+    pair.wires[0].marks = 1.0;
+    pair.write(Side::A, 10 * 1_448);
+    pair.run_for(ms(60));
+    pair.wires[0].marks = 0.0;
+    pair.write(Side::A, 50 * 1_448);
+    pair.run_for(Duration::from_secs(1));
+    let echoes = pair.log.iter().filter(|l| l.from == Side::B && l.segment.flags.has(Flags::ECE)).count();
+    assert!(echoes >= 10, "until CWR is heard");
+    assert_eq!(pair.ends[0].stats().ecn_reductions, 1);
+    let cwr = pair.data(Side::A).iter().filter(|l| l.segment.flags.has(Flags::CWR)).count();
+    assert_eq!(cwr, 1);
+    assert_eq!(pair.ends[0].stats().data_segments_retransmitted, 0);
+}
+
+#[test]
+fn rfc8257_3_2_the_echo_follows_every_change() {
+    let mut pair = Pair::open(&with(EcnMode::Dctcp));
+    pair.write(Side::A, 1_448);
+    pair.run_for(ms(100));
+    pair.wires[0].marks = 1.0;
+    pair.write(Side::A, 1_448);
+    pair.run_for(ms(100));
+    pair.wires[0].marks = 0.0;
+    pair.write(Side::A, 1_448);
+    pair.run_for(ms(100));
+    let echoes: Vec<bool> =
+        pair.acks(Side::B).iter().map(|logged| logged.segment.flags.has(Flags::ECE)).collect();
+    assert_eq!(echoes, [false, true, false]);
+}
+
+#[test]
+fn rfc9768_3_2_2_every_mark_is_counted() {
+    let mut pair = Pair::open(&with(EcnMode::Accurate));
+    pair.wires[0].marks = 1.0;
+    pair.write(Side::A, 7 * 1_448);
+    pair.run_for(ms(100));
+    let last = pair.acks(Side::B).last().map(|logged| logged.segment.flags.ace());
+    assert_eq!(last, Some((5 + 7) & 7));
+    assert_eq!(pair.ends[0].stats().ecn_reductions, 1);
+}

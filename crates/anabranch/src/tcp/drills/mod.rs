@@ -1,0 +1,31 @@
+//! Drill tests: one short exchange per rule, in a notation after packetdrill's: the script says what the peer
+//! sends and when, and what the endpoint must send. Files are groups of rules; tests name the section.
+
+mod closing;
+mod ecn;
+mod opening;
+mod receiving;
+mod recovery;
+mod sending;
+mod slow_start;
+mod tail;
+mod timeout;
+mod undo;
+
+use super::testing::config;
+use super::{Config, Profile};
+use crate::cc;
+
+const SIZE: u32 = 1_460;
+
+fn linux() -> Config {
+    Config { cc: Some(reno()), ..config(Profile::Linux6) }
+}
+
+fn rfc() -> Config {
+    Config { cc: Some(reno()), ..config(Profile::Rfc) }
+}
+
+fn reno() -> cc::Config {
+    cc::Config::Reno(cc::reno::Config::default())
+}

@@ -1,0 +1,148 @@
+//! Acknowledgements and the receive window: RFC 9293 sections 3.8.6.2.2 and 3.8.6.3, RFC 5681 section 4.2, RFC
+//! 2018, RFC 2883.
+
+use super::*;
+use crate::endpoint::{Command, Event, Input, Received};
+use crate::packet::{Payload, Side};
+use crate::tcp::testing::{Drill, Pair, ms};
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// No quick acknowledgements.
+fn slow() -> Config {
+    Config { quick_acks: Some(0), compressed_ack_delay: Some(Duration::ZERO), ..linux() }
+}
+
+#[test]
+fn rfc5681_4_2_every_second_segment_is_acknowledged_at_once() {
+    let mut drill = Drill::open(&slow(), false);
+    drill.data(0, SIZE);
+    assert_eq!(drill.acks(), [0; 0]);
+    drill.data(SIZE, SIZE);
+    assert_eq!(drill.acks(), [2 * SIZE]);
+    drill.data(2 * SIZE, SIZE).data(3 * SIZE, SIZE);
+    assert_eq!(drill.acks(), [4 * SIZE]);
+}
+
+#[test]
+fn rfc9293_3_8_6_3_a_lone_segment_after_the_delay() {
+    for (settings, delay) in [(slow(), 40), (Config { ack_delay: Some(ms(200)), ..slow() }, 200)] {
+        let mut drill = Drill::open(&settings, false);
+        drill.data(0, SIZE).at(100 + delay - 1);
+        assert_eq!(drill.acks(), [0; 0]);
+        drill.at(100 + delay);
+        assert_eq!(drill.acks(), [SIZE]);
+    }
+}
+
+#[test]
+fn linux_does_not_delay_the_first_acknowledgements() {
+    let mut drill = Drill::open(&linux(), false);
+    for index in 0..20 {
+        drill.data(index * SIZE, SIZE);
+    }
+    let expected: Vec<u32> = (1..=16).chain([18, 20]).map(|index| index * SIZE).collect();
+    assert_eq!(drill.acks(), expected);
+}
+
+#[test]
+fn rfc5681_4_2_out_of_order_data_is_acknowledged_at_once() {
+    let mut drill = Drill::open(&slow(), false);
+    drill.data(SIZE, SIZE);
+    assert_eq!(drill.acks(), [0]);
+    assert_eq!(drill.last_sack(), [(SIZE, 2 * SIZE)]);
+    // Section 4.2 too: when a gap is filled.
+    drill.data(0, SIZE);
+    assert_eq!(drill.acks(), [2 * SIZE]);
+    assert_eq!(drill.last_sack(), []);
+    let whole = Received { stream: 0, unordered: false, payload: Payload { offset: 0, length: 2 * SIZE } };
+    assert_eq!(drill.events, [Event::Received(whole)]);
+}
+
+#[test]
+fn rfc2018_4_the_latest_block_comes_first() {
+    let mut drill = Drill::open(&slow(), false);
+    for index in [2, 4, 6, 8, 10] {
+        drill.data(index * SIZE, SIZE);
+    }
+    let block = |index: u32| (index * SIZE, (index + 1) * SIZE);
+    assert_eq!(drill.last_sack(), [10, 8, 6, 4].map(block));
+    drill.data(5 * SIZE, SIZE);
+    assert_eq!(drill.last_sack(), [(4 * SIZE, 7 * SIZE), block(10), block(8)]);
+}
+
+#[test]
+fn rfc2883_4_a_duplicate_is_reported_first() {
+    let mut drill = Drill::open(&slow(), false);
+    drill.data(0, SIZE).data(SIZE, SIZE).data(3 * SIZE, SIZE);
+    drill.data(0, SIZE);
+    assert_eq!(drill.last_sack(), [(0, SIZE), (3 * SIZE, 4 * SIZE)]);
+    drill.data(3 * SIZE, SIZE);
+    assert_eq!(drill.last_sack(), [(3 * SIZE, 4 * SIZE), (3 * SIZE, 4 * SIZE)]);
+    let mut drill = Drill::open(&Config { dsack: Some(false), ..slow() }, false);
+    drill.data(0, SIZE).data(0, SIZE);
+    assert_eq!(drill.last_sack(), []);
+}
+
+#[test]
+fn compressed_acknowledgements_wait_a_little_after_the_third() {
+    let mut drill = Drill::open(&Config { quick_acks: Some(0), ..linux() }, false);
+    for index in 1..=10 {
+        drill.data(index * SIZE, SIZE);
+    }
+    assert_eq!(drill.acks(), [0, 0, 0]);
+    drill.at(101);
+    assert_eq!(drill.acks(), [0], "one for the other seven");
+    assert_eq!(drill.last_sack(), [(SIZE, 11 * SIZE)]);
+}
+
+#[test]
+fn rfc9293_3_8_6_a_reader_that_pauses_closes_the_window() {
+    let settings = Config { receive_buffer: Some(Bytes(10_000)), ..slow() };
+    let mut drill = Drill::open(&settings, false);
+    drill.input(Input::Command(Command::PauseReading));
+    for index in 0..6 {
+        drill.data(index * SIZE, SIZE);
+    }
+    drill.at(200);
+    assert_eq!(drill.announced(), 10_000 - 6 * SIZE);
+    assert_eq!(drill.events, [], "it waits in the buffer");
+    drill.data(6 * SIZE, SIZE).at(300);
+    assert_eq!(drill.acks().last(), Some(&10_000), "what lies beyond the window is cut off");
+    assert_eq!(drill.announced(), 0);
+    // The window update.
+    drill.input(Input::Command(Command::ResumeReading));
+    assert_eq!(drill.announced(), 10_000);
+    assert_eq!(drill.end.stats().window_updates, 1);
+    let whole = Received { stream: 0, unordered: false, payload: Payload { offset: 0, length: 10_000 } };
+    assert_eq!(drill.events, [Event::Received(whole)]);
+}
+
+#[test]
+fn rfc9293_3_8_6_2_2_the_window_moves_in_steps_worth_a_segment() {
+    let settings = Config { receive_buffer: Some(Bytes(10_000)), ack_every: Some(1), ..slow() };
+    let mut drill = Drill::open(&settings, false);
+    let mut edges = Vec::new();
+    for index in 0..20 {
+        drill.data(index * 100, 100);
+        let acknowledged = drill.acks().last().copied().unwrap_or(index * 100);
+        edges.push(acknowledged + drill.announced());
+    }
+    assert!(edges.windows(2).all(|pair| pair[1] == pair[0] || pair[1] >= pair[0] + SIZE), "{edges:?}");
+    assert!(edges.last() > edges.first());
+}
+
+#[test]
+fn a_slow_reader_gets_everything_in_the_end() {
+    let settings = Config { receive_buffer: Some(Bytes(8_000)), ..linux() };
+    let mut pair = Pair::open(&settings);
+    pair.write(Side::A, 100_000);
+    for _ in 0..20 {
+        pair.command(Side::B, Command::PauseReading);
+        pair.run_for(ms(700));
+        pair.command(Side::B, Command::ResumeReading);
+        pair.run_for(ms(100));
+    }
+    assert_eq!(pair.received_bytes(Side::B), 100_000);
+    assert_eq!(pair.ends[0].stats().timeouts, 0);
+}

@@ -1,0 +1,51 @@
+//! Tail loss probes: RFC 8985 section 7.
+
+use super::*;
+use crate::tcp::testing::Drill;
+
+#[test]
+fn rfc8985_7_2_the_last_segment_is_sent_again_after_two_round_trips() {
+    let mut drill = Drill::open(&linux(), false);
+    drill.write(4 * SIZE).segments(SIZE);
+    drill.at(200).ack(2 * SIZE, &[]).at(401);
+    assert_eq!(drill.segments(SIZE), [0; 0]);
+    // Two round trips and 2 ms.
+    drill.at(402);
+    assert_eq!(drill.segments(SIZE), [3]);
+    assert_eq!(drill.end.stats().loss_probes, 1);
+    // The probe's SACK shows that segment 2 is lost, long before the timeout.
+    drill.at(502).ack(2 * SIZE, &[(3 * SIZE, 4 * SIZE)]).at(530);
+    assert_eq!(drill.segments(SIZE), [2]);
+    assert_eq!(drill.end.stats().timeouts, 0);
+}
+
+#[test]
+fn rfc8985_7_3_new_data_is_the_better_probe() {
+    let mut drill = Drill::open_with(&linux(), false, 4);
+    drill.write(10 * SIZE).segments(SIZE);
+    drill.at(302);
+    assert_eq!(drill.segments(SIZE), [4], "one more than the window");
+}
+
+#[test]
+fn rfc8985_7_4_1_a_loss_that_the_probe_repaired_reduces_the_window() {
+    let mut drill = Drill::open(&linux(), false);
+    drill.write(2 * SIZE).segments(SIZE);
+    drill.at(200).ack(SIZE, &[]).at(600);
+    assert_eq!(drill.segments(SIZE), [1], "a probe");
+    drill.at(700).ack(2 * SIZE, &[]).write(SIZE).at(800).ack(3 * SIZE, &[]);
+    assert_eq!(drill.end.stats().loss_probe_recoveries, 1);
+    assert_eq!(drill.end.cwnd(), 5);
+}
+
+#[test]
+fn rfc8985_7_4_2_a_duplicate_of_the_probe_says_that_nothing_was_lost() {
+    let mut drill = Drill::open(&linux(), false);
+    drill.write(2 * SIZE).segments(SIZE);
+    drill.at(200).ack(SIZE, &[]).at(600).segments(SIZE);
+    drill.at(605).ack(2 * SIZE, &[]);
+    drill.at(700).ack(2 * SIZE, &[(SIZE, 2 * SIZE)]);
+    drill.write(SIZE).at(800).ack(3 * SIZE, &[]);
+    assert_eq!(drill.end.stats().loss_probe_recoveries, 0);
+    assert_eq!(drill.end.cwnd(), 10);
+}

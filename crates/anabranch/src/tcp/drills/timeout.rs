@@ -1,0 +1,120 @@
+//! RFC 6298 section 5, RFC 5681 section 3.1, RFC 5682.
+
+use super::*;
+use crate::endpoint::{CloseReason, Event};
+use crate::tcp::testing::Drill;
+use crate::time::Duration;
+
+fn without_probe() -> Config {
+    Config { tail_loss_probe: Some(false), ..linux() }
+}
+
+fn times(drill: &mut Drill) -> Vec<u64> {
+    drill.sent().iter().map(super::super::testing::Logged::at_ms).collect()
+}
+
+#[test]
+fn rfc6298_5_5_the_timeout_doubles() {
+    let mut drill = Drill::open(&without_probe(), false);
+    drill.write(SIZE).at(5_000);
+    // A round trip of 100 ms and Linux's least variation of 200 ms.
+    assert_eq!(times(&mut drill), [100, 400, 1_000, 2_200, 4_600]);
+    let mut drill = Drill::open(&Config { tail_loss_probe: Some(false), ..rfc() }, false);
+    drill.write(SIZE).at(10_000);
+    // RFC 6298 section 2.4: at least 1 s.
+    assert_eq!(times(&mut drill), [100, 1_100, 3_100, 7_100]);
+}
+
+#[test]
+fn rfc6298_2_5_the_timeout_has_a_maximum() {
+    let settings = Config { rto_max: Some(Duration::from_millis(500)), ..without_probe() };
+    let mut drill = Drill::open(&settings, false);
+    drill.write(SIZE).at(2_000);
+    assert_eq!(times(&mut drill), [100, 400, 900, 1_400, 1_900]);
+}
+
+#[test]
+fn rfc6298_3_no_sample_of_what_was_sent_twice() {
+    let mut drill = Drill::open(&without_probe(), false);
+    drill.write(SIZE).at(400).at(450).ack(SIZE, &[]);
+    assert_eq!(drill.end.rtt.rto(), Duration::from_millis(600), "it stays backed off (section 5.5)");
+    drill.write(SIZE).at(550).ack(2 * SIZE, &[]);
+    assert_eq!(drill.end.rtt.rto(), Duration::from_millis(300));
+}
+
+#[test]
+fn rfc7323_4_timestamps_measure_retransmissions_too() {
+    let size = SIZE - 12;
+    let mut drill = Drill::open(&without_probe(), true);
+    drill.write(size).at(400).at(500).ack(size, &[]);
+    assert_eq!(drill.end.rtt.rto(), Duration::from_millis(300));
+}
+
+#[test]
+fn rfc6298_5_3_progress_starts_the_timer_anew() {
+    let mut drill = Drill::open(&without_probe(), false);
+    drill.write(2 * SIZE).segments(SIZE);
+    drill.at(390).ack(SIZE, &[]).at(500);
+    assert_eq!(drill.segments(SIZE), [0; 0]);
+    drill.at(1_000);
+    assert_eq!(drill.segments(SIZE), [1]);
+}
+
+#[test]
+fn rfc5681_3_1_one_segment_after_a_timeout_then_slow_start() {
+    let settings = Config { f_rto: Some(false), ..without_probe() };
+    let mut drill = Drill::open(&settings, false);
+    drill.write(10 * SIZE).segments(SIZE);
+    drill.at(400);
+    assert_eq!(drill.segments(SIZE), [0]);
+    drill.at(500).ack(SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [1, 2]);
+    drill.at(600).ack(3 * SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [3, 4, 5, 6]);
+    assert_eq!(drill.end.cc_threshold(), 5, "half of ten");
+}
+
+#[test]
+fn rfc5682_3_1_a_late_acknowledgement_shows_that_the_timeout_was_spurious() {
+    let mut drill = Drill::open(&without_probe(), false);
+    drill.write(100 * SIZE).segments(SIZE);
+    drill.at(400);
+    assert_eq!(drill.segments(SIZE), [0]);
+    // Step 2b: an acknowledgement that advances lets new data out instead of what seems lost.
+    drill.at(450).ack(SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [10, 11]);
+    // Step 3b: so does the next, which acknowledges what was never sent again.
+    drill.ack(2 * SIZE, &[]);
+    assert!(drill.segments(SIZE).iter().all(|segment| *segment > 11));
+    assert_eq!(drill.end.stats().spurious_timeouts, 1);
+    assert!(drill.end.cwnd() >= 10, "the window is what it was");
+}
+
+#[test]
+fn rfc5682_3_1_a_duplicate_shows_that_the_loss_was_real() {
+    let mut drill = Drill::open(&without_probe(), false);
+    drill.write(100 * SIZE).segments(SIZE);
+    drill.at(400).segments(SIZE);
+    drill.at(500).ack(SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), [10, 11]);
+    // Step 3a: of the new data comes a SACK above the hole.
+    drill.at(600).ack(SIZE, &[(10 * SIZE, 11 * SIZE)]);
+    assert_eq!(drill.segments(SIZE)[0], 1);
+    assert_eq!(drill.end.stats().spurious_timeouts, 0);
+}
+
+#[test]
+fn rfc8985_6_3_what_was_sent_recently_is_not_lost_by_a_timeout() {
+    let mut drill = Drill::open_with(&without_probe(), false, 10);
+    drill.write(2 * SIZE).at(390).write(2 * SIZE).at(400);
+    assert_eq!(drill.end.board.lost, 2, "not the two of 10 ms ago");
+}
+
+#[test]
+fn rfc9293_3_8_3_a_silent_peer_is_given_up() {
+    let settings = Config { retries: Some(3), ..without_probe() };
+    let mut drill = Drill::open(&settings, false);
+    drill.write(SIZE).at(20_000);
+    assert_eq!(drill.events, [Event::Closed(CloseReason::Lost)]);
+    assert_eq!(times(&mut drill), [100, 400, 1_000, 2_200]);
+}

@@ -1,0 +1,179 @@
+//! Explicit congestion notification: RFC 3168, DCTCP's echo (RFC 8257) and accurate ECN (RFC 9768 without its
+//! option).
+
+use super::config::EcnMode;
+use super::connection::Connection;
+use super::segment::{Flags, Segment};
+use crate::packet::Ecn as EcnField;
+use crate::time::Time;
+
+/// The counters start here (RFC 9768 section 3.2.1), so that an endless zero is recognised.
+const FIRST_COUNT: u32 = 5;
+
+/// What was negotiated, and what is to be echoed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ecn {
+    mode: EcnMode,
+    /// ECE is set on what we send (RFC 3168 section 6.1.3).
+    echoes: bool,
+    /// CWR is to be set on the next new data.
+    cwr_waits: bool,
+    /// Marked packets that arrived, and those that the peer has told of.
+    arrived: u32,
+    told: u32,
+    /// Marked packets since the last acknowledgement.
+    unacknowledged_marks: u32,
+}
+
+impl Ecn {
+    /// Flags of a SYN (RFC 3168 section 6.1.1, RFC 9768 section 3.1.1).
+    pub(super) fn syn_flags(mode: EcnMode) -> Flags {
+        match mode {
+            EcnMode::Off => Flags::NONE,
+            EcnMode::Rfc3168 | EcnMode::Dctcp => Flags::ECE.with(Flags::CWR),
+            EcnMode::Accurate => Flags::AE.with(Flags::ECE).with(Flags::CWR),
+        }
+    }
+
+    const fn agreed(mode: EcnMode) -> Self {
+        let (arrived, told) = (FIRST_COUNT, FIRST_COUNT);
+        Self { mode, echoes: false, cwr_waits: false, arrived, told, unacknowledged_marks: 0 }
+    }
+
+    /// The passive end hears a SYN with these flags.
+    pub(super) fn accept(&mut self, own: EcnMode, flags: Flags) {
+        let offers = flags.has(Flags::ECE.with(Flags::CWR));
+        *self = match own {
+            EcnMode::Accurate if offers && flags.has(Flags::AE) => Self::agreed(EcnMode::Accurate),
+            EcnMode::Accurate if offers => Self::agreed(EcnMode::Rfc3168),
+            EcnMode::Rfc3168 | EcnMode::Dctcp if offers => Self::agreed(own),
+            _ => Self::default(),
+        };
+    }
+
+    /// Flags of the SYN-ACK (RFC 9768 section 3.1.2, table 2: not marked).
+    pub(super) fn syn_ack_flags(&self) -> Flags {
+        match self.mode {
+            EcnMode::Off => Flags::NONE,
+            EcnMode::Rfc3168 | EcnMode::Dctcp => Flags::ECE,
+            EcnMode::Accurate => Flags::CWR,
+        }
+    }
+
+    /// The active end hears a SYN-ACK with these flags.
+    pub(super) fn complete(&mut self, own: EcnMode, flags: Flags) {
+        let (cwr, ece) = (flags.has(Flags::CWR), flags.has(Flags::ECE));
+        *self = match own {
+            EcnMode::Accurate if cwr && !ece => Self::agreed(EcnMode::Accurate),
+            EcnMode::Accurate if ece && !cwr => Self::agreed(EcnMode::Rfc3168),
+            EcnMode::Rfc3168 | EcnMode::Dctcp if ece && !cwr => Self::agreed(own),
+            _ => Self::default(),
+        };
+    }
+
+    /// The ACK that ends the handshake carries no count yet (RFC 9768 section 3.2.2.1).
+    pub(super) fn on_handshake_ack(&mut self, flags: Flags) {
+        if self.mode == EcnMode::Accurate {
+            self.told = self.told.max(u32::from(flags.ace()));
+        }
+    }
+
+    pub(super) fn give_up(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.mode != EcnMode::Off
+    }
+
+    /// The ECN field of new data.
+    pub(super) fn codepoint(&self) -> EcnField {
+        if self.is_on() { EcnField::Ect0 } else { EcnField::NotEct }
+    }
+
+    /// Flags of everything but SYN.
+    pub(super) fn echo_flags(&self) -> Flags {
+        match self.mode {
+            EcnMode::Accurate => Flags::from_ace(self.arrived as u8),
+            _ => Flags::NONE.with_if(self.echoes, Flags::ECE),
+        }
+    }
+
+    /// Flags of data besides those: CWR once, on new data (RFC 3168 section 6.1.2).
+    pub(super) fn data_flags(&mut self, again: bool) -> Flags {
+        let says = self.cwr_waits && !again && self.mode != EcnMode::Accurate;
+        self.cwr_waits &= !says;
+        Flags::NONE.with_if(says, Flags::CWR)
+    }
+
+    /// The window has been reduced.
+    pub(super) fn note_reduction(&mut self) {
+        self.cwr_waits = self.is_on();
+    }
+
+    /// It has been restored.
+    pub(super) fn note_undo(&mut self) {
+        self.cwr_waits = false;
+    }
+
+    /// How many of the `delivered` segments that an acknowledgement acknowledges were marked.
+    pub(super) fn marks(&mut self, flags: Flags, delivered: u32) -> u32 {
+        match self.mode {
+            EcnMode::Accurate => {
+                // RFC 9768 section 3.2.2.5: the difference of the counters modulo 8.
+                let difference = u32::from(flags.ace()).wrapping_sub(self.told) & 7;
+                self.told = self.told.wrapping_add(difference);
+                difference
+            }
+            EcnMode::Rfc3168 | EcnMode::Dctcp if flags.has(Flags::ECE) => delivered.max(1),
+            EcnMode::Off | EcnMode::Rfc3168 | EcnMode::Dctcp => 0,
+        }
+    }
+}
+
+impl Connection {
+    /// Data arrived with this ECN field.
+    #[inline]
+    pub(super) fn note_mark(&mut self, now: Time, mark: EcnField, segment: &Segment) {
+        if self.ecn.is_on() {
+            self.note_mark_when_on(now, mark == EcnField::Ce, segment);
+        }
+    }
+
+    #[cold]
+    fn note_mark_when_on(&mut self, now: Time, is_marked: bool, segment: &Segment) {
+        self.stats.ce_received += u64::from(is_marked);
+        match self.ecn.mode {
+            EcnMode::Off => {}
+            EcnMode::Rfc3168 => {
+                // RFC 3168 section 6.1.3: until CWR says that the sender has heard it.
+                if segment.flags.has(Flags::CWR) {
+                    self.ecn.echoes = false;
+                }
+                if is_marked {
+                    self.ecn.echoes = true;
+                    self.delayed_ack.enter_quick_mode(&self.parameters, self.receiver_window());
+                }
+            }
+            EcnMode::Dctcp => {
+                if is_marked != self.ecn.echoes {
+                    // RFC 8257 section 3.2: what is pending is acknowledged with the former state.
+                    if self.receiver.next > self.delayed_ack.acknowledged {
+                        self.send_ack(now);
+                    }
+                    self.ecn.echoes = is_marked;
+                    self.delayed_ack.acknowledge_now();
+                }
+            }
+            EcnMode::Accurate => {
+                self.ecn.arrived = self.ecn.arrived.wrapping_add(u32::from(is_marked));
+                self.ecn.unacknowledged_marks += u32::from(is_marked);
+                // RFC 9768 section 3.2.2.5.1: at the latest with every second mark.
+                if self.ecn.unacknowledged_marks >= 2 {
+                    self.ecn.unacknowledged_marks = 0;
+                    self.delayed_ack.acknowledge_now();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Opening (RFC 9293 sections 3.5 and 3.10.7), and what belongs to no connection.
+
+use super::connection::{Connection, State};
+use super::delayed_ack::DelayedAck;
+use super::ecn::Ecn;
+use super::pacing::Pacing;
+use super::parameters::MIN_MSS;
+use super::rack::Rack;
+use super::rate_sample::RateSampler;
+use super::recovery::Recovery;
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::segment::{Flags, Segment, TIMESTAMPS_BYTES, Timestamps};
+use super::send::Sender;
+use super::sequence::Numbering;
+use super::timers::RetransmissionTimer;
+use crate::cc::Setup;
+use crate::endpoint::{CloseReason, Event, Output};
+use crate::packet::{Ecn as EcnField, Payload};
+use crate::rng::Draw as _;
+use crate::time::{Duration, Time};
+
+/// The MSS of a peer that announces none (RFC 9293 section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+/// The largest shift count (RFC 7323 section 2.3).
+const MAX_WINDOW_SCALE: u8 = 14;
+/// RFC 6335 section 6.
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
+/// RTO for data after a SYN that timed out, without a measurement (RFC 6298 section 5.7).
+const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+
+/// The exchange of SYN.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handshake {
+    /// Retransmission of SYN or SYN-ACK.
+    pub(super) timer: Time,
+    sent_at: Time,
+    retransmissions: u32,
+    rto: Duration,
+    /// Whether the peer opened: an application that did not ask need not hear of a failure.
+    is_passive: bool,
+    /// What the peer's SYN asked for.
+    peer: PeerOptions,
+}
+
+impl Default for Handshake {
+    fn default() -> Self {
+        Self {
+            timer: Time::NEVER,
+            sent_at: Time::ZERO,
+            retransmissions: 0,
+            rto: Duration::ZERO,
+            is_passive: false,
+            peer: PeerOptions::default(),
+        }
+    }
+}
+
+/// Options of the peer's SYN that decide on ours.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeerOptions {
+    window_scale: Option<u8>,
+    sack: bool,
+    timestamps: bool,
+}
+
+impl Connection {
+    /// Opens actively. Ignored while a connection is open or being opened.
+    pub(super) fn connect(&mut self, now: Time) {
+        if !self.has_closed {
+            return;
+        }
+        if self.connections > 0 {
+            // A port that the peer cannot confuse with the last connection's (RFC 6056 section 3.3.1).
+            self.ports[0] = self.ports[0].checked_add(1).unwrap_or(FIRST_DYNAMIC_PORT);
+        }
+        self.reset(now);
+        self.state = State::SynSent;
+        self.send_syn(now);
+    }
+
+    /// Makes everything as it is at the beginning of a connection.
+    #[cold]
+    fn reset(&mut self, now: Time) {
+        self.connections += 1;
+        self.stats.connections += 1;
+        self.has_closed = false;
+        self.time_wait = Time::NEVER;
+        self.own_numbers = Numbering::new(self.rng.bits() as u32);
+        self.handshake = Handshake { rto: self.parameters.rto_initial, sent_at: now, ..Handshake::default() };
+        self.mss = self.parameters.mss(self.mtu, self.ip);
+        (self.has_timestamps, self.has_sack) = (false, false);
+        self.recent_timestamp = 0;
+        self.sender = Sender::default();
+        self.board = Scoreboard::default();
+        self.recovery = Recovery::default();
+        self.rack = Rack::default();
+        self.rtt = Rtt::new(&self.parameters);
+        self.rate = RateSampler::default();
+        self.timer = RetransmissionTimer::default();
+        self.pacing = Pacing::default();
+        self.ecn = Ecn::default();
+        let is_paused = std::mem::take(&mut self.receiver).is_paused;
+        self.receiver.is_paused = is_paused;
+        self.delayed_ack = DelayedAck::default();
+    }
+
+    /// Whether a SYN opens a connection here: there was none before, or the peer has begun another one and so
+    /// knows the last one no more.
+    pub(super) fn opens_anew(&self, segment: &Segment) -> bool {
+        if segment.destination_port != self.ports[0] {
+            return false;
+        }
+        // A port behind the last one: not a late SYN of an earlier connection.
+        let is_newer = segment.source_port.wrapping_sub(self.ports[1]) as i16 > 0
+            || (self.ports[1] == u16::MAX && segment.source_port == FIRST_DYNAMIC_PORT);
+        self.connections == 0 || is_newer
+    }
+
+    /// Opens passively: answers a SYN.
+    #[cold]
+    pub(super) fn accept(&mut self, now: Time, segment: &Segment) {
+        // The peer has closed or given up the last connection; so do we.
+        let reason = match self.state {
+            State::LastAck | State::TimeWait => CloseReason::Shutdown,
+            _ => CloseReason::Aborted,
+        };
+        self.tell_closed(reason);
+        self.reset(now);
+        self.ports = [segment.destination_port, segment.source_port];
+        self.take_syn(segment);
+        self.ecn.accept(self.parameters.ecn, segment.flags);
+        self.state = State::SynReceived;
+        self.handshake.is_passive = true;
+        self.send_syn(now);
+    }
+
+    /// What the peer's SYN or SYN-ACK says.
+    fn take_syn(&mut self, segment: &Segment) {
+        self.peer_numbers = Numbering::new(segment.sequence);
+        self.receiver.next = 1;
+        let peer = PeerOptions {
+            window_scale: segment.window_scale.filter(|_| self.parameters.window_scaling),
+            sack: segment.sack_permitted && self.parameters.sack,
+            timestamps: segment.timestamps.is_some() && self.parameters.timestamps,
+        };
+        self.handshake.peer = peer;
+        if let Some(timestamps) = segment.timestamps {
+            self.recent_timestamp = timestamps.value;
+        }
+        self.has_sack = peer.sack;
+        self.has_timestamps = peer.timestamps;
+        let peer_mss = u32::from(segment.mss.unwrap_or(DEFAULT_MSS)).max(MIN_MSS);
+        let options = if peer.timestamps { TIMESTAMPS_BYTES } else { 0 };
+        // RFC 6691: the announced size does not count options; segments are shorter by theirs.
+        self.mss = self.parameters.mss(self.mtu, self.ip).min(peer_mss) - options;
+        if let Some(scale) = peer.window_scale {
+            self.sender.window_scale = scale.min(MAX_WINDOW_SCALE);
+            self.receiver.window_scale = self.own_window_scale();
+        }
+        // The window of a SYN is never scaled (RFC 7323 section 2.2).
+        self.sender.set_window(u64::from(segment.window));
+    }
+
+    /// The smallest shift count with which the whole buffer can be announced.
+    fn own_window_scale(&self) -> u8 {
+        let mut scale = 0;
+        while scale < MAX_WINDOW_SCALE && self.parameters.receive_buffer >> scale > 65_535 {
+            scale += 1;
+        }
+        scale
+    }
+
+    /// Sends SYN, or SYN-ACK when the peer's SYN has arrived, and starts its timer.
+    fn send_syn(&mut self, now: Time) {
+        let Handshake { peer, rto, .. } = self.handshake;
+        let answers = self.state == State::SynReceived;
+        let parameters = &self.parameters;
+        let flags = if answers {
+            Flags::SYN.with(Flags::ACK).with(self.ecn.syn_ack_flags())
+        } else {
+            Flags::SYN.with(Ecn::syn_flags(parameters.ecn))
+        };
+        let may = |wanted: bool, heard: bool| wanted && (!answers || heard);
+        let segment = Segment {
+            source_port: self.ports[0],
+            destination_port: self.ports[1],
+            sequence: self.own_numbers.wire(0),
+            acknowledgement: if answers { self.peer_numbers.wire(1) } else { 0 },
+            flags,
+            window: self.parameters.receive_buffer.min(65_535) as u16,
+            mss: Some(parameters.mss(self.mtu, self.ip).min(65_535) as u16),
+            window_scale: may(parameters.window_scaling, peer.window_scale.is_some())
+                .then(|| self.own_window_scale()),
+            sack_permitted: may(parameters.sack, peer.sack),
+            timestamps: may(parameters.timestamps, peer.timestamps)
+                .then(|| Timestamps { value: self.timestamp(now), echo: self.recent_timestamp }),
+            ..Segment::blank()
+        };
+        self.sender.next = 1;
+        // The peer counts the window from its first byte.
+        self.receiver.edge = 1 + u64::from(segment.window);
+        self.handshake.sent_at = now;
+        self.handshake.timer = self.deadline(now, rto);
+        self.transmit(segment, EcnField::NotEct);
+    }
+
+    /// SYN or SYN-ACK is not answered in time (RFC 9293 section 3.8.3, RFC 6298 section 5).
+    #[cold]
+    pub(super) fn on_handshake_timer(&mut self, now: Time) {
+        self.handshake.timer = Time::NEVER;
+        if self.handshake.retransmissions >= self.parameters.syn_retries {
+            return self.give_up_opening(CloseReason::Lost);
+        }
+        self.handshake.retransmissions += 1;
+        self.stats.syns_retransmitted += 1;
+        let is_linear = self.state == State::SynSent
+            && self.handshake.retransmissions <= self.parameters.syn_linear_timeouts;
+        if !is_linear {
+            self.handshake.rto = self.handshake.rto.doubled().min(self.parameters.rto_max);
+        }
+        if self.state == State::SynSent && self.handshake.retransmissions >= 2 {
+            // RFC 3168 section 6.1.1.1: a SYN that asks for ECN may be what is dropped.
+            self.ecn.give_up();
+        }
+        self.send_syn(now);
+    }
+
+    /// Of a passive opening that fails nobody has heard.
+    fn give_up_opening(&mut self, reason: CloseReason) {
+        self.has_closed |= self.handshake.is_passive;
+        self.end(reason);
+    }
+
+    /// RFC 9293 section 3.10.7.3: a segment arrives in SYN-SENT.
+    #[cold]
+    pub(super) fn on_segment_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let flags = segment.flags;
+        let acknowledges = flags.has(Flags::ACK) && segment.acknowledgement == self.own_numbers.wire(1);
+        if flags.has(Flags::ACK) && !acknowledges {
+            return self.out_of_the_blue(segment);
+        }
+        if flags.has(Flags::RST) {
+            if acknowledges {
+                self.end(CloseReason::Aborted);
+            }
+            return;
+        }
+        if !flags.has(Flags::SYN) {
+            return;
+        }
+        self.take_syn(segment);
+        if acknowledges {
+            self.ecn.complete(self.parameters.ecn, flags);
+            self.establish(now);
+            self.send_ack(now);
+            self.send(now);
+        } else {
+            // Both ends open at the same time.
+            self.ecn.accept(self.parameters.ecn, flags);
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// A segment arrives in SYN-RECEIVED. Whether it opens the connection and is to be looked at further.
+    #[cold]
+    pub(super) fn on_segment_syn_received(&mut self, now: Time, segment: &Segment) -> bool {
+        let flags = segment.flags;
+        if flags.has(Flags::RST) {
+            // RFC 9293 section 3.10.7.4.
+            if self.peer_numbers.wire(self.receiver.next) == segment.sequence {
+                self.give_up_opening(CloseReason::Aborted);
+            }
+            return false;
+        }
+        if flags.has(Flags::SYN) && !flags.has(Flags::ACK) {
+            // The peer has not heard our SYN-ACK.
+            if self.peer_numbers.wire(0) == segment.sequence {
+                self.handshake.retransmissions += 1;
+                self.stats.syns_retransmitted += 1;
+                self.send_syn(now);
+            }
+            return false;
+        }
+        if !flags.has(Flags::ACK) || segment.acknowledgement != self.own_numbers.wire(1) {
+            if flags.has(Flags::ACK) {
+                self.out_of_the_blue(segment);
+            }
+            return false;
+        }
+        if !flags.has(Flags::SYN) {
+            self.sender.set_window(u64::from(segment.window) << self.sender.window_scale);
+        }
+        self.ecn.on_handshake_ack(flags);
+        self.establish(now);
+        true
+    }
+
+    /// Both ends' SYN are acknowledged.
+    #[cold]
+    fn establish(&mut self, now: Time) {
+        let Handshake { sent_at, retransmissions, .. } = self.handshake;
+        self.handshake.timer = Time::NEVER;
+        self.state = State::Established;
+        self.sender.unacknowledged = 1;
+        self.sender.window_by = (self.receiver.next, 1);
+        self.board = Scoreboard::new(self.uses_rack());
+        self.board.highest_sacked = 1;
+        self.recovery = Recovery::new(1);
+        if retransmissions == 0 {
+            // RFC 6298 section 3: no sample of what was sent twice.
+            let rtt = now.saturating_since(sent_at);
+            self.take_rtt_sample(now, rtt, rtt, false);
+            self.rack.advance(now, sent_at, 0, false, None);
+        } else if !self.parameters.linux {
+            self.rtt.set_rto(RTO_AFTER_LOST_SYN.min(self.parameters.rto_max));
+        }
+        // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN; Linux
+        // (`tcp_init_transfer`): after the second one.
+        let cut = if self.parameters.linux { 2 } else { 1 };
+        let initial_cwnd =
+            if retransmissions >= cut { self.mss } else { self.parameters.initial_cwnd(self.mss) };
+        if !self.has_own_cc {
+            let seed = self.rng.bits();
+            let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
+            self.cc = self.parameters.cc.build(&setup);
+        }
+        self.receiver.edge = self.receiver.edge.max(self.receiver.next);
+        self.delayed_ack = DelayedAck::new(self.receiver.next, self.mss);
+        self.outputs.push_back(Output::Event(Event::Connected));
+    }
+
+    /// RFC 9293 section 3.10.7.1: answers a segment that belongs to no connection.
+    #[cold]
+    pub(super) fn out_of_the_blue(&mut self, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        let has_ack = segment.flags.has(Flags::ACK);
+        let reset = Segment {
+            source_port: segment.destination_port,
+            destination_port: segment.source_port,
+            sequence: if has_ack { segment.acknowledgement } else { 0 },
+            acknowledgement: if has_ack {
+                0
+            } else {
+                segment.sequence.wrapping_add(segment.sequence_length())
+            },
+            flags: if has_ack { Flags::RST } else { Flags::RST.with(Flags::ACK) },
+            payload: Payload::default(),
+            ..Segment::blank()
+        };
+        self.transmit(reset, EcnField::NotEct);
+    }
+}

@@ -1,0 +1,53 @@
+//! TCP: an endpoint as a state machine without clock, socket or thread.
+//!
+//! Source: RFC 9293 with RFC 5681 (congestion control), RFC 6298 (timer), RFC 7323 (timestamps, window
+//! scaling), RFC 2018, RFC 2883 and RFC 6675 (SACK), RFC 6582 (`NewReno`), RFC 3042 (limited transmit), RFC
+//! 6937 and RFC 9937 (proportional rate reduction), RFC 8985 (RACK-TLP), RFC 5682 (F-RTO), RFC 3522 and RFC
+//! 3708 (undo), RFC 3168, RFC 8257 and RFC 9768 (ECN), RFC 6928 (initial window). Where a profile follows
+//! Linux, the place names the kernel's function in `net/ipv4/tcp_*.c`. The two ends of a flow are two
+//! [`Connection`]s; they are alike, except that one of them opens.
+//!
+//! Known deviations: buffers count bytes of data, not the kernel's memory for them, do not tune themselves,
+//! and the whole receive buffer is announced from the beginning; no segmentation offload, no auto-corking, no
+//! urgent data, no fast open, no path MTU discovery; an end that hears the peer's FIN closes too once
+//! everything it was given has been delivered (no half-close); a SYN from the peer's next port takes the place
+//! of a connection that the peer knows no more; segments are never cut, so less than a whole one fits into the
+//! window only when the persist timer says so; a window that the application does not use is not reduced (RFC
+//! 2861's second rule); in recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4
+//! of `NextSeg`).
+
+mod acknowledgement;
+mod alert;
+mod close;
+pub mod config;
+mod connection;
+mod delayed_ack;
+#[cfg(test)]
+mod drills;
+mod ecn;
+mod handshake;
+mod pacing;
+pub mod parameters;
+#[cfg(test)]
+mod properties;
+mod prr;
+mod rack;
+mod rate_sample;
+mod receive;
+mod recovery;
+mod rtt;
+mod scoreboard;
+pub mod segment;
+mod send;
+mod sequence;
+mod stats;
+#[cfg(test)]
+mod testing;
+mod timers;
+mod undo;
+mod window;
+
+pub use config::{Config, Profile};
+pub use connection::Connection;
+pub use parameters::Parameters;
+pub use stats::Stats;

@@ -1,0 +1,224 @@
+//! Properties of two endpoints over any network: timers make progress and counters match a recount (both
+//! checked after every input by the harness), every byte arrives once and in order, and every transfer ends.
+
+use proptest::prelude::*;
+
+use super::config::{EcnMode, InitialWindow, LossDetection, Nagle, WindowReduction};
+use super::testing::{Pair, Wire, ms};
+use super::{Config, Profile};
+use crate::cc;
+use crate::endpoint::{CloseReason, Command, Event};
+use crate::packet::Side;
+use crate::time::{Duration, Time};
+use crate::units::Bytes;
+
+fn wire() -> impl Strategy<Value = Wire> {
+    (
+        1..100_u64,
+        prop_oneof![Just(0.0), 0.0..0.3],
+        prop_oneof![Just(0.0), 0.0..0.3],
+        prop_oneof![Just(0), 0..80_u64],
+        prop_oneof![Just(0.0), 0.0..0.5],
+    )
+        .prop_map(|(delay, loss, duplication, jitter, marks)| Wire {
+            delay: ms(delay),
+            jitter: ms(jitter),
+            loss,
+            duplication,
+            marks,
+        })
+}
+
+fn buffer() -> impl Strategy<Value = Bytes> {
+    prop_oneof![1_460..6_000_u64, 6_000..100_000_u64, Just(4 << 20)].prop_map(Bytes)
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let profile = prop_oneof![Just(Profile::Linux6), Just(Profile::Linux2620), Just(Profile::Rfc)];
+    let detection =
+        prop_oneof![Just(LossDetection::Rack), Just(LossDetection::Dupacks), Just(LossDetection::Fack)];
+    let reduction = prop_oneof![
+        Just(WindowReduction::Prr),
+        Just(WindowReduction::AtOnce),
+        Just(WindowReduction::RateHalving)
+    ];
+    let ecn = prop_oneof![
+        Just(EcnMode::Off),
+        Just(EcnMode::Rfc3168),
+        Just(EcnMode::Dctcp),
+        Just(EcnMode::Accurate)
+    ];
+    let nagle = prop_oneof![Just(Nagle::Off), Just(Nagle::Minshall), Just(Nagle::Rfc896)];
+    let control = (0..cc::Config::tcp().len()).prop_map(|index| cc::Config::tcp().swap_remove(index));
+    (
+        (profile, control, buffer(), buffer(), detection, reduction),
+        (ecn, nagle, proptest::array::uniform8(any::<bool>())),
+        (prop_oneof![Just(None), (88..1_460_u64).prop_map(|mss| Some(Bytes(mss)))], 1..20_u32),
+    )
+        .prop_map(
+            |((profile, control, send, receive, detection, reduction), (ecn, nagle, flags), last)| {
+                let [timestamps, sack, dsack, scaling, tlp, f_rto, undo, pacing] = flags;
+                Config {
+                    profile,
+                    cc: Some(control),
+                    send_buffer: Some(send),
+                    receive_buffer: Some(receive),
+                    loss_detection: Some(detection),
+                    window_reduction: Some(reduction),
+                    ecn: Some(ecn),
+                    nagle: Some(nagle),
+                    timestamps: Some(timestamps),
+                    sack: Some(sack),
+                    dsack: Some(dsack),
+                    window_scaling: Some(scaling),
+                    tail_loss_probe: Some(tlp),
+                    f_rto: Some(f_rto),
+                    undo: Some(undo),
+                    pacing: Some(pacing),
+                    mss: last.0,
+                    initial_window: Some(InitialWindow::Segments(last.1)),
+                    // Given up never: losses of 30 % go on as long as the transfer does.
+                    retries: Some(1_000),
+                    syn_retries: Some(1_000),
+                    rto_max: Some(ms(3_000)),
+                    ..Config::default()
+                }
+            },
+        )
+}
+
+/// What an end does, in order: it writes, then waits; and when it stops and resumes reading.
+#[derive(Clone, Debug)]
+struct Talk {
+    writes: Vec<(u32, u64)>,
+    pauses: Vec<u64>,
+}
+
+fn talk() -> impl Strategy<Value = Talk> {
+    let size = prop_oneof![1..200_u32, 1..5_000_u32, 1..60_000_u32];
+    let pause = prop_oneof![Just(0), 0..300_u64];
+    (proptest::collection::vec((size, pause), 0..8), proptest::collection::vec(1..400_u64, 0..5))
+        .prop_map(|(writes, pauses)| Talk { writes, pauses })
+}
+
+fn total(talk: &Talk) -> u64 {
+    talk.writes.iter().map(|&(length, _)| u64::from(length)).sum()
+}
+
+/// Times and what is done then, in order.
+fn plan(talks: &[Talk; 2], start: Time) -> Vec<(Time, Side, Step)> {
+    let mut steps = Vec::new();
+    for (talk, side) in talks.iter().zip([Side::A, Side::B]) {
+        let mut at = start;
+        for &(length, pause) in &talk.writes {
+            steps.push((at, side, Step::Write(length)));
+            at += ms(pause);
+        }
+        at = start;
+        for (index, &pause) in talk.pauses.iter().enumerate() {
+            let step = if index % 2 == 0 { Command::PauseReading } else { Command::ResumeReading };
+            steps.push((at, side, Step::Command(step)));
+            at += ms(pause);
+        }
+        steps.push((at, side, Step::Command(Command::ResumeReading)));
+    }
+    steps.sort_by_key(|step| step.0);
+    steps
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Command(Command),
+    Write(u32),
+}
+
+/// One connection: both ends say what they have to say, then A closes. Returns whether both heard of the end.
+fn converse(pair: &mut Pair, talks: &[Talk; 2]) -> Result<(), TestCaseError> {
+    pair.events = [Vec::new(), Vec::new()];
+    for left in &mut pair.to_write {
+        *left = crate::packet::Payload::default();
+    }
+    pair.command(Side::A, Command::Connect);
+    let deadline = pair.now + Duration::from_secs(5_000);
+    pair.run_until(deadline, |pair| {
+        pair.heard(Side::A, &Event::Connected) && pair.heard(Side::B, &Event::Connected)
+    });
+    for (at, side, step) in plan(talks, pair.now) {
+        pair.run_until(at.max(pair.now), |_| false);
+        match step {
+            Step::Command(command) => pair.command(side, command),
+            Step::Write(length) => pair.write(side, length),
+        }
+    }
+    pair.run_until(deadline, |pair| {
+        pair.to_write.iter().all(|left| left.length == 0)
+            && pair.ends.iter().all(|end| end.sender.unacknowledged > end.sender.written)
+    });
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_until(deadline, |pair| pair.closed(Side::A).is_some() && pair.closed(Side::B).is_some());
+    for (side, talk) in [(Side::B, &talks[0]), (Side::A, &talks[1])] {
+        prop_assert_eq!(pair.received_bytes(side), total(talk), "bytes received by {:?}", side);
+    }
+    prop_assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown));
+    prop_assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_byte_arrives_once_and_in_order_and_every_transfer_ends(
+        configs in [any_config(), any_config()],
+        wires in [wire(), wire()],
+        talks in [talk(), talk()],
+        again in [talk(), talk()],
+        seed in any::<u64>(),
+    ) {
+        let mut pair = Pair::seeded([&configs[0], &configs[1]], seed);
+        pair.wires = wires;
+        converse(&mut pair, &talks)?;
+        // A further connection of the same endpoints, while the last one may still be closing.
+        converse(&mut pair, &again)?;
+    }
+
+    #[test]
+    fn equal_inputs_give_equal_outputs(
+        config in any_config(),
+        wires in [wire(), wire()],
+        talks in [talk(), talk()],
+        seed in any::<u64>(),
+    ) {
+        let log = || {
+            let mut pair = Pair::seeded([&config, &config], seed);
+            pair.wires = wires;
+            converse(&mut pair, &talks).map(|()| format!("{:?}", pair.log))
+        };
+        prop_assert_eq!(log()?, log()?);
+    }
+
+    #[test]
+    fn an_early_timeout_does_nothing(
+        config in any_config(),
+        wires in [wire(), wire()],
+        length in 1..100_000_u32,
+        millis in 1..2_000_u64,
+    ) {
+        let mut pair = Pair::seeded([&config, &config], 1);
+        pair.wires = wires;
+        pair.command(Side::A, Command::Connect);
+        pair.write(Side::A, length);
+        pair.run_for(ms(millis));
+        for side in [Side::A, Side::B] {
+            // Brings `last_now` to the present, so that only real changes show.
+            pair.input(side, crate::endpoint::Input::Timeout);
+        }
+        let quiet = |pair: &Pair| pair.ends.iter().map(|end| format!("{end:?}")).collect::<Vec<_>>();
+        let (before, sent) = (quiet(&pair), pair.log.len());
+        for side in [Side::A, Side::B] {
+            pair.input(side, crate::endpoint::Input::Timeout);
+        }
+        prop_assert_eq!(pair.log.len(), sent);
+        prop_assert_eq!(before, quiet(&pair));
+    }
+}

@@ -1,0 +1,131 @@
+//! How fast data is delivered: a sample for each acknowledgement (draft-ietf-ccwg-bbr section 4.1, formerly
+//! draft-cheng-iccrg-delivery-rate-estimation; Linux's `tcp_rate.c`).
+
+use crate::cc::RateSample;
+use crate::time::{Duration, Time};
+use crate::units::Rate;
+
+/// What is noted on a segment when it is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RateMark {
+    delivered: u64,
+    /// None once its delivery has been counted.
+    delivered_at: Option<Time>,
+    first_sent_at: Time,
+    lost: u64,
+    /// Bytes on their way, itself included.
+    in_flight: u32,
+    is_app_limited: bool,
+}
+
+/// The connection's counters.
+#[derive(Debug, Default)]
+pub(super) struct RateSampler {
+    /// Bytes delivered so far.
+    pub(super) delivered: u64,
+    /// Segments delivered so far.
+    pub(super) delivered_segments: u64,
+    /// Bytes found to be lost so far.
+    pub(super) lost: u64,
+    /// The last sample as a rate.
+    pub(super) latest: Option<Rate>,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// The bubble that the application left is gone when this much has been delivered; 0: there is none.
+    app_limited_until: u64,
+}
+
+/// The sample of the acknowledgement at work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OpenSample {
+    /// The mark of the segment that was sent last among those it acknowledges.
+    mark: Option<RateMark>,
+    since: Time,
+    sent_at: Time,
+    end: u64,
+    send_interval: Duration,
+}
+
+impl OpenSample {
+    /// Bytes delivered when the segment was sent; none without a segment.
+    pub(super) fn prior_delivered(&self) -> Option<u64> {
+        self.mark.map(|mark| mark.delivered)
+    }
+}
+
+impl RateSampler {
+    /// A segment is sent now; `is_idle`: nothing was on its way (Linux: `tcp_rate_skb_sent`).
+    pub(super) fn mark(&mut self, now: Time, is_idle: bool, in_flight: u32) -> RateMark {
+        if is_idle {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        RateMark {
+            delivered: self.delivered,
+            delivered_at: Some(self.delivered_at),
+            first_sent_at: self.first_sent_at,
+            lost: self.lost,
+            in_flight,
+            is_app_limited: self.app_limited_until > 0,
+        }
+    }
+
+    /// A segment has been delivered that was last sent at `sent_at` (Linux: `tcp_rate_skb_delivered`).
+    pub(super) fn on_delivered(
+        &mut self,
+        sample: &mut OpenSample,
+        mark: &mut RateMark,
+        sent_at: Time,
+        end: u64,
+    ) {
+        let Some(since) = mark.delivered_at.take() else { return };
+        if sample.mark.is_none() || (sent_at, end) > (sample.sent_at, sample.end) {
+            *sample = OpenSample {
+                mark: Some(*mark),
+                since,
+                sent_at,
+                end,
+                send_interval: sent_at.saturating_since(mark.first_sent_at),
+            };
+            self.first_sent_at = sent_at;
+        }
+    }
+
+    /// The application has left a bubble: `in_flight` bytes are on their way (Linux:
+    /// `tcp_rate_check_app_limited`).
+    pub(super) fn limit_by_app(&mut self, in_flight: u32) {
+        self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
+    }
+
+    /// Closes a sample (Linux: `tcp_rate_gen`).
+    pub(super) fn close(
+        &mut self,
+        now: Time,
+        sample: &OpenSample,
+        has_delivered: bool,
+        newly_lost: u32,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
+        if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        if has_delivered {
+            self.delivered_at = now;
+        }
+        let mark = sample.mark?;
+        let interval = sample.send_interval.max(now.saturating_since(sample.since));
+        // Shorter than the smallest round trip: acknowledgements came compressed.
+        if interval < min_rtt.unwrap_or(Duration::ZERO) || interval.is_zero() {
+            return None;
+        }
+        let delivered = (self.delivered - mark.delivered) as u32;
+        let mut result = RateSample::new(delivered, interval, self.delivered);
+        result.outstanding_at_send = mark.in_flight;
+        result.lost = (self.lost - mark.lost) as u32;
+        result.newly_lost = newly_lost;
+        result.is_app_limited = mark.is_app_limited;
+        let bits = u128::from(delivered) * 8 * 1_000_000_000 / u128::from(interval.as_nanos());
+        self.latest = Some(Rate::from_bits_per_sec((bits as u64).max(1)));
+        Some(result)
+    }
+}

@@ -1,0 +1,265 @@
+//! Receiving: which segments are acceptable, putting the stream together, and what SACK says of it (RFC 9293
+//! section 3.10.7.4, RFC 2018, RFC 2883).
+
+use arrayvec::ArrayVec;
+
+use super::connection::{Connection, State};
+use super::segment::{Flags, Segment};
+use crate::endpoint::{CloseReason, Event, Output, Received};
+use crate::packet::{Ecn as EcnField, Payload};
+use crate::time::Time;
+
+/// What has arrived. Numbers are those of [`super::sequence`].
+#[derive(Debug, Default)]
+pub(super) struct Receiver {
+    /// RCV.NXT: the next number that is expected.
+    pub(super) next: u64,
+    /// The number behind the last byte that the peer may send.
+    pub(super) edge: u64,
+    pub(super) window_scale: u8,
+    /// Runs that arrived above a gap, in order and apart from each other.
+    out_of_order: Vec<(u64, u64)>,
+    /// Those of them that SACK reports, the latest first (RFC 2018 section 4).
+    recent: ArrayVec<(u64, u64), 4>,
+    /// A duplicate to report (RFC 2883).
+    duplicate: Option<(u64, u64)>,
+    /// The number of the peer's FIN, once it is known.
+    fin: Option<u64>,
+    /// The application reads nothing for the time being.
+    pub(super) is_paused: bool,
+    /// Bytes in order that the application has not read.
+    pub(super) unread: u64,
+}
+
+impl Receiver {
+    pub(super) fn has_gaps(&self) -> bool {
+        !self.out_of_order.is_empty()
+    }
+
+    pub(super) fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.recent.is_empty()
+    }
+
+    /// The blocks of a SACK, `most` at most. A duplicate is reported once.
+    pub(super) fn take_blocks(&mut self, most: usize) -> ArrayVec<(u64, u64), 4> {
+        let mut blocks = ArrayVec::new();
+        if most == 0 {
+            return blocks;
+        }
+        let duplicate = self.duplicate.take();
+        blocks.extend(duplicate.into_iter().chain(self.recent.iter().copied()).take(most.min(4)));
+        blocks
+    }
+
+    /// Adds a run that lies above a gap. What of it was there already, if anything.
+    fn insert(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let runs = &mut self.out_of_order;
+        // The first run that ends at `start` or later, and the first that begins behind `end`.
+        let first = runs.partition_point(|run| run.1 < start);
+        let last = first + runs[first..].partition_point(|run| run.0 <= end);
+        let overlap = runs[first..last]
+            .iter()
+            .map(|run| (run.0.max(start), run.1.min(end)))
+            .find(|common| common.0 < common.1);
+        let merged = runs[first..last]
+            .iter()
+            .fold((start, end), |merged, run| (merged.0.min(run.0), merged.1.max(run.1)));
+        if first < last {
+            runs[first] = merged;
+            runs.drain(first + 1..last);
+        } else {
+            runs.insert(first, merged);
+        }
+        // RFC 2018 section 4: the block that holds the latest segment comes first.
+        self.recent.retain(|block| block.0 < merged.0 || block.1 > merged.1);
+        if self.recent.is_full() {
+            self.recent.pop();
+        }
+        self.recent.insert(0, merged);
+        overlap
+    }
+
+    /// RCV.NXT moves to `end`, and over what was waiting there.
+    fn advance(&mut self, end: u64) {
+        self.next = end;
+        let reached = self.out_of_order.partition_point(|run| run.0 <= end);
+        if reached > 0 {
+            self.next = end.max(self.out_of_order[reached - 1].1);
+            self.out_of_order.drain(..reached);
+            let next = self.next;
+            self.recent.retain(|block| block.0 > next);
+        }
+    }
+}
+
+impl Connection {
+    /// RFC 9293 section 3.10.7.4: a segment arrives when both ends' SYN have been acknowledged.
+    #[inline(never)]
+    pub(super) fn on_segment_synchronised(&mut self, now: Time, segment: &Segment, mark: EcnField) {
+        let flags = segment.flags;
+        let Some(start) = self.peer_numbers.number(segment.sequence, self.receiver.next) else { return };
+        let end = start + u64::from(segment.sequence_length());
+        if flags.has(Flags::RST) {
+            return self.on_reset(now, start);
+        }
+        if flags.has(Flags::SYN) {
+            // RFC 5961 section 4: a challenge; a SYN-ACK once more asks for our ACK.
+            return self.send_ack(now);
+        }
+        if !flags.has(Flags::ACK) {
+            return;
+        }
+        let is_old = segment.timestamps.is_some_and(|timestamps| {
+            self.has_timestamps && (timestamps.value.wrapping_sub(self.recent_timestamp) as i32) < 0
+        });
+        let is_late = is_old || end <= self.receiver.next || start >= self.receiver.edge;
+        // A segment without data from before what was acknowledged is a probe of the window.
+        let is_probe = end == start && start < self.delayed_ack.acknowledged;
+        if is_probe || (end > start && is_late) {
+            return self.on_unacceptable(now, segment, start, end);
+        }
+        if let Some(timestamps) = segment.timestamps.filter(|_| !is_old)
+            && start <= self.delayed_ack.acknowledged
+        {
+            // RFC 7323 section 4.3 (2).
+            self.recent_timestamp = timestamps.value;
+        }
+        if !self.on_acknowledgement(now, segment, start, end > start) {
+            return self.send_ack(now);
+        }
+        if end > start {
+            self.on_data(now, start, segment, mark);
+        }
+        // The application has heard of nothing yet: what it answers comes later.
+        self.send(now);
+        self.acknowledge(now);
+    }
+
+    /// A segment outside the window, or older than what arrived (RFC 9293 section 3.10.7.4, RFC 7323 section
+    /// 5.3 R1): it is acknowledged and dropped.
+    #[cold]
+    fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
+        self.stats.duplicates_received += u64::from(segment.payload.length > 0);
+        // Its acknowledgement may be news all the same, as in Linux a probe of the window.
+        self.on_acknowledgement(now, segment, start, end > start);
+        let known = end.min(self.receiver.next);
+        if start < known && segment.payload.length > 0 && self.parameters.dsack {
+            self.receiver.duplicate = Some((start, known));
+        }
+        if self.state == State::TimeWait {
+            self.start_time_wait(now);
+        }
+        if self.state != State::Closed {
+            self.send(now);
+            self.delayed_ack.enter_quick_mode(&self.parameters, self.receiver_window());
+            self.send_ack(now);
+        }
+    }
+
+    /// The peer resets the connection (RFC 9293 section 3.10.7.4, RFC 5961 section 3).
+    #[cold]
+    fn on_reset(&mut self, now: Time, start: u64) {
+        if start == self.receiver.next {
+            let reason = match self.state {
+                // The peer is through with it.
+                State::Closing | State::LastAck | State::TimeWait => CloseReason::Shutdown,
+                _ => CloseReason::Aborted,
+            };
+            self.end(reason);
+        } else if start > self.receiver.next && start < self.receiver.edge {
+            self.send_ack(now);
+        }
+    }
+
+    /// Data or FIN, a part of it at least inside the window.
+    fn on_data(&mut self, now: Time, start: u64, segment: &Segment, mark: EcnField) {
+        let is_receiving = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if !is_receiving {
+            return;
+        }
+        self.note_mark(now, mark, segment);
+        let length = segment.payload.length;
+        let end = (start + u64::from(length)).min(self.receiver.edge);
+        let is_whole = end == start + u64::from(length);
+        if segment.flags.has(Flags::FIN) && is_whole {
+            self.receiver.fin = Some(end);
+        }
+        self.delayed_ack.on_data(&self.parameters, now, length, self.receiver_window());
+        let next = self.receiver.next;
+        if start > next {
+            self.stats.out_of_order_received += u64::from(length > 0);
+            let overlap = if end > start { self.receiver.insert(start, end) } else { None };
+            if overlap.is_some() && self.parameters.dsack {
+                self.receiver.duplicate = overlap;
+                self.stats.duplicates_received += 1;
+            }
+            return self.delayed_ack.on_out_of_order();
+        }
+        if start < next && length > 0 && self.parameters.dsack {
+            self.receiver.duplicate = Some((start, next));
+        }
+        let had_gaps = self.receiver.has_gaps();
+        if end > next {
+            self.receiver.advance(end);
+            let arrived = self.receiver.next - next;
+            self.stats.bytes_delivered += arrived;
+            self.receiver.unread += arrived;
+            if !self.receiver.is_paused {
+                self.deliver();
+            }
+        }
+        if had_gaps && !self.receiver.has_gaps() {
+            // RFC 5681 section 4.2: at once when a gap is filled.
+            self.delayed_ack.acknowledge_now();
+        }
+        if self.receiver.fin == Some(self.receiver.next) {
+            self.receiver.next += 1;
+            self.on_fin(now);
+        }
+    }
+
+    /// Gives the application what it has not read.
+    pub(super) fn deliver(&mut self) {
+        let length = std::mem::take(&mut self.receiver.unread);
+        // The byte at position p has the number p + 1; a FIN comes after all of them.
+        let has_fin = self.receiver.fin.is_some_and(|fin| self.receiver.next > fin);
+        let offset = self.receiver.next - u64::from(has_fin) - 1 - length;
+        if length > 0 {
+            let payload = Payload { offset, length: length as u32 };
+            let received = Received { stream: 0, unordered: false, payload };
+            self.outputs.push_back(Output::Event(Event::Received(received)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_put_together() {
+        let mut receiver = Receiver { next: 1, ..Receiver::default() };
+        assert_eq!(receiver.insert(11, 21), None);
+        assert_eq!(receiver.insert(31, 41), None);
+        assert_eq!(receiver.insert(51, 61), None);
+        assert_eq!(receiver.recent.as_slice(), [(51, 61), (31, 41), (11, 21)]);
+        assert_eq!(receiver.insert(21, 31), None, "it closes a gap");
+        assert_eq!(receiver.recent.as_slice(), [(11, 41), (51, 61)], "the latest first");
+        assert_eq!(receiver.insert(15, 55), Some((15, 41)), "the first part that was there");
+        assert_eq!(receiver.out_of_order, [(11, 61)]);
+        receiver.insert(71, 81);
+        receiver.advance(11);
+        assert_eq!((receiver.next, receiver.out_of_order.as_slice()), (61, &[(71, 81)][..]));
+        assert_eq!(receiver.recent.as_slice(), [(71, 81)]);
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_once_and_first() {
+        let mut receiver = Receiver { next: 1, duplicate: Some((1, 5)), ..Receiver::default() };
+        for start in [11, 31, 51, 71] {
+            receiver.insert(start, start + 10);
+        }
+        assert_eq!(receiver.take_blocks(3).as_slice(), [(1, 5), (71, 81), (51, 61)]);
+        assert_eq!(receiver.take_blocks(3).as_slice(), [(71, 81), (51, 61), (31, 41)]);
+    }
+}

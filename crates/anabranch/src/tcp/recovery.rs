@@ -1,0 +1,211 @@
+//! The congestion states of a sender and the ways between them (RFC 5681, RFC 6675, RFC 6582; Linux's
+//! `icsk_ca_state`).
+
+use super::config::{LossDetection, WindowReduction};
+use super::connection::Connection;
+use super::prr::Prr;
+use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, RecoveryEndEvent};
+use crate::time::Time;
+
+/// Segments above a hole that make it a loss (RFC 6675 section 2: `DupThresh`).
+pub(super) const DUP_THRESHOLD: u32 = 3;
+/// Reordering beyond this many segments is not believed (Linux: `net.ipv4.tcp_max_reordering`).
+const MAX_REORDERING: u32 = 300;
+
+/// What the sender is doing about congestion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CongestionState {
+    /// Nothing.
+    #[default]
+    Open,
+    /// Something is out of order.
+    Disorder,
+    /// The window shrinks because of a mark (RFC 3168).
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// A timeout.
+    Loss,
+}
+
+/// The state, and what an undo needs to know.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    pub(super) state: CongestionState,
+    /// The state ends when this is acknowledged (RFC 6675: `RecoveryPoint`; Linux: `high_seq`).
+    pub(super) high: u64,
+    /// SND.UNA when the window was reduced; none when there is nothing to undo.
+    pub(super) undo_from: Option<u64>,
+    /// Retransmissions since then that no DSACK has told of; none before the first.
+    pub(super) undo_retransmissions: Option<u32>,
+    /// Whether an undo restores the window: not when a mark asked for the reduction.
+    pub(super) restores_window: bool,
+    /// Our timestamp on the first retransmission.
+    pub(super) first_retransmission: Option<u32>,
+    /// How far segments overtake each other, in segments, at least [`DUP_THRESHOLD`].
+    pub(super) reordering: u32,
+    pub(super) has_reordering: bool,
+    /// Segments sent again in this connection, and duplicates that the peer has reported.
+    pub(super) retransmissions: u64,
+    pub(super) duplicates: u64,
+    /// F-RTO decides whether the timeout was spurious (RFC 5682).
+    pub(super) f_rto: bool,
+    pub(super) prr: Prr,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl Recovery {
+    pub(super) fn new(high: u64) -> Self {
+        Self {
+            state: CongestionState::Open,
+            high,
+            undo_from: None,
+            undo_retransmissions: None,
+            restores_window: false,
+            first_retransmission: None,
+            reordering: DUP_THRESHOLD,
+            has_reordering: false,
+            retransmissions: 0,
+            duplicates: 0,
+            f_rto: false,
+            prr: Prr::default(),
+        }
+    }
+
+    /// Whether the window is being reduced (Linux: `tcp_in_cwnd_reduction`).
+    pub(super) fn is_reducing(&self) -> bool {
+        matches!(self.state, CongestionState::Cwr | CongestionState::Recovery)
+    }
+
+    /// Whether nothing has been taken for lost.
+    pub(super) fn is_calm(&self) -> bool {
+        matches!(self.state, CongestionState::Open | CongestionState::Disorder)
+    }
+
+    /// A segment has been sent again, with this timestamp of ours.
+    pub(super) fn note_retransmission(&mut self, timestamp: u32) {
+        self.first_retransmission.get_or_insert(timestamp);
+        self.undo_retransmissions = Some(self.undo_retransmissions.unwrap_or(0) + 1);
+    }
+}
+
+impl Connection {
+    /// The congestion window in segments, at least one.
+    pub(super) fn cwnd(&self) -> u32 {
+        let control = self.cc.limits().cwnd / self.mss;
+        let holds = self.recovery.is_reducing()
+            && self.parameters.window_reduction != WindowReduction::AtOnce
+            && !self.cc.owns_recovery();
+        if holds { self.recovery.prr.cwnd } else { control.max(1) }
+    }
+
+    pub(super) fn uses_rack(&self) -> bool {
+        self.has_sack && self.parameters.loss_detection == LossDetection::Rack
+    }
+
+    /// The control takes a new threshold, and the reduction towards it begins (Linux:
+    /// `tcp_init_cwnd_reduction`).
+    pub(super) fn begin_reduction(&mut self, now: Time, kind: CongestionKind) {
+        let cwnd = self.cwnd();
+        self.recovery.high = self.sender.next;
+        self.rack.probe = None;
+        self.cc.on_congestion(&CongestionEvent::new(now, kind, self.in_flight_bytes()));
+        let ssthresh = (self.cc.state().ssthresh / self.mss).max(1);
+        self.recovery.prr = Prr::begin(cwnd, ssthresh);
+        self.ecn.note_reduction();
+    }
+
+    /// The reduction is over (Linux: `tcp_end_cwnd_reduction`).
+    pub(super) fn end_reduction(&mut self, now: Time) {
+        self.recovery.prr.end();
+        self.cc.on_recovery_end(&RecoveryEndEvent::new(now, self.in_flight_bytes()));
+    }
+
+    /// Fast recovery begins (RFC 6675 section 5 step 4; Linux: `tcp_enter_recovery`).
+    pub(super) fn enter_recovery(&mut self, now: Time, is_marked: bool) {
+        self.stats.fast_recoveries += 1;
+        self.init_undo();
+        self.recovery.restores_window = false;
+        if !self.recovery.is_reducing() {
+            self.recovery.restores_window = !is_marked;
+            self.begin_reduction(now, CongestionKind::FastRetransmit);
+        }
+        self.recovery.state = CongestionState::Recovery;
+    }
+
+    /// The window shrinks because of a mark (RFC 3168 section 6.1.2; Linux: `tcp_enter_cwr`).
+    pub(super) fn enter_cwr(&mut self, now: Time) {
+        self.recovery.restores_window = false;
+        if self.recovery.is_calm() {
+            self.stats.ecn_reductions += 1;
+            self.recovery.undo_from = None;
+            self.begin_reduction(now, CongestionKind::Ecn);
+            self.recovery.state = CongestionState::Cwr;
+        }
+    }
+
+    /// Open, or Disorder while something is out of order (Linux: `tcp_try_keep_open`).
+    pub(super) fn try_keep_open(&mut self) {
+        let is_calm = self.board.sacked + self.board.lost == 0 && !self.has_retransmitted();
+        let state = if is_calm { CongestionState::Open } else { CongestionState::Disorder };
+        if self.recovery.state != state {
+            self.recovery.state = state;
+            self.recovery.high = self.sender.next;
+        }
+    }
+
+    /// Linux: `tcp_try_to_open`.
+    pub(super) fn try_to_open(&mut self, now: Time, is_marked: bool) {
+        if !self.has_retransmitted() {
+            self.recovery.first_retransmission = None;
+        }
+        if is_marked {
+            self.enter_cwr(now);
+        }
+        if self.recovery.state != CongestionState::Cwr {
+            self.try_keep_open();
+        }
+    }
+
+    /// Whether something that is outstanding was sent twice (Linux: `tcp_any_retrans_done`).
+    pub(super) fn has_retransmitted(&self) -> bool {
+        self.board.retransmitted > 0 || self.board.front().is_some_and(|first| first.ever_retransmitted)
+    }
+
+    /// Segments overtook each other from this number on (Linux: `tcp_check_sack_reordering`).
+    pub(super) fn note_reordering(&mut self, from: u64) {
+        let highest =
+            if self.board.sacked == 0 { self.sender.unacknowledged } else { self.board.highest_sacked };
+        if from >= highest {
+            return;
+        }
+        let segments = (highest - from).div_ceil(u64::from(self.mss)).min(u64::from(MAX_REORDERING));
+        self.recovery.reordering = self.recovery.reordering.max(segments as u32);
+        self.recovery.has_reordering = true;
+    }
+
+    /// Sends again what is lost, as far as the window has room (Linux: `tcp_xmit_retransmit_queue`).
+    pub(super) fn retransmit_lost(&mut self, now: Time) {
+        let mut restarts = false;
+        while let Some(id) = self.board.first_waiting() {
+            if self.board.in_flight() >= self.cwnd() || self.is_paced(now) {
+                break;
+            }
+            self.retransmit(now, id, true);
+            if self.recovery.is_reducing() {
+                self.recovery.prr.on_sent(1);
+            }
+            restarts |= id == self.board.first_id() && !self.timer.is_reordering();
+        }
+        if restarts {
+            let rto = self.rtt.rto();
+            let at = self.deadline(now, rto);
+            self.timer.start_retransmission(at);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Round-trip times and the retransmission timeout (RFC 6298; Linux's `tcp_rtt_estimator`).
+
+use super::config::RtoEstimator;
+use super::parameters::Parameters;
+use crate::time::{Duration, Time};
+
+/// How long the smallest round-trip time is remembered (Linux: `net.ipv4.tcp_min_rtt_wlen`).
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+
+/// Smoothed round-trip time, its variation, the timeout, and the smallest one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rtt {
+    rule: RtoEstimator,
+    /// Linux: eight times the smoothed round-trip time in microseconds.
+    srtt_us_8: u64,
+    /// Linux: four times the mean deviation in microseconds.
+    mdev_us_4: u64,
+    mdev_max_us: u64,
+    rttvar_us: u64,
+    /// The variation may shrink when this has been acknowledged.
+    round_end: u64,
+    /// RFC 6298: smoothed and variation.
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    rto: Duration,
+    smallest: Option<(Duration, Time)>,
+}
+
+impl Rtt {
+    pub(super) fn new(parameters: &Parameters) -> Self {
+        Self {
+            rule: parameters.rto_estimator,
+            srtt_us_8: 0,
+            mdev_us_4: 0,
+            mdev_max_us: 0,
+            rttvar_us: 0,
+            round_end: 0,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            rto: parameters.rto_initial.min(parameters.rto_max),
+            smallest: None,
+        }
+    }
+
+    /// The smoothed round-trip time, none before the first sample.
+    pub(super) fn srtt(&self) -> Option<Duration> {
+        match self.rule {
+            RtoEstimator::Linux => (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3)),
+            RtoEstimator::Rfc6298 => self.srtt,
+        }
+    }
+
+    /// The retransmission timeout, backed off as it is.
+    pub(super) const fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    /// The smallest round-trip time of the last minutes.
+    pub(super) fn min_rtt(&self) -> Option<Duration> {
+        self.smallest.map(|(rtt, _)| rtt)
+    }
+
+    /// Takes a sample for the smallest round-trip time.
+    pub(super) fn note_min(&mut self, now: Time, rtt: Duration) {
+        let replaces =
+            self.smallest.is_none_or(|(min, at)| rtt <= min || now.saturating_since(at) > MIN_RTT_WINDOW);
+        if replaces {
+            self.smallest = Some((rtt, now));
+        }
+    }
+
+    /// Takes a sample; `acknowledged` and `sent` are the ends of what is acknowledged and sent so far. Ends a
+    /// back-off.
+    pub(super) fn on_sample(&mut self, parameters: &Parameters, rtt: Duration, acknowledged: u64, sent: u64) {
+        let rto = match self.rule {
+            RtoEstimator::Linux => {
+                self.estimate_as_linux(parameters, rtt, acknowledged, sent);
+                Duration::from_micros((self.srtt_us_8 >> 3) + self.rttvar_us)
+            }
+            RtoEstimator::Rfc6298 => {
+                // RFC 6298 sections 2.2 and 2.3, RTTVAR before SRTT.
+                let srtt = match self.srtt {
+                    None => {
+                        self.rttvar = Duration::from_nanos(rtt.as_nanos() / 2);
+                        rtt
+                    }
+                    Some(srtt) => {
+                        let error = srtt.as_nanos().abs_diff(rtt.as_nanos());
+                        self.rttvar = Duration::from_nanos(self.rttvar.as_nanos() / 4 * 3 + error / 4);
+                        Duration::from_nanos(srtt.as_nanos() / 8 * 7 + rtt.as_nanos() / 8)
+                    }
+                };
+                self.srtt = Some(srtt);
+                let variation = (self.rttvar * 4).max(parameters.clock.granularity);
+                (srtt + variation).max(parameters.rto_min)
+            }
+        };
+        self.rto = rto.min(parameters.rto_max);
+    }
+
+    /// Linux: `tcp_rtt_estimator`, in integers as there.
+    fn estimate_as_linux(&mut self, parameters: &Parameters, rtt: Duration, acknowledged: u64, sent: u64) {
+        let sample = (rtt.as_nanos() / 1_000).max(1) as i64;
+        let floor = parameters.rto_min.as_nanos() / 1_000;
+        if self.srtt_us_8 == 0 {
+            self.srtt_us_8 = (sample << 3) as u64;
+            self.mdev_us_4 = (sample << 1) as u64;
+            self.rttvar_us = self.mdev_us_4.max(floor);
+            self.mdev_max_us = self.rttvar_us;
+            self.round_end = sent;
+            return;
+        }
+        let error = sample - (self.srtt_us_8 >> 3) as i64;
+        self.srtt_us_8 = (self.srtt_us_8 as i64 + error).max(1) as u64;
+        let change = error.abs() - (self.mdev_us_4 >> 2) as i64;
+        // A round-trip time that falls raises the deviation with an eighth of the gain.
+        let change = if error < 0 && change > 0 { change >> 3 } else { change };
+        self.mdev_us_4 = (self.mdev_us_4 as i64 + change).max(0) as u64;
+        if self.mdev_us_4 > self.mdev_max_us {
+            self.mdev_max_us = self.mdev_us_4;
+            self.rttvar_us = self.rttvar_us.max(self.mdev_max_us);
+        }
+        if acknowledged > self.round_end {
+            if self.mdev_max_us < self.rttvar_us {
+                self.rttvar_us -= (self.rttvar_us - self.mdev_max_us) >> 2;
+            }
+            self.round_end = sent;
+            self.mdev_max_us = floor;
+        }
+    }
+
+    /// Doubles the timeout (RFC 6298 section 5.5).
+    pub(super) fn back_off(&mut self, parameters: &Parameters) {
+        self.rto = self.rto.doubled().min(parameters.rto_max);
+    }
+
+    /// The timeout that goes with a doubled SYN is not kept for data (RFC 6298 section 5.7).
+    pub(super) fn set_rto(&mut self, rto: Duration) {
+        self.rto = rto;
+    }
+}

@@ -1,0 +1,384 @@
+//! Segments that were sent and are not acknowledged cumulatively, in the order of their sequence numbers,
+//! and what is known of each (RFC 6675 section 3; Linux's retransmission queue).
+//!
+//! Segments have consecutive identifiers; none is ever split or put together with another one.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use super::rate_sample::RateMark;
+use crate::time::Time;
+
+/// One segment.
+#[expect(clippy::struct_excessive_bools, reason = "marks that are independent of each other")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Number of its first byte, or of FIN.
+    pub(super) start: u64,
+    /// Bytes of payload.
+    pub(super) length: u32,
+    pub(super) fin: bool,
+    /// It has arrived, as a SACK says.
+    pub(super) sacked: bool,
+    /// It is taken for lost.
+    pub(super) lost: bool,
+    /// Its retransmission is on its way.
+    pub(super) retransmitted: bool,
+    /// It was sent more than once.
+    pub(super) ever_retransmitted: bool,
+    /// When it was last sent.
+    pub(super) departure: Time,
+    /// The number of that transmission; set by the scoreboard.
+    pub(super) order: u64,
+    pub(super) rate: RateMark,
+}
+
+impl Sent {
+    /// The number behind its last byte.
+    pub(super) const fn end(&self) -> u64 {
+        self.start + self.length as u64 + self.fin as u64
+    }
+
+    const fn waits_for_retransmission(&self) -> bool {
+        self.lost && !self.retransmitted
+    }
+}
+
+/// Runs of numbers: from the first up to before the second.
+pub(super) type Ranges = SmallVec<[(u64, u64); 4]>;
+
+/// The scoreboard.
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    segments: VecDeque<Sent>,
+    /// Identifier of the first of them.
+    first_id: u64,
+    /// Segments acknowledged selectively; without SACK, duplicate acknowledgements (Linux: `sacked_out`).
+    pub(super) sacked: u32,
+    /// Segments taken for lost.
+    pub(super) lost: u32,
+    /// Retransmissions on their way.
+    pub(super) retransmitted: u32,
+    /// Lost segments that wait for their retransmission.
+    pub(super) waiting: u32,
+    /// No segment before this one waits for its retransmission.
+    waiting_from: u64,
+    /// Behind the highest number that a SACK has covered.
+    pub(super) highest_sacked: u64,
+    /// What the last SACK covered; all of it is marked.
+    known: Ranges,
+    /// Identifiers of segments and numbers of their transmissions, in their order, those that RACK still may ask about. An entry
+    /// is void when its segment has arrived, is gone, was sent again later, or waits to be.
+    sent_order: VecDeque<(u64, u64)>,
+    /// Transmissions so far.
+    transmissions: u64,
+    keeps_order: bool,
+    /// All segments before this one have been looked at by [`Scoreboard::mark_below_sacked`].
+    frontier: u64,
+    /// Segments acknowledged selectively from there on.
+    sacked_beyond: u32,
+}
+
+impl Scoreboard {
+    /// `keeps_order`: transmissions are remembered in their order, for RACK.
+    pub(super) fn new(keeps_order: bool) -> Self {
+        Self { keeps_order, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Segments that are not acknowledged cumulatively (Linux: `packets_out`).
+    pub(super) fn len(&self) -> u32 {
+        self.segments.len() as u32
+    }
+
+    /// Segments on their way (RFC 6675 section 4: pipe; Linux: `tcp_packets_in_flight`).
+    pub(super) fn in_flight(&self) -> u32 {
+        (self.len() + self.retransmitted).saturating_sub(self.sacked + self.lost)
+    }
+
+    pub(super) fn front(&self) -> Option<&Sent> {
+        self.segments.front()
+    }
+
+    pub(super) const fn first_id(&self) -> u64 {
+        self.first_id
+    }
+
+    pub(super) fn end_id(&self) -> u64 {
+        self.first_id + self.segments.len() as u64
+    }
+
+    pub(super) fn get(&self, id: u64) -> &Sent {
+        &self.segments[(id - self.first_id) as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, id: u64) -> &mut Sent {
+        &mut self.segments[(id - self.first_id) as usize]
+    }
+
+    /// Adds a segment that is sent for the first time.
+    pub(super) fn push(&mut self, mut segment: Sent) {
+        segment.order = self.note_transmission(self.end_id());
+        self.segments.push_back(segment);
+    }
+
+    fn note_transmission(&mut self, id: u64) -> u64 {
+        self.transmissions += 1;
+        if self.keeps_order {
+            self.sent_order.push_back((id, self.transmissions));
+        }
+        self.transmissions
+    }
+
+    /// Takes the first segment off: it is acknowledged cumulatively, wholly.
+    pub(super) fn pop(&mut self, is_sack: bool) -> Option<Sent> {
+        let segment = self.segments.pop_front()?;
+        let id = self.first_id;
+        self.first_id += 1;
+        self.retransmitted -= u32::from(segment.retransmitted);
+        self.lost -= u32::from(segment.lost);
+        self.waiting -= u32::from(segment.waits_for_retransmission());
+        if is_sack && segment.sacked {
+            self.sacked -= 1;
+            if id >= self.frontier {
+                self.sacked_beyond -= 1;
+            }
+        }
+        self.frontier = self.frontier.max(self.first_id);
+        if self.segments.is_empty() {
+            self.sent_order.clear();
+        }
+        Some(segment)
+    }
+
+    /// The first segment's beginning has been acknowledged.
+    pub(super) fn trim_front(&mut self, acknowledged: u64) {
+        if let Some(segment) = self.segments.front_mut() {
+            let cut = acknowledged.saturating_sub(segment.start);
+            segment.length -= cut as u32;
+            segment.start = acknowledged;
+        }
+    }
+
+    /// Marks a segment as arrived, which takes off its other marks.
+    pub(super) fn mark_sacked(&mut self, id: u64) {
+        let segment = self.get_mut(id);
+        let Sent { lost, retransmitted, .. } = *segment;
+        let waited = segment.waits_for_retransmission();
+        segment.sacked = true;
+        if lost {
+            // Linux, tcp_sacktag_one: a retransmission of what was not lost is believed to be on its way.
+            segment.lost = false;
+            segment.retransmitted = false;
+        }
+        let end = segment.end();
+        self.highest_sacked = self.highest_sacked.max(end);
+        self.sacked += 1;
+        self.waiting -= u32::from(waited);
+        self.lost -= u32::from(lost);
+        self.retransmitted -= u32::from(lost && retransmitted);
+        if id >= self.frontier {
+            self.sacked_beyond += 1;
+        }
+    }
+
+    /// A duplicate has arrived of this one: its retransmission is not on its way any more.
+    pub(super) fn note_duplicate(&mut self, id: u64) {
+        let segment = self.get_mut(id);
+        if segment.retransmitted {
+            segment.retransmitted = false;
+            let waits = segment.waits_for_retransmission();
+            self.retransmitted -= 1;
+            self.note_waiting(id, waits);
+        }
+    }
+
+    fn note_waiting(&mut self, id: u64, waits: bool) {
+        if waits {
+            self.waiting_from = if self.waiting == 0 { id } else { self.waiting_from.min(id) };
+            self.waiting += 1;
+        }
+    }
+
+    /// Marks a segment as lost, or its retransmission if it was marked already (Linux:
+    /// `tcp_mark_skb_lost`). Whether that is news.
+    pub(super) fn mark_lost(&mut self, id: u64) -> bool {
+        let segment = self.get_mut(id);
+        if segment.sacked || segment.waits_for_retransmission() {
+            return false;
+        }
+        let was_lost = segment.lost;
+        let retransmission_lost = was_lost && segment.retransmitted;
+        segment.lost = true;
+        if retransmission_lost {
+            segment.retransmitted = false;
+        }
+        let waits = segment.waits_for_retransmission();
+        self.lost += u32::from(!was_lost);
+        self.retransmitted -= u32::from(retransmission_lost);
+        self.note_waiting(id, waits);
+        true
+    }
+
+    /// Nothing was lost after all (Linux: `tcp_undo_cwnd_reduction`).
+    pub(super) fn unmark_lost(&mut self) {
+        for segment in &mut self.segments {
+            segment.lost = false;
+        }
+        self.lost = 0;
+        self.waiting = 0;
+    }
+
+    /// SACKs that the receiver took back (RFC 2018 section 8).
+    pub(super) fn forget_sacked(&mut self) {
+        for segment in &mut self.segments {
+            segment.sacked = false;
+        }
+        self.sacked = 0;
+        self.sacked_beyond = 0;
+        self.known.clear();
+    }
+
+    /// The first segment that waits for its retransmission.
+    pub(super) fn first_waiting(&mut self) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let from = self.waiting_from.max(self.first_id);
+        let skip = (from - self.first_id) as usize;
+        let ahead = self.segments.iter().skip(skip).position(Sent::waits_for_retransmission)?;
+        self.waiting_from = from + ahead as u64;
+        Some(self.waiting_from)
+    }
+
+    /// A segment is sent again; `counts`: its retransmission counts as on its way.
+    pub(super) fn resend(&mut self, id: u64, now: Time, rate: RateMark, counts: bool) {
+        let order = self.note_transmission(id);
+        let segment = self.get_mut(id);
+        segment.order = order;
+        let waited = segment.waits_for_retransmission();
+        let is_new = counts && !segment.retransmitted;
+        segment.retransmitted |= counts;
+        segment.ever_retransmitted = true;
+        segment.departure = now;
+        segment.rate = rate;
+        let waits = segment.waits_for_retransmission();
+        self.waiting -= u32::from(waited && !waits);
+        self.retransmitted += u32::from(is_new);
+    }
+
+    /// Calls `visit` for every segment that lies wholly inside these runs and not inside those of the last
+    /// call.
+    pub(super) fn for_each_newly_covered(
+        &mut self,
+        runs: &[(u64, u64)],
+        mut visit: impl FnMut(&mut Self, u64),
+    ) {
+        let known = std::mem::take(&mut self.known);
+        for &(start, end) in runs {
+            let mut from = start;
+            for &(known_start, known_end) in &known {
+                if known_end <= from || known_start >= end {
+                    continue;
+                }
+                self.visit_range(from, known_start, &mut visit);
+                from = from.max(known_end);
+            }
+            self.visit_range(from, end, &mut visit);
+        }
+        self.known = runs.iter().copied().collect();
+        self.known.sort_unstable();
+    }
+
+    fn visit_range(&mut self, start: u64, end: u64, visit: &mut impl FnMut(&mut Self, u64)) {
+        if start >= end {
+            return;
+        }
+        let mut index = self.segments.partition_point(|segment| segment.start < start);
+        while index < self.segments.len() && self.segments[index].end() <= end {
+            visit(self, self.first_id + index as u64);
+            index += 1;
+        }
+    }
+
+    /// Calls `visit` for every segment that lies wholly inside this run.
+    pub(super) fn for_each_in(&mut self, run: (u64, u64), mut visit: impl FnMut(&mut Self, u64)) {
+        self.visit_range(run.0, run.1, &mut visit);
+    }
+
+    /// Marks as lost what has at least `threshold` selectively acknowledged segments above it (RFC 6675
+    /// section 4: `IsLost`). How many are new.
+    pub(super) fn mark_below_sacked(&mut self, threshold: u32) -> u32 {
+        let mut marked = 0;
+        while self.frontier < self.end_id() {
+            let here = u32::from(self.get(self.frontier).sacked);
+            if self.sacked_beyond - here < threshold {
+                break;
+            }
+            // What was sent again already is not lost once more.
+            if here == 0 && !self.get(self.frontier).retransmitted {
+                marked += u32::from(self.mark_lost(self.frontier));
+            }
+            self.sacked_beyond -= here;
+            self.frontier += 1;
+        }
+        marked
+    }
+
+    /// Marks as lost what lies `distance` segments or more below the highest selectively acknowledged one.
+    /// How many are new.
+    pub(super) fn mark_far_below_sacked(&mut self, distance: u32) -> u32 {
+        let mut marked = 0;
+        // Behind the segment with the highest number that a SACK covers.
+        let top = self.segments.partition_point(|segment| segment.end() <= self.highest_sacked) as u64;
+        let Some(stop) = (self.first_id + top).checked_sub(u64::from(distance)) else { return 0 };
+        while self.frontier < stop.min(self.end_id()) {
+            let Sent { sacked, retransmitted, .. } = *self.get(self.frontier);
+            if sacked {
+                self.sacked_beyond -= 1;
+            } else if !retransmitted {
+                marked += u32::from(self.mark_lost(self.frontier));
+            }
+            self.frontier += 1;
+        }
+        marked
+    }
+
+    /// Segments from the first one to the highest that a SACK covers (Linux before 4.19: `fackets_out`).
+    pub(super) fn forward_span(&self) -> u32 {
+        if self.sacked == 0 {
+            return 0;
+        }
+        self.segments.partition_point(|segment| segment.end() <= self.highest_sacked) as u32
+    }
+
+    /// The oldest transmission that still counts, from position `position` of the order of sending on; takes
+    /// void ones off the front.
+    pub(super) fn next_in_order(&mut self, position: &mut usize) -> Option<u64> {
+        while let Some(&(id, order)) = self.sent_order.get(*position) {
+            let counts = id >= self.first_id && {
+                let segment = self.get(id);
+                !segment.sacked && segment.order == order && !segment.waits_for_retransmission()
+            };
+            if counts {
+                *position += 1;
+                return Some(id);
+            }
+            if *position == 0 {
+                self.sent_order.pop_front();
+            } else {
+                *position += 1;
+            }
+        }
+        None
+    }
+
+    #[cfg(test)]
+    pub(super) fn segments(&self) -> &VecDeque<Sent> {
+        &self.segments
+    }
+}

@@ -1,0 +1,374 @@
+//! Sending: the stream to send, when a segment may leave, and the segments themselves.
+
+use super::config::Nagle;
+use super::connection::{Connection, State};
+use super::parameters::MIN_MSS;
+use super::scoreboard::Sent;
+use super::segment::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
+use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
+use crate::endpoint::{Event, Output};
+use crate::packet::{Ecn as EcnField, Payload};
+use crate::time::Time;
+
+/// What is to be sent and what may be. Numbers are those of [`super::sequence`].
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// SND.UNA: the first number that is not acknowledged cumulatively.
+    pub(super) unacknowledged: u64,
+    /// SND.NXT: the next number to send.
+    pub(super) next: u64,
+    /// Bytes that the application has written so far.
+    pub(super) written: u64,
+    /// The application writes no more: FIN follows.
+    pub(super) is_finished: bool,
+    pub(super) has_sent_fin: bool,
+    /// The application waits for room.
+    pub(super) has_refused: bool,
+    /// SND.WND in bytes, and the largest that was ever offered.
+    pub(super) window: u64,
+    pub(super) max_window: u64,
+    pub(super) window_scale: u8,
+    /// SND.WL1 and SND.WL2: the numbers of the segment that set the window.
+    pub(super) window_by: (u64, u64),
+    /// The end of the last segment that was not full (Minshall).
+    small_end: u64,
+    pub(super) last_sent_at: Time,
+    pub(super) usage: WindowUsage,
+}
+
+/// Whether the congestion window is used (Linux: `tcp_cwnd_validate`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowUsage {
+    is_limited: bool,
+    most_out: u32,
+    round_end: u64,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self {
+            unacknowledged: 0,
+            next: 0,
+            written: 0,
+            is_finished: false,
+            has_sent_fin: false,
+            has_refused: false,
+            window: 0,
+            max_window: 0,
+            window_scale: 0,
+            window_by: (0, 0),
+            small_end: 0,
+            last_sent_at: Time::ZERO,
+            usage: WindowUsage::default(),
+        }
+    }
+}
+
+impl Sender {
+    pub(super) fn set_window(&mut self, window: u64) {
+        self.window = window;
+        self.max_window = self.max_window.max(window);
+    }
+
+    /// The number behind the last byte that may be sent.
+    pub(super) const fn window_end(&self) -> u64 {
+        self.unacknowledged + self.window
+    }
+
+    /// Bytes that wait to be sent for the first time.
+    pub(super) const fn unsent(&self) -> u64 {
+        // The last byte written has the number `written`.
+        (self.written + 1).saturating_sub(if self.next == 0 { 1 } else { self.next })
+    }
+
+    const fn fin_waits(&self) -> bool {
+        self.is_finished && !self.has_sent_fin
+    }
+
+    /// Whether anything waits to be sent for the first time.
+    pub(super) const fn has_unsent(&self) -> bool {
+        self.unsent() > 0 || self.fin_waits()
+    }
+}
+
+/// What holds a sender back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Push {
+    /// Window, congestion window and Nagle.
+    Normal,
+    /// One segment whatever the congestion window says: a tail loss probe (RFC 8985 section 7.3).
+    Probe,
+    /// What there is, however little (F-RTO).
+    WithoutNagle,
+}
+
+impl Connection {
+    /// Room in the send buffer in bytes.
+    pub(super) fn send_room(&self) -> u64 {
+        let held = self.sender.written + 1 - self.sender.unacknowledged.clamp(1, self.sender.written + 1);
+        self.parameters.send_buffer.saturating_sub(held)
+    }
+
+    /// Tells an application that waits that a third of the send buffer is free (Linux:
+    /// `sk_stream_is_writeable`).
+    pub(super) fn tell_writable(&mut self) {
+        if self.sender.has_refused && self.send_room() >= self.parameters.send_buffer.div_ceil(3) {
+            self.sender.has_refused = false;
+            self.outputs.push_back(Output::Event(Event::Writable));
+        }
+    }
+
+    pub(super) fn in_flight_bytes(&self) -> u32 {
+        self.board.in_flight().saturating_mul(self.mss)
+    }
+
+    /// The most bytes of a segment: half the largest window at most, so that two are on their way where the
+    /// receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
+    pub(super) fn segment_limit(&self) -> u32 {
+        let max_window = self.sender.max_window;
+        // Linux: TCP_MSS_DEFAULT.
+        let limit = if max_window > 536 { max_window / 2 } else { max_window };
+        if limit == 0 { self.mss } else { self.mss.min((limit as u32).max(MIN_MSS - TIMESTAMPS_BYTES)) }
+    }
+
+    /// Sends what may be sent.
+    #[inline]
+    pub(super) fn send(&mut self, now: Time) {
+        if self.state.can_send() {
+            self.push(now, Push::Normal);
+        }
+    }
+
+    /// Sends new segments as far as `push` allows (Linux: `tcp_write_xmit`). Whether it sent any.
+    pub(super) fn push(&mut self, now: Time, push: Push) -> bool {
+        let mut sent = 0;
+        while self.sender.has_unsent() {
+            if push != Push::Probe && (!self.may_add_to_flight() || self.is_paced(now)) {
+                break;
+            }
+            let unsent = self.sender.unsent();
+            let limit = self.segment_limit();
+            let length = unsent.min(u64::from(limit)) as u32;
+            let end = self.sender.next + u64::from(length);
+            let fin =
+                self.sender.fin_waits() && u64::from(length) == unsent && end < self.sender.window_end();
+            if end > self.sender.window_end() || (length == 0 && !fin) {
+                break;
+            }
+            let is_small = length < limit;
+            if is_small && !fin && push == Push::Normal && self.nagle_waits() {
+                break;
+            }
+            if is_small {
+                self.sender.small_end = end;
+            }
+            self.send_new(now, length, fin);
+            sent += 1;
+            if push == Push::Probe {
+                break;
+            }
+        }
+        if sent > 0 || !self.may_add_to_flight() {
+            self.note_window_usage();
+        }
+        if sent > 0 {
+            self.recovery.prr.on_sent(sent);
+            if push != Push::Probe {
+                self.schedule_loss_probe(now, false);
+            }
+        } else if self.board.is_empty() && self.sender.has_unsent() && self.pacing.timer.is_never() {
+            self.start_persist_timer(now);
+        }
+        sent > 0
+    }
+
+    /// Whether the congestion window has room for one segment more.
+    fn may_add_to_flight(&self) -> bool {
+        let mut out = self.board.in_flight();
+        if !self.parameters.limited_transmit && self.recovery.is_calm() {
+            // Without RFC 3042, what was acknowledged selectively lets nothing out.
+            out += self.board.sacked;
+        } else if !self.parameters.linux && self.recovery.is_calm() {
+            // RFC 3042 section 2: two segments at most.
+            out += self.board.sacked.saturating_sub(2);
+        }
+        out < self.cwnd()
+    }
+
+    /// Whether less than a full segment waits for more.
+    fn nagle_waits(&self) -> bool {
+        match self.parameters.nagle {
+            Nagle::Off => false,
+            // Linux: tcp_minshall_check.
+            Nagle::Minshall => !self.board.is_empty() && self.sender.small_end > self.sender.unacknowledged,
+            // RFC 9293 section 3.7.4.
+            Nagle::Rfc896 => !self.board.is_empty(),
+        }
+    }
+
+    /// Sends the next segment of the stream.
+    fn send_new(&mut self, now: Time, length: u32, fin: bool) {
+        let start = self.sender.next;
+        let was_idle = self.board.is_empty();
+        self.sender.next += u64::from(length) + u64::from(fin);
+        if fin {
+            self.note_fin_sent();
+        }
+        let outstanding = self.in_flight_bytes() + self.mss;
+        let rate = self.rate.mark(now, was_idle, outstanding);
+        self.board.push(Sent {
+            start,
+            length,
+            fin,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            ever_retransmitted: false,
+            departure: now,
+            order: 0,
+            rate,
+        });
+        self.stats.data_segments_sent += 1;
+        self.stats.bytes_sent += u64::from(length);
+        self.transmit_data(now, start, length, fin, false);
+        if was_idle || self.timer.is_loss_probe() {
+            self.rearm_rto(now);
+        }
+        self.cc.on_sent(&SentEvent::new(now, self.mss, outstanding));
+    }
+
+    /// Sends a segment again; `counts`: its retransmission counts as on its way (a probe does not).
+    pub(super) fn retransmit(&mut self, now: Time, id: u64, counts: bool) {
+        let in_flight = self.in_flight_bytes();
+        let rate = self.rate.mark(now, false, in_flight);
+        self.board.resend(id, now, rate, counts);
+        let Sent { start, length, fin, .. } = *self.board.get(id);
+        self.stats.data_segments_retransmitted += 1;
+        self.recovery.retransmissions += 1;
+        self.transmit_data(now, start, length, fin, true);
+        if counts {
+            self.recovery.note_retransmission(self.timestamp(now));
+        }
+        self.cc.on_sent(&SentEvent::new(now, self.mss, self.in_flight_bytes()));
+    }
+
+    fn transmit_data(&mut self, now: Time, start: u64, length: u32, fin: bool, again: bool) {
+        let is_last = start + u64::from(length) > self.sender.written;
+        let flags = Flags::ACK
+            .with_if(fin, Flags::FIN)
+            .with_if(is_last && length > 0, Flags::PSH)
+            .with(self.ecn.data_flags(again));
+        let mut segment = self.segment(now, start, flags);
+        if length > 0 {
+            segment.payload = Payload { offset: start - 1, length };
+        }
+        self.add_sack(&mut segment);
+        self.note_ack_sent(true);
+        self.sender.last_sent_at = now;
+        self.pacing.on_sent(now, length);
+        // RFC 3168 section 6.1.5: not on retransmissions.
+        let mark = if again || length == 0 { EcnField::NotEct } else { self.ecn.codepoint() };
+        self.transmit(segment, mark);
+    }
+
+    /// A segment of this connection with this number, without payload.
+    pub(super) fn segment(&mut self, now: Time, number: u64, flags: Flags) -> Segment {
+        let flags = flags.with(self.ecn.echo_flags());
+        let timestamps = Timestamps { value: self.timestamp(now), echo: self.recent_timestamp };
+        Segment {
+            source_port: self.ports[0],
+            destination_port: self.ports[1],
+            sequence: self.own_numbers.wire(number),
+            acknowledgement: self.peer_numbers.wire(self.receiver.next),
+            flags,
+            window: self.select_window(),
+            timestamps: self.has_timestamps.then_some(timestamps),
+            ..Segment::blank()
+        }
+    }
+
+    /// Adds the blocks that have room: with data only where the packet is not full.
+    fn add_sack(&mut self, segment: &mut Segment) {
+        if !self.has_sack || !self.receiver.has_blocks() {
+            return;
+        }
+        let size = self.ip.header_bytes() + segment.wire_size();
+        let room = (self.mtu - size).min(MAX_OPTION_BYTES - segment.option_bytes());
+        let most = room.saturating_sub(4) / 8;
+        let numbers = self.peer_numbers;
+        for (start, end) in self.receiver.take_blocks(most as usize) {
+            segment.sack.push(SackBlock { start: numbers.wire(start), end: numbers.wire(end) });
+        }
+    }
+
+    /// Sends an acknowledgement.
+    pub(super) fn send_ack(&mut self, now: Time) {
+        let number = self.sender.next;
+        self.send_bare(now, number);
+    }
+
+    /// Sends an acknowledgement that asks for one: its number was acknowledged already (Linux:
+    /// `tcp_xmit_probe_skb`).
+    pub(super) fn send_window_probe(&mut self, now: Time) {
+        let number = self.sender.unacknowledged - 1;
+        self.send_bare(now, number);
+    }
+
+    fn send_bare(&mut self, now: Time, number: u64) {
+        let mut segment = self.segment(now, number, Flags::ACK);
+        self.add_sack(&mut segment);
+        self.note_ack_sent(false);
+        self.stats.acks_sent += 1;
+        self.transmit(segment, EcnField::NotEct);
+    }
+
+    /// Sends so many bytes of the stream although less than a segment fits into the window (RFC 9293 section
+    /// 3.8.6.2.1; Linux: `tcp_write_wakeup`).
+    pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
+        let fin = length == 0;
+        self.send_new(now, length, fin);
+    }
+
+    /// An idle sender's window (RFC 5681 section 4.1, RFC 2861; Linux: `tcp_slow_start_after_idle_check`).
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
+        let idle = now.saturating_since(self.sender.last_sent_at);
+        let rto = self.rtt.rto();
+        let has_sent = self.sender.next > 1;
+        if self.parameters.idle_restart && self.board.is_empty() && has_sent && idle > rto {
+            self.cc.on_idle(&IdleEvent::new(idle, rto));
+        }
+    }
+
+    /// Whether the application has left a bubble (Linux: `tcp_rate_check_app_limited`).
+    pub(super) fn check_app_limited(&mut self) {
+        let is_short = self.sender.unsent() < u64::from(self.mss);
+        if is_short && self.board.in_flight() < self.cwnd() && self.board.waiting == 0 {
+            self.rate.limit_by_app(self.in_flight_bytes());
+        }
+    }
+
+    fn note_window_usage(&mut self) {
+        let is_limited = self.board.in_flight() >= self.cwnd();
+        let out = self.board.len();
+        let usage = &mut self.sender.usage;
+        let is_new_round = self.sender.unacknowledged >= usage.round_end;
+        if is_new_round || is_limited || (!usage.is_limited && out > usage.most_out) {
+            *usage = WindowUsage { is_limited, most_out: out, round_end: self.sender.next };
+        }
+    }
+
+    /// Whether the congestion window limits the sender (Linux: `tcp_is_cwnd_limited`).
+    pub(super) fn is_window_limited(&self) -> bool {
+        let usage = &self.sender.usage;
+        let control = self.cc.state();
+        usage.is_limited || (control.cwnd < control.ssthresh && control.cwnd / self.mss < 2 * usage.most_out)
+    }
+
+    fn note_fin_sent(&mut self) {
+        self.sender.has_sent_fin = true;
+        self.state = match self.state {
+            State::CloseWait => State::LastAck,
+            _ => State::FinWait1,
+        };
+    }
+}

@@ -1,0 +1,561 @@
+//! A deterministic network between two endpoints, for tests, and a notation after packetdrill's for one
+//! endpoint against a script.
+
+use std::collections::BTreeMap;
+
+use super::segment::{Flags, SackBlock, Segment, Timestamps};
+use super::{Config, Connection, Profile};
+use crate::cc::{AckEvent, CongestionControl, CongestionEvent, ControlState, Controller, SendLimits};
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
+use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Payload, Side};
+use crate::rng::{Draw, Rng, Streams};
+use crate::time::{Duration, Time};
+
+/// What happens to packets in one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    pub(super) delay: Duration,
+    /// Up to this much more, uniform: packets overtake each other.
+    pub(super) jitter: Duration,
+    pub(super) loss: f64,
+    pub(super) duplication: f64,
+    /// Share of ECN-capable packets that are marked.
+    pub(super) marks: f64,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { delay: ms(20), jitter: Duration::ZERO, loss: 0.0, duplication: 0.0, marks: 0.0 }
+    }
+}
+
+/// A segment that was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Logged {
+    pub(super) at: Time,
+    pub(super) from: Side,
+    pub(super) segment: Segment,
+    pub(super) ecn: Ecn,
+}
+
+impl Logged {
+    pub(super) fn at_ms(&self) -> u64 {
+        self.at.as_nanos() / 1_000_000
+    }
+}
+
+/// A filter that decides which packets to drop.
+pub(super) type Filter = Box<dyn FnMut(Time, Side, &Segment) -> bool>;
+
+/// Two endpoints and the wires between them.
+pub(super) struct Pair {
+    pub(super) now: Time,
+    pub(super) ends: [Connection; 2],
+    /// Direction 0 is from A.
+    pub(super) wires: [Wire; 2],
+    pub(super) log: Vec<Logged>,
+    pub(super) events: [Vec<(Time, Event)>; 2],
+    pub(super) drop_if: Filter,
+    timeouts: [Time; 2],
+    in_flight: BTreeMap<(Time, u64), (Side, Packet)>,
+    sequence: u64,
+    rng: Rng,
+    /// What each end still has to write, and from where in its stream.
+    pub(super) to_write: [Payload; 2],
+    /// Shut down once everything is written.
+    pub(super) finishes: [bool; 2],
+}
+
+pub(super) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(super) fn config(profile: Profile) -> Config {
+    Config { profile, ..Config::default() }
+}
+
+/// A congestion window that stays as it is, in bytes.
+#[derive(Debug)]
+pub(super) struct FixedWindow(pub(super) u32);
+
+impl CongestionControl for FixedWindow {
+    fn on_ack(&mut self, _event: &AckEvent) {}
+
+    fn on_congestion(&mut self, _event: &CongestionEvent) {}
+
+    fn limits(&self) -> SendLimits {
+        SendLimits::window(self.0)
+    }
+
+    fn state(&self) -> ControlState {
+        ControlState { cwnd: self.0, ssthresh: self.0, phase: "fixed" }
+    }
+}
+
+fn endpoint(config: &Config, side: Side, streams: Streams) -> Connection {
+    let parameters = config.resolve().expect("the configuration is possible");
+    let name = format!("flow/test/tcp/{}", side.name());
+    Connection::new(&parameters, side, &[1500], IpVersion::Ipv4, streams, &name)
+}
+
+impl Pair {
+    pub(super) fn new(config: &Config) -> Self {
+        Self::seeded([config, config], 1)
+    }
+
+    pub(super) fn seeded(configs: [&Config; 2], seed: u64) -> Self {
+        let streams = Streams { seed, replication: 0 };
+        Self {
+            now: Time::ZERO,
+            ends: [endpoint(configs[0], Side::A, streams), endpoint(configs[1], Side::B, streams)],
+            wires: [Wire::default(); 2],
+            log: Vec::new(),
+            events: [Vec::new(), Vec::new()],
+            drop_if: Box::new(|_, _, _| false),
+            timeouts: [Time::NEVER; 2],
+            in_flight: BTreeMap::new(),
+            sequence: 0,
+            rng: streams.stream("network"),
+            to_write: [Payload::default(); 2],
+            finishes: [false; 2],
+        }
+    }
+
+    /// A pair that is open, at 100 ms; the log begins after that.
+    pub(super) fn open(config: &Config) -> Self {
+        let mut pair = Self::new(config);
+        pair.command(Side::A, Command::Connect);
+        pair.run_for(ms(100));
+        assert!(pair.heard(Side::A, &Event::Connected) && pair.heard(Side::B, &Event::Connected));
+        pair.log.clear();
+        pair.events = [Vec::new(), Vec::new()];
+        pair
+    }
+
+    pub(super) fn command(&mut self, side: Side, command: Command) {
+        self.input(side, Input::Command(command));
+    }
+
+    /// Has an end write so many bytes more, now and as there is room.
+    pub(super) fn write(&mut self, side: Side, length: u32) {
+        let left = &mut self.to_write[side.index()];
+        let had_nothing = left.length == 0;
+        left.length += length;
+        if had_nothing {
+            self.write_left(side);
+        }
+    }
+
+    fn write_left(&mut self, side: Side) {
+        let payload = std::mem::take(&mut self.to_write[side.index()].length);
+        let offset = self.to_write[side.index()].offset;
+        self.to_write[side.index()].offset += u64::from(payload);
+        let payload = Payload { offset, length: payload };
+        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        self.command(side, Command::Send(message));
+        if self.to_write[side.index()].length == 0 && self.finishes[side.index()] {
+            self.finishes[side.index()] = false;
+            self.command(side, Command::Shutdown);
+        }
+    }
+
+    /// Gives an end one input and drains it.
+    pub(super) fn input(&mut self, side: Side, input: Input) {
+        let now = self.now;
+        self.ends[side.index()].handle_input(now, input);
+        let mut is_writable = false;
+        loop {
+            match self.ends[side.index()].poll_output(now) {
+                Output::Event(event) => {
+                    match event {
+                        Event::Refused(rest) => {
+                            let left = &mut self.to_write[side.index()];
+                            left.offset = rest.offset;
+                            left.length += rest.length;
+                        }
+                        Event::Writable => is_writable = true,
+                        _ => {}
+                    }
+                    self.events[side.index()].push((now, event));
+                }
+                Output::Timeout(at) => {
+                    self.timeouts[side.index()] = at;
+                    break;
+                }
+                Output::Transmit(packet) => self.transmit(side, &packet),
+            }
+        }
+        self.ends[side.index()].check_accounts();
+        if is_writable {
+            self.write_left(side);
+        }
+    }
+
+    fn transmit(&mut self, from: Side, packet: &Packet) {
+        let Body::Tcp(segment) = &packet.body else { panic!("TCP sends TCP") };
+        assert!(packet.size <= 1500);
+        self.log.push(Logged { at: self.now, from, segment: segment.clone(), ecn: packet.ecn });
+        let wire = self.wires[from.index()];
+        let copies = 1 + usize::from(self.rng.bernoulli(wire.duplication));
+        for _ in 0..copies {
+            let lost = self.rng.bernoulli(wire.loss);
+            if lost || (self.drop_if)(self.now, from, segment) {
+                continue;
+            }
+            let mut packet = packet.clone();
+            if packet.ecn != Ecn::NotEct && self.rng.bernoulli(wire.marks) {
+                packet.ecn = Ecn::Ce;
+            }
+            let jitter = self.rng.duration_between(Duration::ZERO, wire.jitter);
+            self.sequence += 1;
+            let at = self.now + wire.delay + jitter;
+            self.in_flight.insert((at, self.sequence), (from.peer(), packet));
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn run_for(&mut self, length: Duration) {
+        self.run_until(self.now + length, |_| false);
+    }
+
+    /// Lets time pass until then, or until it is enough.
+    pub(super) fn run_until(&mut self, end: Time, is_enough: impl Fn(&Self) -> bool) {
+        while !is_enough(self) {
+            let arrival = self.in_flight.keys().next().map_or(Time::NEVER, |&(at, _)| at);
+            let timer = self.timeouts[0].min(self.timeouts[1]);
+            if arrival.min(timer) > end {
+                self.now = end.max(self.now);
+                return;
+            }
+            if timer <= arrival {
+                assert!(timer >= self.now, "a timeout in the past: {timer} at {}", self.now);
+                self.now = timer;
+                let side = if self.timeouts[0] == timer { Side::A } else { Side::B };
+                self.input(side, Input::Timeout);
+                // The contract of `endpoint::Endpoint`.
+                assert!(self.timeouts[side.index()] > self.now, "no progress at {}", self.now);
+            } else {
+                let ((at, _), (to, packet)) = self.in_flight.pop_first().expect("there is one");
+                self.now = at;
+                self.input(to, Input::Packet(Box::new(packet)));
+            }
+        }
+    }
+
+    pub(super) fn heard(&self, side: Side, wanted: &Event) -> bool {
+        self.events[side.index()].iter().any(|(_, event)| event == wanted)
+    }
+
+    pub(super) fn received(&self, side: Side) -> Vec<Payload> {
+        self.events[side.index()]
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Received(Received { payload, .. }) => Some(*payload),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Bytes that an end received; they came once and in order.
+    pub(super) fn received_bytes(&self, side: Side) -> u64 {
+        self.received(side).iter().fold(0, |next, payload| {
+            assert_eq!(payload.offset, next, "bytes come once and in order");
+            next + u64::from(payload.length)
+        })
+    }
+
+    pub(super) fn closed(&self, side: Side) -> Option<CloseReason> {
+        self.events[side.index()].iter().find_map(|&(_, event)| match event {
+            Event::Closed(reason) => Some(reason),
+            _ => None,
+        })
+    }
+
+    /// Segments with data from this end.
+    pub(super) fn data(&self, side: Side) -> Vec<&Logged> {
+        self.log.iter().filter(|logged| logged.from == side && logged.segment.payload.length > 0).collect()
+    }
+
+    /// Segments without data from this end.
+    pub(super) fn acks(&self, side: Side) -> Vec<&Logged> {
+        self.log.iter().filter(|logged| logged.from == side && logged.segment.payload.length == 0).collect()
+    }
+}
+
+/// Drops the first transmission of the segments that begin at these positions of A's stream.
+pub(super) fn drop_at(positions: &[u64]) -> Filter {
+    let mut wanted = positions.to_vec();
+    Box::new(move |_, from, segment| {
+        if from != Side::A || segment.payload.length == 0 {
+            return false;
+        }
+        let at = wanted.iter().position(|&position| position == segment.payload.offset);
+        at.map(|at| wanted.remove(at)).is_some()
+    })
+}
+
+/// One endpoint, the side A, against a script that plays its peer. Positions are those of the endpoint's
+/// stream, in bytes.
+pub(super) struct Drill {
+    pub(super) now: Time,
+    pub(super) end: Connection,
+    sent: Vec<Logged>,
+    /// Which of them have been looked at.
+    seen: usize,
+    pub(super) events: Vec<Event>,
+    timeout: Time,
+    /// Sequence numbers of the two SYN.
+    own: u32,
+    peer: u32,
+    /// What the peer has sent of its own stream.
+    peer_position: u32,
+    window: u16,
+    has_timestamps: bool,
+    latest_timestamp: u32,
+}
+
+impl Drill {
+    /// A connection that is open at 100 ms, with a round-trip time of 100 ms, SACK, and a window of 64 KiB
+    /// shifted by 7. `timestamps`: whether the peer offers them; without them a full segment has 1460 bytes.
+    pub(super) fn open(config: &Config, timestamps: bool) -> Self {
+        Self::open_with(config, timestamps, 0)
+    }
+
+    /// The same with a congestion window of so many segments that never changes; 0: the settings' control.
+    pub(super) fn open_with(config: &Config, timestamps: bool, segments: u32) -> Self {
+        let streams = Streams { seed: 1, replication: 0 };
+        let mut config = config.clone();
+        config.clock_granularity = config.clock_granularity.or(Some(Duration::ZERO));
+        let end = endpoint(&config, Side::A, streams);
+        let mut drill = Self {
+            now: Time::ZERO,
+            end,
+            sent: Vec::new(),
+            seen: 0,
+            events: Vec::new(),
+            timeout: Time::NEVER,
+            own: 0,
+            peer: 7_000,
+            peer_position: 0,
+            window: 512,
+            has_timestamps: timestamps,
+            latest_timestamp: 0,
+        };
+        drill.input(Input::Command(Command::Connect));
+        let syn = drill.sent[0].segment.clone();
+        assert!(syn.flags.has(Flags::SYN));
+        drill.own = syn.sequence;
+        drill.now = Time::from_millis(100);
+        let syn_ack = Segment {
+            source_port: syn.destination_port,
+            destination_port: syn.source_port,
+            sequence: drill.peer,
+            acknowledgement: drill.own.wrapping_add(1),
+            flags: Flags::SYN.with(Flags::ACK),
+            window: 65_535,
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: timestamps
+                .then(|| Timestamps { value: 1, echo: syn.timestamps.map_or(0, |stamps| stamps.value) }),
+            ..Segment::blank()
+        };
+        drill.deliver(syn_ack, Ecn::NotEct);
+        assert_eq!(drill.events, [Event::Connected]);
+        drill.events.clear();
+        // The window of the SYN-ACK was not scaled.
+        drill.ack(0, &[]);
+        drill.seen = drill.sent.len();
+        if segments > 0 {
+            let window = FixedWindow(segments * drill.end.mss);
+            drill.end.set_congestion_control(Controller::Custom(Box::new(window)));
+        }
+        drill
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        let now = self.now;
+        self.end.handle_input(now, input);
+        loop {
+            match self.end.poll_output(now) {
+                Output::Event(event) => self.events.push(event),
+                Output::Timeout(at) => {
+                    assert!(at > now || at.is_never(), "no progress at {now}");
+                    self.timeout = at;
+                    break;
+                }
+                Output::Transmit(packet) => {
+                    let Body::Tcp(segment) = packet.body else { panic!("TCP sends TCP") };
+                    if let Some(timestamps) = segment.timestamps {
+                        self.latest_timestamp = timestamps.value;
+                    }
+                    self.sent.push(Logged { at: now, from: Side::A, segment, ecn: packet.ecn });
+                }
+            }
+        }
+        self.end.check_accounts();
+    }
+
+    fn deliver(&mut self, segment: Segment, ecn: Ecn) {
+        let size = 20 + segment.wire_size();
+        let packet = Packet { path: PathId(0), ecn, size, body: Body::Tcp(segment) };
+        self.input(Input::Packet(Box::new(packet)));
+    }
+
+    /// Time goes on to this many ms, timers included.
+    pub(super) fn at(&mut self, millis: u64) -> &mut Self {
+        let target = Time::from_millis(millis);
+        while self.timeout <= target {
+            self.now = self.timeout.max(self.now);
+            self.input(Input::Timeout);
+        }
+        assert!(target >= self.now);
+        self.now = target;
+        self
+    }
+
+    /// The application writes.
+    pub(super) fn write(&mut self, length: u32) -> &mut Self {
+        let payload = Payload { offset: self.end.sender.written, length };
+        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        self.input(Input::Command(Command::Send(message)));
+        self
+    }
+
+    /// The peer's window field from now on.
+    pub(super) fn window(&mut self, window: u16) -> &mut Self {
+        self.window = window;
+        self
+    }
+
+    /// The peer acknowledges up to this position, with these runs of positions in SACK.
+    pub(super) fn ack(&mut self, position: u32, sack: &[(u32, u32)]) -> &mut Self {
+        let echo = self.latest_timestamp;
+        self.ack_echoing(position, sack, echo, Flags::ACK)
+    }
+
+    pub(super) fn ack_echoing(
+        &mut self,
+        position: u32,
+        sack: &[(u32, u32)],
+        echo: u32,
+        flags: Flags,
+    ) -> &mut Self {
+        let own = self.own.wrapping_add(1);
+        let mut segment = self.peers_segment(self.peer_position);
+        segment.acknowledgement = own.wrapping_add(position);
+        segment.flags = flags;
+        if let Some(timestamps) = &mut segment.timestamps {
+            timestamps.echo = echo;
+        }
+        for &(start, end) in sack {
+            segment.sack.push(SackBlock { start: own.wrapping_add(start), end: own.wrapping_add(end) });
+        }
+        self.deliver(segment, Ecn::NotEct);
+        self
+    }
+
+    fn peers_segment(&self, position: u32) -> Segment {
+        let [own_port, peer_port] = self.end.ports;
+        Segment {
+            source_port: peer_port,
+            destination_port: own_port,
+            sequence: self.peer.wrapping_add(1).wrapping_add(position),
+            acknowledgement: self.own.wrapping_add(self.end.sender.unacknowledged as u32),
+            flags: Flags::ACK,
+            window: self.window,
+            timestamps: self.has_timestamps.then_some(Timestamps { value: 1, echo: self.latest_timestamp }),
+            ..Segment::blank()
+        }
+    }
+
+    /// The peer sends data from this position of its stream.
+    pub(super) fn data(&mut self, position: u32, length: u32) -> &mut Self {
+        self.data_marked(position, length, Ecn::NotEct, Flags::ACK)
+    }
+
+    pub(super) fn data_marked(&mut self, position: u32, length: u32, ecn: Ecn, flags: Flags) -> &mut Self {
+        let mut segment = self.peers_segment(position);
+        segment.flags = flags;
+        segment.payload = Payload { offset: u64::from(position), length };
+        self.peer_position = self.peer_position.max(position + length);
+        self.deliver(segment, ecn);
+        self
+    }
+
+    /// What was sent since this was last asked.
+    pub(super) fn sent(&mut self) -> Vec<Logged> {
+        let new = self.sent[self.seen..].to_vec();
+        self.seen = self.sent.len();
+        new
+    }
+
+    /// Positions of the data segments sent since this was last asked, in segments of `size` bytes.
+    pub(super) fn segments(&mut self, size: u32) -> Vec<u64> {
+        self.sent()
+            .iter()
+            .filter(|logged| logged.segment.payload.length > 0)
+            .map(|logged| logged.segment.payload.offset / u64::from(size))
+            .collect()
+    }
+
+    /// Acknowledgement numbers, as positions of the peer's stream, of what was sent without data.
+    pub(super) fn acks(&mut self) -> Vec<u32> {
+        let first = self.peer.wrapping_add(1);
+        self.sent()
+            .iter()
+            .filter(|logged| logged.segment.payload.length == 0)
+            .map(|logged| logged.segment.acknowledgement.wrapping_sub(first))
+            .collect()
+    }
+
+    /// The runs of the last SACK, as positions of the peer's stream.
+    pub(super) fn last_sack(&self) -> Vec<(u32, u32)> {
+        let first = self.peer.wrapping_add(1);
+        let last = self.sent.last().expect("something was sent");
+        let runs = last.segment.sack.iter();
+        runs.map(|block| (block.start.wrapping_sub(first), block.end.wrapping_sub(first))).collect()
+    }
+
+    /// The window announced last, in bytes.
+    pub(super) fn announced(&self) -> u32 {
+        let last = self.sent.last().expect("something was sent");
+        u32::from(last.segment.window) << self.end.receiver.window_scale
+    }
+}
+
+impl Connection {
+    /// The slow-start threshold in segments.
+    pub(super) fn cc_threshold(&self) -> u32 {
+        self.cc.state().ssthresh / self.mss
+    }
+
+    /// What is kept in counters is what counting again finds.
+    pub(super) fn check_accounts(&self) {
+        let segments = self.board.segments();
+        let count = |wanted: &dyn Fn(&super::scoreboard::Sent) -> bool| -> u32 {
+            segments.iter().filter(|segment| wanted(segment)).count() as u32
+        };
+        assert_eq!(self.board.lost, count(&|segment| segment.lost), "lost segments");
+        assert_eq!(self.board.retransmitted, count(&|segment| segment.retransmitted), "retransmitted");
+        assert_eq!(self.board.waiting, count(&|segment| segment.lost && !segment.retransmitted), "waiting");
+        if self.has_sack {
+            assert_eq!(self.board.sacked, count(&|segment| segment.sacked), "sacked segments");
+        }
+        assert_eq!(count(&|segment| segment.sacked && segment.lost), 0, "what arrived is not lost");
+        let mut next = self.sender.unacknowledged;
+        for segment in segments {
+            assert_eq!(segment.start, next, "segments follow each other");
+            next = segment.end();
+        }
+        if !segments.is_empty() {
+            assert_eq!(next, self.sender.next, "the last segment ends at SND.NXT");
+            assert!(!self.timer.is_off() || self.has_closed, "no timer runs while data is outstanding");
+        }
+        assert!(
+            self.sender.written - self.sender.unacknowledged.saturating_sub(1).min(self.sender.written)
+                <= self.parameters.send_buffer
+        );
+        assert!(self.receiver.unread <= self.parameters.receive_buffer);
+    }
+}

@@ -1,0 +1,200 @@
+//! The retransmission timer, which serves four purposes, one at a time (Linux: `icsk_retransmit_timer`), and
+//! what a timeout does (RFC 6298 section 5).
+
+use super::connection::Connection;
+use super::recovery::CongestionState;
+use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
+use crate::endpoint::CloseReason;
+use crate::time::{Duration, Time};
+
+/// What the timer waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Purpose {
+    #[default]
+    Off,
+    /// To probe a closed window.
+    Persist,
+    /// To send a tail loss probe.
+    Probe,
+    /// To take segments for lost that are late.
+    Reordering,
+    /// The retransmission timeout.
+    Retransmission,
+}
+
+/// The timer.
+#[derive(Debug)]
+pub(super) struct RetransmissionTimer {
+    purpose: Purpose,
+    at: Time,
+    /// Timeouts in a row (Linux: `icsk_retransmits`).
+    pub(super) timeouts: u32,
+    /// Probes of a closed window in a row.
+    pub(super) probes: u32,
+}
+
+impl Default for RetransmissionTimer {
+    fn default() -> Self {
+        Self { purpose: Purpose::Off, at: Time::NEVER, timeouts: 0, probes: 0 }
+    }
+}
+
+impl RetransmissionTimer {
+    pub(super) const fn at(&self) -> Time {
+        self.at
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        self.purpose == Purpose::Off
+    }
+
+    pub(super) fn is_persist(&self) -> bool {
+        self.purpose == Purpose::Persist
+    }
+
+    pub(super) fn is_loss_probe(&self) -> bool {
+        self.purpose == Purpose::Probe
+    }
+
+    pub(super) fn is_reordering(&self) -> bool {
+        self.purpose == Purpose::Reordering
+    }
+
+    pub(super) fn is_retransmission(&self) -> bool {
+        self.purpose == Purpose::Retransmission
+    }
+
+    pub(super) fn stop(&mut self) {
+        (self.purpose, self.at) = (Purpose::Off, Time::NEVER);
+    }
+
+    fn start(&mut self, purpose: Purpose, at: Time) {
+        (self.purpose, self.at) = (purpose, at);
+    }
+
+    pub(super) fn start_persist(&mut self, at: Time) {
+        self.start(Purpose::Persist, at);
+    }
+
+    pub(super) fn start_probe(&mut self, at: Time) {
+        self.start(Purpose::Probe, at);
+    }
+
+    pub(super) fn start_reordering(&mut self, at: Time) {
+        self.start(Purpose::Reordering, at);
+    }
+
+    pub(super) fn start_retransmission(&mut self, at: Time) {
+        self.start(Purpose::Retransmission, at);
+    }
+}
+
+impl Connection {
+    pub(super) fn on_retransmission_timer(&mut self, now: Time) {
+        let purpose = self.timer.purpose;
+        self.timer.stop();
+        match purpose {
+            Purpose::Off => {}
+            Purpose::Persist => self.on_persist_timer(now),
+            Purpose::Probe => self.on_probe_timer(now),
+            Purpose::Reordering => self.on_reordering_timer(now),
+            Purpose::Retransmission => self.on_timeout(now),
+        }
+    }
+
+    /// Time until the first outstanding segment times out; zero if that has passed (Linux:
+    /// `tcp_rto_delta_us`).
+    pub(super) fn time_to_rto(&self, now: Time) -> Duration {
+        let Some(first) = self.board.front() else { return Duration::ZERO };
+        (first.departure + self.rtt.rto()).saturating_since(now)
+    }
+
+    /// Starts the retransmission timer anew, or stops it when nothing is outstanding (RFC 6298 sections 5.1 to
+    /// 5.3; Linux: `tcp_rearm_rto`).
+    pub(super) fn rearm_rto(&mut self, now: Time) {
+        if self.board.is_empty() {
+            return self.timer.stop();
+        }
+        let length = if self.timer.is_loss_probe() || self.timer.is_reordering() {
+            self.time_to_rto(now).max(Duration::from_nanos(1))
+        } else {
+            self.rtt.rto()
+        };
+        let at = self.deadline(now, length);
+        self.timer.start_retransmission(at);
+    }
+
+    /// After progress: the probe timer where it applies, otherwise the retransmission timer (Linux:
+    /// `tcp_set_xmit_timer`).
+    pub(super) fn restart_timer(&mut self, now: Time) {
+        if !self.schedule_loss_probe(now, true) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// The retransmission timeout (RFC 6298 section 5.4 to 5.6; Linux: `tcp_retransmit_timer`).
+    #[cold]
+    fn on_timeout(&mut self, now: Time) {
+        if self.board.is_empty() {
+            return;
+        }
+        if self.timer.timeouts >= self.parameters.retries {
+            return self.end(CloseReason::Lost);
+        }
+        self.stats.timeouts += 1;
+        self.enter_loss(now);
+        self.timer.timeouts += 1;
+        let first = self.board.first_id();
+        self.retransmit(now, first, true);
+        self.rtt.back_off(&self.parameters);
+        let at = self.deadline(now, self.rtt.rto());
+        self.timer.start_retransmission(at);
+    }
+
+    /// Linux: `tcp_enter_loss`.
+    fn enter_loss(&mut self, now: Time) {
+        let is_new = self.recovery.state < CongestionState::Recovery;
+        let outstanding = self.in_flight_bytes();
+        self.mark_timed_out(now);
+        let reduces = self.recovery.is_calm()
+            || self.sender.unacknowledged >= self.recovery.high
+            || (self.recovery.state == CongestionState::Loss && self.timer.timeouts == 0);
+        // The control knows that it takes no second threshold in the same episode.
+        let mut event = CongestionEvent::new(now, CongestionKind::Timeout, outstanding);
+        event.remaining = self.in_flight_bytes();
+        self.cc.on_congestion(&event);
+        if reduces {
+            self.init_undo();
+            self.recovery.restores_window = true;
+        }
+        if self.recovery.is_calm() && self.board.sacked >= super::recovery::DUP_THRESHOLD {
+            // So many duplicate acknowledgements and a timeout: reordering was overestimated.
+            self.recovery.reordering = super::recovery::DUP_THRESHOLD;
+        }
+        self.recovery.prr.end();
+        self.recovery.state = CongestionState::Loss;
+        self.recovery.high = self.sender.next;
+        self.rack.probe = None;
+        self.ecn.note_reduction();
+        // RFC 5682 section 3.1: not when an earlier timeout is still being recovered from, unless this one
+        // follows it directly.
+        self.recovery.f_rto = self.parameters.f_rto && (is_new || self.timer.timeouts > 0);
+    }
+
+    /// Everything outstanding is lost, except what was sent recently where RACK knows (RFC 8985 section 6.3;
+    /// Linux: `tcp_timeout_mark_lost`).
+    fn mark_timed_out(&mut self, now: Time) {
+        if self.board.front().is_some_and(|first| first.sacked) {
+            // RFC 2018 section 8: the receiver has taken its SACKs back.
+            self.board.forget_sacked();
+        } else if !self.has_sack {
+            self.board.sacked = 0;
+        }
+        let first = self.board.first_id();
+        for id in first..self.board.end_id() {
+            if id == first || !self.is_recent(now, id) {
+                self.mark_lost(id);
+            }
+        }
+    }
+}

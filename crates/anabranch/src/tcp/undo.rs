@@ -1,0 +1,128 @@
+//! Taking back a reduction that was a mistake: the Eifel detection by timestamps (RFC 3522, RFC 4015), by
+//! DSACK (RFC 3708), and F-RTO (RFC 5682); Linux's `tcp_try_undo_*`.
+
+use super::connection::Connection;
+use super::recovery::CongestionState;
+use crate::cc::{CongestionControl as _, UndoEvent};
+use crate::time::Time;
+
+impl Connection {
+    /// Notes what an undo will need (Linux: `tcp_init_undo`).
+    pub(super) fn init_undo(&mut self) {
+        if !self.parameters.undo {
+            self.recovery.undo_from = None;
+            return;
+        }
+        self.recovery.undo_from = Some(self.sender.unacknowledged);
+        let probes = u32::from(self.rack.probe.is_some_and(|probe| probe.is_retransmission));
+        let out = self.board.retransmitted + probes;
+        self.recovery.undo_retransmissions = (out > 0).then_some(out);
+    }
+
+    /// Whether the acknowledgement at work answers what was sent before the first retransmission (Linux:
+    /// `tcp_packet_delayed`).
+    pub(super) fn is_delayed(&self, echo: Option<u32>) -> bool {
+        match (self.recovery.first_retransmission, echo) {
+            (Some(first), Some(echo)) => (echo.wrapping_sub(first) as i32) < 0,
+            (Some(_), None) => false,
+            // Nothing has been sent again yet. NewReno's held state does not count.
+            (None, _) => self.has_sack || self.sender.unacknowledged < self.recovery.high,
+        }
+    }
+
+    /// Linux: `tcp_may_undo`.
+    pub(super) fn may_undo(&self, echo: Option<u32>) -> bool {
+        self.recovery.undo_from.is_some()
+            && (self.recovery.undo_retransmissions == Some(0) || self.is_delayed(echo))
+    }
+
+    /// Takes the reduction back (Linux: `tcp_undo_cwnd_reduction`).
+    fn undo_reduction(&mut self, now: Time, nothing_was_lost: bool) {
+        if nothing_was_lost {
+            self.board.unmark_lost();
+        }
+        if self.recovery.restores_window {
+            self.stats.undos += 1;
+            self.cc.on_undo(&UndoEvent::new(now));
+            self.ecn.note_undo();
+        }
+        self.recovery.undo_from = None;
+        self.recovery.restores_window = false;
+        // RACK is to look again at what is out.
+        self.rack.has_advanced = true;
+    }
+
+    /// Everything up to the recovery point is acknowledged (Linux: `tcp_try_undo_recovery`). Whether the
+    /// state is to be held: without SACK until something above it is acknowledged (RFC 6582 section 6).
+    pub(super) fn try_undo_recovery(&mut self, now: Time, echo: Option<u32>) -> bool {
+        if self.may_undo(echo) {
+            self.undo_reduction(now, false);
+            // The window is what the control restored, not what the reduction had come to.
+            self.recovery.prr.end();
+        } else {
+            self.rack.forget_duplicates();
+        }
+        if self.holds_state() {
+            return true;
+        }
+        self.recovery.state = CongestionState::Open;
+        false
+    }
+
+    /// Linux: `tcp_is_non_sack_preventing_reopen`.
+    fn holds_state(&mut self) -> bool {
+        if self.has_sack || self.sender.unacknowledged != self.recovery.high {
+            return false;
+        }
+        if !self.has_retransmitted() {
+            self.recovery.first_retransmission = None;
+        }
+        true
+    }
+
+    /// DSACKs account for every retransmission (Linux: `tcp_try_undo_dsack`).
+    pub(super) fn try_undo_by_dsack(&mut self, now: Time) -> bool {
+        if self.recovery.undo_from.is_none() || self.recovery.undo_retransmissions != Some(0) {
+            return false;
+        }
+        self.rack.keep_duplicates();
+        self.undo_reduction(now, false);
+        true
+    }
+
+    /// A partial acknowledgement in fast recovery (Linux: `tcp_try_undo_partial`). Whether to wait for the
+    /// retransmissions that are out.
+    pub(super) fn try_undo_partially(&mut self, now: Time, prior: u64, echo: Option<u32>) -> bool {
+        if self.recovery.undo_from.is_none() || !self.is_delayed(echo) {
+            return false;
+        }
+        self.note_reordering(prior);
+        if self.board.retransmitted > 0 {
+            return true;
+        }
+        if !self.has_retransmitted() {
+            self.recovery.first_retransmission = None;
+        }
+        self.undo_reduction(now, true);
+        self.recovery.prr.end();
+        self.try_keep_open();
+        false
+    }
+
+    /// After a timeout (Linux: `tcp_try_undo_loss`). `by_f_rto`: F-RTO is sure of it.
+    pub(super) fn try_undo_timeout(&mut self, now: Time, echo: Option<u32>, by_f_rto: bool) -> bool {
+        if !by_f_rto && !self.may_undo(echo) {
+            return false;
+        }
+        self.stats.spurious_timeouts += 1;
+        self.undo_reduction(now, true);
+        self.timer.timeouts = 0;
+        if self.holds_state() {
+            return true;
+        }
+        if by_f_rto || self.has_sack {
+            self.recovery.state = CongestionState::Open;
+        }
+        true
+    }
+}

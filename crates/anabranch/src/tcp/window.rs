@@ -1,0 +1,117 @@
+//! The two windows: what this end announces, what the peer announced, and how a closed one is probed (RFC
+//! 9293 section 3.8.6).
+
+use super::connection::{Connection, State};
+use super::segment::Segment;
+use crate::time::{Duration, Time};
+
+impl Connection {
+    /// Bytes that the peer may send now.
+    pub(super) fn receiver_window(&self) -> u64 {
+        self.receiver.edge.saturating_sub(self.receiver.next)
+    }
+
+    /// The window field of the next segment. The window's right edge moves when that gives the peer something
+    /// worth sending, and never back (RFC 9293 section 3.8.6.2.2).
+    pub(super) fn select_window(&mut self) -> u16 {
+        let buffer = self.parameters.receive_buffer;
+        let scale = self.receiver.window_scale;
+        let largest = 65_535 << scale;
+        let free = buffer.saturating_sub(self.receiver.unread).min(largest);
+        let edge = self.receiver.next + (free >> scale << scale);
+        let step = (buffer / 2).min(u64::from(self.mss));
+        if edge >= self.receiver.edge + step {
+            self.receiver.edge = edge;
+        }
+        (self.receiver_window() >> scale).min(65_535) as u16
+    }
+
+    /// The application reads again: it gets what waits, and the peer hears of the room if that has at least
+    /// doubled (Linux: `tcp_cleanup_rbuf`).
+    pub(super) fn resume_reading(&mut self, now: Time) {
+        self.receiver.is_paused = false;
+        if self.receiver.unread == 0 {
+            return;
+        }
+        self.deliver();
+        let before = self.receiver_window();
+        let has_peer = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        let after = self.parameters.receive_buffer.min(65_535 << self.receiver.window_scale);
+        if has_peer && after >= 2 * before {
+            self.stats.window_updates += 1;
+            self.send_ack(now);
+        }
+    }
+
+    /// Takes the window that a segment announces (RFC 9293 section 3.10.7.4). Whether it is another one.
+    pub(super) fn update_window(&mut self, segment: &Segment, start: u64, acknowledged: u64) -> bool {
+        let sender = &mut self.sender;
+        let window = u64::from(segment.window) << sender.window_scale;
+        let (by_start, by_ack) = sender.window_by;
+        // Linux, tcp_may_update_window: newer by its acknowledgement, its number, or by what it offers; one that
+        // is as new may only widen the window or close it.
+        let is_newer = acknowledged > by_ack
+            || start > by_start
+            || (start == by_start && acknowledged == by_ack && (window > sender.window || window == 0));
+        if !is_newer && acknowledged <= sender.unacknowledged {
+            return false;
+        }
+        sender.window_by = (start, acknowledged);
+        let has_changed = window != sender.window;
+        sender.set_window(window);
+        has_changed
+    }
+
+    /// Starts the persist timer if no timer runs (RFC 9293 section 3.8.6.1; Linux: `tcp_check_probe_timer`).
+    pub(super) fn start_persist_timer(&mut self, now: Time) {
+        if self.timer.is_off() {
+            let length = self.persist_period();
+            let at = self.deadline(now, length);
+            self.timer.start_persist(at);
+        }
+    }
+
+    /// The retransmission timeout, doubled with every probe (Linux: `tcp_probe0_when`).
+    fn persist_period(&self) -> Duration {
+        let base = self.rtt.rto().max(self.parameters.rto_min);
+        let factor = 1_u64 << self.timer.probes.min(20);
+        (base * factor).min(self.parameters.rto_max)
+    }
+
+    /// The persist timer expires: as much as fits is sent, or else a probe (Linux: `tcp_write_wakeup`).
+    #[cold]
+    pub(super) fn on_persist_timer(&mut self, now: Time) {
+        if !self.board.is_empty() || !self.sender.has_unsent() {
+            self.timer.probes = 0;
+            return;
+        }
+        self.timer.probes += 1;
+        self.stats.window_probes += 1;
+        let room = self.sender.window_end().saturating_sub(self.sender.next);
+        let unsent = self.sender.unsent();
+        if room > 0 {
+            let length = unsent.min(room).min(u64::from(self.segment_limit()));
+            self.send_fragment(now, length as u32);
+            return;
+        }
+        self.send_window_probe(now);
+        self.start_persist_timer(now);
+    }
+
+    /// An acknowledgement came while nothing was outstanding (Linux: `tcp_ack_probe`).
+    pub(super) fn on_probe_answered(&mut self, now: Time) {
+        if !self.sender.has_unsent() || !self.timer.is_persist() {
+            self.timer.probes = 0;
+            return;
+        }
+        let length = self.sender.unsent().min(u64::from(self.segment_limit())).max(1);
+        if self.sender.next + length <= self.sender.window_end() {
+            self.timer.probes = 0;
+            self.timer.stop();
+        } else {
+            let length = self.persist_period();
+            let at = self.deadline(now, length);
+            self.timer.start_persist(at);
+        }
+    }
+}
