@@ -422,58 +422,72 @@ def reproduce(
     help_epilogue="""\
 Examples:
   anabranch compare linux-sctp
+  anabranch compare linux-tcp --plot figures
   anabranch compare linux-sctp --replications 100 --json deviations.json"""
 )
 def compare(
-    oracle: Literal["linux-sctp"],
+    oracle: Literal["linux-sctp", "linux-tcp"],
     /,
     *,
     replications: Whole | None = None,
     jobs: Whole | None = None,
     csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+    plot: Annotated[Path | None, Parameter(name="--plot")] = None,
 ) -> None:
     """Put our numbers beside those of an independent implementation, row by row.
 
     Parameters
     ----------
     oracle
-        Which one: the failover of SCTP in Linux 6.12.
+        Which one: the failover of SCTP in Linux 6.12, or the goodput of its TCP, beside ns-3 too.
     replications
-        Runs of each row; 1000 if not given.
+        Runs of each row; 1000 for linux-sctp and 100 for linux-tcp if not given.
     jobs
         Threads; all cores if not given. Never changes a result.
     csv_file
         Write the rows to this file.
     json_file
         Write every value with its deviation, verdict and cause to this file.
+    plot
+        Write figures into this folder: our congestion windows over the kernel's (linux-tcp only).
     """
     from anabranch import study  # noqa: PLC0415 - slow to import
-    from anabranch.oracles import linux_sctp  # noqa: PLC0415 - slow to import
 
-    count = linux_sctp.REPLICATIONS if replications is None else replications
+    module = importlib.import_module(f"anabranch.oracles.{oracle.replace('-', '_')}")
+    count = module.REPLICATIONS if replications is None else replications
     threads = study.threads(jobs)
     if count < 1:
         raise AnabranchError(f"replications is {count}; it must be at least 1")
     check_file(csv_file)
     check_file(json_file)
-    kernel = linux_sctp.kernel_rows()
+    if plot is not None:
+        if not hasattr(module, "figures"):
+            raise AnabranchError(f"--plot: {oracle} has no figures; linux-tcp has")
+        check_folder(plot)
+    kernel = module.kernel_rows()
     rows = []
     with progress.shown(oracle) as shown:
-        for row in linux_sctp.compare(kernel, count, threads):
+        for row in module.compare(kernel, count, threads):
             rows.append(row)
             shown(len(rows), len(kernel))
     out = report.console()
-    out.print(report.side_by_side(linux_sctp.HEADS, (linux_sctp.cells(row) for row in rows)))
-    for letter, text in linux_sctp.CAUSES.items():
+    out.print(report.side_by_side(module.HEADS, (module.cells(row) for row in rows)))
+    for letter, text in module.CAUSES.items():
         out.print(f"{letter}: {text}")
-    for name, verdicts in linux_sctp.counts(rows).items():
-        out.print(f"{name}: " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()))
-    contents = ((csv_file, linux_sctp.as_csv(rows)), (json_file, _json(linux_sctp.as_json(rows))))
+    for line in module.summary(rows):
+        out.print(line)
+    contents = ((csv_file, module.as_csv(rows)), (json_file, _json(module.as_json(rows))))
     for path, content in contents:
         if path is not None:
             write_atomically(path, (content.rstrip("\n") + "\n").encode())
             out.print(f"wrote {path}")
+    if plot is not None:
+        from anabranch import plots  # noqa: PLC0415 - slow to import
+
+        for name, figure in module.figures().items():
+            for path in plots.save(figure, plot / name):
+                out.print(f"wrote {path}")
 
 
 # Ctrl-C is heard in `main`, where it gets a sentence and its exit code.

@@ -50,7 +50,8 @@ class Result:
     summary: dict[str, float]
     """Every scalar by name, `call.mos`; the unit is last in the name, NaN is "no value"."""
     traces: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """`frames`, `packets`, `paths`, `queues`, `events`; empty unless asked for."""
+    """`frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`; empty unless
+    asked for."""
 
 
 def load(source: str | Path, set: Mapping[str, Value] | None = None) -> Scenario:  # noqa: A002 - as `--set`

@@ -77,6 +77,39 @@ pub enum Command {
     Shutdown,
 }
 
+/// What a transport offers those who write to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Single messages, sent without regard to what the network can carry (UDP).
+    Datagrams,
+    /// Messages with flow control (SCTP).
+    Messages {
+        /// The longest message that there is room for at both ends, in bytes.
+        longest: u64,
+        /// Whether the send buffer has a limit, so that a sender ever has to wait.
+        is_limited: bool,
+    },
+    /// A stream of bytes with flow control (TCP).
+    Stream,
+}
+
+impl Service {
+    /// What a connection between these two ends offers.
+    #[must_use]
+    pub(crate) fn both(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::Messages { longest, is_limited },
+                Self::Messages { longest: other_longest, is_limited: other_is_limited },
+            ) => Self::Messages {
+                longest: longest.min(other_longest),
+                is_limited: is_limited && other_is_limited,
+            },
+            _ => self,
+        }
+    }
+}
+
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {

@@ -15,15 +15,23 @@ enum Scalar {
     Mean { sum: f64, count: u64 },
     /// Stands for itself, whatever the warm-up was.
     Value(f64),
+    /// The coefficient of variation of so many values with this sum and this sum of squares: what the
+    /// warm-up contributed is taken off.
+    Variation { sum: f64, squares: f64, count: u64 },
 }
 
 impl Scalar {
     fn value(self) -> f64 {
         match self {
             Self::Count(count) => count as f64,
-            Self::Mean { count: 0, .. } => f64::NAN,
+            Self::Mean { count: 0, .. } | Self::Variation { count: 0 | 1, .. } => f64::NAN,
             Self::Mean { sum, count } => sum / count as f64,
             Self::Value(value) => value,
+            Self::Variation { sum, squares, count } => {
+                let mean = sum / count as f64;
+                let variance = (squares - sum * mean) / (count - 1) as f64;
+                libm::sqrt(variance.max(0.0)) / mean
+            }
         }
     }
 
@@ -33,6 +41,14 @@ impl Scalar {
             (Self::Mean { sum, count }, Self::Mean { sum: early_sum, count: early_count }) => {
                 Self::Mean { sum: sum - early_sum, count: count - early_count }
             }
+            (
+                Self::Variation { sum, squares, count },
+                Self::Variation { sum: early_sum, squares: early_squares, count: early_count },
+            ) => Self::Variation {
+                sum: sum - early_sum,
+                squares: squares - early_squares,
+                count: count - early_count,
+            },
             _ => self,
         }
     }
@@ -88,6 +104,12 @@ impl Report<'_> {
     /// Writes the mean of `count` values with this sum: a warm-up is taken off.
     pub fn mean(&mut self, name: &str, sum: f64, count: u64) {
         self.write(name, Scalar::Mean { sum, count });
+    }
+
+    /// Writes the coefficient of variation (standard deviation of the sample over mean) of `count` values
+    /// with this sum and this sum of squares: a warm-up is taken off.
+    pub fn variation(&mut self, name: &str, sum: f64, squares: f64, count: u64) {
+        self.write(name, Scalar::Variation { sum, squares, count });
     }
 
     /// A writer for a part of this component: `call` and `sctp.a` give `call.sctp.a`.

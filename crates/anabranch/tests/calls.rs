@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use anabranch::app::datagrams::DatagramsConfig;
 use anabranch::app::voip::{BurstRatio, DelayBasis, Measures, TalkSpurtsConfig, Voip, VoipConfig};
 use anabranch::app::{AnyApp, App, AppConfig, Commands, Direction, Start};
-use anabranch::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, Received};
+use anabranch::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, Received, Service};
 use anabranch::packet::{IpVersion, Packet, Payload, Side};
 use anabranch::quality::{Codec, EModel, Fate, JitterBuffer};
 use anabranch::report::Row;
@@ -405,7 +405,7 @@ fn run_over_udp(app: &mut AnyApp, config: udp::Config, until: Time) -> u64 {
 
 #[test]
 fn a_call_over_rtp() {
-    let mut app = AppConfig::Voip(config()).build(STREAMS, "call").unwrap();
+    let mut app = AppConfig::Voip(config()).build(STREAMS, "call", Service::Datagrams).unwrap();
     let rtp = udp::Config { rtp: true, ..udp::Config::default() };
     let bytes = run_over_udp(&mut app, rtp, Time::from_secs(10));
     assert_eq!(bytes, 100 * (20 + 8 + 12 + 160));
@@ -421,7 +421,7 @@ fn a_load_reports_what_arrived() {
                 start = \"1 s\"\nduration = \"10 s\"\nmeasure = true";
     for reverse in ["", "\nreverse = true"] {
         let config: AppConfig = toml::from_str(&format!("{text}{reverse}")).unwrap();
-        let mut app = config.build(STREAMS, "load").unwrap();
+        let mut app = config.build(STREAMS, "load", Service::Datagrams).unwrap();
         assert!(!app.is_done());
         let bytes = run_over_udp(&mut app, udp::Config::default(), Time::from_secs(20));
         assert!(app.is_done());

@@ -16,7 +16,7 @@ from = "a"
 to = "b"
 paths = ["only"]
 transport = { kind = "tcp", cc = { kind = "reno" } }
-app = { kind = "datagrams", rate = "100 Mbit/s", size = "50 kB", intervals = { kind = "cbr" } }
+app = { kind = "bulk" }
 "#;
 
 fn run(sets: &[(&str, &str)], replication: u64) -> Row {

@@ -1,15 +1,17 @@
 """Golden tables and pages of the comparisons.
 
-`python -m anabranch.oracles FOLDER` writes `linux-sctp.csv` there and the generated part of
-`linux-sctp.md`; `python -m anabranch.oracles --check FOLDER` fails when they are not what it would
-write. Takes about a minute on two cores.
+`python -m anabranch.oracles FOLDER` writes `linux-sctp.csv` and `linux-tcp.csv` there, the figures
+of the second, and the generated parts of the pages of the same names; `python -m anabranch.oracles
+--check FOLDER` fails when tables and pages are not what it would write. Takes some minutes on two
+cores.
 """
 
 import os
 import sys
 from pathlib import Path
 
-from anabranch.oracles import linux_sctp
+from anabranch import plots
+from anabranch.oracles import linux_sctp, linux_tcp
 
 _BEGIN = "<!-- generated: make oracles -->"
 _END = "<!-- end of generated -->"
@@ -21,16 +23,26 @@ def _values(count: int) -> str:
 
 def generated(folder: Path) -> dict[str, str]:
     """File name -> content."""
-    rows = linux_sctp.kernel_rows()
-    compared = list(linux_sctp.compare(rows, jobs=os.cpu_count() or 1))
-    page = (folder / "linux-sctp.md").read_text("utf-8")
-    head, _, rest = page.partition(_BEGIN)
+    jobs = os.cpu_count() or 1
+    sctp = list(linux_sctp.compare(linux_sctp.kernel_rows(), jobs=jobs))
+    tcp = list(linux_tcp.compare(linux_tcp.kernel_rows(), jobs=jobs))
+    sctp_table = _table(linux_sctp.HEADS, [linux_sctp.cells(row) for row in sctp])
+    tcp_table = _table(linux_tcp.HEADS, [linux_tcp.cells(row) for row in tcp])
+    return {
+        "linux-sctp.csv": linux_sctp.as_csv(sctp),
+        "linux-sctp.md": _page(folder / "linux-sctp.md", _sctp_summary(sctp), sctp_table),
+        "linux-tcp.csv": linux_tcp.as_csv(tcp),
+        "linux-tcp.md": _page(folder / "linux-tcp.md", _tcp_summary(tcp), tcp_table),
+    }
+
+
+def _page(path: Path, summary: str, table: str) -> str:
+    head, _, rest = path.read_text("utf-8").partition(_BEGIN)
     tail = rest.partition(_END)[2]
-    middle = "\n\n".join([_BEGIN, _summary(compared), _table(compared), _END])
-    return {"linux-sctp.csv": linux_sctp.as_csv(compared), "linux-sctp.md": head + middle + tail}
+    return head + "\n\n".join([_BEGIN, summary, table, _END]) + tail
 
 
-def _summary(rows: list[linux_sctp.Row]) -> str:
+def _sctp_summary(rows: list[linux_sctp.Row]) -> str:
     lines = [
         "| quantity | mean within 10 % | else the kernel's in our range | outside |",
         "|---|---:|---:|---:|",
@@ -40,13 +52,10 @@ def _summary(rows: list[linux_sctp.Row]) -> str:
         for name, count in linux_sctp.counts(rows).items()
     ]
     letters = [row.cause(name) for row in rows for name in row.values]
-    lines += ["", "Causes of the deviations over 10 %:", ""]
-    lines += [
-        f"- **{letter}** ({_values(letters.count(letter))}): {text}"
-        for letter, text in linux_sctp.CAUSES.items()
-    ]
     number, p = linux_sctp.heartbeat_test(rows)
     lines += [
+        "",
+        *_causes(linux_sctp.CAUSES, letters),
         "",
         f"Heartbeat times: {number} rows, Kolmogorov-Smirnov p = {p:.2f} that the kernel's are"
         " draws from ours.",
@@ -54,26 +63,43 @@ def _summary(rows: list[linux_sctp.Row]) -> str:
     return "\n".join(lines)
 
 
-def _table(rows: list[linux_sctp.Row]) -> str:
-    heads = linux_sctp.HEADS
+def _tcp_summary(rows: list[linux_tcp.Row]) -> str:
+    letters = [row.cause for row in rows]
+    return "\n".join([*linux_tcp.summary(rows), "", *_causes(linux_tcp.CAUSES, letters)])
+
+
+def _causes(causes: dict[str, str], letters: list[str]) -> list[str]:
+    named = [
+        f"- **{letter}** ({_values(letters.count(letter))}): {text}"
+        for letter, text in causes.items()
+    ]
+    return ["Causes of the deviations over 10 %:", "", *named]
+
+
+def _table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(heads) + " |", "|" + "---:|" * len(heads)]
-    lines += ["| " + " | ".join(linux_sctp.cells(row)) + " |" for row in rows]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)
 
 
 def main() -> int:
     """Write or check the files."""
     arguments = sys.argv[1:]
+    is_check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs"))
     code = 0
     for name, content in generated(folder).items():
         path = folder / name
-        if "--check" not in arguments:
+        if not is_check:
             path.write_text(content, encoding="utf-8")
             print(f"wrote {path}")
         elif not path.exists() or path.read_text("utf-8") != content:
             print(f"{path} is stale: run `make oracles`", file=sys.stderr)
             code = 1
+    if not is_check:
+        for name, figure in linux_tcp.figures().items():
+            for path in plots.save(figure, folder / name, ("png",)):
+                print(f"wrote {path}")
     return code
 
 

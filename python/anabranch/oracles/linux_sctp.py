@@ -196,6 +196,14 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
+def summary(rows: Sequence[Row]) -> list[str]:
+    """How many values of each quantity have which verdict, in sentences."""
+    return [
+        f"{name}: " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items())
+        for name, verdicts in counts(rows).items()
+    ]
+
+
 def counts(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     """How many values have which verdict, for each quantity."""
     verdicts: tuple[Verdict, ...] = ("within", "in_range", "outside")

@@ -58,6 +58,14 @@ macro_rules! controls {
                 }
             }
 
+            /// Its name in scenarios.
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => stringify!($module),)*
+                    Self::Sctp(_) => "sctp",
+                }
+            }
+
             /// A control for one path.
             pub fn build(&self, setup: &Setup) -> Controller {
                 match self {

@@ -116,7 +116,7 @@ impl Algorithm for Hybla {
             return window.grow_as_reno(event);
         }
         let rho = self.rho.max(8);
-        let slow_start = window.in_slow_start();
+        let slow_start = window.is_below_threshold();
         let increment = if slow_start {
             // 2^rho - 1.
             (1u32 << (rho / 8).min(16)) * POWERS[(rho % 8) as usize] - 128
@@ -187,6 +187,20 @@ mod tests {
             rounds.ack(&mut control, 1, Duration::from_micros(37_500));
         }
         assert_eq!(cwnd(&control), begin + 182);
+    }
+
+    #[test]
+    fn a_window_at_its_threshold_grows_in_every_version() {
+        let mut control = build(Config::default(), Rules::Linux2620, 10);
+        let mut rounds = Rounds::new(Duration::from_millis(50));
+        rounds.round(&mut control);
+        rounds.round(&mut control);
+        lose(&mut control, rounds.now);
+        let begin = cwnd(&control);
+        for _ in 0..3 {
+            rounds.round(&mut control);
+        }
+        assert!(cwnd(&control) > begin + 6, "{} after {begin}", cwnd(&control));
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Ledbat {
         let Some(base) = self.delays.base() else { return };
         let rtt = event.rtt.unwrap_or(base);
         match self.slowdown {
-            Slowdown::At(time) if event.now >= time && !window.in_slow_start() => {
+            Slowdown::At(time) if event.now >= time && !window.is_below_threshold() => {
                 window.ssthresh = window.cwnd.max(MIN_WINDOW);
                 self.set(window, f64::from(MIN_WINDOW));
                 self.slowdown = Slowdown::Frozen { since: event.now };
@@ -202,7 +202,7 @@ impl Ledbat {
         let gain = 1.0 / ratio.clamp(1.0, 16.0);
         let acked = f64::from(event.newly_acked) / f64::from(window.mss);
         let cwnd = f64::from(window.cwnd) + self.fraction;
-        if window.in_slow_start() {
+        if window.is_below_threshold() {
             // Section 4.3: out of slow start at three quarters of the target, in the first one only.
             let late = delay.scaled(4.0) > self.target * 3;
             if late && matches!(self.slowdown, Slowdown::Initial) {
@@ -210,7 +210,7 @@ impl Ledbat {
             } else {
                 self.set(window, (cwnd + gain * acked).min(f64::from(window.ssthresh)));
             }
-            if !window.in_slow_start() {
+            if !window.is_below_threshold() {
                 self.schedule(event.now, rtt);
             }
             return;
@@ -251,7 +251,7 @@ impl Algorithm for Ledbat {
             if event.is_window_limited || delay > self.target || !matches!(self.slowdown, Slowdown::At(_)) {
                 self.grow_by_draft(window, event, delay);
             }
-        } else if window.in_slow_start() {
+        } else if window.is_below_threshold() {
             // After a timeout (RFC 6817 section 2.4.2: as standard TCP).
             window.beyond_slow_start(event);
         } else {

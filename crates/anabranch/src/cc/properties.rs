@@ -148,6 +148,7 @@ fn every_control_has_a_name_and_reads_its_own_settings() {
             let json = serde_json::to_value(config).unwrap();
             assert_eq!(&serde_json::from_value::<Config>(json.clone()).unwrap(), config);
             let kind = json["kind"].as_str().unwrap().to_owned();
+            assert_eq!(kind, config.kind());
             // The kind alone means the default settings.
             let short = serde_json::json!({ "kind": kind });
             assert_eq!(&serde_json::from_value::<Config>(short).unwrap(), config);

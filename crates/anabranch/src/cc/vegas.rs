@@ -74,7 +74,7 @@ impl Vegas {
         // The window that would keep the rate without a queue, and the packets in the queue.
         let target = (cwnd * base / rtt) as u32;
         let queued = cwnd * (rtt - base) / base;
-        if window.in_slow_start() {
+        if window.is_below_threshold() {
             if queued > u64::from(self.gamma) {
                 window.set(window.cwnd.min(target.saturating_add(1)));
                 window.ssthresh = window.ssthresh.min(window.cwnd);
@@ -107,7 +107,7 @@ impl Algorithm for Vegas {
                 window.grow_as_reno(event);
             }
             self.times.next_round();
-        } else if window.in_slow_start() {
+        } else if window.is_below_threshold() {
             window.slow_start(event);
         }
     }

@@ -104,7 +104,12 @@ impl Window {
     /// Linux: `tcp_in_slow_start`; up to 4.1 and in RFC 5681 a window equal to the threshold may be in slow
     /// start too, as it was in 2.6.20.
     pub(super) fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh || (self.rules == Rules::Linux2620 && self.cwnd == self.ssthresh)
+        self.is_below_threshold() || (self.rules == Rules::Linux2620 && self.cwnd == self.ssthresh)
+    }
+
+    /// Whether the window is below the threshold, for algorithms that keep the two together.
+    pub(super) fn is_below_threshold(&self) -> bool {
+        self.cwnd < self.ssthresh
     }
 
     /// Sets the window, at least one segment and at most what TCP can express.

@@ -7,6 +7,7 @@ use super::capacity::RateConfig;
 use super::cross_traffic::CrossTrafficConfig;
 use super::loss::LossConfig;
 use super::qdisc::QueueConfig;
+use super::radio::RadioConfig;
 use super::schedule::Schedule;
 use crate::time::Duration;
 use crate::units::Probability;
@@ -21,6 +22,9 @@ pub struct LinkConfig {
     /// Rate: a value, a timetable, or `{ mahimahi = "file" }`. Default: no limit, and no queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateConfig>,
+    /// A radio that serves the link, instead of a rate. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radio: Option<RadioConfig>,
     /// Constant part of the delay, added after transmission; may follow a timetable. Default: 0 s.
     pub delay: Schedule<Duration>,
     /// Random part of the delay, uniform from 0 to this; may follow a timetable. Default: 0 s.
@@ -99,6 +103,7 @@ impl Default for LinkConfig {
         Self {
             ends: Default::default(),
             rate: None,
+            radio: None,
             delay: Schedule::default(),
             jitter: Schedule::default(),
             reorder: false,

@@ -13,6 +13,7 @@ use super::evented::{EventedServer, QueueSample};
 use super::impairments::Impairments;
 use super::ledger::{Entry, Fate, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
+use super::medium::{Held, Release};
 use super::schedule::{Schedule, Timeline};
 use super::server::{LazyServer, Server, Verdict};
 use crate::packet::Ecn;
@@ -40,6 +41,8 @@ pub(crate) struct OneWay {
     last_delivery: Time,
     /// Packets between the two halves of the link, in their order.
     crossing: VecDeque<Crossing>,
+    /// Packets in the medium.
+    held: u64,
     ledger: Ledger,
     stages: Stages,
     /// The rate in bit/s if it is one constant rate.
@@ -130,6 +133,7 @@ impl OneWay {
             delay,
             last_delivery: Time::ZERO,
             crossing: VecDeque::new(),
+            held: 0,
             ledger: Ledger::default(),
             constant_rate: constant_rate(config),
         })
@@ -328,6 +332,40 @@ impl OneWay {
         self.leave(crossing, is_lost)
     }
 
+    /// The first half of a link that a medium serves. The error is the fate of a packet that goes no further.
+    pub(crate) fn hold(&mut self, now: Time, size: u32) -> Result<(), Step> {
+        if self.ingress_loss.is_lost(now, size) {
+            return Err(self.drop_at(now.as_nanos(), now.as_nanos(), size, Fate::Lost));
+        }
+        self.held += 1;
+        Ok(())
+    }
+
+    /// The medium's queue has not taken a packet.
+    pub(crate) fn refuse_held(&mut self, now: Time, size: u32) -> Step {
+        self.held -= 1;
+        self.drop_at(now.as_nanos(), now.as_nanos(), size, Fate::QueueFull)
+    }
+
+    /// The second half of a link that a medium serves.
+    pub(crate) fn release(&mut self, release: &Release) -> Step {
+        let Release { packet: Held { arrived, size, ecn, found_bytes, is_marked, .. }, at, fate, .. } =
+            *release;
+        self.held -= 1;
+        let marked = is_marked && is_capable(ecn);
+        let ecn = if marked { Ecn::Ce } else { ecn };
+        let crossing = Crossing { arrived, at, found_units: found_bytes * UNITS_PER_BYTE, size, ecn, marked };
+        match fate {
+            Fate::Delivered => self.leave(crossing, false),
+            lost => self.settle_later(crossing, at, lost),
+        }
+    }
+
+    /// Packets in the medium.
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
     /// Brings everything up to the end of the run and checks that no packet is unaccounted for.
     pub(crate) fn finish(&mut self, end: Time) {
         if let Some(server) = &mut self.server {
@@ -365,7 +403,7 @@ impl OneWay {
     /// Writes the counters.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         let ledger = &self.ledger;
-        let crossing = self.crossing.len() as u64;
+        let crossing = self.crossing.len() as u64 + self.held;
         report.count("arrived_packets", ledger.arrived() + crossing);
         report.count("delivered_packets", ledger.packets(Fate::Delivered) + ledger.packets(Fate::Copied));
         report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));

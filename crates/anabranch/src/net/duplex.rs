@@ -1,10 +1,11 @@
 //! A duplex link: two directions, and what they share.
 
-use super::config::LinkConfig;
+use super::config::{LinkConfig, WhenDown};
 use super::direction::{OneWay, is_shared_by_packets};
 use super::evented::QueueSample;
 use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
+use super::medium::Release;
 use crate::packet::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
@@ -108,6 +109,8 @@ pub struct DuplexLink {
     ingress_loss: Option<Loss>,
     /// One behind the queues.
     wire_loss: Option<Loss>,
+    /// Whether a medium serves it.
+    has_medium: bool,
 }
 
 impl DuplexLink {
@@ -137,6 +140,7 @@ impl DuplexLink {
         streams: Streams,
         is_traced: bool,
     ) -> Result<Self, String> {
+        check_medium(config, name)?;
         let is_shared = config.loss.sharing() == LossSharing::Shared;
         if is_shared && config.reverse.as_ref().is_some_and(|reverse| reverse.loss.is_some()) {
             return Err(format!(
@@ -168,7 +172,36 @@ impl DuplexLink {
         // What forward has accepted can only be wrong in what `reverse` puts in its place.
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
-        Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss })
+        let has_medium = config.radio.is_some();
+        Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium })
+    }
+
+    /// Whether a medium serves it: instead of [`DuplexLink::accept`], packets then take `hold` and `release`.
+    pub(crate) fn has_medium(&self) -> bool {
+        self.has_medium
+    }
+
+    /// The stages before the medium. The error is the fate of a packet that goes no further.
+    pub(crate) fn hold(&mut self, now: Time, direction: Direction, size: u32) -> Result<(), Step> {
+        if self.loses_on_arrival(now, direction, size) {
+            return Err(Step::Drop(DropCause::Lost));
+        }
+        self.directions[direction.index()].hold(now, size)
+    }
+
+    /// The medium has not taken a packet that came through [`DuplexLink::hold`].
+    pub(crate) fn refuse(&mut self, now: Time, direction: Direction, size: u32) -> Step {
+        self.directions[direction.index()].refuse_held(now, size)
+    }
+
+    /// The stages after the medium.
+    pub(crate) fn release(&mut self, release: &Release) -> Step {
+        self.directions[release.direction.index()].release(release)
+    }
+
+    /// Packets that are held.
+    pub(crate) fn held(&self, direction: Direction) -> u64 {
+        self.directions[direction.index()].held()
     }
 
     /// Whether each direction may be called ahead of simulated time. Otherwise calls for both have to come in
@@ -243,6 +276,7 @@ impl DuplexLink {
     /// The second part for all others.
     #[inline(never)]
     pub(crate) fn accept_arrived(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
+        debug_assert!(!self.has_medium, "such a link holds packets");
         let one_way = &mut self.directions[direction.index()];
         match &mut self.wire_loss {
             Some(loss) => one_way.accept_shared(now, size, ecn, loss),
@@ -283,4 +317,41 @@ impl DuplexLink {
     pub fn take_queue_samples(&mut self, direction: Direction) -> Vec<QueueSample> {
         self.directions[direction.index()].take_samples()
     }
+}
+
+/// What a link that a medium serves cannot have.
+fn check_medium(config: &LinkConfig, name: &str) -> Result<(), String> {
+    if config.radio.is_none() {
+        return Ok(());
+    }
+    let error = |key: &str, why: &str| Err(format!("links.{name}.{key} {why}"));
+    let reverse = config.reverse.as_ref();
+    if config.rate.is_some() {
+        return error(
+            "rate",
+            "is given although links have either a rate or a `radio`; leave out one of the two",
+        );
+    }
+    if reverse.is_some_and(|reverse| reverse.rate.is_some()) {
+        return error("reverse.rate", "is given although the link has a `radio`; leave out one of the two");
+    }
+    if !config.cross_traffic.is_empty() {
+        return error(
+            "cross_traffic",
+            "is given although the link has a `radio`; use a flow with app `datagrams`",
+        );
+    }
+    if is_shared_by_packets(&config.loss) && config.loss.place() == LossPlace::Wire {
+        return error("loss.sharing", "is \"shared\", allowed with a `radio` is only \"per_direction\"");
+    }
+    let is_always_up = |up: &super::Schedule<bool>| up.values().all(|is_up| is_up);
+    let may_be_down = !is_always_up(&config.up)
+        || reverse.and_then(|reverse| reverse.up.as_ref()).is_some_and(|up| !is_always_up(up));
+    if may_be_down && config.down != WhenDown::Blackhole {
+        return error(
+            "down",
+            "is not \"blackhole\", which is what a link with a `radio` needs if it can be down",
+        );
+    }
+    Ok(())
 }

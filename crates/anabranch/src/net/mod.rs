@@ -1,7 +1,8 @@
 //! Links: rate, delay, queue, loss and the traffic that loads them.
 //!
 //! A link is asked once per packet and answers when the packet arrives at the other end, without events
-//! (ARCHITECTURE.md: an event exists only where a decision is made). Its stages, in order: ingress loss, queue discipline,
+//! (ARCHITECTURE.md: an event exists only where a decision is made). A link whose packets cannot be answered for
+//! at once, such as a radio link, holds them until its medium releases them (`medium.rs`). Its stages, in order: ingress loss, queue discipline,
 //! server, wire loss, corruption, duplication, jitter, delay.
 
 mod backlog;
@@ -14,7 +15,10 @@ mod evented;
 mod impairments;
 mod ledger;
 pub mod loss;
+mod medium;
+mod packet_queue;
 pub mod qdisc;
+pub mod radio;
 mod ring;
 mod schedule;
 mod server;
@@ -26,5 +30,8 @@ pub use cross_traffic::{
 };
 pub use duplex::{Direction, DropCause, DuplexLink, Step};
 pub use evented::QueueSample;
+pub(crate) use medium::{Held, Media, Release};
+pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;
+pub(crate) use schedule::Timeline;
 pub use schedule::{Schedule, Timetable, TraceFile};

@@ -71,7 +71,8 @@ pub struct RunConfig {
     pub max_events: u64,
     /// Guard: wall-clock time after which a run is given up. Default: 1 h.
     pub max_wall_time: Duration,
-    /// Guard: memory for packets in flight and traces after which a run is given up. Default: 4 GB.
+    /// Guard: memory for packets in flight, traces and what applications note after which a run is given
+    /// up. Default: 4 GB.
     pub max_memory: Bytes,
 }
 
@@ -125,6 +126,23 @@ pub struct FlowConfig {
     pub transport_to: Option<TransportConfig>,
     /// What runs over it.
     pub app: AppConfig,
+    /// How many such flows there are, from 1 on: with 4, `load` stands for `load_1` to `load_4`, each with
+    /// random numbers of its own. Default: 1.
+    #[serde(default = "default_count", skip_serializing_if = "is_one")]
+    pub count: u32,
+    /// How much later than the one before it each of them starts. Default: 0 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stagger: Option<Duration>,
+}
+
+fn default_count() -> u32 {
+    1
+}
+
+/// One flow is the ordinary case: studies keep their hash.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 /// The transport protocol and its settings.

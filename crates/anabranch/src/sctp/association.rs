@@ -17,7 +17,7 @@ use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
 use crate::cc::CongestionControl as _;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Reliability,
+    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Reliability, Service,
 };
 use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
@@ -222,6 +222,15 @@ impl Association {
         }
         self.queue.push(now, message);
         self.send(now);
+    }
+
+    /// Messages that fit the send buffer and, fragments in reassembly counted, the receive buffer.
+    pub(crate) fn service(&self) -> Service {
+        let Parameters { send_buffer, receive_buffer, .. } = self.parameters;
+        Service::Messages {
+            longest: send_buffer.min(u64::from(receive_buffer)),
+            is_limited: send_buffer < u64::MAX,
+        }
     }
 
     /// Bytes in the send buffer.

@@ -79,10 +79,7 @@ impl Config {
             beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
             clock: Clock::new(self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux)))),
         };
-        let cc = match self.cc.clone().unwrap_or_default() {
-            cc::Config::Sctp(config) => cc::Config::Sctp(config.or(cc_defaults(profile))),
-            _ => return Err("cc.kind is a control of TCP; with SCTP it must be \"sctp\"".to_owned()),
-        };
+        let cc = congestion_control(self.cc.clone().unwrap_or_default(), profile)?;
         Ok(Parameters {
             rto,
             valid_cookie_life: self.valid_cookie_life.unwrap_or(Duration::from_secs(60)),
@@ -238,6 +235,16 @@ impl Parameters {
     }
 }
 
+fn congestion_control(config: cc::Config, profile: Profile) -> Result<cc::Config, String> {
+    match config {
+        cc::Config::Sctp(config) => Ok(cc::Config::Sctp(config.or(cc_defaults(profile)))),
+        other => {
+            let kind = other.kind();
+            Err(format!("cc.kind = \"{kind}\" is a control of TCP; with SCTP it must be \"sctp\""))
+        }
+    }
+}
+
 fn cc_defaults(profile: Profile) -> cc::sctp::Config {
     let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
     cc::sctp::Config {
@@ -294,6 +301,10 @@ mod tests {
             (r#"{"rto_min": "0 s"}"#, "rto_min = 0 s is too small; it must be at least 1 ms"),
             (r#"{"rto_alpha": 1.5}"#, "rto_alpha = 1.5 is out of range; it must be from 0 to 1"),
             (r#"{"sack_delay": "1 s"}"#, "sack_delay = 1 s is too long; it must be at most 500 ms"),
+            (
+                r#"{"cc": {"kind": "cubic"}}"#,
+                "cc.kind = \"cubic\" is a control of TCP; with SCTP it must be \"sctp\"",
+            ),
             (r#"{"max_burst": 0}"#, "max_burst = 0 is too small; it must be at least 1"),
             (
                 r#"{"profile": "linux", "path_max_retrans": 0}"#,

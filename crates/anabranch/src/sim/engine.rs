@@ -2,12 +2,13 @@
 
 use super::event_queue::Class;
 use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
+use super::flow_groups::{self, Group};
 use super::network::{Counters, Network};
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::cc::Controller;
 use crate::endpoint::{Endpoint, Input, Output, PathSample};
-use crate::net::DuplexLink;
+use crate::net::{DuplexLink, Media};
 use crate::packet::{PathId, Side};
 use crate::report::Row;
 use crate::rng::Streams;
@@ -27,6 +28,7 @@ pub struct Simulation {
     limits: RunConfig,
     link_names: Vec<String>,
     flow_names: Vec<String>,
+    groups: Vec<Group>,
     commands: Commands,
     events: u64,
     samples: Vec<PathSample>,
@@ -83,6 +85,8 @@ impl Simulation {
                 "run.warm_up: \"{warm_up}\" is longer than the run; use at most run.duration, \"{duration}\""
             )));
         }
+        let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
+        let scenario = &*scenario;
         let streams = Streams { seed: scenario.seed, replication };
         let links = scenario
             .links
@@ -92,18 +96,13 @@ impl Simulation {
                 build(config, name, streams).map_err(ScenarioError::new)
             })
             .collect::<Result<Vec<_>, _>>()?;
+        let media = Media::build(&scenario.links, streams, trace).map_err(ScenarioError::new)?;
         let mut routes = Routes::resolve(scenario)?;
         for (name, path) in &scenario.paths {
             check_path(scenario, name, path)?;
         }
         if scenario.flows.is_empty() {
             return Err(ScenarioError::new("flows: there is none; a scenario needs at least one"));
-        }
-        if scenario.flows.len() > MAX_FLOWS {
-            let count = scenario.flows.len();
-            return Err(ScenarioError::new(format!(
-                "flows: {count} are too many; at most {MAX_FLOWS} are allowed"
-            )));
         }
         routes.set_turns(&links, fuse);
         let flows = scenario
@@ -112,12 +111,13 @@ impl Simulation {
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            network: Network::new(links, routes, Time::ZERO + duration, trace.then(Box::default)),
+            network: Network::new(links, media, routes, Time::ZERO + duration, trace.then(Box::default)),
             unfinished: flows.len(),
             flows,
             limits: scenario.run,
             link_names: scenario.links.keys().cloned().collect(),
             flow_names: scenario.flows.keys().cloned().collect(),
+            groups,
             commands: Commands::default(),
             events: 0,
             samples: Vec::new(),
@@ -194,6 +194,7 @@ impl Simulation {
                 next_check = (self.events + EVENTS_BETWEEN_CHECKS).min(self.limits.max_events);
             }
             match event.class() {
+                Class::Medium => self.network.act(event.component()),
                 Class::Link => self.network.go_on(event.slot),
                 Class::Endpoint => self.deliver(event.slot),
                 Class::Timer => self.ring_timer(event.component()),
@@ -217,7 +218,8 @@ impl Simulation {
         if self.events >= self.limits.max_events {
             return stop(format!("run.max_events = {} is reached", self.limits.max_events));
         }
-        if self.network.memory() as u64 > self.limits.max_memory.0 {
+        let applications: usize = self.flows.iter().map(|flow| flow.app.memory()).sum();
+        if (self.network.memory() + applications) as u64 > self.limits.max_memory.0 {
             return stop(format!("run.max_memory = {} is reached", self.limits.max_memory));
         }
         guard().map_or(Ok(()), stop)
@@ -329,6 +331,7 @@ impl Simulation {
         if let Some(warm_up) = warm_up {
             row = row.without(warm_up);
         }
+        flow_groups::report(&self.groups, &mut row);
         let mut tables = Vec::new();
         if let Some(trace) = self.network.trace.take() {
             let Trace { packets, paths, events } = *trace;
@@ -337,9 +340,20 @@ impl Simulation {
             tables.push(events.into_table(&self.flow_names));
             tables
                 .push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
-            tables.push(trace::queues_table(&self.link_names, now, |link, direction| {
-                self.network.links[link].take_queue_samples(direction)
+            tables.push(trace::intervals_table(&self.flow_names, |flow, side| {
+                self.flows[flow].app.intervals(side, now)
             }));
+            tables.push(trace::exchanges_table(&self.flow_names, |flow| self.flows[flow].app.exchanges()));
+            tables.push(trace::queues_table(&self.link_names, now, |link, direction| {
+                let mut samples = self.network.links[link].take_queue_samples(direction);
+                samples.extend(self.network.media.take_queue_samples(link as u32, direction));
+                samples
+            }));
+            if !self.network.media.is_empty() {
+                tables.push(trace::radio_table(&self.link_names, now, |link, direction| {
+                    self.network.media.take_radio_samples(link as u32, direction)
+                }));
+            }
         }
         Outcome { row, tables }
     }
@@ -364,9 +378,11 @@ impl Simulation {
                 endpoint.report(&mut report.section(&format!("{}.{}", endpoint.protocol(), side.name())));
             }
         }
-        for (name, link) in self.link_names.iter().zip(&mut self.network.links) {
+        for (index, (name, link)) in self.link_names.iter().zip(&mut self.network.links).enumerate() {
             link.finish(settled);
-            link.report(&mut row.section(format!("link.{name}")));
+            let mut report = row.section(format!("link.{name}"));
+            link.report(&mut report);
+            self.network.media.report(index, &mut report);
         }
         let mut report = row.section("run");
         report.scalar("simulated_s", now.as_secs_f64());
@@ -396,7 +412,7 @@ fn build_flow(
     }
     let app = config
         .app
-        .build(streams, name)
+        .build(streams, name, from.service().both(to.service()))
         .map_err(|error| ScenarioError::new(format!("flows.{name}.app.{error}")))?;
     Ok(Flow { endpoints: [from, to], timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
 }

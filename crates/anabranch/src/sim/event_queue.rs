@@ -14,10 +14,12 @@ use std::collections::BinaryHeap;
 
 use crate::time::Time;
 
-/// What an event is about; the order of the variants is the order of events at equal times: packets
-/// first, timers before application ticks.
+/// What an event is about; the order of the variants is the order of events at equal times: what
+/// leaves a medium before what comes to it, packets first, timers before application ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
+    /// A medium acts, and packets leave it; the component is the medium.
+    Medium,
     /// A packet reaches a link of its route, or the part of a link where its loss is drawn; the
     /// component is its route.
     Link,
@@ -33,14 +35,14 @@ pub(super) enum Class {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scheduled {
     pub(super) time: Time,
-    /// Class in the upper 2 bits, component in 24, sequence in 38.
+    /// Class in the upper 3 bits, component in 24, sequence in 37.
     order: u64,
     /// The packet's slot, where it is about one.
     pub(super) slot: u32,
 }
 
-const CLASS_SHIFT: u32 = 62;
-const COMPONENT_SHIFT: u32 = 38;
+const CLASS_SHIFT: u32 = 61;
+const COMPONENT_SHIFT: u32 = 37;
 const COMPONENT_MASK: u64 = (1 << 24) - 1;
 const SEQUENCE_MASK: u64 = (1 << COMPONENT_SHIFT) - 1;
 
@@ -50,9 +52,10 @@ impl Scheduled {
 
     pub(super) const fn class(&self) -> Class {
         match self.order >> CLASS_SHIFT {
-            0 => Class::Link,
-            1 => Class::Endpoint,
-            2 => Class::Timer,
+            0 => Class::Medium,
+            1 => Class::Link,
+            2 => Class::Endpoint,
+            3 => Class::Timer,
             _ => Class::App,
         }
     }
@@ -97,7 +100,7 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    /// Schedules an event of a timer or an application.
+    /// Schedules an event of a medium, a timer or an application.
     pub(super) fn push(&mut self, time: Time, class: Class, component: u32) {
         let order = self.order(class, component);
         self.alarms.insert(time, order, 0);
@@ -265,12 +268,14 @@ mod tests {
         queue.push(at, Class::App, 0);
         queue.push(at, Class::Timer, 2);
         queue.push(at, Class::Timer, 1);
+        queue.push(at, Class::Medium, 3);
         queue.push_packet(at, Class::Link, 7, 9);
         queue.push_packet(at, Class::Link, 7, 3);
         queue.push(Time::ZERO, Class::App, 5);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(described).collect();
         let expected = [
             (Class::App, 5, 0),
+            (Class::Medium, 3, 0),
             (Class::Link, 7, 9),
             (Class::Link, 7, 3),
             (Class::Timer, 1, 0),

@@ -1,7 +1,7 @@
 //! One flow of a run: its two endpoints, its application, and when each wants to be woken.
 
 use crate::app::AnyApp;
-use crate::endpoint::{Endpoint, Input, Output, PathSample};
+use crate::endpoint::{Endpoint, Input, Output, PathSample, Service};
 use crate::report::Report;
 use crate::sctp::Association;
 use crate::tcp::Connection;
@@ -53,6 +53,15 @@ impl Endpoint for AnyEndpoint {
 }
 
 impl AnyEndpoint {
+    /// What it offers its application.
+    pub(super) fn service(&self) -> Service {
+        match self {
+            Self::Sctp(association) => association.service(),
+            Self::Tcp(_) => Service::Stream,
+            Self::Udp(_) => Service::Datagrams,
+        }
+    }
+
     pub(super) fn protocol(&self) -> &'static str {
         match self {
             Self::Sctp(_) => "sctp",

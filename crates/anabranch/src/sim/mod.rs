@@ -3,6 +3,7 @@
 mod engine;
 mod event_queue;
 mod flow;
+mod flow_groups;
 mod network;
 mod packets;
 mod topology;

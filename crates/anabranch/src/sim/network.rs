@@ -5,9 +5,10 @@
 //! [`Routes::set_turns`]), and at the end of its route.
 
 use super::event_queue::{Class, EventQueue};
+use super::flow::{self, Alarm};
 use super::packets::{InFlight, PacketSlab, Progress};
 use super::topology::{Hop, Routes, Turn};
-use crate::net::{Direction, DropCause, DuplexLink, Ring, Step};
+use crate::net::{Direction, DropCause, DuplexLink, Held, Media, Release, Ring, Step};
 use crate::packet::{Ecn, Packet, Side};
 use crate::time::Time;
 use crate::trace::Trace;
@@ -30,6 +31,10 @@ pub(super) struct Network {
     lost_late: u64,
     /// Times after `now` at which links drop packets that were carried there ahead, and some earlier ones.
     drops_ahead: Vec<Time>,
+    pub(super) media: Media,
+    /// When each medium acts next.
+    media_alarms: Vec<Alarm>,
+    releases: Vec<Release>,
 }
 
 /// A packet in flight, as it is known on its way.
@@ -66,7 +71,13 @@ pub(super) struct Counters {
 }
 
 impl Network {
-    pub(super) fn new(links: Vec<DuplexLink>, routes: Routes, end: Time, trace: Option<Box<Trace>>) -> Self {
+    pub(super) fn new(
+        links: Vec<DuplexLink>,
+        media: Media,
+        routes: Routes,
+        end: Time,
+        trace: Option<Box<Trace>>,
+    ) -> Self {
         Self {
             now: Time::ZERO,
             queue: EventQueue::default(),
@@ -79,6 +90,9 @@ impl Network {
             routes,
             end,
             drops_ahead: Vec::new(),
+            media_alarms: vec![Alarm::OFF; media.list.len()],
+            media,
+            releases: Vec::new(),
         }
     }
 
@@ -89,7 +103,7 @@ impl Network {
         });
         let late: usize = self.late.iter().map(Ring::memory).sum();
         let drops = self.drops_ahead.capacity() * size_of::<Time>();
-        self.packets.memory() + self.queue.memory() + late + drops + trace
+        self.packets.memory() + self.queue.memory() + late + drops + trace + self.media.memory()
     }
 
     /// The event of a packet at the end of its route: the packet, if it has arrived, the flow and the side
@@ -112,6 +126,12 @@ impl Network {
         let Counters { sent, duplicated, delivered, dropped } = self.counters;
         let in_flight = self.packets.len() as u64 - self.lost_late;
         assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
+        for (index, link) in self.links.iter().enumerate().filter(|(_, link)| link.has_medium()) {
+            for direction in Direction::BOTH {
+                let in_medium = self.media.holds(index as u32, direction);
+                assert_eq!(link.held(direction), in_medium, "a medium has what its links hold");
+            }
+        }
     }
 
     /// Takes a packet that an endpoint sends now as far as nothing has to be waited for.
@@ -143,6 +163,59 @@ impl Network {
         let step = self.links[link as usize].resume(now, direction, size, ecn);
         if let Some(at) = self.take_step(traveller, hop, now, step) {
             self.leave_hop(traveller, hop, at);
+        }
+    }
+
+    /// The event of a medium: packets that it releases go on.
+    pub(super) fn act(&mut self, medium: u32) {
+        match self.media_alarms[medium as usize].ring(self.now) {
+            flow::Ring::Due => {}
+            flow::Ring::Later(time) => return self.queue.push(time, Class::Medium, medium),
+            flow::Ring::Stale => return,
+        }
+        let mut releases = std::mem::take(&mut self.releases);
+        self.media.list[medium as usize].handle_event(self.now, &mut releases);
+        for release in releases.drain(..) {
+            let Held { slot, size, .. } = release.packet;
+            let InFlight { route, hop, .. } = *self.packets.get_mut(slot);
+            let traveller = Traveller { slot, route, size };
+            let step = self.links[release.link as usize].release(&release);
+            if let Some(at) = self.take_step(traveller, hop, Time::from_nanos(release.at), step) {
+                self.leave_hop(traveller, hop, at);
+            }
+        }
+        self.releases = releases;
+        self.wind(medium);
+    }
+
+    /// A packet comes to a link that a medium serves, now.
+    fn hold(&mut self, traveller: Traveller, hop: u32) {
+        let Traveller { slot, size, .. } = traveller;
+        let Hop { link, direction, .. } = self.routes.hops[hop as usize];
+        let now = self.now;
+        let in_flight = self.packets.get_mut(slot);
+        in_flight.hop = hop;
+        let ecn = in_flight.packet.ecn;
+        let duplex = &mut self.links[link as usize];
+        if let Err(step) = duplex.hold(now, direction, size) {
+            self.take_step(traveller, hop, now, step);
+            return;
+        }
+        let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
+        let arrived = now.as_nanos();
+        let held = Held { slot, arrived, size, ecn, found_bytes: 0, is_marked: false };
+        if self.media.list[medium as usize].accept(port, held) {
+            return self.wind(medium);
+        }
+        let step = duplex.refuse(now, direction, size);
+        self.take_step(traveller, hop, now, step);
+    }
+
+    /// Sets the alarm of a medium that was called.
+    fn wind(&mut self, medium: u32) {
+        let next = self.media.list[medium as usize].next_event();
+        if let Some(time) = self.media_alarms[medium as usize].set(next) {
+            self.queue.push(time, Class::Medium, medium);
         }
     }
 
@@ -207,7 +280,12 @@ impl Network {
                 }
                 false
             }
-            Turn::Late | Turn::Waits => {
+            // What its host sends comes now, in the order of the events that send it.
+            Turn::Held if has_turn || hop == self.routes.first_hop(route) => {
+                self.hold(traveller, hop);
+                false
+            }
+            Turn::Held | Turn::Late | Turn::Waits => {
                 if !has_turn {
                     self.packets.get_mut(slot).hop = hop;
                     self.queue.push_packet(at, Class::Link, route, slot);

@@ -27,6 +27,8 @@ pub(super) enum Turn {
     Late,
     /// As `Ahead`, after what is late in the other direction.
     AfterLate,
+    /// At its time, when the link's medium takes it.
+    Held,
     /// At its time, as an event.
     Waits,
 }
@@ -85,6 +87,10 @@ impl Routes {
         let mut late: Vec<[bool; 2]> = vec![[false; 2]; links.len()];
         self.for_each_hop(|feeder, hop| {
             let link = &links[hop.link as usize];
+            if link.has_medium() {
+                hop.turn = Turn::Held;
+                return;
+            }
             let Feeder::Link { link: before, direction, .. } = feeder else { return };
             let [own, other] = [hop.direction, hop.direction.opposite()]
                 .map(|direction| &feeders[hop.link as usize][direction.index()]);

@@ -1,22 +1,30 @@
 //! Traces: what happened in a run, as typed columns.
 //!
 //! Tables and their columns: `packets` (one row a packet sent), `paths` (a row whenever the state of
-//! an endpoint's path changed), `frames` (one row a frame of a call), `queues` (a row whenever a
-//! link's queue changed), `events` (what endpoints told their applications). Times are in seconds
+//! an endpoint's path changed), `frames` (one row a frame of a call), `intervals` (one row an interval
+//! of a bulk transfer), `exchanges` (one row a request, page or probe), `queues` (a row whenever a
+//! link's queue changed), `radio` (one row a burst, where there are radio links), `events` (what
+//! endpoints told their applications). Times are in seconds
 //! since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
 //! Tracing never changes a result.
 
+mod exchanges;
 mod frames;
+mod intervals;
 mod packets;
 mod paths;
 mod queues;
+mod radio;
 
 use std::borrow::Cow;
 
+pub(crate) use exchanges::exchanges_table;
 pub(crate) use frames::frames_table;
+pub(crate) use intervals::intervals_table;
 pub(crate) use packets::PacketTrace;
 pub(crate) use paths::PathTrace;
 pub(crate) use queues::queues_table;
+pub(crate) use radio::radio_table;
 
 use crate::endpoint::Event;
 use crate::packet::Side;

@@ -177,6 +177,30 @@ fn app() -> impl Strategy<Value = String> {
     ])
 }
 
+/// A transport with flow control and an application that needs it. Where nothing ends it, it pauses: some
+/// links take no time at all.
+fn flow_controlled() -> impl Strategy<Value = (String, String)> {
+    let transport = one_of(&[
+        "{ kind = 'sctp', profile = 'rfc9260', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s' }",
+        "{ kind = 'sctp', profile = 'linux', rto_min = '50 ms', rto_max = '1 s', send_buffer = '5 kB' }",
+        "{ kind = 'sctp', rto_initial = '0.1 s', rto_min = '20 ms', rto_max = '1 s', receive_buffer = '4 kB' }",
+        "{ kind = 'tcp', cc = { kind = 'cubic' } }",
+        "{ kind = 'tcp', profile = 'rfc', cc = { kind = 'reno' }, rto_min = '50 ms', receive_buffer = '8 kB' }",
+        "{ kind = 'tcp', profile = 'linux_2_6_20', cc = { kind = 'bic' }, send_buffer = '5 kB' }",
+    ]);
+    let app = one_of(&[
+        "{ kind = 'bulk', write_size = '1200 B', write_cost = '2 ms', interval = '100 ms' }",
+        "{ kind = 'bulk', bytes = '40 kB', write_size = '3 kB', direction = 'both', start = '50 ms' }",
+        "{ kind = 'bulk', duration = '1 s', write_size = '64 B', write_cost = '100 us', direction = 'b_to_a' }\n\
+         count = 2\nstagger = '70 ms'",
+        "{ kind = 'requests', response_size = { kind = 'pareto', mean = '3 kB' }, think_time = '20 ms', count = 9 }",
+        "{ kind = 'requests', request_size = '2 kB', response_size = { kind = 'exponential', mean = '9 kB' }, think_time = '3 ms' }",
+        "{ kind = 'web', objects = 4, object_size = { kind = 'lognormal', mean = '5 kB' }, think_time = '100 ms' }",
+        "{ kind = 'responsiveness', pause = { kind = 'uniform', from = '5 ms', to = '40 ms' } }\ncount = 3",
+    ]);
+    (transport, app)
+}
+
 /// Which of the parallel links a path takes between two neighbours.
 type Route = Vec<Index>;
 
@@ -239,7 +263,10 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
         (route(), prop::option::weighted(0.3, route()), prop::bool::weighted(0.15)),
         1..4,
     );
-    let flows = prop::collection::vec((transport(), app(), prop::bool::weighted(0.2)), 1..4);
+    let flow = prop_oneof![2 => (transport(), app()), 1 => flow_controlled()];
+    let flow =
+        (flow, prop::bool::weighted(0.2)).prop_map(|((transport, app), is_short)| (transport, app, is_short));
+    let flows = prop::collection::vec(flow, 1..4);
     (layers, routes, flows, any::<u32>())
         .prop_map(|(layers, routes, flows, seed)| write(&layers, &routes, &flows, seed.into()))
 }

@@ -1,8 +1,7 @@
 //! What is measured of a call.
 
-use crate::quality::{Rating, Slot};
+use crate::quality::Rating;
 use crate::report::Report;
-use crate::time::Duration;
 
 /// What was measured of one direction of a call. sent = played + late + lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,41 +66,5 @@ impl Measures {
         report.scalar("ie_eff", rated(self.rating.ie_eff()));
         report.scalar("r", rated(self.rating.r()));
         report.scalar("mos", rated(self.rating.mos()));
-    }
-}
-
-/// Quantiles, in increasing order, of the delays of the frames that arrived, in ms, by the nearest
-/// rank; NaN when none arrived.
-pub(super) fn delay_quantiles<const N: usize>(slots: &[Slot], shares: [f64; N]) -> [f64; N] {
-    let mut delays: Vec<Duration> = slots.iter().filter_map(|slot| slot.delay()).collect();
-    let mut rest = &mut delays[..];
-    let mut below = 0;
-    let total = rest.len();
-    shares.map(|share| {
-        if total == 0 {
-            return f64::NAN;
-        }
-        let rank = ((share * total as f64).ceil() as usize).clamp(1, total) - 1;
-        let (_, &mut quantile, _) = rest.select_nth_unstable(rank - below);
-        // What lies below this quantile need not be looked at for the next, higher one.
-        rest = &mut std::mem::take(&mut rest)[rank - below..];
-        below = rank;
-        quantile.as_millis_f64()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn quantiles_are_those_of_the_sorted_delays(delays in proptest::collection::vec(0u64..1_000, 1..200)) {
-            let slots: Vec<Slot> = delays.iter().map(|&ms| Slot::arrived(Duration::from_millis(ms))).collect();
-            let mut sorted = delays;
-            sorted.sort_unstable();
-            let rank = |share: f64| sorted[(share * sorted.len() as f64).ceil() as usize - 1] as f64;
-            proptest::prop_assert_eq!(delay_quantiles(&slots, [0.5, 0.95, 0.99]), [rank(0.5), rank(0.95), rank(0.99)]);
-        }
     }
 }

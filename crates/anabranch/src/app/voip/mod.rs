@@ -16,8 +16,8 @@ pub use self::measures::Measures;
 
 use arrayvec::ArrayVec;
 
-use self::measures::delay_quantiles;
 use self::talk_spurts::TalkSpurts;
+use super::quantiles::quantiles_ms;
 use super::{App, Commands, Direction, Frame};
 use crate::endpoint::{Command, Event, Message};
 use crate::packet::{Payload, Side};
@@ -270,7 +270,8 @@ impl Voip {
             ie: self.ie,
             bpl: self.bpl,
         });
-        let [p95, p99] = delay_quantiles(talk.slots, [0.95, 0.99]);
+        let mut delays: Vec<Duration> = talk.slots.iter().filter_map(|slot| slot.delay()).collect();
+        let [p95, p99] = quantiles_ms(&mut delays, [0.95, 0.99]);
         let gap = self.config.packetisation * pattern.longest;
         Measures {
             sent: sender.made,

@@ -1,9 +1,9 @@
 //! Queue disciplines: the policy of a link's queue. Counters live in the link.
 //!
 //! To add a discipline: one file here, and a variant in [`QueueConfig`] and `QueueDisc`; the compiler
-//! lists where the link's servers (`server.rs`, `evented.rs`) ask the discipline and need an answer for
-//! the new one. Only disciplines that decide on arrival, as `drop_tail` does, fit so far: links have no
-//! events at departure yet.
+//! lists where the link's servers (`server.rs`, `evented.rs`) and the queue of media (`packet_queue.rs`) ask
+//! the discipline and need an answer for the new one. Those servers know only disciplines that decide on
+//! arrival, as `drop_tail` does; one that decides at departure needs a medium (`medium.rs`).
 
 mod drop_tail;
 

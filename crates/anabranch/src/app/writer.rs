@@ -1,0 +1,136 @@
+//! Writing bytes to a transport with flow control, as a program does that blocks when the send buffer
+//! is full.
+//!
+//! Over a stream of bytes (TCP), writes that take no time go to the transport in pieces as large as it
+//! takes: it answers each with what did not fit, and writing goes on when it says that there is room. So
+//! there is one command per time that room is made, not one per write. Over messages (SCTP), and where a
+//! write takes time, each write is a command of its own.
+
+use super::Commands;
+use crate::endpoint::{Command, Message, Reliability, Service};
+use crate::packet::{Payload, Side};
+use crate::time::{Duration, Time};
+
+/// The largest piece of a stream in one command, in bytes.
+const PIECE: u64 = 1 << 30;
+
+/// Bytes per write over messages, those of iperf3 over SCTP (`DEFAULT_SCTP_BLKSIZE`).
+pub(super) const MESSAGE: u64 = 64 * 1024;
+
+/// One end's writing to one connection.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) side: Side,
+    /// Bytes per command at most.
+    write_size: u64,
+    /// The time from one write to the next.
+    cost: Duration,
+    /// What has been handed over and not come back: the position in the stream, in bytes.
+    offset: u64,
+    /// Where the write in progress ends.
+    write_end: u64,
+    /// Where all that is to be written ends.
+    end: u64,
+    /// When the write in progress is over.
+    next_write: Time,
+    /// Whether the transport has refused something and not yet said that there is room.
+    is_blocked: bool,
+}
+
+impl Writer {
+    /// Writes of `write_size` bytes, `cost` apart; without a cost, pieces as large as the transport takes
+    /// where it does not keep them apart.
+    pub(super) fn new(side: Side, service: Service, write_size: u64, cost: Option<Duration>) -> Self {
+        let is_free = cost.is_none() && service == Service::Stream;
+        Self {
+            side,
+            write_size: if is_free { PIECE } else { write_size },
+            cost: cost.unwrap_or_default().max(Duration::from_nanos(1)),
+            offset: 0,
+            write_end: 0,
+            end: 0,
+            next_write: Time::NEVER,
+            is_blocked: false,
+        }
+    }
+
+    /// Writes so many bytes after what there is already; `u64::MAX` for without end.
+    pub(super) fn write(&mut self, now: Time, bytes: u64, commands: &mut Commands) {
+        self.end = self.end.saturating_add(bytes);
+        if self.next_write.is_never() && !self.is_blocked {
+            self.hand_over(now, commands);
+        }
+    }
+
+    /// When it next wants [`Writer::handle_wakeup`].
+    pub(super) const fn next_wakeup(&self) -> Time {
+        self.next_write
+    }
+
+    /// The write in progress may be over.
+    pub(super) fn handle_wakeup(&mut self, now: Time, commands: &mut Commands) {
+        if self.next_write <= now {
+            self.next_write = Time::NEVER;
+            self.hand_over(now, commands);
+        }
+    }
+
+    /// The transport has not taken this.
+    pub(super) fn on_refused(&mut self, rest: Payload) {
+        debug_assert!(rest.offset + u64::from(rest.length) == self.offset, "{rest:?} was just written");
+        self.offset = rest.offset;
+        self.next_write = Time::NEVER;
+        self.is_blocked = true;
+    }
+
+    /// The transport has room again.
+    pub(super) fn on_writable(&mut self, now: Time, commands: &mut Commands) {
+        if std::mem::take(&mut self.is_blocked) {
+            self.hand_over(now, commands);
+        }
+    }
+
+    /// Nothing is written beyond what the transport has taken.
+    pub(super) fn stop(&mut self) {
+        self.end = self.offset;
+        self.write_end = self.offset;
+        self.is_blocked = false;
+    }
+
+    /// The connection is gone: the next one starts from nothing.
+    pub(super) fn reset(&mut self) {
+        self.offset = 0;
+        self.next_write = Time::NEVER;
+        self.stop();
+    }
+
+    /// Bytes that the transport has taken.
+    pub(super) const fn taken(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether the transport has taken everything.
+    pub(super) const fn is_all_taken(&self) -> bool {
+        self.offset == self.end && self.next_write.is_never() && !self.is_blocked
+    }
+
+    fn hand_over(&mut self, now: Time, commands: &mut Commands) {
+        if self.offset == self.write_end {
+            self.write_end = self.offset.saturating_add(self.write_size).min(self.end);
+        }
+        let length = (self.write_end - self.offset) as u32;
+        if length == 0 {
+            return;
+        }
+        let message = Message {
+            stream: 0,
+            unordered: false,
+            reliability: Reliability::Reliable,
+            payload: Payload { offset: self.offset, length },
+        };
+        commands.push(self.side, Command::Send(message));
+        self.offset = self.write_end;
+        // What the transport refuses is known before that.
+        self.next_write = now + self.cost;
+    }
+}

@@ -1,0 +1,63 @@
+//! BBR, version 3, over one bottleneck.
+
+use super::super::Rules;
+use super::super::testing::{Path, Sender, build};
+use super::*;
+
+fn sender(buffer: usize, loses: fn(u64) -> bool) -> Sender {
+    let path = Path { loses, ..Path::new(1_000.0, Duration::from_millis(100), buffer) };
+    Sender::new(build(Config::default(), Rules::Linux6, 10), path)
+}
+
+#[test]
+fn converges_to_the_bottlenecks_rate() {
+    let mut sender = sender(1_000, |_| false);
+    sender.run(Duration::from_secs(30));
+    let skip = Duration::from_secs(5);
+    assert!(sender.goodput_after(skip) > 960.0, "{}", sender.goodput_after(skip));
+    let most = sender.after(skip).map(|sample| sample.outstanding).fold(0.0, f64::max);
+    // 2.25 times 102 and two segments in the probing phase.
+    assert!(most <= 2.25 * 102.0 + 4.0, "{most}");
+    let rtt = sender.mean_after(skip, |sample| sample.rtt.as_millis_f64());
+    assert!(rtt < 115.0, "{rtt}");
+    assert_eq!(sender.drops, 0);
+}
+
+#[test]
+fn goes_through_the_phases_of_a_cycle_and_probes_the_round_trip_time_every_five_seconds() {
+    let mut sender = sender(1_000, |_| false);
+    sender.run(Duration::from_secs(20));
+    let mut phases: Vec<&str> = sender.samples.iter().map(|sample| sample.phase).collect();
+    phases.dedup();
+    let begin = ["startup", "drain", "probe_bw_down", "probe_bw_cruise", "probe_bw_refill", "probe_bw_up"];
+    assert_eq!(phases[..6], begin);
+    let probes: Vec<Time> = sender
+        .samples
+        .windows(2)
+        .filter(|pair| pair[0].phase != "probe_rtt" && pair[1].phase == "probe_rtt")
+        .map(|pair| pair[1].at)
+        .collect();
+    assert!((2..=4).contains(&probes.len()), "{probes:?}");
+    let low = sender.samples.iter().filter(|sample| sample.phase == "probe_rtt");
+    assert!(low.map(|sample| sample.cwnd).fold(0.0, f64::max) <= 52.0, "half a bandwidth-delay product");
+}
+
+#[test]
+fn a_shallow_buffer_bounds_what_is_on_its_way() {
+    // The path holds 100 packets and 20 in the queue.
+    let mut sender = sender(20, |_| false);
+    sender.run(Duration::from_secs(40));
+    let skip = Duration::from_secs(20);
+    let drops = sender.drops as f64 / sender.samples.len() as f64;
+    assert!(drops < 0.03, "{drops}");
+    assert!(sender.goodput_after(skip) > 850.0, "{}", sender.goodput_after(skip));
+    let outstanding = sender.mean_after(skip, |sample| sample.outstanding);
+    assert!(outstanding < 122.0, "{outstanding}");
+}
+
+#[test]
+fn losses_below_the_threshold_do_not_slow_it_down() {
+    let mut sender = sender(1_000, |n| n % 200 == 199);
+    sender.run(Duration::from_secs(30));
+    assert!(sender.goodput_after(Duration::from_secs(5)) > 850.0);
+}

@@ -1,0 +1,185 @@
+//! Media: servers that act at events of their own, each for one link or for several.
+//!
+//! Most links say at once when a packet arrives. A link that cannot, since what comes later has a say in it
+//! (frames that stations share, a discipline that drops at departure), belongs to a medium. Such a link holds
+//! a packet: its first stages are [`DuplexLink::hold`](super::DuplexLink::hold), the medium's queue takes the
+//! packet or not, and at an event of the medium the packet is released with its fate, for the link's last
+//! stages ([`DuplexLink::release`](super::DuplexLink::release)). A medium names the time of its next event
+//! after each call, and has none while it has nothing to do.
+
+use indexmap::IndexMap;
+
+use super::config::LinkConfig;
+use super::duplex::Direction;
+use super::evented::QueueSample;
+use super::ledger::Fate;
+use super::radio::{self, BaseStation, RadioSample};
+use crate::packet::Ecn;
+use crate::report::Report;
+use crate::rng::Streams;
+use crate::time::Time;
+
+/// A packet in a medium.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// The caller's name for it.
+    pub(crate) slot: u32,
+    /// When it came, in nanoseconds.
+    pub(crate) arrived: u64,
+    pub(crate) size: u32,
+    pub(crate) ecn: Ecn,
+    /// What waited when it came.
+    pub(crate) found_bytes: u64,
+    /// Whether the queue marks it, if its transport understands marks.
+    pub(crate) is_marked: bool,
+}
+
+/// A packet leaves a medium.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub(crate) link: u32,
+    pub(crate) direction: Direction,
+    pub(crate) packet: Held,
+    /// When, in nanoseconds; may lie ahead, and never decreases within a direction of a link.
+    pub(crate) at: u64,
+    /// `Delivered` to the link's last stages, or what it is lost of.
+    pub(crate) fate: Fate,
+}
+
+/// A server of some links.
+#[derive(Clone, Debug)]
+pub(crate) enum Medium {
+    Wimax(Box<BaseStation>),
+}
+
+impl Medium {
+    /// Takes a packet that comes to this port at `now`; whether it does.
+    pub(crate) fn accept(&mut self, port: Port, packet: Held) -> bool {
+        match self {
+            Self::Wimax(station) => station.accept(port, packet),
+        }
+    }
+
+    /// When it wants to act.
+    pub(crate) fn next_event(&self) -> Time {
+        match self {
+            Self::Wimax(station) => station.next_event(),
+        }
+    }
+
+    /// Acts at `now`, the time that it named; packets that leave are appended to `releases`.
+    pub(crate) fn handle_event(&mut self, now: Time, releases: &mut Vec<Release>) {
+        match self {
+            Self::Wimax(station) => station.handle_event(now.as_nanos(), releases),
+        }
+    }
+
+    fn holds(&self, port: Port) -> u64 {
+        match self {
+            Self::Wimax(station) => station.holds(port),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Self::Wimax(station) => station.memory(),
+        }
+    }
+
+    fn report(&self, port: Port, report: &mut Report<'_>) {
+        match self {
+            Self::Wimax(station) => station.report(port, report),
+        }
+    }
+
+    fn take_queue_samples(&mut self, port: Port) -> Vec<QueueSample> {
+        match self {
+            Self::Wimax(station) => station.take_queue_samples(port),
+        }
+    }
+
+    fn take_radio_samples(&mut self, port: Port) -> Vec<RadioSample> {
+        match self {
+            Self::Wimax(station) => station.take_radio_samples(port),
+        }
+    }
+}
+
+/// Where a direction of a link enters its medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    /// The link's number among those of the medium.
+    pub(crate) station: usize,
+    pub(crate) direction: Direction,
+}
+
+/// All media of a network, and which link belongs to which.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Media {
+    pub(crate) list: Vec<Medium>,
+    /// By link: its medium and its number there; empty if no link has one.
+    of_links: Vec<Option<(u32, u32)>>,
+}
+
+impl Media {
+    /// The media of these links.
+    ///
+    /// # Errors
+    /// One sentence that names the key, what was found and what is allowed.
+    pub(crate) fn build(
+        links: &IndexMap<String, LinkConfig>,
+        streams: Streams,
+        is_traced: bool,
+    ) -> Result<Self, String> {
+        if links.values().all(|link| link.radio.is_none()) {
+            return Ok(Self::default());
+        }
+        let mut of_links = vec![None; links.len()];
+        let list = radio::build(links, streams, is_traced, |link, place| of_links[link] = Some(place))?;
+        Ok(Self { list, of_links })
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The medium of a link that has one, and where its direction enters.
+    pub(crate) fn port(&self, link: u32, direction: Direction) -> Option<(u32, Port)> {
+        let (medium, station) = (*self.of_links.get(link as usize)?)?;
+        Some((medium, Port { station: station as usize, direction }))
+    }
+
+    /// Packets of this direction in the medium.
+    pub(crate) fn holds(&self, link: u32, direction: Direction) -> u64 {
+        self.port(link, direction).map_or(0, |(medium, port)| self.list[medium as usize].holds(port))
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn memory(&self) -> usize {
+        self.list.iter().map(Medium::memory).sum()
+    }
+
+    /// Writes what is counted for a link, direction by direction.
+    pub(crate) fn report(&self, link: usize, report: &mut Report<'_>) {
+        for direction in Direction::BOTH {
+            if let Some((medium, port)) = self.port(link as u32, direction) {
+                self.list[medium as usize].report(port, &mut report.section(direction.name()));
+            }
+        }
+    }
+
+    /// The samples of a direction's queue; none if the link has no medium or is not traced.
+    pub(crate) fn take_queue_samples(&mut self, link: u32, direction: Direction) -> Vec<QueueSample> {
+        self.port(link, direction)
+            .map(|(medium, port)| self.list[medium as usize].take_queue_samples(port))
+            .unwrap_or_default()
+    }
+
+    /// The samples of a direction's radio, likewise.
+    pub(crate) fn take_radio_samples(&mut self, link: u32, direction: Direction) -> Vec<RadioSample> {
+        self.port(link, direction)
+            .map(|(medium, port)| self.list[medium as usize].take_radio_samples(port))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,78 @@
+//! A queue whose packets leave one by one, at events: what a medium serves links from.
+//!
+//! The discipline decides when a packet comes and is asked again when one leaves.
+
+use std::collections::VecDeque;
+
+use super::backlog::Waiting;
+use super::evented::QueueSample;
+use super::medium::Held;
+use super::qdisc::{DropTail, QueueDisc};
+use super::schedule::Timeline;
+use crate::time::Time;
+
+/// The packets that wait at one end of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct PacketQueue {
+    discipline: Timeline<DropTail>,
+    packets: VecDeque<Held>,
+    bytes: u64,
+    /// The queue's changes, for a link that is traced.
+    samples: Option<Vec<QueueSample>>,
+}
+
+impl PacketQueue {
+    pub(crate) fn new(discipline: QueueDisc, is_traced: bool) -> Self {
+        let QueueDisc::DropTail(discipline) = discipline;
+        Self { discipline, packets: VecDeque::new(), bytes: 0, samples: is_traced.then(Vec::new) }
+    }
+
+    /// Takes a packet at `now`, in nanoseconds; whether it does. What finds nothing before it is always taken.
+    pub(crate) fn enqueue(&mut self, now: u64, mut packet: Held, is_idle: bool) -> bool {
+        let waiting = Waiting { packets: self.packets.len() as u64, bytes: self.bytes };
+        let discipline = self.discipline.at(now);
+        let is_first = is_idle && self.packets.is_empty();
+        if !is_first && !discipline.admits(waiting, packet.size.into()) {
+            return false;
+        }
+        packet.found_bytes = self.bytes;
+        packet.is_marked = discipline.is_marked(waiting);
+        self.bytes += u64::from(packet.size);
+        self.packets.push_back(packet);
+        self.sample(now);
+        true
+    }
+
+    /// The packet that is served next leaves the queue.
+    pub(crate) fn dequeue(&mut self, now: u64) -> Option<Held> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        self.sample(now);
+        Some(packet)
+    }
+
+    /// The sizes of the packets that wait, in bytes, in the order in which they would leave.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
+        self.packets.iter().map(|packet| packet.size)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let samples = self.samples.as_ref().map_or(0, Vec::capacity) * size_of::<QueueSample>();
+        samples + self.packets.capacity() * size_of::<Held>()
+    }
+
+    pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
+        self.samples.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn sample(&mut self, now: u64) {
+        if let Some(samples) = &mut self.samples {
+            let (packets, bytes) = (self.packets.len() as u64, self.bytes);
+            samples.push(QueueSample { time: Time::from_nanos(now), packets, bytes });
+        }
+    }
+}

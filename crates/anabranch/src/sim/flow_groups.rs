@@ -1,0 +1,99 @@
+//! Flows with a `count`: so many flows instead of one, and what is said about all of them together.
+
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
+
+use crate::report::Row;
+use crate::scenario::{FlowConfig, Scenario, ScenarioError};
+use crate::time::Duration;
+
+/// A flow that stands for several, and these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    name: String,
+    members: Vec<String>,
+}
+
+/// The scenario with every flow written out, and which of them belong together.
+///
+/// # Errors
+/// When there are more than `most` flows or none, or a name is there twice.
+pub(super) fn write_out(
+    scenario: &Scenario,
+    most: usize,
+) -> Result<(Cow<'_, Scenario>, Vec<Group>), ScenarioError> {
+    let flows = &scenario.flows;
+    let total: u64 = flows.values().map(|flow| u64::from(flow.count)).sum();
+    if let Some((name, _)) = flows.iter().find(|(_, flow)| flow.count == 0) {
+        return Err(ScenarioError::new(format!("flows.{name}.count = 0 is not from 1 to {most}")));
+    }
+    if total > most as u64 {
+        return Err(ScenarioError::new(format!("flows: {total} are too many; at most {most} are allowed")));
+    }
+    if flows.values().all(|flow| flow.count == 1) {
+        return Ok((Cow::Borrowed(scenario), Vec::new()));
+    }
+    let mut written = IndexMap::with_capacity(total as usize);
+    let mut groups = Vec::new();
+    for (name, flow) in flows {
+        if flow.count == 1 {
+            written.insert(name.clone(), flow.clone());
+            continue;
+        }
+        let members: Vec<String> = (1..=flow.count).map(|number| format!("{name}_{number}")).collect();
+        for (number, member) in members.iter().enumerate() {
+            if flows.contains_key(member) {
+                return Err(ScenarioError::new(format!(
+                    "flows.{name}.count = {} makes a flow `{member}`, which is there already; rename one",
+                    flow.count
+                )));
+            }
+            let stagger = flow.stagger.unwrap_or_default() * number as u64;
+            written.insert(member.clone(), one_of(flow, stagger));
+        }
+        groups.push(Group { name: name.clone(), members });
+    }
+    debug_assert_eq!(written.len() as u64, total, "a name ends with its number, so no two are the same");
+    Ok((Cow::Owned(Scenario { flows: written, ..scenario.clone() }), groups))
+}
+
+fn one_of(flow: &FlowConfig, later: Duration) -> FlowConfig {
+    let mut one = FlowConfig { count: 1, stagger: None, ..flow.clone() };
+    let start = one.app.start_mut();
+    *start = start.delayed(later);
+    one
+}
+
+const GOODPUT: &str = "goodput_kbit_per_s";
+
+/// Adds the sum of each group's goodputs and how fairly they are shared: Jain's index, (sum x)^2/(n sum x^2),
+/// from 1/n to 1 (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984).
+pub(super) fn report(groups: &[Group], row: &mut Row) {
+    if groups.is_empty() {
+        return;
+    }
+    let group_of: IndexMap<&str, usize> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(index, group)| group.members.iter().map(move |member| (member.as_str(), index)))
+        .collect();
+    // For each group and direction, such as `a_to_b.`: sum and sum of squares.
+    let mut sums: IndexMap<(usize, String), (f64, f64)> = IndexMap::new();
+    for (name, goodput) in row.scalars() {
+        let Some((flow, direction)) = name.strip_suffix(GOODPUT).and_then(|rest| rest.split_once('.')) else {
+            continue;
+        };
+        if let Some(&group) = group_of.get(flow) {
+            let (sum, squares) = sums.entry((group, direction.to_owned())).or_default();
+            *sum += goodput;
+            *squares += goodput * goodput;
+        }
+    }
+    for ((index, direction), (sum, squares)) in sums {
+        let Group { name, members } = &groups[index];
+        let mut report = row.section(name.as_str());
+        report.scalar(&format!("{direction}{GOODPUT}"), sum);
+        report.scalar(&format!("{direction}jain"), sum * sum / (members.len() as f64 * squares));
+    }
+}

@@ -1,0 +1,80 @@
+"""TCP beside the Linux kernel and ns-3."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from anabranch.oracles import linux_tcp
+from conftest import ROOT, Command, one_error
+
+GOLDEN = ROOT / "docs" / "linux-tcp.csv"
+NEAR = {("reno", "0"): 0.01, ("cubic", "0"): 0.01, ("reno", "5"): 0.15, ("bbr", "5"): 0.05}
+"""Control and loss in percent -> how far our mean of few runs may be from the kernel's."""
+
+
+@pytest.fixture(scope="module")
+def compared() -> dict[tuple[str, str], linux_tcp.Row]:
+    kernel = [row for row in linux_tcp.kernel_rows() if (row.control, row.loss_percent) in NEAR]
+    rows = linux_tcp.compare(kernel, replications=9, jobs=2)
+    return {(row.control, row.loss_percent): row for row in rows}
+
+
+@pytest.mark.parametrize("key", NEAR)
+def test_linux_tcp_is_near_the_kernel(
+    compared: dict[tuple[str, str], linux_tcp.Row], key: tuple[str, str]
+) -> None:
+    assert abs(compared[key].deviation) <= NEAR[key]
+
+
+def test_the_kernel_has_three_runs_of_every_cell() -> None:
+    rows = linux_tcp.kernel_rows()
+    assert len(rows) == 13 * 5
+    assert all(len(row.kernel) == len(row.lost) == 3 for row in rows)
+    assert sum(row.ns3 == row.ns3 for row in rows) == 13 * 5, "ns-3 has them all"
+
+
+def test_the_golden_table_meets_the_bar() -> None:
+    """Over all cells with loss the mean deviation is at most a third of that of ns-3."""
+    with GOLDEN.open(encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["loss_percent"] != "0"]
+    assert len(rows) == 13 * 4
+    ours, ns3 = (
+        sum(abs(float(row[name]) / float(row["kernel"]) - 1) for row in rows) / len(rows)
+        for name in ("ours", "ns3")
+    )
+    assert ours <= ns3 / 3
+
+
+def test_every_deviation_of_the_golden_table_has_a_cause() -> None:
+    page = (ROOT / "docs" / "linux-tcp.md").read_text("utf-8")
+    assert "| ? |" not in page
+    assert page.count("| reno |") == 5
+
+
+def test_verdicts() -> None:
+    def row(ours: float, at_its_loss: float = 0.0) -> linux_tcp.Row:
+        return linux_tcp.Row("reno", "1", 1000.0, 120.0, ours, 50.0, at_its_loss, 1200.0)
+
+    assert (row(900.0).verdict, row(900.0).cause) == ("within", "")
+    assert row(871.0).verdict == "in_interval", "less than hypot(120, 50) = 130 away"
+    assert (row(869.0).verdict, row(869.0).cause) == ("outside", "?")
+    assert row(869.0, 930.0).cause == "a"
+
+
+def test_compare_writes_rows_and_figures(anabranch: Command, tmp_path: Path) -> None:
+    target = tmp_path / "deviations.json"
+    result = anabranch(
+        "compare", "linux-tcp", "--replications", 1, "--json", target, "--plot", tmp_path / "f"
+    )
+    assert result.returncode == 0, result.stderr
+    values = json.loads(target.read_text("utf-8"))
+    assert len(values) == 13 * 5
+    assert {"key", "kernel", "mean", "mean_at_its_loss", "ns3", "verdict"} <= values[0].keys()
+    assert (tmp_path / "f" / "linux-tcp-windows.png").stat().st_size > 10_000
+
+
+def test_sctp_has_no_figures(anabranch: Command, tmp_path: Path) -> None:
+    message = one_error(anabranch("compare", "linux-sctp", "--plot", tmp_path / "f"))
+    assert "--plot: linux-sctp has no figures" in message
