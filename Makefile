@@ -64,6 +64,7 @@ validate: setup ## the long validations: release-mode tests marked as slow, gold
 	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
 	$(BIN)/python -m anabranch.oracles docs
 	$(BIN)/python -m anabranch.papers.voip_sctp docs/validation/voip-sctp.md
+	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
 
 clean: ## removes everything that was built
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -353,3 +353,22 @@ fn exchanges_that_take_no_time_are_stopped_by_a_guard() {
     let error = simulation.run(&mut || None).unwrap_err().to_string();
     assert!(error.ends_with("run.max_memory = 2000000 B is reached"), "{error}");
 }
+
+#[test]
+fn datagrams_report_quantiles_of_their_delay_on_request() {
+    let probe = |quantiles: &str| {
+        run(&[
+            ("run.duration", "20 s"),
+            ("flows.load.transport", "{ kind = \"udp\" }"),
+            ("flows.load.app", "{ kind = \"datagrams\", rate = \"9 Mbit/s\", size = \"1000 B\" }"),
+            ("flows.load.app.delay_quantiles", quantiles),
+        ])
+    };
+    assert_eq!(probe("false").value("load.p95_delay_ms"), None);
+    let row = probe("true");
+    let [p50, mean, p95, p99, max] =
+        ["p50", "mean", "p95", "p99", "max"].map(|name| value(&row, &format!("load.{name}_delay_ms")));
+    // 1028 B at 10 Mbit/s, and a queue with exponential arrivals at a load of 93 %.
+    assert!(20.8224 <= p50 && p50 < mean && mean < p95 && p95 < p99 && p99 <= max, "{row:?}");
+    assert_eq!(value(&probe("false"), "load.mean_delay_ms"), mean);
+}

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::quantiles::quantiles_ms;
 use super::{App, Commands, ReliabilityConfig, Start};
 use crate::endpoint::{Command, Event, Message};
 use crate::packet::{Payload, Side};
@@ -25,6 +26,7 @@ const MAX_SIZE: u64 = 65_535 - 20 - 8 - 12;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Messages of one size.
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatagramsConfig {
@@ -48,6 +50,9 @@ pub struct DatagramsConfig {
     pub unordered: bool,
     /// Reports the intervals without a delivery that end after this time; default none.
     pub gaps_after: Option<Duration>,
+    /// Whether quantiles of the delay are reported, too, for which every delay is kept in memory; default
+    /// false.
+    pub delay_quantiles: bool,
 }
 
 impl Default for DatagramsConfig {
@@ -63,6 +68,7 @@ impl Default for DatagramsConfig {
             reliability: ReliabilityConfig::Reliable,
             unordered: true,
             gaps_after: None,
+            delay_quantiles: false,
         }
     }
 }
@@ -155,6 +161,7 @@ impl DatagramsConfig {
             delays: 0,
             delay_sum_ns: 0,
             delay_max: Duration::ZERO,
+            all_delays: self.delay_quantiles.then(Vec::new),
             gaps: self.gaps_after.map(|after| Gaps::new(Time::ZERO + after)),
         })
     }
@@ -183,6 +190,7 @@ pub struct Datagrams {
     delays: u64,
     delay_sum_ns: u64,
     delay_max: Duration,
+    all_delays: Option<Vec<Duration>>,
     gaps: Option<Gaps>,
 }
 
@@ -246,9 +254,19 @@ impl App for Datagrams {
         report.scalar("mean_delay_ms", mean_ms);
         report
             .scalar("max_delay_ms", if self.delays == 0 { f64::NAN } else { self.delay_max.as_millis_f64() });
+        if let Some(delays) = &self.all_delays {
+            let [p50, p95, p99] = quantiles_ms(&mut delays.clone(), [0.5, 0.95, 0.99]);
+            for (name, value) in [("p50", p50), ("p95", p95), ("p99", p99)] {
+                report.scalar(&format!("{name}_delay_ms"), value);
+            }
+        }
         if let Some(gaps) = &self.gaps {
             gaps.report(report);
         }
+    }
+
+    fn memory(&self) -> usize {
+        self.all_delays.as_ref().map_or(0, |delays| size_of_val(delays.as_slice()))
     }
 }
 
@@ -282,6 +300,9 @@ impl Datagrams {
             self.delays += 1;
             self.delay_sum_ns += delay.as_nanos();
             self.delay_max = self.delay_max.max(delay);
+            if let Some(delays) = &mut self.all_delays {
+                delays.push(delay);
+            }
         }
         self.received += 1;
         if let Some(gaps) = &mut self.gaps {

@@ -241,8 +241,9 @@ impl App for AnyApp {
         match self {
             Self::Bulk(app) => app.memory(),
             Self::Custom(app) => app.memory(),
+            Self::Datagrams(app) => app.memory(),
             Self::Exchanges(app) => app.memory(),
-            Self::Datagrams(_) | Self::Voip(_) => 0,
+            Self::Voip(_) => 0,
         }
     }
 

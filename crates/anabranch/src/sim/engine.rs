@@ -136,6 +136,11 @@ impl Simulation {
         path: PathId,
         control: Controller,
     ) -> Result<(), ScenarioError> {
+        if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
+            let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
+            let sentence = format!("flows.{flow}: it stands for {first} to {last}; name one of these");
+            return Err(ScenarioError::new(sentence));
+        }
         let index = self.flow_names.iter().position(|name| name == flow);
         let endpoint = index.map(|index| &mut self.flows[index].endpoints[side.index()]);
         let Some(endpoint @ (AnyEndpoint::Sctp(_) | AnyEndpoint::Tcp(_))) = endpoint else {

@@ -11,8 +11,8 @@ use crate::time::Duration;
 /// A flow that stands for several, and these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    name: String,
-    members: Vec<String>,
+    pub(super) name: String,
+    pub(super) members: Vec<String>,
 }
 
 /// The scenario with every flow written out, and which of them belong together.

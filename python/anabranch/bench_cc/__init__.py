@@ -1,0 +1,143 @@
+"""A bench for congestion controls: twelve scenarios, one table, and checks for automatic tests.
+
+A clean link, random loss (at four rates), bursty loss, a deep and a shallow buffer, a long fat
+path, a step of the rate, two equal flows, two flows with unequal round-trip times, a flow against
+CUBIC, congestion on the way of the acknowledgements, and a cellular link. They are what RFC 9743
+(section 5) asks to be known of a new control, as far as one bottleneck with a FIFO queue can tell.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from anabranch import progress, study
+from anabranch.bench_cc import checks, measures, reports, scenarios
+from anabranch.bench_cc.checks import Baseline
+from anabranch.bench_cc.measures import Cell
+from anabranch.errors import AnabranchError
+from anabranch.files import check_file, check_folder, write_atomically
+
+__all__ = ["bench", "compare"]
+
+REPLICATIONS, QUICK_REPLICATIONS = 10, 3
+"""Runs of each cell if nobody says how many."""
+
+
+def compare(
+    controls: Sequence[str],
+    out: Path,
+    *,
+    only: Sequence[str] = (),
+    profile: str = "linux_6",
+    replications: int = REPLICATIONS,
+    jobs: int | None = None,
+) -> list[Cell]:
+    """Runs what the folder `out` lacks; gives a cell for each scenario, case and control.
+
+    Parameters
+    ----------
+    controls
+        Names of congestion controls, or `all`.
+    out
+        Where the studies are kept.
+    only
+        Names of scenarios; all of them if empty.
+    profile
+        Of TCP, in all flows.
+    replications
+        Runs of each cell.
+    jobs
+        Threads; all cores if not given. Never changes a result.
+    """
+    names = scenarios.chosen(tuple(controls))
+    threads = study.threads(jobs)
+    if replications < 1:
+        raise AnabranchError(f"replications is {replications}; it must be at least 1")
+    chosen = scenarios.load(tuple(only), profile)
+    total = sum(len(measures.runs_of(about, names, replications)) for about in chosen)
+    cells: list[Cell] = []
+    before = done = 0
+    with progress.shown("bench-cc") as shown:
+
+        def update(of_this: int) -> None:
+            nonlocal done
+            done = before + of_this
+            shown(done, total)
+
+        try:
+            for about in chosen:
+                folder = out / "studies" / profile / about.name
+                cells += measures.compute(
+                    about,
+                    names,
+                    replications,
+                    folder=folder,
+                    jobs=threads,
+                    progress=update,
+                )
+                before = done
+        except KeyboardInterrupt as interrupt:
+            message = f"{done} of {total} runs are finished; the same command continues"
+            raise type(interrupt)(message) from None
+    return cells
+
+
+def bench(
+    controls: Sequence[str],
+    console: Console,
+    *,
+    out: Path,
+    only: Sequence[str] = (),
+    profile: str = "linux_6",
+    replications: int = REPLICATIONS,
+    jobs: int | None = None,
+    baseline_file: Path | None = None,
+    junit_file: Path | None = None,
+    json_file: Path | None = None,
+) -> int:
+    """Compares, prints the table, draws the figures, and writes what is asked for.
+
+    Returns
+    -------
+    The exit code: 1 if a check failed.
+    """
+    scenarios.chosen(tuple(controls))
+    check_folder(out)
+    for file in (junit_file, json_file):
+        check_file(file, made=out)
+    baseline = None if baseline_file is None else Baseline(baseline_file, profile, replications)
+    cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
+    found = checks.run(cells, baseline)
+    console.print(reports.table(cells))
+    console.print(
+        f"Means ± 95 % intervals of {replications} runs, from 5 s to 60 s; {reports.BEST} is the "
+        "best, or no worse beyond both intervals and 1 %."
+    )
+    written = _figures(cells, out / "figures")
+    content = reports.as_json(cells, found, profile, replications)
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(found))):
+        if path is not None:
+            write_atomically(path, data)
+            written.append(path)
+    failed = [check for check in found if check.verdict == "failed"]
+    for check in failed:
+        console.print(
+            f"failed: {check.cell.control}, {check.cell.case}: {check.what}; {check.message}"
+        )
+    console.print(f"{len(found)} checks, {len(failed)} failed")
+    for path in written:
+        console.print(f"wrote {path}")
+    return 1 if failed else 0
+
+
+def _figures(cells: Sequence[Cell], folder: Path) -> list[Path]:
+    from anabranch import plots  # noqa: PLC0415 - slow to import
+    from anabranch.bench_cc import figures  # noqa: PLC0415 - slow to import
+
+    drawn = figures.of(cells)
+    for name, figure in drawn.items():
+        plots.save(figure, folder / name)
+    return [folder] if drawn else []

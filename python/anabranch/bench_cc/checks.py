@@ -1,0 +1,88 @@
+"""What a control has to keep: thresholds of the scenarios, and an earlier result."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from anabranch.bench_cc.measures import METRICS, Cell, Interval, is_worse
+from anabranch.errors import AnabranchError
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    cell: Cell
+    what: str
+    verdict: Literal["passed", "failed", "skipped"]
+    message: str
+    """What was found, and what was asked for."""
+
+
+class Baseline:
+    """The JSON file of an earlier bench."""
+
+    def __init__(self, path: Path, profile: str, replications: int) -> None:
+        if replications < 2:
+            raise AnabranchError("a comparison with a baseline needs at least 2 replications")
+        try:
+            content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            self._cells = {
+                (cell["case"], cell["control"]): {
+                    name: Interval(_number(value["mean"]), _number(value["half_width"]), value["n"])
+                    for name, value in cell["metrics"].items()
+                }
+                for cell in content["cells"]
+            }
+            found = content["profile"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise AnabranchError(f"{path} is not a JSON file of `anabranch bench-cc`") from error
+        if found != profile:
+            raise AnabranchError(
+                f"{path} is about the profile {found}, this run about {profile}: give it --profile"
+            )
+        if content["replications"] < 2:
+            raise AnabranchError(f"{path} has one replication, so no intervals to compare with")
+
+    def checks(self, cell: Cell) -> Iterator[Check]:
+        """No metric is worse than it was, beyond both intervals."""
+        before = self._cells.get((cell.case, cell.control))
+        for metric in METRICS:
+            now = cell.values[metric.name]
+            if not metric.better or math.isnan(now.mean):
+                continue
+            what = f"{metric.name} is no worse than before"
+            was = before.get(metric.name) if before else None
+            if was is None or math.isnan(was.mean):
+                yield Check(cell, what, "skipped", "not in the baseline")
+                continue
+            verdict: Literal["passed", "failed"]
+            verdict = "failed" if is_worse(metric, now, was) else "passed"
+            yield Check(cell, what, verdict, f"{_text(now)}, was {_text(was)}")
+
+
+def run(cells: Sequence[Cell], baseline: Baseline | None) -> list[Check]:
+    """Every check, in the order of the cells."""
+    found = []
+    for cell in cells:
+        for keep in cell.scenario.keeps:
+            value = cell.values[keep.metric]
+            verdict: Literal["passed", "failed"] = "passed" if keep.holds(value.mean) else "failed"
+            what = f"{keep.metric} is {keep}"
+            found.append(Check(cell, what, verdict, f"{_text(value)}, it has to be {keep}"))
+        if baseline is not None:
+            found += baseline.checks(cell)
+    return found
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _text(value: Interval) -> str:
+    if math.isnan(value.half_width):
+        return f"{value.mean:.4g}"
+    return f"{value.mean:.4g} ± {value.half_width:.2g}"

@@ -1,0 +1,74 @@
+"""Small multiples: a panel for each case, a line for each control."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from anabranch import plots
+from anabranch.bench_cc.measures import Cell, best
+
+COLUMNS = 4
+
+DRAWN = {
+    "goodput": ("utilisation_percent", "goodput, % of the link's rate"),
+    "queueing": ("queueing_p95_ms", "queueing delay, 95 % quantile (ms)"),
+    "retransmissions": ("retransmitted_percent", "segments sent again (%)"),
+    "variation": ("cov", "coefficient of variation of the goodput of each second"),
+    "fairness": ("jain", "Jain's index of two flows"),
+}
+"""Figure -> its metric, and what that is."""
+
+
+def of(cells: Sequence[Cell]) -> dict[str, Figure]:
+    """One figure for each of these metrics that has values."""
+    return {
+        name: figure
+        for name, (metric, label) in DRAWN.items()
+        if (figure := small_multiples(cells, metric, label)) is not None
+    }
+
+
+def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure | None:
+    """A metric's mean and interval for each control, case by case; the best in another colour."""
+    known = [cell for cell in cells if not math.isnan(cell.values[metric].mean)]
+    cases = list(dict.fromkeys(cell.case for cell in known))
+    if not cases:
+        return None
+    controls = list(dict.fromkeys(cell.control for cell in known))
+    top = best(known)
+    columns = min(COLUMNS, len(cases))
+    lines = math.ceil(len(cases) / columns)
+    with plots.style():
+        figure = Figure(figsize=(1.2 + 2.3 * columns, 0.6 + lines * (0.75 + 0.17 * len(controls))))
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(lines, columns, squeeze=False, sharey=True)
+        for axes, case in zip(grid.flat, cases, strict=False):
+            for cell in (cell for cell in known if cell.case == case):
+                value = cell.values[metric]
+                is_best = cell.control in top.get((case, metric), ())
+                axes.errorbar(
+                    value.mean,
+                    controls.index(cell.control),
+                    xerr=0 if math.isnan(value.half_width) else value.half_width,
+                    color=plots.ACCENT if is_best else plots.COLOURS[0],
+                    marker="o",
+                    markersize=4,
+                    capsize=2,
+                    elinewidth=1,
+                )
+            axes.set_title(case)
+            axes.set_yticks(range(len(controls)), controls)
+            axes.set_ylim(len(controls) - 0.5, -0.5)
+            # Room for the marks at both ends.
+            right = 100.0 if metric == "utilisation_percent" else axes.get_xlim()[1]
+            axes.set_xlim(-0.03 * right, 1.03 * right)
+            axes.grid(visible=True, axis="x")
+            axes.tick_params(labelsize=8)
+        for axes in grid.flat[len(cases) :]:
+            axes.set_visible(False)
+        figure.supxlabel(
+            f"{label}; the best, and what cannot be told from it, in orange", fontsize=10
+        )
+        return figure

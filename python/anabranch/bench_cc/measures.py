@@ -1,0 +1,182 @@
+"""What is compared: a handful of numbers from the scalars of a run, and their means."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from anabranch import study
+from anabranch.bench_cc.scenarios import BenchScenario
+from anabranch.stats import mean_interval
+from anabranch.store import FolderStore, Run, read
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One column of the comparison."""
+
+    name: str
+    head: str
+    better: int
+    """1 if more is better, -1 if less is, 0 if neither."""
+    meaning: str
+
+
+METRICS = (
+    Metric("goodput_mbit_per_s", "goodput Mbit/s", 1, "what arrives in order, of all tested flows"),
+    Metric(
+        "utilisation_percent", "used %", 1, "goodput of tested and rival flows, of the link's rate"
+    ),
+    Metric("share_percent", "share %", 0, "the tested flow's part of both goodputs"),
+    Metric("jain", "Jain", 1, "Jain's index of the goodputs of two flows"),
+    Metric(
+        "queueing_mean_ms", "queue ms", -1, "mean delay of a probe beyond that of an empty path"
+    ),
+    Metric("queueing_p95_ms", "p95 ms", -1, "the same, exceeded by one probe in twenty"),
+    Metric("retransmitted_percent", "sent again %", -1, "segments sent again, of all segments"),
+    Metric(
+        "cov", "variation", -1, "standard deviation of the goodput of each second over its mean"
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the half-width of its 95 % interval; NaN is "no value"."""
+
+    mean: float
+    half_width: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One control in one case of one scenario."""
+
+    scenario: BenchScenario
+    case: str
+    control: str
+    values: Mapping[str, Interval]
+    """By metric."""
+
+
+def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
+    """Every metric of one run."""
+    tested = [_goodput(row, flow) for flow in about.tested]
+    rivals = [_goodput(row, about.rival)] if about.rival else []
+    goodputs = tested + rivals
+    total = sum(goodputs)
+    new, again = (
+        sum(row[f"{flow}.tcp.a.data_segments_{what}"] for flow in about.tested)
+        for what in ("sent", "retransmitted")
+    )
+    return {
+        "goodput_mbit_per_s": sum(tested),
+        "utilisation_percent": 100 * total / about.capacity_mbit_per_s,
+        "share_percent": 100 * _ratio(sum(tested), total) if rivals else math.nan,
+        "jain": jain(goodputs) if len(goodputs) > 1 else math.nan,
+        "queueing_mean_ms": row["probe.mean_delay_ms"] - about.delay_ms,
+        "queueing_p95_ms": row["probe.p95_delay_ms"] - about.delay_ms,
+        "retransmitted_percent": 100 * _ratio(again, new + again),
+        "cov": statistics.fmean(row[f"{flow}.cov"] for flow in about.tested),
+    }
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's fairness index: 1 for equal values, 1/n if one has everything."""
+    return _ratio(sum(values) ** 2, len(values) * sum(value**2 for value in values))
+
+
+def _goodput(row: Mapping[str, float], flow: str) -> float:
+    value = row[f"{flow}.goodput_kbit_per_s"] / 1000
+    # A connection that never opened has no goodput to speak of.
+    return 0.0 if math.isnan(value) else value
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+def runs_of(about: BenchScenario, controls: Sequence[str], replications: int) -> list[Run]:
+    """Cells and replications: all cells once, then again."""
+    cells = [about.cell(case, control) for case in range(len(about.cases)) for control in controls]
+    return [(cell, replication) for replication in range(replications) for cell in cells]
+
+
+def compute(
+    about: BenchScenario,
+    controls: Sequence[str],
+    replications: int,
+    *,
+    folder: Path,
+    jobs: int,
+    progress: Callable[[int], None],
+) -> list[Cell]:
+    """Computes the runs that the folder lacks, and what they say.
+
+    `progress` hears how many of the scenario's runs are finished.
+    """
+    runs = runs_of(about, controls, replications)
+    with FolderStore(folder, about.scenario) as store:
+        study.compute(about.scenario, store, runs, jobs, lambda done, _: progress(done))
+    rows = read(folder, about.scenario).filter(pl.col("replication") < replications)
+    return [
+        Cell(
+            about,
+            title,
+            control,
+            _means(
+                of_run(about, row)
+                for row in rows.filter(pl.col("cell") == about.cell(case, control)).iter_rows(
+                    named=True
+                )
+            ),
+        )
+        for case, title in enumerate(about.cases)
+        for control in controls
+    ]
+
+
+def _means(runs: Iterable[Mapping[str, float]]) -> dict[str, Interval]:
+    found = list(runs)
+    return {
+        metric.name: Interval(*mean_interval([values[metric.name] for values in found]))
+        for metric in METRICS
+    }
+
+
+TOLERANCE = 0.01
+"""A difference below this share of a mean is none, however narrow the intervals are."""
+
+
+def is_worse(metric: Metric, value: Interval, other: Interval) -> bool:
+    """Whether the mean is worse than the other one beyond both intervals and the tolerance."""
+    difference = metric.better * (other.mean - value.mean)
+    widths = [width for width in (value.half_width, other.half_width) if not math.isnan(width)]
+    return difference > max(math.hypot(*widths), TOLERANCE * abs(other.mean))
+
+
+def best(cells: Sequence[Cell]) -> dict[tuple[str, str], set[str]]:
+    """The controls of each case that are best in a metric, or no worse than the best mean.
+
+    There is none where only one is compared, or all are equally good.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    for case in dict.fromkeys(cell.case for cell in cells):
+        rivals = [cell for cell in cells if cell.case == case]
+        for metric in METRICS:
+            values = {
+                cell.control: value
+                for cell in rivals
+                if not math.isnan((value := cell.values[metric.name]).mean)
+            }
+            if not metric.better or not values:
+                continue
+            top = max(values.values(), key=lambda value: metric.better * value.mean)
+            names = {name for name, value in values.items() if not is_worse(metric, value, top)}
+            if len(names) < len(values):
+                found[case, metric.name] = names
+    return found

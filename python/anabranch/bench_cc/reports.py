@@ -1,0 +1,177 @@
+"""The comparison as a table for people, as JSON and as JUnit XML for other programs."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from anabranch import _engine, report
+from anabranch.bench_cc.checks import Check
+from anabranch.bench_cc.measures import METRICS, Cell, Interval, best
+
+BEST = "*"
+"""Marks the best of a column in each case, and those that cannot be told from it."""
+
+Lines = list[list[str]]
+"""A name and its values, for each control."""
+
+
+def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
+    """The columns, and for each case a line for each control; every value with its interval.
+
+    A metric that no case has is left out, and the one that follows from another.
+    """
+    kept = [
+        metric
+        for metric in METRICS
+        if metric.name != "utilisation_percent"
+        and not all(math.isnan(cell.values[metric.name].mean) for cell in cells)
+    ]
+    top = best(cells)
+    lines: dict[str, Lines] = {}
+    for cell in cells:
+        marks = [cell.control in top.get((cell.case, metric.name), ()) for metric in kept]
+        values = [_value(cell.values[metric.name]) for metric in kept]
+        marked = [value + BEST * mark for value, mark in zip(values, marks, strict=True)]
+        lines.setdefault(cell.case, []).append([cell.control, *marked])
+    return ["control", *(metric.head for metric in kept)], lines
+
+
+def table(cells: Sequence[Cell]) -> Table:
+    """The comparison: a section for each case."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    heads, cases = rows(cells)
+    for i, head in enumerate(heads):
+        made.add_column(head, justify="right" if i else "left", no_wrap=True, overflow="fold")
+    for case, lines in cases.items():
+        made.add_row(Text(case, style="bold"))
+        for control, *values in lines:
+            made.add_row(
+                f"  {control}",
+                *(Text(v, style="bold" if v.endswith(BEST) else "") for v in values),
+            )
+        made.add_section()
+    return made
+
+
+def markdown(cells: Sequence[Cell]) -> str:
+    """The same for a page: a table for each case, with the columns that it has."""
+    parts = []
+    heads, cases = rows(cells)
+    for case, lines in cases.items():
+        kept = [i for i in range(len(heads)) if any(line[i] != _NONE for line in lines)]
+        table = [[heads[i] for i in kept], ["---", *("---:" for _ in kept[1:])]]
+        table += [
+            [f"**{line[i][:-1]}**" if line[i].endswith(BEST) else line[i] for i in kept]
+            for line in lines
+        ]
+        text = "\n".join(f"| {' | '.join(line)} |" for line in table)
+        parts.append(f"## {case[0].upper()}{case[1:]}\n\n{text}\n")
+    return "\n".join(parts)
+
+
+def as_json(
+    cells: Sequence[Cell], checks: Sequence[Check], profile: str, replications: int
+) -> dict[str, Any]:
+    """Everything that was found, for other programs and for `--baseline`."""
+    return {
+        "version": _engine.__version__,
+        "profile": profile,
+        "replications": replications,
+        "metrics": {
+            metric.name: {"better": _BETTER[metric.better], "meaning": metric.meaning}
+            for metric in METRICS
+        },
+        "cells": [
+            {
+                "scenario": cell.scenario.name,
+                "case": cell.case,
+                "control": cell.control,
+                "metrics": {
+                    name: {
+                        "mean": _finite(value.mean),
+                        "half_width": _finite(value.half_width),
+                        "n": value.n,
+                    }
+                    for name, value in cell.values.items()
+                },
+            }
+            for cell in cells
+        ],
+        "checks": [
+            {
+                "scenario": check.cell.scenario.name,
+                "case": check.cell.case,
+                "control": check.cell.control,
+                "what": check.what,
+                "verdict": check.verdict,
+                "message": check.message,
+            }
+            for check in checks
+        ],
+    }
+
+
+def junit(checks: Sequence[Check]) -> bytes:
+    """The checks as JUnit XML: a suite for each case, a test case for each control and check."""
+    root = ET.Element("testsuites", _counts(checks), name="anabranch bench-cc")
+    for case in dict.fromkeys(check.cell.case for check in checks):
+        own = [check for check in checks if check.cell.case == case]
+        suite = ET.SubElement(root, "testsuite", _counts(own), name=case, errors="0")
+        for check in own:
+            test = ET.SubElement(
+                suite,
+                "testcase",
+                classname=f"{check.cell.scenario.name}.{check.cell.control}",
+                name=f"{check.cell.control}, {case}: {check.what}",
+            )
+            if check.verdict == "failed":
+                ET.SubElement(test, "failure", message=check.message)
+            elif check.verdict == "skipped":
+                ET.SubElement(test, "skipped", message=check.message)
+            else:
+                ET.SubElement(test, "system-out").text = check.message
+    ET.indent(root)
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+_BETTER = {1: "more", -1: "less", 0: "neither"}
+
+
+def _counts(checks: Sequence[Check]) -> dict[str, str]:
+    def count(verdict: str) -> str:
+        return str(sum(check.verdict == verdict for check in checks))
+
+    return {"tests": str(len(checks)), "failures": count("failed"), "skipped": count("skipped")}
+
+
+def _value(value: Interval) -> str:
+    if math.isnan(value.mean):
+        return _NONE
+    digits = _digits(value)
+    text = f"{value.mean:.{digits}f}"
+    return text if math.isnan(value.half_width) else f"{text} ± {value.half_width:.{digits}f}"
+
+
+def _digits(value: Interval) -> int:
+    """Digits after the point: three that count of the mean, no more than two of the interval."""
+
+    def first(number: float) -> int:
+        return -math.floor(math.log10(abs(number)))
+
+    wanted = [first(value.mean) + 2] if value.mean else [0]
+    if value.half_width > 0:
+        wanted.append(first(value.half_width) + 1)
+    return max(0, min(*wanted, 3))
+
+
+_NONE = report.number(math.nan)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,121 @@
+"""The twelve scenarios: each a file that runs by itself, with CUBIC in the place of the tested."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anabranch import _engine
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
+
+FOLDER = Path(__file__).parent / "scenarios"
+
+PROFILES = ("linux_6", "linux_2_6_20", "rfc")
+"""Profiles of TCP that the flows may have."""
+
+_AXIS = "control"
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A value that a control has to keep."""
+
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether a value keeps it; NaN does not."""
+        if self.at_least is not None:
+            return value >= self.at_least
+        assert self.at_most is not None
+        return value <= self.at_most
+
+    def __str__(self) -> str:
+        if self.at_least is not None:
+            return f"at least {self.at_least:g}"
+        return f"at most {self.at_most:g}"
+
+
+MOVES = Keep("utilisation_percent", at_least=1)
+"""What every scenario asks for, besides what it says itself: data moves."""
+
+
+@dataclass(frozen=True)
+class BenchScenario:
+    """One of the scenarios, with the tested control as the last axis of its sweep."""
+
+    name: str
+    title: str
+    capacity_mbit_per_s: float
+    delay_ms: float
+    tested: tuple[str, ...]
+    """Flows that have the control under test."""
+    rival: str | None
+    keeps: tuple[Keep, ...]
+    scenario: Scenario
+
+    @property
+    def cases(self) -> list[str]:
+        """What is compared, `lossy 1 %`: the title, once for each value of the file's own axis."""
+        own = [axis for axis in self.scenario.axes if axis["name"] != _AXIS]
+        return [f"{self.title} {label}" for axis in own for label in axis["labels"]] or [self.title]
+
+    def cell(self, case: int, control: str) -> int:
+        """The number of the cell of a case and a control: the control varies fastest."""
+        return case * len(controls()) + controls().index(control)
+
+
+@cache
+def controls() -> tuple[str, ...]:
+    """Names of the congestion controls that TCP can have."""
+    kinds = dict(_engine.models()["congestion_control"])
+    return tuple(name for name in kinds if name != "sctp")
+
+
+def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The controls of these names, each once; `all` stands for every one."""
+    for name in names:
+        if name not in (*controls(), "all"):
+            known = ", ".join(controls())
+            raise AnabranchError(
+                f"there is no congestion control `{name}`; there are {known}, and `all`"
+            )
+    if not names:
+        raise AnabranchError(f"name a congestion control: {', '.join(controls())}, or `all`")
+    return controls() if "all" in names else tuple(dict.fromkeys(names))
+
+
+def load(names: tuple[str, ...], profile: str) -> list[BenchScenario]:
+    """The scenarios of these names, all of them without a name, with a profile of TCP."""
+    about = tomllib.loads((Path(__file__).parent / "bench.toml").read_text("utf-8"))
+    for name in names:
+        if name not in about:
+            raise AnabranchError(f"there is no scenario `{name}`; there are {', '.join(about)}")
+    return [_load(name, about[name], profile) for name in about if not names or name in names]
+
+
+def _load(name: str, about: dict[str, Any], profile: str) -> BenchScenario:
+    text = (FOLDER / f"{name}.toml").read_text("utf-8")
+    flows = tomllib.loads(text)["flows"]
+    tested = [flow for flow in flows if flow.startswith("test")]
+    paths = [f'"flows.{flow}.transport.cc.kind"' for flow in tested]
+    kinds = [f'"{control}"' for control in controls()]
+    axis = f"set = [{', '.join(paths)}]\nvalues = [{', '.join(kinds)}]\n"
+    over_tcp = [flow for flow in flows if flows[flow]["transport"]["kind"] == "tcp"]
+    return BenchScenario(
+        name=name,
+        title=about["title"],
+        capacity_mbit_per_s=about["capacity_mbit_per_s"],
+        delay_ms=about["delay_ms"],
+        tested=tuple(tested),
+        rival=about.get("rival"),
+        keeps=(MOVES, *(Keep(**keep) for keep in about.get("keeps", ()))),
+        scenario=Scenario.parse(
+            f"{text}\n[sweep.axes.{_AXIS}]\n{axis}",
+            [(f"flows.{flow}.transport.profile", profile) for flow in over_tcp],
+            str(FOLDER),
+        ),
+    )

@@ -1,0 +1,281 @@
+"""The bench for congestion controls: its scenarios, its comparison, and its checks."""
+
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from anabranch import bench_cc, load, run
+from anabranch.bench_cc import cellular, checks, figures, measures, reports, scenarios
+from anabranch.bench_cc.measures import METRICS, Cell, Interval
+from anabranch.errors import AnabranchError
+from conftest import Command, one_error
+
+NAMES = (
+    "clean",
+    "lossy",
+    "bursty",
+    "deep-buffer",
+    "shallow-buffer",
+    "long-fat",
+    "rate-step",
+    "equal-pair",
+    "rtt-unfair",
+    "versus-cubic",
+    "reverse-congestion",
+    "cellular",
+)
+FEW = ("--scenario", "shallow-buffer", "--scenario", "versus-cubic", "--jobs", 2)
+
+
+def test_there_are_twelve_scenarios_and_sixteen_controls() -> None:
+    assert tuple(about.name for about in scenarios.load((), "linux_6")) == NAMES
+    assert {path.stem for path in scenarios.FOLDER.glob("*.toml")} == set(NAMES)
+    assert len(scenarios.controls()) == 16
+    assert scenarios.chosen(("all",)) == scenarios.controls()
+    assert scenarios.chosen(("reno", "cubic", "reno")) == ("reno", "cubic")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_bench_knows_its_scenario(name: str) -> None:
+    file = scenarios.FOLDER / f"{name}.toml"
+    plain = load(file)
+    assert plain.name == name
+    assert plain.description
+    about = scenarios.load((name,), "linux_6")[0]
+    content = tomllib.loads(file.read_text("utf-8"))
+    path = content["paths"][content["flows"]["probe"]["paths"][0]]["via"]
+    delays = [content["links"][link].get("delay", "0 ms") for link in path]
+    assert sum(int(delay.removesuffix(" ms")) for delay in delays) == about.delay_ms
+    assert content["run"] == {"duration": "60 s", "warm_up": "5 s"}
+    assert content["flows"]["probe"]["app"]["start"] == "5 s"
+    assert about.capacity_mbit_per_s == pytest.approx(_mean_rate(content), rel=1e-4)
+    flows = content["flows"]
+    assert {flow for flow in flows if flow.startswith("test")} == set(about.tested)
+    assert all(
+        flow["transport"].get("cc", {}).get("kind") in (None, "cubic") for flow in flows.values()
+    )
+
+
+def _mean_rate(content: dict[str, Any]) -> float:
+    """Of the bottleneck in Mbit/s, from 5 s to 60 s."""
+    rate = content["links"]["bottleneck"]["rate"]
+    if isinstance(rate, str):
+        return float(rate.removesuffix(" Mbit/s"))
+    if "mahimahi" in rate:
+        lines = (scenarios.FOLDER / rate["mahimahi"]).read_text("utf-8").splitlines()[1:]
+        times = [int(line) / 1000 for line in lines]
+        period = times[-1]
+        laps = range(math.ceil(60 / period))
+        sent = sum(5 < time + lap * period <= 60 for lap in laps for time in times)
+        return sent * 1500 * 8 / 55e6
+    steps = [
+        (float(at.removesuffix(" s")), float(value.split()[0])) for at, value in rate["timetable"]
+    ]
+    ends = [at for at, _ in steps[1:]] + [60.0]
+    return (
+        sum(
+            (end - max(start, 5.0)) * value for (start, value), end in zip(steps, ends, strict=True)
+        )
+        / 55
+    )
+
+
+def test_the_trace_is_what_its_script_makes() -> None:
+    assert cellular.TRACE.read_text("utf-8") == cellular.trace()
+
+
+def test_the_control_is_in_the_tested_place_only() -> None:
+    about = scenarios.load(("versus-cubic",), "linux_2_6_20")[0]
+    cell = tomllib.loads(about.scenario.cell_toml(about.cell(0, "vegas")))
+    kinds = {
+        name: flow["transport"].get("cc", {}).get("kind") for name, flow in cell["flows"].items()
+    }
+    assert kinds == {"test": "vegas", "cubic": "cubic", "probe": None}
+    assert cell["flows"]["cubic"]["transport"]["profile"] == "linux_2_6_20"
+    lossy = scenarios.load(("lossy",), "rfc")[0]
+    assert lossy.cases == ["lossy 0.1 %", "lossy 1 %", "lossy 5 %", "lossy 10 %"]
+    cell = tomllib.loads(lossy.scenario.cell_toml(lossy.cell(2, "reno")))
+    assert cell["flows"]["test"]["transport"]["cc"]["kind"] == "reno"
+    assert cell["links"]["bottleneck"]["loss"]["probability"] == "0.05"
+
+
+@pytest.mark.parametrize("kind", scenarios.controls())
+def test_every_control_moves_data_in_the_clean_scenario(kind: str) -> None:
+    sets = {"flows.test.transport.cc.kind": kind, "run.duration": "10 s"}
+    row = run(scenarios.FOLDER / "clean.toml", set=sets).summary
+    assert 9_000 < row["test.goodput_kbit_per_s"] < 20_000
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
+    out = tmp_path_factory.mktemp("bench")
+    only = ("lossy", "versus-cubic")
+    return bench_cc.compare(("reno", "vegas"), out, only=only, replications=2, jobs=2)
+
+
+def test_the_comparison_says_what_is_known(compared: list[Cell]) -> None:
+    found = {(cell.case, cell.control): cell.values for cell in compared}
+    assert len(found) == 2 * 5
+    versus = {name: found["versus CUBIC", name] for name in ("reno", "vegas")}
+    # Vegas gives way to a control that fills the queue (Mo, La, Anantharam, Walrand, INFOCOM 1999).
+    assert versus["vegas"]["share_percent"].mean < 25
+    assert 25 < versus["reno"]["share_percent"].mean < 60
+    assert versus["reno"]["jain"].mean > versus["vegas"]["jain"].mean
+    assert math.isnan(found["lossy 1 %", "reno"]["jain"].mean)
+    goodputs = [found[f"lossy {p} %", "reno"]["goodput_mbit_per_s"].mean for p in ("0.1", 1, 5, 10)]
+    assert goodputs == sorted(goodputs, reverse=True)
+    for loss in (1, 5, 10):
+        again = found[f"lossy {loss} %", "reno"]["retransmitted_percent"].mean
+        assert again == pytest.approx(loss, rel=0.25)
+    top = measures.best(compared)
+    assert top["versus CUBIC", "jain"] == {"reno"}
+    assert ("versus CUBIC", "share_percent") not in top
+
+
+def test_the_outputs_of_a_comparison(compared: list[Cell]) -> None:
+    found = checks.run(compared, None)
+    content = reports.as_json(compared, found, "linux_6", 2)
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    assert len(content["cells"]) == len(compared)
+    page = reports.markdown(compared)
+    assert page.count("| vegas |") == page.count("| reno |") == 5
+    drawn = figures.of(compared)
+    assert list(drawn) == list(figures.DRAWN)
+    assert sum(axes.get_visible() for axes in drawn["goodput"].axes) == 5
+    assert sum(axes.get_visible() for axes in drawn["fairness"].axes) == 1
+
+
+def _cell(mean: float, half_width: float, metric: str = "jain") -> Cell:
+    about = scenarios.load(("equal-pair",), "linux_6")[0]
+    none = Interval(math.nan, math.nan, 0)
+    values = {one.name: none for one in METRICS}
+    values["utilisation_percent"] = Interval(95.0, 0.1, 5)
+    return Cell(about, about.title, "reno", values | {metric: Interval(mean, half_width, 5)})
+
+
+def test_thresholds() -> None:
+    verdicts = {mean: checks.run([_cell(mean, 0.3)], None)[-1].verdict for mean in (0.79, 0.81)}
+    assert verdicts == {0.79: "failed", 0.81: "passed"}
+    assert checks.run([_cell(math.nan, math.nan)], None)[-1].verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    ("metric", "was", "now", "verdict"),
+    [
+        ("jain", (0.9, 0.03), (0.95, 0.001), "passed"),
+        ("jain", (0.9, 0.03), (0.86, 0.03), "passed"),
+        ("jain", (0.9, 0.03), (0.85, 0.03), "failed"),
+        ("jain", (0.9, 0.0), (0.895, 0.0), "passed"),
+        ("queueing_p95_ms", (20.0, 1.0), (25.0, 1.0), "failed"),
+        ("queueing_p95_ms", (20.0, 1.0), (15.0, 1.0), "passed"),
+        ("goodput_mbit_per_s", (math.nan, math.nan), (15.0, 1.0), "skipped"),
+    ],
+)
+def test_baselines(
+    metric: str,
+    was: tuple[float, float],
+    now: tuple[float, float],
+    verdict: str,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps(reports.as_json([_cell(*was, metric)], [], "linux_6", 5)))
+    baseline = checks.Baseline(file, "linux_6", 5)
+    found = {check.what: check for check in baseline.checks(_cell(*now, metric))}
+    assert found[f"{metric} is no worse than before"].verdict == verdict
+    assert found["utilisation_percent is no worse than before"].verdict == "passed"
+    root = ET.fromstring(reports.junit(list(found.values())))
+    assert len(root.findall(".//failure")) == (verdict == "failed")
+    assert len(root.findall(".//skipped")) == (verdict == "skipped")
+
+
+def test_other_baselines_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "before.json"
+
+    def refusal(text: str, profile: str = "linux_6", replications: int = 5) -> str:
+        file.write_text(text)
+        with pytest.raises(AnabranchError) as error:
+            checks.Baseline(file, profile, replications)
+        return str(error.value)
+
+    text = json.dumps(reports.as_json([_cell(0.9, 0.1)], [], "linux_6", 1))
+    assert "is not a JSON file of `anabranch bench-cc`" in refusal("[]")
+    assert "is not a JSON file of `anabranch bench-cc`" in refusal("{")
+    assert "is about the profile linux_6, this run about rfc" in refusal(text, "rfc")
+    assert "needs at least 2 replications" in refusal(text, replications=1)
+    assert "has one replication" in refusal(text)
+
+
+def test_the_command(anabranch: Command, tmp_path: Path) -> None:
+    """Results are the same on one thread and on two; a baseline of the same runs is kept."""
+    out = tmp_path / "bench"
+    files = ("--json", tmp_path / "a.json", "--junit", tmp_path / "a.xml")
+    first = anabranch("bench-cc", "reno", *FEW, "--replications", 2, "--out", out, *files)
+    assert first.returncode == 0, first.stderr
+    assert "versus CUBIC" in first.stdout
+    assert "wrote" in first.stdout
+    assert (out / "figures" / "goodput.png").exists()
+    other = ("--json", tmp_path / "b.json", "--baseline", tmp_path / "a.json", "--jobs", 1)
+    second = anabranch(
+        "bench-cc", "reno", *FEW[:4], "--replications", 2, "--out", tmp_path / "other", *other
+    )
+    assert second.returncode == 0, second.stdout
+    contents = [json.loads((tmp_path / name).read_text("utf-8")) for name in ("a.json", "b.json")]
+    assert contents[0]["cells"] == contents[1]["cells"]
+    assert len(contents[1]["checks"]) > len(contents[0]["checks"])
+    root = ET.parse(tmp_path / "a.xml").getroot()
+    assert root.tag == "testsuites"
+    tests = root.findall("testsuite/testcase")
+    assert len(tests) == int(root.attrib["tests"]) == len(contents[0]["checks"])
+    assert {suite.attrib["name"] for suite in root} == {"shallow buffer", "versus CUBIC"}
+    assert all(test.attrib["name"] and test.attrib["classname"] for test in tests)
+
+
+def test_finished_runs_are_not_computed_again(anabranch: Command, tmp_path: Path) -> None:
+    command = ("bench-cc", "--scenario", "shallow-buffer", "--out", tmp_path / "out")
+    assert anabranch(*command, "reno", "--replications", 1).returncode == 0
+    shards = sorted((tmp_path / "out").rglob("*.parquet"))
+    more = anabranch(*command, "reno", "vegas", "--replications", 2)
+    assert more.returncode == 0
+    assert "1/4 runs" in more.stderr, "one of four is there"
+    assert set(shards) < set((tmp_path / "out").rglob("*.parquet"))
+
+
+def test_a_failed_check_is_the_exit_code(anabranch: Command, tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    result = anabranch(
+        "bench-cc",
+        "vegas",
+        "--scenario",
+        "reverse-congestion",
+        "--replications",
+        1,
+        "--junit",
+        file,
+    )
+    assert result.returncode == 1
+    assert "failed: vegas, reverse congestion: utilisation_percent is at least 50" in result.stdout
+    assert ET.parse(file).getroot().attrib["failures"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("rene",), "there is no congestion control `rene`; there are bbr, bbr3, bic, cubic"),
+        ((), "name a congestion control: bbr,"),
+        (("reno", "--scenario", "dirty"), "there is no scenario `dirty`; there are clean, lossy"),
+        (("reno", "--replications", 0), "replications is 0; it must be at least 1"),
+        (("reno", "--quick", "--replications", 2), "--quick and --replications exclude each other"),
+        (("reno", "--jobs", 0), "jobs is 0"),
+        (("reno", "--profile", "bsd"), "bsd"),
+        (("reno", "--baseline", "absent.json"), "absent.json: No such file"),
+        (("reno", "--junit", "no/such/file.xml"), "no/such/file.xml"),
+    ],
+)
+def test_mistakes(anabranch: Command, arguments: tuple[str | int, ...], sentence: str) -> None:
+    assert sentence in one_error(anabranch("bench-cc", *arguments))
