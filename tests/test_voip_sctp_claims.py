@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 import voip_sctp_world as world
+from anabranch.papers.intervals import Interval, interval
+from anabranch.papers.verdicts import Part, above, combine, within
 from anabranch.papers.voip_sctp import claims
-from anabranch.papers.voip_sctp.claims import CLAIMS, Material, Part, combine, judge
+from anabranch.papers.voip_sctp.claims import CLAIMS, Material, judge
 from anabranch.papers.voip_sctp.interruptions import interruptions, shares
-from anabranch.papers.voip_sctp.samples import Interval, interval
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 
@@ -166,13 +167,13 @@ def test_parts_combine_to_a_verdict(holds: list[bool | None], verdict: str) -> N
 
 
 def test_inequalities_are_judged_on_the_whole_interval() -> None:
-    assert claims.above(Interval(1.0, 0.5, 9)) is True
-    assert claims.above(Interval(-1.0, 0.5, 9)) is False
-    assert claims.above(Interval(0.3, 0.5, 9)) is None
-    assert claims.above(Interval(0.3, math.nan, 1)) is None
-    assert claims.within(Interval(0.0, 0.1, 9), 0.2) is True
-    assert claims.within(Interval(0.25, 0.1, 9), 0.2) is None
-    assert claims.within(Interval(0.5, 0.1, 9), 0.2) is False
+    assert above(Interval(1.0, 0.5, 9)) is True
+    assert above(Interval(-1.0, 0.5, 9)) is False
+    assert above(Interval(0.3, 0.5, 9)) is None
+    assert above(Interval(0.3, math.nan, 1)) is None
+    assert within(Interval(0.0, 0.1, 9), 0.2) is True
+    assert within(Interval(0.25, 0.1, 9), 0.2) is None
+    assert within(Interval(0.5, 0.1, 9), 0.2) is False
 
 
 def test_interval_of_a_known_sample() -> None:

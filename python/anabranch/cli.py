@@ -378,7 +378,8 @@ def schema() -> None:
     help_epilogue="""\
 Examples:
   anabranch reproduce voip-sctp --quick
-  anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json"""
+  anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json
+  anabranch reproduce tcp-wimax --quick"""
 )
 def reproduce(
     paper: str,

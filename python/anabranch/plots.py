@@ -14,10 +14,12 @@ from typing import Any
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.ticker import LogFormatter
 
 from anabranch.files import write_atomically
@@ -186,7 +188,7 @@ def paths(trace: pl.DataFrame, *, title: str = "") -> Figure:
     """
     panels = (("cwnd_bytes", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
     with style():
-        figure = _blank(8, 5)
+        figure = blank(8, 5)
         stacked = figure.subplots(len(panels), 1, sharex=True)
         for axes, (column, scale, label, axis_scale) in zip(stacked, panels, strict=True):
             ends = []
@@ -296,37 +298,104 @@ def heat_map(
         grid[lines.index(row[y])][columns.index(row[x])] = row[value]
     with style():
         figure, axes = _figure(1.8 + 0.62 * len(columns), 1.5 + 0.5 * len(lines))
-        low, high = limits or (None, None)
-        image = axes.imshow(grid, cmap="cividis", vmin=low, vmax=high, aspect="auto")
-        axes.grid(visible=False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        axes.tick_params(length=0)
-        axes.set_xticks(range(len(columns)), [_plain(v) for v in columns])
-        axes.set_yticks(range(len(lines)), [_plain(v) for v in lines])
+        image = heat(axes, grid, limits, [_plain(v) for v in columns], [_plain(v) for v in lines])
         axes.set_xlabel(x)
         axes.set_ylabel(y)
-        low, high = image.get_clim()
-        middle = ((low or 0.0) + (high or 0.0)) / 2
-        for j, line in enumerate(grid):
-            for i, number in enumerate(line):
-                if not math.isnan(number):
-                    colour = "white" if number < middle else "black"  # on the dark, the light half
-                    axes.text(i, j, f"{number:.2f}", ha="center", va="center", color=colour, size=9)
         bar = figure.colorbar(image, ax=axes, label=value_label, fraction=0.05, pad=0.02)
         bar.outline.set_visible(False)
         _title(axes, title)
         return figure
 
 
-def _blank(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height))
+def heat(
+    axes: Axes,
+    grid: Sequence[Sequence[float]],
+    limits: tuple[float, float] | None,
+    columns: Sequence[str],
+    lines: Sequence[str],
+    *,
+    digits: int = 2,
+    colours: str = "cividis",
+    size: float = 9,
+) -> AxesImage:
+    """Draws a heat map with the number in each cell, dark ones in white.
+
+    Parameters
+    ----------
+    axes
+        Where.
+    grid
+        Lines of values; NaN is empty.
+    limits
+        Of the colour scale; those of the values if not given.
+    columns, lines
+        What to write below and beside them.
+    digits
+        After the point.
+    colours
+        The colour map.
+    size
+        Of the numbers in points.
+    """
+    low, high = limits or (None, None)
+    image = axes.imshow(grid, cmap=colours, vmin=low, vmax=high, aspect="auto")
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(lines)), lines)
+    for j, line in enumerate(grid):
+        for i, value in enumerate(line):
+            if math.isnan(value):
+                continue
+            red, green, blue, _ = image.cmap(float(image.norm(value)))  # type: ignore[arg-type]
+            # Perceived brightness (ITU-R BT.601).
+            is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+            axes.text(
+                i,
+                j,
+                f"{round(value, digits) + 0.0:.{digits}f}",  # no -0
+                ha="center",
+                va="center",
+                color="white" if is_dark else "black",
+                size=size,
+            )
+    return image
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
+def legend(figure: Figure, handles: Sequence[Artist], columns: int | None = None) -> None:
+    """A legend above everything, in one line if nothing else is said."""
+    figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=columns or len(handles),
+        frameon=False,
+        fontsize=9,
+        handletextpad=0.5,
+        columnspacing=1.6,
+    )
+
+
+def finite(value: float) -> float:
+    """A half-width to draw: none where there is none."""
+    return 0.0 if math.isnan(value) else value
+
+
+def percent(share: float) -> str:
+    """A share as people write it."""
+    return f"{100 * share:g} %"
+
+
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = _blank(width, height)
+    figure = blank(width, height)
     return figure, figure.add_subplot()
 
 

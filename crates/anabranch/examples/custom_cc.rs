@@ -35,9 +35,8 @@ impl CongestionControl for Polite {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let setup = cc::Setup { mss: MSS, initial_cwnd: 10 * MSS, rules: cc::Rules::Linux6, seed: 1 };
     let others = [cc::Config::from(cc::reno::Config::default()), cc::cubic::Config::default().into()];
-    let seconds = if cfg!(debug_assertions) { "10 s" } else { "60 s" };
     for file in FILES.split_whitespace().map(|name| format!("{FOLDER}/{name}.toml")) {
-        let study = Study::load(file.as_ref(), &[("run.duration".into(), seconds.into())])?;
+        let study = Study::load(file.as_ref(), &[])?;
         for cell in 0..study.sweep.cell_count() {
             let scenario = study.cell(cell)?;
             for (column, name) in ["reno", "cubic", "polite"].iter().enumerate() {

@@ -4,17 +4,15 @@
 ns-2 study of 7,128 configurations with 100 calls each.
 """
 
-import json
 import statistics
 from pathlib import Path
 
 import polars as pl
 from rich.console import Console
-from rich.text import Text
 
-from anabranch import _engine, plots, progress, study
-from anabranch.errors import AnabranchError
-from anabranch.files import check_file, check_folder, write_atomically
+from anabranch import _engine
+from anabranch.papers import reproduction
+from anabranch.papers.studies import compute_all
 
 from . import figures, outcome, page, studies, tables, traced
 from .outcome import Outcome
@@ -49,50 +47,26 @@ def reproduce(
     -------
     The exit code: 0 whatever the verdicts are.
     """
-    if mode not in EFFORTS:
-        raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(EFFORTS)}")
-    threads = study.threads(jobs)
-    try:
-        check_folder(out)
-        check_file(json_file, made=out)
-        out.mkdir(parents=True, exist_ok=True)
-        found = compute(mode, EFFORTS[mode], out, threads)
-        drawn = {name: draw() for name, draw in figures.of(found).items()}
-        for name, figure in drawn.items():
-            plots.save(figure, out / "figures" / name)
-        index = page.write(found, drawn, out)
-        text = json.dumps(found.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        for path in (out / "voip-sctp.json", json_file):
-            if path is not None:
-                write_atomically(path, text.encode())
-    except OSError as error:
-        raise AnabranchError(
-            f"cannot write {error.filename or out}: {error.strerror or error}"
-        ) from error
-    tables.show(found, console)
-    console.print()
-    console.print(
-        Text(f"Page: {index}\nFigures: {out / 'figures'} ({len(drawn)}, each as PNG, SVG and PDF)"),
-        soft_wrap=True,
+    return reproduction.reproduce(
+        mode,
+        jobs,
+        out,
+        json_file,
+        console,
+        paper="voip-sctp",
+        efforts=EFFORTS,
+        compute=compute,
+        figures=figures.of,
+        render=page.render,
+        show=tables.show,
     )
-    return 0
 
 
 def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
-    with progress.shown("calls") as shown:
-        totals = [len(work.runs()) for work in works]
-        done = 0
-        frames: dict[str, pl.DataFrame] = {}
-
-        def advance(runs: int) -> None:
-            nonlocal done
-            done += runs
-            shown(done, sum(totals))
-
-        for work in works:
-            frames[work.name] = tidy(studies.compute(work, out, jobs, advance))
+    rows = compute_all(works, out, jobs, "calls")
+    frames = {name: tidy(frame) for name, frame in rows.items()}
     runs = {clock: Runs(frames[f"paper-{clock}"], clock) for clock in CLOCKS}
     scenarios = {
         clock: next(work.scenario for work in works if work.name == f"paper-{clock}")
@@ -118,7 +92,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         potentially_failed=outcome.potentially_failed(frames["potentially-failed"]),
         potentially_failed_effect=outcome.potentially_failed_effect(frames["potentially-failed"]),
         sensitivity=_sensitivity(effort, frames),
-        calls=sum(totals),
+        calls=sum(len(work.runs()) for work in works),
         single_runs=traced.single_runs(scenarios["on_arrival"], runs["on_arrival"]),
     )
 

@@ -1,19 +1,12 @@
-"""The paper's eight claims, each a predicate on intervals.
+"""The paper's eight claims, each a predicate on intervals (see `papers.verdicts`).
 
-A claim is cut into parts, each an inequality that its words say; a part holds when the whole 95 %
-interval is on the claimed side, fails when the whole interval is on the other, and is open in
-between. A claim is reproduced when all its parts hold, not reproduced when none does or its leading
-part fails, and partly otherwise. A few parts count or rank means instead ("most cases", "the best
-cell"), compare a mean with a published one, or ask whether an effect is detected; their evidence
-says so. Where words like "little" or "slightly" need a number, the number is a constant here,
-chosen before any run.
-
-What has fewer than two replications has no interval: there no part is decided, whatever its means,
-counts and ranks are. With few replications the evidence says that they may be why a part is open.
+A few parts count or rank means instead ("most cases", "the best cell"), compare a mean with a
+published one, or ask whether an effect is detected; their evidence says so. Where words like
+"little" or "slightly" need a number, the number is a constant here, chosen before any run.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,11 +14,22 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from anabranch.papers.intervals import Interval, difference, interval, variance
+from anabranch.papers.verdicts import (
+    DECIDABLE_REPLICATIONS,
+    Finding,
+    Part,
+    above,
+    all_of,
+    verdict,
+    within,
+)
+from anabranch.papers.verdicts import judge as judge_parts
 from anabranch.stats import paired
 
 from . import published
-from .published import COLUMNS, LOSSES, PMR, RTO_MAX_S, Verdict
-from .samples import FACTORS, Interval, Runs, difference, interval, table2_means, variance
+from .published import COLUMNS, LOSSES, PMR, RTO_MAX_S
+from .samples import FACTORS, Runs, table2_means
 
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
@@ -37,22 +41,6 @@ INDIFFERENT = 0.1
 """A setting within this MOS of the best is at the optimum for every practical purpose."""
 MUCH_SMALLER = 0.5
 """A gain is much smaller than another when it is at most this share of it."""
-DECIDABLE_REPLICATIONS = 10
-"""Cells with fewer replications say nothing about the sign of their own difference.
-
-A part that is open with fewer is open for want of replications.
-"""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One inequality of a claim.
-
-    True holds, False contradicted, None not decided by the interval.
-    """
-
-    text: str
-    holds: bool | None
 
 
 @dataclass(frozen=True)
@@ -93,27 +81,6 @@ class Claim:
     """The fewest behind any of its parts; those of Table 2 if nothing else is said."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A claim with its verdict under one loss clock."""
-
-    id: str
-    text: str
-    profile: str
-    verdict: Verdict
-    evidence: str
-
-    def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
-        return {
-            "id": self.id,
-            "text": self.text,
-            "profile": self.profile,
-            "verdict": self.verdict,
-            "evidence": self.evidence,
-        }
-
-
 def judge_all(material: Material) -> list[Finding]:
     """Every claim under the material's loss clock."""
     return [judge(claim, material) for claim in CLAIMS]
@@ -121,52 +88,13 @@ def judge_all(material: Material) -> list[Finding]:
 
 def judge(claim: Claim, material: Material) -> Finding:
     """One claim under the material's loss clock."""
-    parts = claim.judge(material)
-    replications = claim.replications(material)
-    if replications < 2:
-        parts = [replace(part, holds=None) for part in parts]
-    evidence = "; ".join(map(_sentence, parts)) + "."
-    if replications < DECIDABLE_REPLICATIONS and any(part.holds is None for part in parts):
-        evidence += f" With so few replications ({replications}) what is open cannot be decided."
-    return Finding(
-        claim.id, claim.text, material.clock, combine(parts), evidence[:1].upper() + evidence[1:]
+    return judge_parts(
+        claim.id,
+        claim.text,
+        material.clock,
+        claim.judge(material),
+        claim.replications(material),
     )
-
-
-def combine(parts: list[Part]) -> Verdict:
-    """All parts hold: reproduced.
-
-    The first contradicted, or none holds: not reproduced. Else partly.
-    """
-    if all(part.holds for part in parts):
-        return "reproduced"
-    if parts[0].holds is False or not any(part.holds for part in parts):
-        return "not_reproduced"
-    return "partly"
-
-
-def _sentence(part: Part) -> str:
-    return part.text + {True: "", False: " (contradicted)", None: " (not decided)"}[part.holds]
-
-
-def above(found: Interval, bound: float = 0.0) -> bool | None:
-    """Whether the whole interval lies above the bound.
-
-    False when it lies below, None when it straddles it or is unknown.
-    """
-    if found.low > bound:
-        return True
-    return False if found.high < bound else None
-
-
-def within(found: Interval, bound: float) -> bool | None:
-    """Whether the whole interval lies within ±bound.
-
-    False when it lies outside, None when it straddles a bound.
-    """
-    if -bound <= found.low and found.high <= bound:
-        return True
-    return False if found.low > bound or found.high < -bound else None
 
 
 def interruptions_from_rto_and_dormancy(material: Material) -> list[Part]:
@@ -214,7 +142,7 @@ def lower_rto_max_raises_mos(material: Material) -> list[Part]:
             f"0.1 s is {rise.text(signed=True)} MOS above 1 s, in"
             f" {sum(column.positive for column in columns)} of {len(columns)} columns and in"
             f" {sum(step.positive for step in steps)} of {len(steps)} steps",
-            _all([above(rise, INDIFFERENT), *map(above, columns), *map(above, steps)]),
+            all_of([above(rise, INDIFFERENT), *map(above, columns), *map(above, steps)]),
         ),
         Part(
             f"the largest change above 1 s is {high.text(signed=True)}",
@@ -240,10 +168,8 @@ def mos_at_both_ends(material: Material) -> list[Part]:
     parts = []
     for row in published.figures().filter(figure=5).iter_rows(named=True):
         found = cells.where(rto_max_s=row["rto_max_s"]).mean()
-        verdict = published.verdict(
-            row["value"], found.mean, found.half_width, published.MOS_TOLERANCE
-        )
-        holds = {"reproduced": True, "partly": None, "not_reproduced": False}[verdict]
+        reproduced = verdict(row["value"], found.mean, found.half_width, published.MOS_TOLERANCE)
+        holds = {"reproduced": True, "partly": None, "not_reproduced": False}[reproduced]
         parts.append(
             Part(
                 f"MOS {found.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
@@ -261,7 +187,7 @@ def pmr_0_or_1_is_best(material: Material) -> list[Part]:
     parts = [
         Part(
             f"PMR 1 is {slight.text(signed=True)} MOS above PMR 0",
-            _all([above(slight), within(slight, SLIGHTLY)]),
+            all_of([above(slight), within(slight, SLIGHTLY)]),
         )
     ]
     for low in (0, 1):
@@ -270,7 +196,7 @@ def pmr_0_or_1_is_best(material: Material) -> list[Part]:
             f"{gain.text(signed=True)} on PMR {high}" for high, gain in gains.items()
         )
         parts.append(
-            Part(f"PMR {low} gains {numbers}", _all([above(gain) for gain in gains.values()]))
+            Part(f"PMR {low} gains {numbers}", all_of([above(gain) for gain in gains.values()]))
         )
     return parts
 
@@ -297,7 +223,7 @@ def small_gain_at_2_percent(material: Material) -> list[Part]:
             f" {interval(gain_10.values()).text()} at 10 %",
             above(excess),
         ),
-        Part(f"per PMR it is {means}", _all(leads)),
+        Part(f"per PMR it is {means}", all_of(leads)),
         Part(
             f"half-widths average {width_far:.3f} at 10 s, {width_near:.3f} at 0.1 s and are"
             f" narrowest, {width:.3f}, at {narrowest:g} s",
@@ -438,13 +364,6 @@ CLAIMS = [
 ]
 
 
-def _all(parts: list[bool | None]) -> bool | None:
-    """True when all hold, False when any is contradicted, else None."""
-    if any(part is False for part in parts):
-        return False
-    return True if all(parts) else None
-
-
 def _fewest(rows: pl.DataFrame, by: list[str]) -> int:
     return min(rows.group_by(by).len()["len"].to_list(), default=0)
 
@@ -484,7 +403,7 @@ def _largest_change(
         for other in settings
         for sign in (1, -1)
     ]
-    return _Change(setting, changes[setting], _all([above(margin) for margin in margins]))
+    return _Change(setting, changes[setting], all_of([above(margin) for margin in margins]))
 
 
 def _gain(cells: Runs) -> dict[int, float]:

@@ -6,10 +6,11 @@ writes it; the file is under version control, so that a change of results shows 
 
 from pathlib import Path
 
+from anabranch.papers.verdicts import WORDS
+
 from . import story
 from .outcome import Outcome, Table2
 from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
-from .tables import WORDS
 
 
 def write(outcome: Outcome, path: Path) -> None:

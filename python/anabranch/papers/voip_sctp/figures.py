@@ -3,23 +3,22 @@
 Every function returns a figure. Path.Max.Retrans keeps its colour in all of them.
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import matplotlib as mpl
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from anabranch import plots
+from anabranch.papers.intervals import Interval
 
 from . import published
 from .outcome import Outcome, Table2
 from .published import CLOCKS, COLUMNS, DELAY_CENTRIC, LOSSES, PMR, RTO_MAX_S
-from .samples import Interval, Runs
+from .samples import Runs
 from .traced import TracedCall
 
 PMR_COLOURS = dict(zip(PMR, plots.COLOURS, strict=False))
@@ -68,7 +67,7 @@ def table2(tables: dict[str, Table2]) -> Figure:
     The paper's points, ours under both clocks with 95 % bands.
     """
     with plots.style():
-        figure = _blank(10, 5.6)
+        figure = plots.blank(10, 5.6)
         grid = figure.subplots(2, 4, sharex=True, sharey=True)
         for axes, (state, pmr) in zip(grid.flat, COLUMNS, strict=True):
             for clock in CLOCKS:
@@ -97,7 +96,7 @@ def table2(tables: dict[str, Table2]) -> Figure:
                 label="the paper's Table 2",
             )
         )
-        _legend(figure, handles)
+        plots.legend(figure, handles)
         return figure
 
 
@@ -128,7 +127,7 @@ def mos_against_rto_max(
     means = runs.both_losses(loss).at_25_ms().by(["delay_centric", "pmr", "rto_max_s"])
     points = published.figures().filter(figure=number)
     with plots.style():
-        figure = _blank(9, 4.1)
+        figure = plots.blank(9, 4.1)
         for axes, state in zip(figure.subplots(1, 2, sharey=True), DELAY_CENTRIC, strict=True):
             for offset, pmr in enumerate(PMR):
                 rows = means.filter(delay_centric=state, pmr=pmr).sort("rto_max_s")
@@ -170,7 +169,7 @@ def mos_against_rto_max(
             handles.append(
                 Line2D([], [], marker="*", linestyle="", color="black", markersize=9, label=label)
             )
-        _legend(figure, handles)
+        plots.legend(figure, handles)
         return figure
 
 
@@ -183,7 +182,7 @@ def heat_maps(runs: Runs) -> Figure:
     rtos = sorted(RTO_MAX_S)
     low, high = min(means["mean"].to_list()), max(means["mean"].to_list())
     with plots.style(), mpl.rc_context({"axes.grid": False}):
-        figure = _blank(10, 6.4)
+        figure = plots.blank(10, 6.4)
         grid = figure.subplots(3, 3, sharex=True, sharey=True)
         for axes, (loss0, loss1) in zip(
             grid.flat, ((first, second) for first in LOSSES for second in LOSSES), strict=True
@@ -209,7 +208,9 @@ def heat_maps(runs: Runs) -> Figure:
                 spine.set_visible(False)
             axes.tick_params(length=0)
             span = f"MOS {min(found.values()):.2f} to {max(found.values()):.2f}"
-            axes.set_title(f"loss {_percent(loss0)} / {_percent(loss1)}:  {span}", fontsize=9)
+            axes.set_title(
+                f"loss {plots.percent(loss0)} / {plots.percent(loss1)}:  {span}", fontsize=9
+            )
             axes.set_xticks(
                 range(len(rtos)), [f"{value:g}" for value in rtos], rotation=90, fontsize=8
             )
@@ -228,7 +229,7 @@ def settings(means: pl.DataFrame) -> Figure:
     names = list(SETTING_NAMES)
     losses = means["loss_share"].unique().sort().to_list()
     with plots.style(), mpl.rc_context({"axes.grid.axis": "x"}):
-        figure = _blank(10, 3.6)
+        figure = plots.blank(10, 3.6)
         panels = figure.subplots(1, len(losses), sharey=True, squeeze=False)[0]
         for axes, loss in zip(panels, losses, strict=True):
             for row in means.filter(loss_share=loss).iter_rows(named=True):
@@ -239,13 +240,13 @@ def settings(means: pl.DataFrame) -> Figure:
                 axes.errorbar(
                     row["mean"],
                     y,
-                    xerr=_finite(row["half_width"]),
+                    xerr=plots.finite(row["half_width"]),
                     fmt="o",
                     color=colour,
                     markersize=5,
                     capsize=3,
                 )
-            axes.set_title(f"{_percent(loss)} loss on both paths", fontsize=9.5)
+            axes.set_title(f"{plots.percent(loss)} loss on both paths", fontsize=9.5)
             axes.set_xlim(LOW, HIGH)
             axes.set_xlabel("MOS")
             axes.tick_params(axis="y", length=0)
@@ -262,7 +263,7 @@ def potentially_failed(means: pl.DataFrame) -> Figure:
     rtos = means["rto_max_s"].unique().sort(descending=True).to_list()
     colours = {"off": plots.QUIET, "on": plots.COLOURS[2]}
     with plots.style():
-        figure = _blank(9, 3.5)
+        figure = plots.blank(9, 3.5)
         for axes, rto in zip(
             figure.subplots(1, len(rtos), sharey=True, squeeze=False)[0], rtos, strict=True
         ):
@@ -284,7 +285,7 @@ def potentially_failed(means: pl.DataFrame) -> Figure:
             axes.set_title(f"RTO.Max {rto:g} s")
         figure.axes[0].set_ylabel("MOS")
         labels = {"off": "plain failover", "on": "potentially failed after one timeout (RFC 7829)"}
-        _legend(
+        plots.legend(
             figure,
             [
                 Line2D([], [], color=colours[state], marker="o", label=labels[state])
@@ -298,7 +299,7 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
     """What each recommendation brings under each clock, on Table 2's configurations."""
     rows = list(effects)
     with plots.style(), mpl.rc_context({"axes.grid.axis": "x"}):
-        figure = _blank(8.5, 0.9 + 0.5 * len(rows))
+        figure = plots.blank(8.5, 0.9 + 0.5 * len(rows))
         axes = figure.add_subplot()
         for index, (_, by_clock) in enumerate(rows):
             for shift, clock in zip((-0.13, 0.13), CLOCKS, strict=True):
@@ -306,7 +307,7 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
                 axes.errorbar(
                     found.mean,
                     index + shift,
-                    xerr=_finite(found.half_width),
+                    xerr=plots.finite(found.half_width),
                     fmt="o",
                     color=CLOCK_COLOURS[clock],
                     markersize=5,
@@ -317,7 +318,7 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
         axes.set_xlabel("change of MOS on Table 2's configurations")
-        _legend(
+        plots.legend(
             figure,
             [
                 Line2D(
@@ -340,7 +341,7 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
     The independent prototype's where it tried that.
     """
     with plots.style(), mpl.rc_context({"axes.grid.axis": "x"}):
-        figure = _blank(8.5, 0.8 + 0.31 * rows.height)
+        figure = plots.blank(8.5, 0.8 + 0.31 * rows.height)
         axes = figure.add_subplot()
         base = float(rows["mean_absolute_error"][0])
         axes.axvline(base, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
@@ -383,7 +384,7 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
                 label="independent prototype",
             ),
         ]
-        _legend(figure, handles)
+        plots.legend(figure, handles)
         return figure
 
 
@@ -391,12 +392,6 @@ def _plain_udp(outcome: Outcome, loss: float, clock: str) -> float | None:
     """Only known for the clock that the named settings ran with."""
     rows = outcome.settings.filter(setting="udp", loss_share=loss)
     return float(rows["mean"].item()) if clock == "on_arrival" and rows.height else None
-
-
-def _blank(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _band(axes: Axes, rows: pl.DataFrame, colour: str) -> None:
@@ -418,23 +413,3 @@ def _rto_axis(
     axes.set_xscale("log")
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
     axes.minorticks_off()
-
-
-def _legend(figure: Figure, handles: list[Line2D]) -> None:
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9,
-        handletextpad=0.5,
-        columnspacing=1.6,
-    )
-
-
-def _finite(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:g} %"

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from anabranch.papers import verdicts
+from anabranch.papers.intervals import Interval, difference, interval, prediction_half_width
+from anabranch.papers.verdicts import Comparison, Finding
+
 from . import published
-from .claims import Finding, Material, judge_all
-from .published import CLOCKS, RTO_MAX_S, Comparison
-from .samples import Interval, Runs, difference, interval, prediction_half_width, table2_means
+from .claims import Material, judge_all
+from .published import CLOCKS, RTO_MAX_S
+from .samples import Runs, table2_means
 
 NEAR_BEST = 0.1
 """MOS below the best at which a setting is as good as the best for every practical purpose.
@@ -127,13 +131,7 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         """What `--json` writes."""
         cells = [cell for clock in CLOCKS for cell in self.tables[clock].cells] + self.figure_cells
-        return {
-            "paper": "voip-sctp",
-            "mode": self.mode,
-            "version": self.version,
-            "cells": [_rounded(cell.as_json()) for cell in cells],
-            "claims": [finding.as_json() for finding in self.claims],
-        }
+        return verdicts.as_json("voip-sctp", self.mode, self.version, cells, self.claims)
 
     def verdicts(self, clock: str) -> dict[str, str]:
         """Claim number -> verdict under one loss clock."""
@@ -309,10 +307,3 @@ def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list
         for clock in CLOCKS
         for finding in judge_all(Material(runs[clock], interruptions[clock]))
     ]
-
-
-def _rounded(cell: dict[str, Any]) -> dict[str, Any]:
-    """Four digits: far below every half-width, far above the last bit of a sum."""
-    return {
-        name: round(value, 4) if isinstance(value, float) else value for name, value in cell.items()
-    }

@@ -1,13 +1,10 @@
 """The paper's own numbers, and the rule that compares ours with them."""
 
-import math
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Literal
 
 import polars as pl
 
-Verdict = Literal["reproduced", "partly", "not_reproduced"]
+from anabranch.papers.verdicts import SHARE_TOLERANCE, Comparison, verdict
 
 CLOCKS = ("on_arrival", "slot")
 CLOCK_NAMES = {"on_arrival": "on arrival (ns-2)", "slot": "every 5 ms (the paper's words)"}
@@ -23,37 +20,6 @@ COLUMNS = [(state, pmr) for state in DELAY_CENTRIC for pmr in PMR]
 
 MOS_TOLERANCE = 0.15
 """A cell in MOS is reproduced at least this far from the published value."""
-SHARE_TOLERANCE = 0.10
-"""The same for other quantities, as a share of the published value."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One published number beside ours, as the JSON of `reproduce` has it."""
-
-    table: str
-    key: dict[str, float | int | str]
-    published: float
-    measured: float
-    half_width: float
-    verdict: Verdict
-    unit: str = "MOS"
-
-    @property
-    def deviation(self) -> float:
-        """Ours minus the published value."""
-        return self.measured - self.published
-
-    def as_json(self) -> dict[str, Any]:
-        """As the JSON of `reproduce` has it."""
-        return {
-            "table": self.table,
-            "key": self.key,
-            "published": self.published,
-            "measured": finite_or_none(self.measured),
-            "half_width": finite_or_none(self.half_width),
-            "verdict": self.verdict,
-        }
 
 
 def compare(
@@ -78,19 +44,6 @@ def compare(
     )
 
 
-def verdict(published: float, measured: float, half_width: float, tolerance: float) -> Verdict:
-    """Reproduced within the larger of half-width and tolerance, partly within twice that.
-
-    The paper gives no half-widths for its table, so the combined half-width is ours alone; one
-    run's, NaN, counts as 0.
-    """
-    allowed = max(0.0 if math.isnan(half_width) else half_width, tolerance)
-    distance = abs(measured - published)
-    if distance <= allowed:
-        return "reproduced"
-    return "partly" if distance <= 2 * allowed else "not_reproduced"
-
-
 def table2() -> pl.DataFrame:
     """Table 2: rto_max_s, delay_centric, pmr, mos.
 
@@ -109,11 +62,6 @@ def figures() -> pl.DataFrame:
     return _read("published_figures.csv").with_columns(
         pl.col("rto_max_s").cast(pl.Float64), pl.col("pmr").cast(pl.String)
     )
-
-
-def finite_or_none(value: float) -> float | None:
-    """For JSON, which has no NaN."""
-    return value if math.isfinite(value) else None
 
 
 def _read(name: str) -> pl.DataFrame:

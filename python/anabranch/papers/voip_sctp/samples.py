@@ -6,74 +6,13 @@ share their random numbers over cells. For the same reason two sets of cells are
 difference within each replication.
 """
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
-import numpy as np
 import polars as pl
-from scipy import stats
 
-from anabranch import stats as anabranch_stats
+from anabranch.papers import runs
 
 FACTORS = ["delay_centric", "wait0_ms", "wait1_ms", "loss0", "loss1", "pmr", "rto_max_s"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and the half-width of its 95 % interval (Student's t).
-
-    NaN with fewer than two samples.
-    """
-
-    mean: float
-    half_width: float
-    n: int
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self.mean + self.half_width
-
-    @property
-    def positive(self) -> bool:
-        """Whether the whole interval lies above 0."""
-        return self.low > 0
-
-    @property
-    def negative(self) -> bool:
-        """Whether the whole interval lies below 0."""
-        return self.high < 0
-
-    def text(self, digits: int = 2, *, signed: bool = False) -> str:
-        """Mean and half-width as people write them."""
-        sign = "+" if signed else ""
-        mean = round(self.mean, digits) + 0.0  # no -0.00
-        if math.isnan(self.half_width):
-            return f"{mean:{sign}.{digits}f}"
-        return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
-
-
-def interval(samples: Iterable[float]) -> Interval:
-    """The mean of independent samples with its 95 % interval."""
-    return Interval(*anabranch_stats.mean_interval([float(sample) for sample in samples]))
-
-
-def prediction_half_width(samples: np.ndarray) -> float:
-    """Half-width of the 95 % interval in which one more run falls.
-
-    What a single published run is compared with.
-    """
-    n = len(samples)
-    if n < 2:
-        return math.nan
-    return float(stats.t.ppf(0.975, n - 1) * samples.std(ddof=1) * math.sqrt(1 + 1 / n))
 
 
 def tidy(rows: pl.DataFrame) -> pl.DataFrame:
@@ -114,74 +53,26 @@ def _share(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name).cast(pl.Float64).round(6)
 
 
-@dataclass(frozen=True)
-class Runs:
+class Runs(runs.Runs):
     """Runs of the paper's configurations under one loss clock, one row each.
 
     FACTORS, `replication`, `mos`, ...
     """
 
-    frame: pl.DataFrame
-    clock: str
+    VALUE = "mos"
 
-    def where(self, **factors: Any) -> "Runs":
-        """The runs whose factors have these values (a list: any of them)."""
-        conditions = [
-            (
-                pl.col(name).is_in(list(value))
-                if isinstance(value, list | tuple)
-                else pl.col(name) == value
-            )
-            for name, value in factors.items()
-        ]
-        return Runs(self.frame.filter(conditions), self.clock)
+    @property
+    def clock(self) -> str:
+        """The loss clock."""
+        return self.profile
 
-    def both_losses(self, loss: float) -> "Runs":
+    def both_losses(self, loss: float) -> Self:
         """The runs with this mean loss on both paths."""
         return self.where(loss0=loss, loss1=loss)
 
-    def at_25_ms(self) -> "Runs":
+    def at_25_ms(self) -> Self:
         """Mean queue delays of 25 ms on both paths."""
         return self.where(wait0_ms=25, wait1_ms=25)
-
-    def per_replication(self, value: str = "mos") -> dict[int, float]:
-        """The mean over the cells within each replication.
-
-        For the replications that have every cell.
-        """
-        counted = self.frame.group_by("replication").agg(
-            pl.col(value).mean(), pl.len().alias("cells")
-        )
-        if counted.is_empty():
-            return {}
-        complete = counted.filter(pl.col("cells") == pl.col("cells").max()).sort("replication")
-        return dict(zip(complete["replication"].to_list(), complete[value].to_list(), strict=True))
-
-    def mean(self, value: str = "mos") -> Interval:
-        """The mean over all cells."""
-        return interval(self.per_replication(value).values())
-
-    def minus(self, other: "Runs", value: str = "mos") -> Interval:
-        """The mean difference on common random numbers."""
-        return difference(self.per_replication(value), other.per_replication(value))
-
-    def by(self, names: list[str], value: str = "mos") -> pl.DataFrame:
-        """For each combination of these factors: mean, half_width, n, over replications.
-
-        Other factors averaged.
-        """
-        within = self.frame.group_by([*names, "replication"]).agg(
-            pl.col(value).mean(), pl.len().alias("cells")
-        )
-        complete = within.filter(pl.col("cells") == pl.col("cells").max().over(names)).sort(
-            *names, "replication"
-        )
-        return anabranch_stats.cells(complete, names, value)
-
-
-def difference(first: Mapping[int, float], second: Mapping[int, float]) -> Interval:
-    """The interval of the mean difference over the replications that both have."""
-    return interval([first[key] - second[key] for key in first if key in second])
 
 
 def table2_means(runs: Runs) -> pl.DataFrame:
@@ -195,8 +86,3 @@ def table2_means(runs: Runs) -> pl.DataFrame:
 def rto_column(means: pl.DataFrame, state: str, pmr: int) -> pl.DataFrame:
     """One column of Table 2 in the paper's order, RTO.Max falling."""
     return means.filter(delay_centric=state, pmr=pmr).sort("rto_max_s", descending=True)
-
-
-def variance(half_width: float, n: int) -> float:
-    """The samples' variance from their mean's half-width; 0 for one sample."""
-    return float(half_width**2 * n / stats.t.ppf(0.975, n - 1) ** 2) if n > 1 else 0.0

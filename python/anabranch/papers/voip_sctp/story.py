@@ -3,9 +3,10 @@
 The same sentences on the terminal and on the page.
 """
 
+from anabranch.papers.intervals import Interval
+
 from .outcome import NEAR_BEST, Outcome, Table2
 from .published import CLOCKS
-from .samples import Interval
 
 
 def headline(outcome: Outcome) -> str:

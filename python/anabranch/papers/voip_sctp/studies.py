@@ -6,23 +6,14 @@ on top, each a study of its own.
 """
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from anabranch import study
 from anabranch._engine import Scenario
-from anabranch.errors import AnabranchError
-from anabranch.store import FolderStore, Run
+from anabranch.papers.studies import Key, Sets, Study, label, with_sweep
 
 from .published import CLOCKS
-
-Key = dict[str, float | str | bool]
-Sets = tuple[tuple[str, str], ...]
 
 LAST_LINKS = ("p0-last", "p1-last")
 
@@ -33,7 +24,7 @@ TEN_PERCENT: Sets = tuple(
 )
 """The loss of Table 2, as `scenario.toml` has it in its axes."""
 
-COLUMNS = ("mos", "mean_delay_ms")
+COLUMNS = ("call.mos", "call.mean_delay_ms")
 """The call's scalars that the analysis reads."""
 
 
@@ -90,37 +81,11 @@ EFFORTS = {
 """By mode. `validate` is everything behind docs/validation.md without the paper's whole grid."""
 
 
-@dataclass(frozen=True)
-class Study:
-    """Runs of one scenario: its folder's name, what it is, and how often each cell runs."""
-
-    name: str
-    title: str
-    scenario: Scenario
-    replications: Callable[[Key], int]
-
-    def runs(self) -> list[Run]:
-        """Cells and replications.
-
-        All cells once, then again: a sweep that is stopped early covers everything.
-        """
-        wanted = [
-            self.replications(self.scenario.cell_key(cell))
-            for cell in range(self.scenario.cell_count)
-        ]
-        return [
-            (cell, replication)
-            for replication in range(max(wanted, default=0))
-            for cell, count in enumerate(wanted)
-            if replication < count
-        ]
-
-
 def paper(clock: str, effort: Effort) -> Study:
     """The paper's 7,128 cells under one loss clock."""
 
     def replications(key: Key) -> int:
-        losses = {_label(key[f"loss{path}"]) for path in (0, 1)}
+        losses = {label(key[f"loss{path}"]) for path in (0, 1)}
         waits = [key[f"wait{path}"] for path in (0, 1)]
         wanted = effort.grid[clock]
         if losses == {"0.1"}:
@@ -135,6 +100,7 @@ def paper(clock: str, effort: Effort) -> Study:
         title,
         Scenario.parse(_text("scenario.toml"), clock_sets(clock)),
         replications,
+        COLUMNS,
     )
 
 
@@ -143,16 +109,21 @@ def settings(effort: Effort) -> Study:
     return Study(
         "settings",
         "named settings",
-        with_sweep(_text("sweep_settings.toml"), ()),
+        _with_sweep(_text("sweep_settings.toml")),
         lambda _: effort.settings,
+        COLUMNS,
     )
 
 
 def potentially_failed(effort: Effort) -> Study:
     """RFC 7829 on the paper's paths."""
-    loaded = with_sweep(_text("sweep_potentially_failed.toml"), TEN_PERCENT)
+    loaded = _with_sweep(_text("sweep_potentially_failed.toml"), TEN_PERCENT)
     return Study(
-        "potentially-failed", "potentially failed", loaded, lambda _: effort.potentially_failed
+        "potentially-failed",
+        "potentially failed",
+        loaded,
+        lambda _: effort.potentially_failed,
+        COLUMNS,
     )
 
 
@@ -196,73 +167,16 @@ def sensitivity(number: int, variant: Variant, effort: Effort) -> Study:
         ):
             assert state in sweep, "the sweep says which policy each state of delay-centric is"
             sweep = sweep.replace(state, changed)
-    loaded = with_sweep(sweep, TEN_PERCENT + variant.sets)
-    return Study(f"sensitivity/{number:02}", variant.name, loaded, lambda _: effort.sensitivity)
-
-
-def with_sweep(sweep: str, sets: Sets) -> Scenario:
-    """The network of `scenario.toml` with another sweep."""
-    network, found, _ = _text("scenario.toml").partition("\n[sweep]\n")
-    assert found, "scenario.toml ends with its sweep"
-    return Scenario.parse(f"{network}\n{sweep}", sets)
+    loaded = _with_sweep(sweep, TEN_PERCENT + variant.sets)
+    return Study(
+        f"sensitivity/{number:02}", variant.name, loaded, lambda _: effort.sensitivity, COLUMNS
+    )
 
 
 def clock_sets(clock: str) -> Sets:
     """The loss clock of both paths, as values to set."""
     assert clock in CLOCKS
     return tuple((f"links.{link}.loss.clock", clock) for link in LAST_LINKS)
-
-
-def compute(work: Study, out: Path, jobs: int, progress: Callable[[int], None]) -> pl.DataFrame:
-    """Computes the runs of a study that its folder lacks, and reads what it needs of all of them.
-
-    `progress` is called with the number of runs finished since the last call, those found in the
-    folder included.
-    """
-    runs = work.runs()
-    folder = out / "studies" / work.name
-    before = 0
-
-    def advance(done: int, _: int) -> None:
-        nonlocal before
-        progress(done - before)
-        before = done
-
-    try:
-        with FolderStore(folder, work.scenario) as store:
-            study.compute(work.scenario, store, runs, jobs, advance)
-    except OSError as error:
-        raise AnabranchError(f"cannot write to {folder}: {error.strerror or error}") from error
-    wanted = pl.DataFrame(runs, schema={"cell": pl.UInt32, "replication": pl.UInt32}, orient="row")
-    return read(folder, work.scenario).join(
-        wanted, on=["cell", "replication"], how="semi", maintain_order="left"
-    )
-
-
-def read(folder: Path, loaded: Scenario) -> pl.DataFrame:
-    """The analysis's columns of a study folder, sorted by cell and replication.
-
-    A whole row has many more.
-    """
-    columns = [
-        "cell",
-        "replication",
-        *(axis["name"] for axis in loaded.axes),
-        *(f"call.{name}" for name in COLUMNS),
-    ]
-    shards = sorted((folder / "rows").glob("*.parquet"))
-    return pl.concat([pl.read_parquet(shard, columns=columns) for shard in shards]).sort(
-        "cell", "replication"
-    )
-
-
-def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
-    """The number of the cell with these axis values."""
-    for cell in range(loaded.cell_count):
-        found = loaded.cell_key(cell)
-        if all(_label(found[name]) == _label(value) for name, value in key.items()):
-            return cell
-    raise LookupError(f"{loaded.name} has no cell {key}")
 
 
 def all_studies(effort: Effort) -> Iterator[Study]:
@@ -276,18 +190,8 @@ def all_studies(effort: Effort) -> Iterator[Study]:
             yield sensitivity(number, variant, effort)
 
 
-def _label(value: float | str) -> str:
-    """An axis value as text that two spellings of a quantity share.
-
-    0.1, "10 %" and "0.1" are "0.1".
-    """
-    if isinstance(value, str) and value.endswith("%"):
-        return f"{float(value[:-1]) / 100:g}"
-    return (
-        f"{value:g}"
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else str(value)
-    )
+def _with_sweep(sweep: str, sets: Sets = ()) -> Scenario:
+    return with_sweep(_text("scenario.toml"), sweep, sets)
 
 
 def _text(name: str) -> str:

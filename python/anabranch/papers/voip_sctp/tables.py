@@ -4,14 +4,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from anabranch.papers.tables import STYLES, claims
+from anabranch.papers.verdicts import Comparison
+
 from . import story
-from .claims import Finding
 from .outcome import Outcome, Table2
-from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S, Comparison
-
-STYLES = {"reproduced": "green", "partly": "yellow", "not_reproduced": "red"}
-WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
-
+from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 WIDE = 128
 """Characters that Table 2 needs on one line a row; below, its cells have two lines."""
@@ -85,25 +83,6 @@ def figures(cells: list[Comparison]) -> Table:
         grid.add_row(
             cell.table, clock, f"{cell.key['rto_max_s']:g} s", quantity, f"{cell.published:g}", ours
         )
-    return grid
-
-
-def claims(findings: list[Finding]) -> Table:
-    """Every claim with its verdict under both clocks."""
-    grid = Table(title="The paper's claims", title_justify="left", show_edge=False, pad_edge=False)
-    grid.add_column("", no_wrap=True)
-    grid.add_column("claim", ratio=1)
-    for clock in CLOCKS:
-        grid.add_column(clock.replace("_", " "), no_wrap=True)
-    by_id: dict[str, dict[str, Finding]] = {}
-    for finding in findings:
-        by_id.setdefault(finding.id, {})[finding.profile] = finding
-    for number, by_clock in by_id.items():
-        verdicts = [
-            Text(WORDS[by_clock[clock].verdict], style=STYLES[by_clock[clock].verdict])
-            for clock in CLOCKS
-        ]
-        grid.add_row(number, by_clock[CLOCKS[0]].text, *verdicts)
     return grid
 
 

@@ -9,12 +9,12 @@ import polars as pl
 
 from anabranch import study
 from anabranch._engine import Scenario
+from anabranch.papers.studies import find_cell
 
 from . import published
 from .interruptions import interruptions, shares
 from .published import PMR
 from .samples import Runs
-from .studies import find_cell
 
 JITTER_BUFFER_MS = 100.0
 """Depth after the first packet's delay (paper)."""

@@ -1,0 +1,83 @@
+"""Runs of a paper's cells, one row each, and means over them.
+
+A replication is one sample: where a number is a mean over several cells, the cells are averaged
+within each replication first, because replications share their random numbers over cells. For the
+same reason two sets of cells are compared by their difference within each replication.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import polars as pl
+
+from anabranch import stats
+
+from .intervals import Interval, difference, interval
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Rows of factors, `replication` and values, under one profile: a loss clock, a reading."""
+
+    frame: pl.DataFrame
+    profile: str
+
+    VALUE: ClassVar[str]
+    """What is meant where no value is named."""
+
+    def where(self, **factors: Any) -> Self:
+        """The runs whose factors have these values (a list: any of them)."""
+        conditions = [
+            (
+                pl.col(name).is_in(list(value))
+                if isinstance(value, list | tuple)
+                else pl.col(name) == value
+            )
+            for name, value in factors.items()
+        ]
+        return replace(self, frame=self.frame.filter(conditions))
+
+    def balanced(self) -> Self:
+        """Only the replications that every cell has.
+
+        Where some cells have more, they are compared with the others on the same random numbers.
+        """
+        cells = pl.col("cell_runs")
+        counted = self.frame.with_columns(cell_runs=pl.len().over("replication"))
+        return replace(self, frame=counted.filter(cells == cells.max()).drop("cell_runs"))
+
+    def per_replication(self, value: str | None = None) -> dict[int, float]:
+        """The mean over the cells within each replication.
+
+        For the replications that have every cell.
+        """
+        value = value or self.VALUE
+        counted = self.frame.group_by("replication").agg(
+            pl.col(value).mean(), pl.len().alias("cells")
+        )
+        if counted.is_empty():
+            return {}
+        complete = counted.filter(pl.col("cells") == pl.col("cells").max()).sort("replication")
+        return dict(zip(complete["replication"].to_list(), complete[value].to_list(), strict=True))
+
+    def mean(self, value: str | None = None) -> Interval:
+        """The mean over all cells."""
+        return interval(self.per_replication(value).values())
+
+    def minus(self, other: Self, value: str | None = None) -> Interval:
+        """The mean difference on common random numbers."""
+        return difference(self.per_replication(value), other.per_replication(value))
+
+    def by(self, names: list[str], value: str | None = None) -> pl.DataFrame:
+        """For each combination of these factors: mean, half_width, n, over replications.
+
+        Other factors averaged.
+        """
+        value = value or self.VALUE
+        within = self.frame.group_by([*names, "replication"]).agg(
+            pl.col(value).mean(), pl.len().alias("cells")
+        )
+        complete = within.filter(pl.col("cells") == pl.col("cells").max().over(names)).sort(
+            *names, "replication"
+        )
+        return stats.cells(complete, names, value)

@@ -1,0 +1,128 @@
+"""Amorim and Bruno on the nine TCPs of Linux 2.6.20 over fixed WiMAX links.
+
+"Análise de desempenho do TCP sobre redes Wimax" (UNILASALLE), measurements with real radios: 1080
+combinations of signal, congestion control, write size and buffer.
+"""
+
+import time
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+
+from anabranch import _engine, study
+from anabranch._engine import Scenario
+from anabranch.papers import reproduction
+from anabranch.papers.studies import compute_all, find_cell
+
+from . import figures, link, outcome, page, studies, tables, traced
+from .factors import CONTROLS, PROFILES, READINGS
+from .outcome import Outcome, Speed
+from .samples import Runs, pair_shares, station_rows, tidy
+from .studies import EFFORTS, STATIONS, Effort
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
+) -> int:
+    """Runs what the mode asks for, unless it is in `out` already, and shows it beside the paper.
+
+    Parameters
+    ----------
+    mode
+        `quick` (the paper's two links, few replications: about two minutes on two cores) or `full`
+        (1080 cells with 10 replications of 30 s under each of three readings, and more).
+    jobs
+        Threads; all cores if not given.
+    out
+        Where studies, figures and page go.
+    json_file
+        Also writes cells and claims with their verdicts there.
+    console
+        For the tables.
+
+    Returns
+    -------
+    The exit code: 0 whatever the verdicts are.
+    """
+    return reproduction.reproduce(
+        mode,
+        jobs,
+        out,
+        json_file,
+        console,
+        paper="tcp-wimax",
+        efforts=EFFORTS,
+        compute=compute,
+        figures=figures.of,
+        render=page.render,
+        show=tables.show,
+    )
+
+
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+    """Runs the studies and puts together what they say."""
+    works = list(studies.all_studies(effort))
+    rows = compute_all(works, out, jobs, "transfers")
+    grid = {reading: Runs(tidy(rows[f"grid/{reading}"]), reading) for reading in READINGS}
+    probes, distance = tidy(rows["probe"]), tidy(rows["distance"])
+    links = link.links(probes, effort.traced_probes)
+    scenario = works[0].scenario
+    base = grid["write"].claimed("nlos10").frame
+    recommended = {profile: outcome.recommend(grid["write"], profile) for profile in PROFILES}
+    return Outcome(
+        mode=mode,
+        version=_engine.__version__,
+        grid=grid,
+        links=links,
+        distance=distance,
+        coherence=tidy(rows["coherence"]),
+        flows=tidy(rows["flows"]),
+        pairs=outcome.pair_means(pair_shares(rows["pairs"])),
+        stations=pl.concat([station_rows(rows[f"stations/{count}"], count) for count in STATIONS]),
+        claimed=outcome.variant(studies.UNCHANGED, base),
+        variants=[
+            outcome.variant(
+                studies.UNCHANGED, base.filter(pl.col("replication") < effort.sensitivity)
+            ),
+            *(
+                outcome.variant(described.title, tidy(rows[f"sensitivity/{number:02}"]))
+                for number, described in enumerate(studies.variants())
+            ),
+        ],
+        windows=traced.windows(scenario),
+        silences=traced.silences(scenario, "nlos10", effort.traced_transfers),
+        cells=outcome.cells(grid, links),
+        claims=outcome.judge(grid, links, probes, distance),
+        recommendations={
+            profile: found for profile, found in recommended.items() if found is not None
+        },
+        runs=sum(len(work.runs()) for work in works),
+        speed=speed(scenario),
+    )
+
+
+def speed(scenario: Scenario) -> Speed:
+    """Computes a part of the grid once more, on one core, with a clock beside it."""
+    cells = [
+        find_cell(scenario, traced.claimed(profile, control))
+        for profile in PROFILES
+        for control in CONTROLS
+    ]
+    started = time.process_time()
+    batch = _engine.run_batch(scenario, [(cell, 0) for cell in cells], 1)
+    elapsed = time.process_time() - started
+    packets = sum(
+        sum(batch[f"link.air.{direction}.arrived_packets"]) for direction in ("forward", "reverse")
+    )
+    wire = studies.wire()
+    started = time.process_time()
+    study.run(wire)
+    cubic = time.process_time() - started
+    return Speed(
+        studies.DURATION_S * len(cells) / elapsed,
+        packets / elapsed,
+        1e3 * cubic / studies.DURATION_S,
+    )

@@ -1,0 +1,234 @@
+"""The golden record of a validation: what the paper says beside ours, as Markdown.
+
+`python -m anabranch.papers.tcp_wimax docs/validation/tcp-wimax.md` runs the mode `validate` and
+writes it; the file is under version control, so that a change of results shows in a diff.
+"""
+
+import math
+from pathlib import Path
+
+import polars as pl
+
+from anabranch.papers.verdicts import WORDS
+
+from . import story
+from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
+from .figures import READING_NAMES
+from .outcome import Outcome, aggression, means
+from .studies import FLOWS, STATIONS
+
+
+def write(outcome: Outcome, path: Path) -> None:
+    """Writes the record."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(markdown(outcome), encoding="utf-8")
+
+
+def markdown(outcome: Outcome) -> str:
+    """The record as text."""
+    parts = [
+        "# `tcp-wimax`: published and measured",
+        "",
+        f"Written by `make validate` ({outcome.runs:,} transfers of 30 s); do not edit.",
+        "",
+        f"**{story.headline(outcome)}**",
+        "",
+        *(f"- {sentence}" for sentence in story.sentences(outcome)),
+    ]
+    for section in (_links, _throughput, _numbers, _claims, _flows, _pairs, _stations):
+        parts += ["", *section(outcome)]
+    parts += ["", *_sensitivity(outcome), "", *_coherence(outcome)]
+    return "\n".join(parts) + "\n"
+
+
+def _links(outcome: Outcome) -> list[str]:
+    lines = [
+        "## What the links do to packets of 1500 B",
+        "",
+        "Loss: of probe packets every 12 ms. A burst is an unbroken run of lost ones. Coherence"
+        " time: lag at which the autocorrelation of the effective SNR falls to one half. Datagrams:"
+        " as many as fit.",
+        "",
+        *_head("link", "SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams"),
+    ]
+    lines.extend(
+        _row(
+            profile,
+            link.snr_db.text(1),
+            link.loss_percent.text(1),
+            _known(1e3 * link.burst_s, 0),
+            _known(link.coherence_s, 2),
+            link.bits_per_symbol.text(0),
+            f"{link.capacity_mbps.text(1)} Mbit/s",
+        )
+        for profile, link in outcome.links.items()
+    )
+    return lines
+
+
+def _throughput(outcome: Outcome) -> list[str]:
+    lines = [
+        "## Goodput in Mbit/s and coefficient of variation of 1 s goodput",
+        "",
+        "Writes of 4 KB, buffers of 512 KB, Nagle's algorithm on.",
+        "",
+        *_head("", *PROFILES),
+    ]
+    for control in CONTROLS:
+        cells = [outcome.write.claimed(profile).where(control=control) for profile in PROFILES]
+        texts = [f"{runs.mean().text()}, {runs.mean('cov').mean:.2f}" for runs in cells]
+        lines.append(_row(CONTROL_NAMES[control], *texts))
+    return lines
+
+
+def _numbers(outcome: Outcome) -> list[str]:
+    lines = [
+        "## Numbers of the paper's text",
+        "",
+        *_head("link", "quantity", "segment size is", "paper", "ours", "verdict"),
+    ]
+    lines.extend(
+        _row(
+            str(cell.key["profile"]),
+            str(cell.key["quantity"]).replace("_", " "),
+            READING_NAMES[str(cell.key["segment_reading"])],
+            f"{cell.published:g} ({cell.key['bound']})",
+            f"{cell.measured:.1f} ± {cell.half_width:.1f}",
+            WORDS[cell.verdict],
+        )
+        for cell in outcome.cells
+    )
+    return lines
+
+
+def _claims(outcome: Outcome) -> list[str]:
+    return [
+        "## Claims",
+        "",
+        *(
+            f"- **{finding.id}** ({READING_NAMES[finding.profile]}): {WORDS[finding.verdict]}."
+            f" {finding.text} {finding.evidence}"
+            for finding in outcome.claims
+        ),
+    ]
+
+
+def _flows(outcome: Outcome) -> list[str]:
+    lines = [
+        "## Jain's index of 2, 4, 8 and 16 transfers with the same control",
+        "",
+        *_head("", *(f"{profile}" for profile in _present(outcome.flows))),
+    ]
+    found = means(outcome.flows, ["profile", "control", "flows"], "jain")
+    for control in CONTROLS:
+        cells = [
+            ", ".join(
+                f"{found.filter(profile=profile, control=control, flows=count)['mean'].item():.2f}"
+                for count in FLOWS
+            )
+            for profile in _present(outcome.flows)
+        ]
+        lines.append(_row(CONTROL_NAMES[control], *cells))
+    return lines
+
+
+def _pairs(outcome: Outcome) -> list[str]:
+    lines = [
+        "## Two controls on one link: mean share against the eight others",
+        "",
+        *_head("", *_present(outcome.pairs)),
+    ]
+    shares = {
+        profile: dict(aggression(outcome.pairs, profile)) for profile in _present(outcome.pairs)
+    }
+    lines.extend(
+        _row(CONTROL_NAMES[control], *(f"{found[control]:.0f} %" for found in shares.values()))
+        for control in CONTROLS
+    )
+    return lines
+
+
+def _stations(outcome: Outcome) -> list[str]:
+    lines = [
+        "## 1, 2, 4 and 8 stations at one base station: Mbit/s of all, Jain's index",
+        "",
+        "Mean of the nine controls.",
+        "",
+        *_head("link", *(str(count) for count in STATIONS)),
+    ]
+    average = outcome.stations.group_by("profile", "stations", "replication").agg(
+        pl.col("goodput_mbps", "jain").mean()
+    )
+    for profile in _present(outcome.stations):
+        rows = average.filter(profile=profile)
+        rate, jain = (means(rows, ["stations"], value) for value in ("goodput_mbps", "jain"))
+        cells = [
+            f"{rate.filter(stations=count)['mean'].item():.2f},"
+            f" {jain.filter(stations=count)['mean'].item():.2f}"
+            for count in STATIONS
+        ]
+        lines.append(_row(PROFILE_NAMES[profile], *cells))
+    return lines
+
+
+def _sensitivity(outcome: Outcome) -> list[str]:
+    lines = [
+        "## Sensitivity: one thing changed at a time",
+        "",
+        "No line of sight, 10 dB, writes of 4 KB, buffers of 512 KB.",
+        "",
+        *_head(
+            "changed",
+            "mean Mbit/s",
+            "best",
+            "worst",
+            "best above worst %",
+            "Westwood+ above worst %",
+            "BIC above the others %",
+        ),
+    ]
+    lines.extend(
+        _row(
+            found.name,
+            f"{sum(goodput.mean for goodput in found.goodput_mbps.values()) / len(CONTROLS):.2f}",
+            CONTROL_NAMES[found.best],
+            CONTROL_NAMES[found.worst],
+            found.gap_percent.text(0),
+            found.westwood_percent.text(0),
+            found.bic_percent.text(0, signed=True),
+        )
+        for found in outcome.variants
+    )
+    return lines
+
+
+def _coherence(outcome: Outcome) -> list[str]:
+    found = means(outcome.coherence, ["doppler_hz", "control"], "goodput_mbps")
+    shifts = sorted(found["doppler_hz"].unique())
+    lines = [
+        "## Goodput in Mbit/s against the largest Doppler shift, no line of sight, 10 dB",
+        "",
+        *_head("", *(f"{shift:g} Hz" for shift in shifts)),
+    ]
+    for control in CONTROLS:
+        rows = found.filter(control=control)
+        cells = [f"{rows.filter(doppler_hz=shift)['mean'].item():.2f}" for shift in shifts]
+        lines.append(_row(CONTROL_NAMES[control], *cells))
+    return lines
+
+
+def _present(rows: pl.DataFrame) -> list[str]:
+    there = set(rows["profile"])
+    return [profile for profile in PROFILES if profile in there]
+
+
+def _head(*names: str) -> list[str]:
+    return [_row(*names), _row(*["---"] * len(names))]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _known(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -1,0 +1,295 @@
+"""The figures of the paper's own questions; those that lie beyond it are in `beyond.py`.
+
+Every function returns a figure. A control keeps its place in all of them.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from anabranch import plots
+
+from . import beyond
+from .factors import (
+    BUFFERS,
+    CLAIMED_BUFFER,
+    CONTROL_NAMES,
+    CONTROLS,
+    PROFILE_NAMES,
+    PROFILES,
+    READINGS,
+    SEGMENTS,
+    size,
+)
+from .link import Link
+from .outcome import Outcome
+from .samples import Runs
+
+READING_NAMES = {
+    "write": "write size, Nagle on",
+    "write_nodelay": "write size, TCP_NODELAY",
+    "mss": "maximum segment size",
+}
+SHOWN_S = 60.0
+"""Of the SNR over time."""
+
+
+def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+    """The figures of an outcome by file name, drawn when called."""
+    found: dict[str, Callable[[], Figure]] = {
+        "throughput": partial(throughput, outcome.write, outcome.links),
+        "cov": partial(variation, outcome.write),
+        "links": partial(links, outcome.links),
+        "readings": partial(readings, outcome.grid),
+    }
+    for profile in PROFILES:
+        for reading, runs in outcome.grid.items():
+            if _has_grid(runs, profile):
+                found[f"heatmap-{profile}-{reading}"] = partial(heat_maps, runs, profile)
+        found[f"cwnd-{profile}"] = partial(
+            windows, outcome.windows[profile], outcome.links[profile], profile
+        )
+    return found | beyond.of(outcome)
+
+
+def throughput(runs: Runs, links_: dict[str, Link]) -> Figure:
+    """Goodput of each control with its interval, one panel for each profile."""
+    return _per_control(runs, "goodput_mbps", "goodput (Mbit/s)", links_)
+
+
+def variation(runs: Runs) -> Figure:
+    """Coefficient of variation of 1 s goodput, likewise."""
+    return _per_control(runs, "cov", "coefficient of variation of 1 s goodput", None)
+
+
+def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | None) -> Figure:
+    with plots.style():
+        figure = plots.blank(10, 6.2)
+        for axes, profile in zip(figure.subplots(2, 2).flat, PROFILES, strict=True):
+            means = runs.claimed(profile).by(["control"], value)
+            for index, control in enumerate(CONTROLS):
+                row = means.filter(control=control).row(0, named=True)
+                axes.bar(index, row["mean"], width=0.66, color=plots.COLOURS[0], alpha=0.75)
+                axes.errorbar(
+                    index,
+                    row["mean"],
+                    yerr=plots.finite(row["half_width"]),
+                    color="black",
+                    elinewidth=1.2,
+                    capsize=3,
+                )
+            if links_ is not None:
+                axes.axhline(
+                    links_[profile].capacity_mbps.mean,
+                    color=plots.ACCENT,
+                    linewidth=1.2,
+                    linestyle=(0, (4, 3)),
+                )
+            axes.set_ylim(bottom=0)
+            axes.set_title(PROFILE_NAMES[profile], fontsize=10)
+            axes.set_xticks(
+                range(len(CONTROLS)), list(CONTROL_NAMES.values()), rotation=35, ha="right"
+            )
+            axes.tick_params(axis="x", length=0, labelsize=8.5)
+        figure.supylabel(label, fontsize=10)
+        if links_ is not None:
+            plots.legend(
+                figure,
+                [
+                    Line2D(
+                        [],
+                        [],
+                        color=plots.ACCENT,
+                        linestyle=(0, (4, 3)),
+                        label="datagrams without congestion control, as many as fit",
+                    )
+                ],
+            )
+        return figure
+
+
+def heat_maps(runs: Runs, profile: str) -> Figure:
+    """Goodput by segment and buffer, one panel for each control, one colour scale."""
+    means = runs.where(profile=profile).balanced().by(["control", "segment", "buffer"])
+    high = max(means["mean"].to_list())
+    with plots.style():
+        figure = plots.blank(10, 7.2)
+        grid = figure.subplots(3, 3, sharex=True, sharey=True)
+        for axes, control in zip(grid.flat, CONTROLS, strict=True):
+            found = {
+                (row["segment"], row["buffer"]): row["mean"]
+                for row in means.filter(control=control).iter_rows(named=True)
+            }
+            image = plots.heat(
+                axes,
+                [[found[segment, buffer] for segment in SEGMENTS] for buffer in reversed(BUFFERS)],
+                (0.0, high),
+                [size(segment) for segment in SEGMENTS],
+                [size(buffer) for buffer in reversed(BUFFERS)],
+                digits=1,
+                size=7.5,
+            )
+            axes.set_title(CONTROL_NAMES[control], fontsize=10)
+            axes.tick_params(labelsize=8)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("buffer", fontsize=9)
+        for axes in grid[2]:
+            axes.set_xlabel(READING_NAMES[runs.reading], fontsize=9)
+        bar = figure.colorbar(image, ax=grid, label="goodput (Mbit/s)", fraction=0.025, pad=0.015)
+        bar.outline.set_visible(False)
+        figure.suptitle(
+            f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}",
+            fontsize=11,
+            x=0.01,
+            ha="left",
+        )
+        return figure
+
+
+def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
+    """The congestion window over time, one panel for each control, all on the same channel."""
+    high = max(traces["cwnd_bytes"].to_list()) / 1024
+    with plots.style():
+        figure = plots.blank(10, 6.6)
+        grid = figure.subplots(3, 3, sharex=True, sharey=True)
+        for axes, control in zip(grid.flat, CONTROLS, strict=True):
+            rows = traces.filter(control=control)
+            axes.fill_between(
+                rows["time_s"],
+                rows["outstanding_bytes"] / 1024,
+                step="post",
+                color=plots.COLOURS[4],
+                alpha=0.45,
+                linewidth=0,
+            )
+            axes.step(
+                rows["time_s"],
+                rows["cwnd_bytes"] / 1024,
+                where="post",
+                color=plots.COLOURS[0],
+                linewidth=1.1,
+            )
+            if high > CLAIMED_BUFFER / 1024:
+                axes.axhline(
+                    CLAIMED_BUFFER / 1024,
+                    color=plots.QUIET,
+                    linewidth=0.9,
+                    linestyle=(0, (4, 3)),
+                )
+            axes.set_title(CONTROL_NAMES[control], fontsize=10)
+            axes.set_ylim(0, 1.05 * high)
+            axes.set_xlim(0, 30)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("KB", fontsize=9)
+        for axes in grid[2]:
+            axes.set_xlabel("time (s)", fontsize=9)
+        handles = [
+            Line2D([], [], color=plots.COLOURS[0], label="congestion window"),
+            Line2D([], [], color=plots.COLOURS[4], linewidth=6, alpha=0.45, label="under way"),
+        ]
+        if high > CLAIMED_BUFFER / 1024:
+            handles.append(
+                Line2D([], [], color=plots.QUIET, linestyle=(0, (4, 3)), label="the buffer, 512 KB")
+            )
+        title = f"{PROFILE_NAMES[profile]} ({link.loss_percent.text(1)} % loss)"
+        handles.append(Line2D([], [], linestyle="", label=title))
+        plots.legend(figure, handles)
+        return figure
+
+
+def links(found: dict[str, Link]) -> Figure:
+    """The effective SNR of each link over one minute, with the probe packets that were lost."""
+    with plots.style():
+        figure = plots.blank(10, 7)
+        panels = figure.subplots(len(found), 1, sharex=True)
+        for axes, (profile, link) in zip(panels, found.items(), strict=True):
+            rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)
+            axes.plot(
+                rows["time_s"], rows["effective_snr_db"], color=plots.COLOURS[0], linewidth=1.2
+            )
+            lost = [time for time in link.traced.lost_s if time <= SHOWN_S]
+            axes.plot(
+                lost,
+                [0.04] * len(lost),
+                linestyle="none",
+                marker="|",
+                markersize=7,
+                markeredgewidth=0.8,
+                color=plots.ACCENT,
+                transform=axes.get_xaxis_transform(),
+                rasterized=True,
+            )
+            statistics = f"{PROFILE_NAMES[profile]}: {link.loss_percent.text(1)} % loss"
+            if not math.isnan(link.burst_s):
+                statistics += f", bursts of {1e3 * link.burst_s:.0f} ms"
+            statistics += f", coherence time {link.coherence_s:.2f} s"
+            axes.set_title(statistics, fontsize=9.5)
+            axes.set_ylabel("SNR (dB)", fontsize=9)
+            axes.set_xlim(0, SHOWN_S)
+        panels[-1].set_xlabel("time (s)")
+        handles = [
+            Line2D([], [], color=plots.COLOURS[0], label="effective SNR"),
+            Line2D(
+                [],
+                [],
+                linestyle="",
+                marker="|",
+                markersize=7,
+                color=plots.ACCENT,
+                label="probe packet lost",
+            ),
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def readings(grid: dict[str, Runs]) -> Figure:
+    """Goodput against the segment size under each reading, mean of the nine controls.
+
+    One line for each buffer of 32 KB and more.
+    """
+    buffers = BUFFERS[2:]
+    profiles = ("nlos30", "nlos10")
+    with plots.style():
+        figure = plots.blank(10, 5.6)
+        panels = figure.subplots(len(profiles), len(READINGS), sharex=True, sharey="row")
+        for line, profile in zip(panels, profiles, strict=True):
+            for axes, reading in zip(line, READINGS, strict=True):
+                means = grid[reading].where(profile=profile).balanced().by(["segment", "buffer"])
+                for index, buffer in enumerate(buffers):
+                    rows = means.filter(buffer=buffer).sort("segment")
+                    axes.errorbar(
+                        range(len(SEGMENTS)),
+                        rows["mean"],
+                        yerr=rows["half_width"].fill_nan(0),
+                        color=plots.COLOURS[index],
+                        marker="o",
+                        markersize=4,
+                        capsize=2,
+                        linewidth=1.3,
+                    )
+                axes.set_ylim(bottom=0)
+                axes.set_title(f"{profile}: {READING_NAMES[reading]}", fontsize=9.5)
+                axes.set_xticks(
+                    range(len(SEGMENTS)), [size(segment) for segment in SEGMENTS], fontsize=8
+                )
+            line[0].set_ylabel("goodput (Mbit/s)", fontsize=9)
+        plots.legend(
+            figure,
+            [
+                Line2D(
+                    [], [], color=plots.COLOURS[index], marker="o", label=f"buffer {size(buffer)}"
+                )
+                for index, buffer in enumerate(buffers)
+            ],
+        )
+        return figure
+
+
+def _has_grid(runs: Runs, profile: str) -> bool:
+    cells = runs.where(profile=profile).frame.select("control", "segment", "buffer")
+    return cells.unique().height == len(CONTROLS) * len(SEGMENTS) * len(BUFFERS)

@@ -1,0 +1,246 @@
+"""What a reproduction found: everything that tables, figures, page and JSON show."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from anabranch import stats
+from anabranch.papers import verdicts
+from anabranch.papers.intervals import Interval, difference, interval
+from anabranch.papers.verdicts import Comparison, Finding
+
+from . import published
+from .claims import Material, gain_percent, judge_all, ranking, westwood_gain
+from .factors import CONTROLS, PROFILES, READINGS
+from .link import Link
+from .samples import Runs
+
+TIED = 0.01
+"""Settings whose lower bound is within this share of the highest one are tied."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A setting for one profile, by the rule of `recommend`."""
+
+    profile: str
+    control: str
+    buffer: int
+    segments: list[int]
+    """Write sizes that do as well as each other."""
+    goodput_mbps: Interval
+    cov: float
+    tied: list[str]
+    """The controls whose best setting is tied with it, itself included."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The controls with one thing changed, where claims 2 to 4 are judged."""
+
+    name: str
+    goodput_mbps: dict[str, Interval]
+    best: str
+    worst: str
+    gap_percent: Interval
+    """The best above the worst."""
+    westwood_percent: Interval
+    """Westwood+ above the worst."""
+    bic_percent: Interval
+    """BIC above the mean of the other eight."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast this machine computed a part of the grid, on one core."""
+
+    simulated_s_per_s: float
+    packets_per_s: float
+    cubic_ms_per_s: float
+    """Processor time in ms per simulated second of CUBIC over a wire of 10 Mbit/s."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that tables, figures, page and JSON show."""
+
+    mode: str
+    version: str
+    grid: dict[str, Runs]
+    """By reading."""
+    links: dict[str, Link]
+    distance: pl.DataFrame
+    coherence: pl.DataFrame
+    flows: pl.DataFrame
+    pairs: pl.DataFrame
+    """profile, first, second, mean (share of the first in percent), half_width, n."""
+    stations: pl.DataFrame
+    claimed: Variant
+    """With nothing changed, on all its replications."""
+    variants: list[Variant]
+    """The first has nothing changed, on as many replications as the others."""
+    windows: dict[str, pl.DataFrame]
+    silences: dict[str, Interval]
+    """By control, the part of a transfer over the weak link without line of sight in which nothing
+    arrives, in percent."""
+    cells: list[Comparison]
+    claims: list[Finding]
+    recommendations: dict[str, Recommendation]
+    runs: int
+    """Simulated runs behind all of this."""
+    speed: Speed | None
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` writes."""
+        return verdicts.as_json("tcp-wimax", self.mode, self.version, self.cells, self.claims)
+
+    def verdicts(self, reading: str) -> dict[str, str]:
+        """Claim number -> verdict under one reading."""
+        return {
+            finding.id: finding.verdict for finding in self.claims if finding.profile == reading
+        }
+
+    @property
+    def write(self) -> Runs:
+        """The grid under the first reading."""
+        return self.grid[READINGS[0]]
+
+
+def judge(
+    grid: dict[str, Runs], links: dict[str, Link], probes: pl.DataFrame, distance: pl.DataFrame
+) -> list[Finding]:
+    """Every claim under every reading."""
+    full = probes.filter(pl.col("load") == max(probes["load"].to_list()))
+    capacity = {
+        profile: dict(
+            full.filter(profile=profile).select("replication", "goodput_mbps").iter_rows()
+        )
+        for profile in PROFILES
+    }
+    return [
+        finding
+        for reading in READINGS
+        for finding in judge_all(Material(grid[reading], links, capacity, distance))
+    ]
+
+
+def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[Comparison]:
+    """The numbers of the paper's text beside ours, under every reading."""
+    found = []
+    for row in published.numbers().iter_rows(named=True):
+        for reading in READINGS:
+            if row["quantity"] == "packet_loss_percent":
+                ours = links[row["profile"]].loss_percent
+            else:
+                ours = westwood_gain(grid[reading])
+            found.append(
+                Comparison(
+                    row["table"],
+                    {
+                        "profile": row["profile"],
+                        "quantity": row["quantity"],
+                        "bound": row["bound"],
+                        "segment_reading": reading,
+                    },
+                    row["value"],
+                    ours.mean,
+                    ours.half_width,
+                    published.verdict_of(row["bound"], row["value"], ours.mean, ours.half_width),
+                    "%",
+                )
+            )
+    return found
+
+
+def recommend(runs: Runs, profile: str) -> Recommendation | None:
+    """The setting for a profile: highest lower bound of goodput, ties by lower cov.
+
+    Tied are the settings whose lower end of the interval is within TIED of the highest one; of
+    them the one with the lowest coefficient of variation is taken, then the smallest buffer. None
+    without intervals.
+    """
+    here = runs.where(profile=profile).balanced()
+    keys = ["control", "segment", "buffer"]
+    rows = (
+        here.by(keys)
+        .join(here.by(keys, "cov").select(*keys, cov="mean"), on=keys)
+        .with_columns(low=pl.col("mean") - pl.col("half_width"))
+        .filter(pl.col("low").is_finite())
+    )
+    if rows.is_empty():
+        return None
+    highest = max(rows["low"].to_list())
+    tied = rows.filter(pl.col("low") >= (1 - TIED) * highest)
+    # To seven digits: two settings with the same course differ by nothing else.
+    best = tied.with_columns(pl.col("cov").round(7)).sort("cov", "buffer", "control", "segment")
+    row = best.row(0, named=True)
+    same = tied.filter(
+        (pl.col("control") == row["control"])
+        & (pl.col("buffer") == row["buffer"])
+        & ((pl.col("mean") - row["mean"]).abs() <= 1e-9 * row["mean"])
+    )
+    return Recommendation(
+        profile,
+        row["control"],
+        row["buffer"],
+        sorted(same["segment"].to_list()),
+        Interval(row["mean"], row["half_width"], row["n"]),
+        row["cov"],
+        [control for control in CONTROLS if control in set(tied["control"])],
+    )
+
+
+def variant(name: str, rows: pl.DataFrame) -> Variant:
+    """One line of the sensitivity list from its rows."""
+    values = {
+        control: dict(
+            rows.filter(control=control).select("replication", "goodput_mbps").iter_rows()
+        )
+        for control in CONTROLS
+    }
+    ranked = ranking(values)
+    best, worst = ranked[0], ranked[-1]
+    others = [values[control] for control in CONTROLS if control != "bic"]
+    rest = {key: sum(found[key] for found in others) / len(others) for key in values["bic"]}
+    return Variant(
+        name,
+        {control: interval(found.values()) for control, found in values.items()},
+        best,
+        worst,
+        gain_percent(values[best], values[worst]),
+        gain_percent(values["westwood"], values[worst]),
+        gain_percent(values["bic"], rest),
+    )
+
+
+def pair_means(shares: pl.DataFrame) -> pl.DataFrame:
+    """Mean share of the first of each pair: profile, first, second, mean, half_width, n."""
+    return stats.cells(shares, ["profile", "first", "second"], "percent")
+
+
+def means(rows: pl.DataFrame, by: list[str], value: str) -> pl.DataFrame:
+    """Mean of a value over replications for each combination: `by`, mean, half_width, n."""
+    return stats.cells(rows.sort(*by, "replication"), by, value)
+
+
+def aggression(pairs: pl.DataFrame, profile: str) -> list[tuple[str, float]]:
+    """Each control's mean share against the eight others, from the highest to the lowest."""
+    rows = pairs.filter((pl.col("profile") == profile) & (pl.col("first") != pl.col("second")))
+    found = [
+        (control, float(sum(values) / len(values)))
+        for control in CONTROLS
+        if (values := rows.filter(first=control)["mean"].to_list())
+    ]
+    return sorted(found, key=lambda item: -item[1])
+
+
+def reading_effect(grid: dict[str, Runs], reading: str, profile: str) -> Interval:
+    """What a reading changes at 64 B and 512 KB, all controls, against the first reading, in %."""
+    small = {
+        name: grid[name].where(profile=profile, segment=64, buffer=512 * 1024).per_replication()
+        for name in (READINGS[0], reading)
+    }
+    base = interval(small[READINGS[0]].values()).mean / 100
+    found = difference(small[reading], small[READINGS[0]])
+    return Interval(found.mean / base, found.half_width / base, found.n)

@@ -1,0 +1,137 @@
+"""The finding in words, made from the numbers.
+
+The same sentences on the terminal, on the page and in the record.
+"""
+
+from anabranch.papers.verdicts import WORDS, above
+
+from .claims import CLEARLY
+from .factors import CONTROL_NAMES, PROFILE_NAMES, PROFILES, READINGS, SEGMENTS, size
+from .outcome import Outcome, Recommendation, aggression, reading_effect
+from .traced import SILENT_S
+
+NS3_CUBIC_MS = 14.0
+"""Processor time of ns-3.48 in ms per simulated second of CUBIC at 10 Mbit/s, on a machine with two
+cores."""
+
+
+def headline(outcome: Outcome) -> str:
+    """One sentence on what is left of the paper's ranking."""
+    base = outcome.claimed
+    link = outcome.links["nlos10"]
+    found = {
+        True: "the nine controls differ clearly",
+        False: "the nine controls differ little",
+        None: "the nine controls may differ",
+    }[above(base.gap_percent, CLEARLY)]
+    return (
+        f"On the weak link without line of sight ({link.loss_percent.text(0)} % loss, in fades)"
+        f" {found}: the best, {CONTROL_NAMES[base.best]}, is {base.gap_percent.text(0)} % above the"
+        f" worst, {CONTROL_NAMES[base.worst]}; Westwood+ is {base.westwood_percent.text(0)} % above"
+        " the worst, where the paper has up to 300 %."
+    )
+
+
+def sentences(outcome: Outcome) -> list[str]:
+    """Verdicts, readings, recommendations and what lies beyond, one sentence each."""
+    return [
+        _verdicts(outcome),
+        _silence(outcome),
+        _readings(outcome),
+        *(
+            recommendation(outcome.recommendations[profile])
+            for profile in PROFILES
+            if profile in outcome.recommendations
+        ),
+        *_fairness(outcome),
+    ]
+
+
+def recommendation(found: Recommendation) -> str:
+    """One profile's setting."""
+    segments = (
+        "any write size"
+        if len(found.segments) == len(SEGMENTS)
+        else "writes of " + " or ".join(size(segment) for segment in found.segments)
+    )
+    return (
+        f"For {PROFILE_NAMES[found.profile]}: {CONTROL_NAMES[found.control]}, buffers of"
+        f" {size(found.buffer)}, {segments}: {found.goodput_mbps.text()} Mbit/s, coefficient of"
+        f" variation {found.cov:.2f} ({found.goodput_mbps.n} replications);"
+        f" {len(found.tied)} of nine controls {'is' if len(found.tied) == 1 else 'are'} tied."
+    )
+
+
+def speed(outcome: Outcome) -> str | None:
+    """How fast it was computed, where that was measured."""
+    if outcome.speed is None:
+        return None
+    found = outcome.speed
+    return (
+        f"One core computes {found.simulated_s_per_s:,.0f} simulated seconds or"
+        f" {found.packets_per_s:,.0f} packets over the air per second; CUBIC over a wire of 10"
+        f" Mbit/s takes {found.cubic_ms_per_s:.1f} ms of processor per simulated second (ns-3.48:"
+        f" {NS3_CUBIC_MS:g} ms)."
+    )
+
+
+def _verdicts(outcome: Outcome) -> str:
+    by_reading = {reading: outcome.verdicts(reading) for reading in READINGS}
+    parts = []
+    for number in by_reading[READINGS[0]]:
+        words = {reading: WORDS[found[number]] for reading, found in by_reading.items()}
+        if len(set(words.values())) == 1:
+            parts.append(f"{number} {words[READINGS[0]]}")
+        else:
+            each = ", ".join(f"{word} as {reading}" for reading, word in words.items())
+            parts.append(f"{number} {each}")
+    return f"Claims: {'; '.join(parts)}."
+
+
+def _silence(outcome: Outcome) -> str:
+    least, most = (
+        choose(outcome.silences, key=lambda control: outcome.silences[control].mean)
+        for choose in (min, max)
+    )
+    timeouts = outcome.write.claimed("nlos10").mean("timeouts")
+    return (
+        "What the nine have in common on the weak link without line of sight: fades outlast the"
+        f" retransmission timer. A transfer of 30 s has {timeouts.text(0)} timeouts, and nothing"
+        f" arrives for {outcome.silences[least].text(0)} % ({CONTROL_NAMES[least]}) to"
+        f" {outcome.silences[most].text(0)} % ({CONTROL_NAMES[most]}) of its time, in gaps of more"
+        f" than {1e3 * SILENT_S:g} ms."
+    )
+
+
+def _readings(outcome: Outcome) -> str:
+    effects = {
+        reading: {
+            profile: reading_effect(outcome.grid, reading, profile)
+            for profile in ("nlos30", "nlos10")
+        }
+        for reading in READINGS[1:]
+    }
+    nodelay, mss = (
+        f"{found['nlos30'].text(0, signed=True)} % at 30 dB and"
+        f" {found['nlos10'].text(0, signed=True)} % at 10 dB"
+        for found in effects.values()
+    )
+    return (
+        "With Nagle's algorithm the write size changes nothing; handed over one by one without"
+        f" it, writes of 64 B with 512 KB of buffer change goodput by {nodelay}, and as segment"
+        f" sizes by {mss} (no line of sight, mean of the nine)."
+    )
+
+
+def _fairness(outcome: Outcome) -> list[str]:
+    found = []
+    for profile in ("nlos30", "nlos10"):
+        ranked = aggression(outcome.pairs, profile)
+        if ranked:
+            (first, most), (last, least) = ranked[0], ranked[-1]
+            found.append(
+                f"Two controls on one link ({PROFILE_NAMES[profile]}): {CONTROL_NAMES[first]} takes"
+                f" {most:.0f} % on average against the others, {CONTROL_NAMES[last]}"
+                f" {least:.0f} %."
+            )
+    return found

@@ -1,0 +1,327 @@
+"""The paper's studies: the grid of 1080 cells under three readings, and what lies beyond it.
+
+Every study is the network of `scenario.toml`, most with a sweep of their own (`sweep_*.toml`).
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from anabranch._engine import Scenario
+from anabranch.papers.studies import Key, Sets, Study, with_sweep
+
+from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
+
+GRID_COLUMNS = (
+    "bulk.goodput_kbit_per_s",
+    "bulk.cov",
+    "bulk.tcp.a.timeouts",
+    "bulk.tcp.a.fast_recoveries",
+    "link.air.forward.arrived_packets",
+    "link.air.reverse.arrived_packets",
+    "link.air.forward.delivered_packets",
+    "link.air.forward.air_lost_packets",
+    "link.air.forward.queue_full_packets",
+    "link.air.forward.mean_bits_per_symbol",
+)
+TRANSFER_COLUMNS = ("bulk.goodput_kbit_per_s", "bulk.cov")
+
+PROBE: Sets = (
+    ("flows.bulk.transport", '{ kind = "udp" }'),
+    (
+        "flows.bulk.app",
+        '{ kind = "datagrams", size = "1472 B", rate = "1 Mbit/s", intervals = { kind = "cbr" } }',
+    ),
+)
+"""Datagrams of 1500 B on the wire instead of the transfer."""
+PROBED: Sets = (("run.duration", "120 s"),)
+SATURATED: Sets = (("flows.bulk.app.rate", "40 Mbit/s"),)
+
+NLOS10: Sets = (("links.air.radio.profile", "nlos10"),)
+SUI4: Sets = (("links.air.radio.fading", '{ kind = "taps" }'),)
+
+CONCURRENT: Sets = (("run.warm_up", "5 s"),)
+STAGGERED: Sets = (("flows.bulk.app.start", '{ from = "0 s", to = "1 s" }'),)
+"""No two transfers of a run start at the same moment."""
+
+WIRE: Sets = (
+    ("links.air", '{ ends = ["base", "station"], rate = "10 Mbit/s", delay = "20 ms" }'),
+    ("flows.bulk.transport", '{ kind = "tcp", cc = { kind = "cubic" } }'),
+)
+"""A wire of 10 Mbit/s instead of the radio, with CUBIC, whose speed in ns-3 is known."""
+
+DURATION_S = 30.0
+"""Of a run of the grid, as `scenario.toml` has it."""
+
+UNCHANGED = "as chosen: Linux 2.6.20, downlink, queue of 1000 packets"
+"""What the sensitivity list changes."""
+
+STATIONS = (1, 2, 4, 8)
+FLOWS = (2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Replications of each kind of cell."""
+
+    claimed: dict[str, int]
+    """Per reading: cells with writes of 4 KB and buffers of 512 KB, all profiles."""
+    grid: dict[str, int]
+    """Per reading: all other cells of the profiles that the paper has results of."""
+    los_grid: dict[str, int]
+    """Per reading: all other cells."""
+    probes: int
+    distance: int
+    coherence: int
+    sensitivity: int
+    flows: int
+    pairs: int
+    stations: int
+    traced_transfers: int
+    """Traced transfers per control over the weak link, for what a transfer's time goes into."""
+    traced_probes: int
+    """Traced runs of the probe per profile, for burst lengths and coherence times."""
+    only_papers_profiles: bool
+    """Whether concurrent flows and stations are left out with line of sight."""
+
+
+EFFORTS = {
+    # Two minutes on two cores, at about 40 ms of CPU per run of 30 s.
+    "quick": Effort(
+        claimed={"write": 20, "write_nodelay": 10, "mss": 10},
+        grid={"write": 3, "write_nodelay": 2, "mss": 2},
+        los_grid={"write": 0, "write_nodelay": 0, "mss": 0},
+        probes=20,
+        distance=5,
+        coherence=2,
+        sensitivity=4,
+        flows=2,
+        pairs=1,
+        stations=3,
+        traced_transfers=4,
+        traced_probes=5,
+        only_papers_profiles=True,
+    ),
+    "validate": Effort(
+        claimed={"write": 30, "write_nodelay": 10, "mss": 10},
+        grid={"write": 10, "write_nodelay": 5, "mss": 5},
+        los_grid={"write": 10, "write_nodelay": 0, "mss": 0},
+        probes=30,
+        distance=10,
+        coherence=10,
+        sensitivity=20,
+        flows=3,
+        pairs=2,
+        stations=3,
+        traced_transfers=10,
+        traced_probes=10,
+        only_papers_profiles=False,
+    ),
+    "full": Effort(
+        claimed={"write": 40, "write_nodelay": 20, "mss": 20},
+        grid={"write": 10, "write_nodelay": 10, "mss": 10},
+        los_grid={"write": 10, "write_nodelay": 10, "mss": 10},
+        probes=40,
+        distance=10,
+        coherence=20,
+        sensitivity=40,
+        flows=10,
+        pairs=10,
+        stations=10,
+        traced_transfers=20,
+        traced_probes=20,
+        only_papers_profiles=False,
+    ),
+}
+"""By mode. `validate` is what docs/validation.md has: the same with fewer replications."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A reading or a variant: values on top of the scenario."""
+
+    name: str
+    title: str
+    sets: Sets
+
+
+def readings() -> list[Described]:
+    """What "segment size" may have meant."""
+    return _described("readings.toml", "reading")
+
+
+def variants() -> list[Described]:
+    """The sensitivity list."""
+    return _described("sensitivity.toml", "variant")
+
+
+def grid(reading: Described, effort: Effort) -> Study:
+    """The paper's 1080 cells under one reading."""
+
+    def replications(key: Key) -> int:
+        others = effort.grid if key["profile"] in PAPERS_PROFILES else effort.los_grid
+        wanted = others[reading.name]
+        if _is_claimed(key):
+            wanted = max(wanted, effort.claimed[reading.name])
+        return wanted
+
+    loaded = Scenario.parse(_text("scenario.toml"), reading.sets)
+    return Study(f"grid/{reading.name}", reading.title, loaded, replications, GRID_COLUMNS)
+
+
+def all_studies(effort: Effort) -> Iterator[Study]:
+    """Every study of a mode."""
+    assert tuple(reading.name for reading in readings()) == READINGS
+    for reading in readings():
+        yield grid(reading, effort)
+    yield Study(
+        "probe",
+        "what the links do to packets",
+        _with_sweep("sweep_probe.toml", PROBE + PROBED),
+        lambda _: effort.probes,
+        (
+            "bulk.sent",
+            "bulk.goodput_kbit_per_s",
+            "link.air.forward.delivered_packets",
+            "link.air.forward.air_lost_packets",
+            "link.air.forward.mean_bits_per_symbol",
+            "link.air.forward.mean_snr_db",
+        ),
+    )
+    yield Study(
+        "distance",
+        "modulation against distance",
+        _with_sweep("sweep_distance.toml", PROBE + SATURATED),
+        lambda _: effort.distance,
+        ("bulk.goodput_kbit_per_s", "link.air.forward.mean_bits_per_symbol"),
+    )
+    yield Study(
+        "coherence",
+        "how fast the channel changes",
+        _with_sweep("sweep_coherence.toml", NLOS10 + SUI4),
+        lambda _: effort.coherence,
+        TRANSFER_COLUMNS,
+    )
+    for number, variant in enumerate(variants()):
+        yield Study(
+            f"sensitivity/{number:02}",
+            variant.title,
+            _with_sweep("sweep_sensitivity.toml", NLOS10 + variant.sets),
+            lambda _: effort.sensitivity,
+            TRANSFER_COLUMNS,
+        )
+    yield Study(
+        "flows",
+        "transfers at once",
+        _with_sweep("sweep_flows.toml", CONCURRENT + STAGGERED),
+        lambda key: _of_profile(effort, key, effort.flows),
+        ("bulk.goodput_kbit_per_s", "bulk.jain", "link.air.forward.queue_full_packets"),
+    )
+    yield Study(
+        "pairs",
+        "two controls against each other",
+        Scenario.parse(_network() + _text("sweep_pairs.toml"), CONCURRENT),
+        lambda key: _of_profile(effort, key, effort.pairs),
+        ("first.goodput_kbit_per_s", "second.goodput_kbit_per_s"),
+    )
+    for count in STATIONS:
+        yield Study(
+            f"stations/{count}",
+            f"{count} stations per base station",
+            Scenario.parse(stations_text(count), CONCURRENT),
+            lambda key: _of_profile(effort, key, effort.stations),
+            tuple(f"s{number}.goodput_kbit_per_s" for number in range(1, count + 1)),
+        )
+
+
+def probe(profile: str) -> Scenario:
+    """The probe over one profile's link, without a sweep."""
+    return _with_sweep("", (*PROBE, *PROBED, ("links.air.radio.profile", profile)))
+
+
+def wire() -> Scenario:
+    """A transfer over a wire of 10 Mbit/s."""
+    return _with_sweep("", WIRE)
+
+
+def stations_text(count: int) -> str:
+    """The scenario with so many stations, each with a link and a transfer of its own."""
+    tree = tomllib.loads(_text("scenario.toml"))
+    lan, air, end = (tree["links"][name] for name in ("server-lan", "air", "laptop-lan"))
+    links: dict[str, Any] = {"server-lan": lan}
+    paths, flows = {}, {}
+    for number in range(1, count + 1):
+        station, laptop = f"station{number}", f"laptop{number}"
+        radio = air["radio"] | {"base_station": "base"}
+        links[f"air{number}"] = air | {"ends": ["base", station], "radio": radio}
+        links[f"lan{number}"] = end | {"ends": [station, laptop]}
+        paths[f"p{number}"] = {"via": ["server-lan", f"air{number}", f"lan{number}"]}
+        flow = tree["flows"]["bulk"] | {"to": laptop, "paths": [f"p{number}"]}
+        flow["app"] = flow["app"] | {"start": {"from": "0 s", "to": "1 s"}}
+        flows[f"s{number}"] = flow
+    every = range(1, count + 1)
+    sweep = {
+        "metrics": ["*.goodput_kbit_per_s"],
+        "axes": {
+            "profile": {
+                "set": [f"links.air{number}.radio.profile" for number in every],
+                "values": tree["sweep"]["axes"]["profile"]["values"],
+            },
+            "control": {
+                "set": [f"flows.s{number}.transport.cc.kind" for number in every],
+                "values": list(CONTROLS),
+            },
+        },
+    }
+    content = {"name": "tcp-wimax-stations", "seed": tree["seed"], "run": tree["run"]}
+    return _toml(content | {"links": links, "paths": paths, "flows": flows, "sweep": sweep})
+
+
+def _is_claimed(key: Key) -> bool:
+    return (key["segment"], key["buffer"]) == (CLAIMED_SEGMENT, CLAIMED_BUFFER)
+
+
+def _of_profile(effort: Effort, key: Key, count: int) -> int:
+    left_out = effort.only_papers_profiles and key["profile"] not in PAPERS_PROFILES
+    return 0 if left_out else count
+
+
+def _described(file: str, table: str) -> list[Described]:
+    rows = tomllib.loads(_text(file))[table]
+    return [
+        Described(row["name"], row.get("title", row["name"]), tuple(row["set"].items()))
+        for row in rows
+    ]
+
+
+def _with_sweep(name: str, sets: Sets) -> Scenario:
+    return with_sweep(_text("scenario.toml"), _text(name) if name else "", sets)
+
+
+def _network() -> str:
+    """The scenario up to its flows."""
+    network, found, _ = _text("scenario.toml").partition("\n[flows.")
+    assert found, "the scenario has its flows after its network"
+    return f"{network}\n\n"
+
+
+def _toml(value: Any) -> str:
+    """A tree of tables as TOML: those on top as lines, the others inline."""
+    return "".join(f"{name} = {_inline(item)}\n" for name, item in value.items())
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        items = ", ".join(f'"{name}" = {_inline(item)}' for name, item in value.items())
+        return f"{{ {items} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else f"{value}"
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,92 @@
+"""The tables of the terminal."""
+
+import math
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from anabranch.papers.tables import STYLES, claims
+
+from . import story
+from .factors import CONTROL_NAMES, CONTROLS, PROFILES
+from .outcome import Outcome
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Finding, links, throughput, the paper's numbers, claims, speed."""
+    console.print()
+    console.print(Text(story.headline(outcome), style="bold"))
+    for sentence in story.sentences(outcome):
+        console.print(Text("- " + sentence))
+    for table in (links(outcome), throughput(outcome), numbers(outcome), claims(outcome.claims)):
+        console.print()
+        console.print(table)
+    for finding in outcome.claims:
+        if finding.verdict != "reproduced" and finding.profile == "write":
+            console.print(Text(f"{finding.id}: {finding.evidence}"))
+    if (speed := story.speed(outcome)) is not None:
+        console.print()
+        console.print(Text(speed))
+
+
+def links(outcome: Outcome) -> Table:
+    """What each profile does to full-size packets."""
+    grid = _table("The links, for packets of 1500 B")
+    grid.add_column("", no_wrap=True)
+    for head in ("SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams Mbit/s"):
+        grid.add_column(head, justify="right")
+    for profile, link in outcome.links.items():
+        grid.add_row(
+            profile,
+            link.snr_db.text(1),
+            link.loss_percent.text(1),
+            _known(1e3 * link.burst_s, 0),
+            _known(link.coherence_s, 2),
+            link.bits_per_symbol.text(0),
+            link.capacity_mbps.text(1),
+        )
+    return grid
+
+
+def throughput(outcome: Outcome) -> Table:
+    """Goodput and its variation with writes of 4 KB and buffers of 512 KB."""
+    grid = _table("Goodput in Mbit/s, coefficient of variation: writes of 4 KB, buffers of 512 KB")
+    grid.add_column("", no_wrap=True)
+    for profile in PROFILES:
+        grid.add_column(profile, justify="right")
+    for control in CONTROLS:
+        cells = [outcome.write.claimed(profile).where(control=control) for profile in PROFILES]
+        grid.add_row(
+            CONTROL_NAMES[control],
+            *(f"{runs.mean().text()}  {runs.mean('cov').mean:.2f}" for runs in cells),
+        )
+    return grid
+
+
+def numbers(outcome: Outcome) -> Table:
+    """The numbers of the paper's text beside ours."""
+    grid = _table("The paper's numbers")
+    for head in ("link", "quantity", "segment is"):
+        grid.add_column(head)
+    for head in ("paper", "ours"):
+        grid.add_column(head, justify="right")
+    for cell in outcome.cells:
+        bound = {"above": "> ", "up to": "up to "}.get(str(cell.key["bound"]), "")
+        ours = Text(f"{cell.measured:.1f} ± {cell.half_width:.1f}", style=STYLES[cell.verdict])
+        grid.add_row(
+            str(cell.key["profile"]),
+            str(cell.key["quantity"]).removesuffix("_percent").replace("_", " ") + ", %",
+            str(cell.key["segment_reading"]).replace("_", " "),
+            f"{bound}{cell.published:g}",
+            ours,
+        )
+    return grid
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+
+
+def _known(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

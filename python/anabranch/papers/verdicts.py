@@ -1,0 +1,185 @@
+"""How a published number or claim is judged, in every paper alike.
+
+A claim is cut into parts, each an inequality that its words say; a part holds when the whole 95 %
+interval is on the claimed side, fails when the whole interval is on the other, and is open in
+between. A claim is reproduced when all its parts hold, not reproduced when none does or its leading
+part fails, and partly otherwise.
+
+What has fewer than two replications has no interval: there no part is decided, whatever its means,
+counts and ranks are. With few replications the evidence says that they may be why a part is open.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from .intervals import Interval
+
+Verdict = Literal["reproduced", "partly", "not_reproduced"]
+
+WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
+
+SHARE_TOLERANCE = 0.10
+"""A number is reproduced at least within this share of the published value, if nothing else is
+said."""
+
+DECIDABLE_REPLICATIONS = 10
+"""Cells with fewer replications say nothing about the sign of their own difference.
+
+A part that is open with fewer is open for want of replications.
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One inequality of a claim.
+
+    True holds, False contradicted, None not decided by the interval.
+    """
+
+    text: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with its verdict under one profile: a loss clock, a reading."""
+
+    id: str
+    text: str
+    profile: str
+    verdict: Verdict
+    evidence: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As the JSON of `reproduce` has it."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "profile": self.profile,
+            "verdict": self.verdict,
+            "evidence": self.evidence,
+        }
+
+
+def judge(
+    number: str, text: str, profile: str, parts: Sequence[Part], replications: int
+) -> Finding:
+    """The finding from a claim's parts and the fewest replications behind any of them."""
+    if replications < 2:
+        parts = [replace(part, holds=None) for part in parts]
+    evidence = "; ".join(map(_sentence, parts)) + "."
+    if replications < DECIDABLE_REPLICATIONS and any(part.holds is None for part in parts):
+        evidence += f" With so few replications ({replications}) what is open cannot be decided."
+    return Finding(number, text, profile, combine(parts), evidence[:1].upper() + evidence[1:])
+
+
+def combine(parts: Sequence[Part]) -> Verdict:
+    """All parts hold: reproduced.
+
+    The first contradicted, or none holds: not reproduced. Else partly.
+    """
+    if all(part.holds for part in parts):
+        return "reproduced"
+    if parts[0].holds is False or not any(part.holds for part in parts):
+        return "not_reproduced"
+    return "partly"
+
+
+def all_of(parts: Sequence[bool | None]) -> bool | None:
+    """True when all hold, False when any is contradicted, else None."""
+    if any(part is False for part in parts):
+        return False
+    return True if all(parts) else None
+
+
+def above(found: Interval, bound: float = 0.0) -> bool | None:
+    """Whether the whole interval lies above the bound.
+
+    False when it lies below, None when it straddles it or is unknown.
+    """
+    if found.low > bound:
+        return True
+    return False if found.high < bound else None
+
+
+def within(found: Interval, bound: float) -> bool | None:
+    """Whether the whole interval lies within ±bound.
+
+    False when it lies outside, None when it straddles a bound.
+    """
+    if -bound <= found.low and found.high <= bound:
+        return True
+    return False if found.low > bound or found.high < -bound else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One published number beside ours, as the JSON of `reproduce` has it."""
+
+    table: str
+    key: dict[str, float | int | str]
+    published: float
+    measured: float
+    half_width: float
+    verdict: Verdict
+    unit: str
+
+    @property
+    def deviation(self) -> float:
+        """Ours minus the published value."""
+        return self.measured - self.published
+
+    def as_json(self) -> dict[str, Any]:
+        """As the JSON of `reproduce` has it."""
+        return {
+            "table": self.table,
+            "key": self.key,
+            "published": self.published,
+            "measured": _finite_or_none(self.measured),
+            "half_width": _finite_or_none(self.half_width),
+            "verdict": self.verdict,
+        }
+
+
+def verdict(published: float, measured: float, half_width: float, tolerance: float) -> Verdict:
+    """Reproduced within the larger of half-width and tolerance, partly within twice that.
+
+    The papers give no half-widths for their numbers, so the combined half-width is ours alone; one
+    run's, NaN, counts as 0.
+    """
+    allowed = max(0.0 if math.isnan(half_width) else half_width, tolerance)
+    distance = abs(measured - published)
+    if distance <= allowed:
+        return "reproduced"
+    return "partly" if distance <= 2 * allowed else "not_reproduced"
+
+
+def as_json(
+    paper: str, mode: str, version: str, cells: Sequence[Comparison], claims: Sequence[Finding]
+) -> dict[str, Any]:
+    """What `reproduce --json` writes."""
+    return {
+        "paper": paper,
+        "mode": mode,
+        "version": version,
+        "cells": [_rounded(cell.as_json()) for cell in cells],
+        "claims": [finding.as_json() for finding in claims],
+    }
+
+
+def _rounded(cell: dict[str, Any]) -> dict[str, Any]:
+    """Four digits: far below every half-width, far above the last bit of a sum."""
+    return {
+        name: round(value, 4) if isinstance(value, float) else value for name, value in cell.items()
+    }
+
+
+def _finite_or_none(value: float) -> float | None:
+    """For JSON, which has no NaN."""
+    return value if math.isfinite(value) else None
+
+
+def _sentence(part: Part) -> str:
+    return part.text + {True: "", False: " (contradicted)", None: " (not decided)"}[part.holds]

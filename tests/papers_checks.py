@@ -1,0 +1,67 @@
+"""What holds for the JSON and the page of every paper."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+VERDICTS = {"enum": ["reproduced", "partly", "not_reproduced"]}
+
+
+def schema(paper: str, key: str, profiles: Iterable[str]) -> dict[str, Any]:
+    """Of a paper's JSON: `key` is one that every cell has, `profiles` those of its claims."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["paper", "mode", "version", "cells", "claims"],
+        "properties": {
+            "paper": {"const": paper},
+            "mode": {"enum": ["quick", "full", "validate"]},
+            "version": {"type": "string"},
+            "cells": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["table", "key", "published", "measured", "half_width", "verdict"],
+                    "properties": {
+                        "table": {"type": "string"},
+                        "key": {"type": "object", "required": [key]},
+                        "published": {"type": "number"},
+                        "measured": {"type": ["number", "null"]},
+                        "half_width": {"type": ["number", "null"]},
+                        "verdict": VERDICTS,
+                    },
+                },
+            },
+            "claims": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["id", "text", "profile", "verdict", "evidence"],
+                    "properties": {
+                        "id": {"type": "string"},
+                        "text": {"type": "string"},
+                        "profile": {"enum": list(profiles)},
+                        "verdict": VERDICTS,
+                        "evidence": {"type": "string", "minLength": 20},
+                    },
+                },
+            },
+        },
+    }
+
+
+def check_page(folder: Path, figures: int) -> None:
+    """The page is whole, has so many figures, and needs nothing from elsewhere."""
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
+    assert targets <= set(ids)
+    for link in re.findall(r'<a href="([^"#]+)"', text):
+        assert (folder / link).is_file(), link
+    assert not re.search(r'(src|href)="(https?:)?//', text.replace("http://www.w3.org", ""))
+    assert text.count("<svg") == text.count("</svg>") == figures
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL).lower().split()

@@ -1,0 +1,413 @@
+"""The study `tcp-wimax`: scenarios, claims, figures, page."""
+
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+import tcp_wimax_world as world
+from anabranch import plots
+from anabranch.papers.intervals import Interval
+from anabranch.papers.studies import compute
+from anabranch.papers.tcp_wimax import (
+    claims,
+    document,
+    figures,
+    link,
+    outcome,
+    page,
+    published,
+    studies,
+    tables,
+    traced,
+)
+from anabranch.papers.tcp_wimax.claims import CLAIMS, Material
+from anabranch.papers.tcp_wimax.factors import BUFFERS, CONTROLS, PROFILES, READINGS, SEGMENTS
+from anabranch.papers.tcp_wimax.outcome import Outcome, Speed
+from anabranch.papers.tcp_wimax.samples import Runs, pair_shares, station_rows, tidy
+from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
+from papers_checks import check_page, schema
+
+EFFORT = EFFORTS["quick"]
+
+
+def test_the_grid_is_the_papers_1080_cells() -> None:
+    for reading in studies.readings():
+        work = studies.grid(reading, EFFORTS["full"])
+        keys = [work.scenario.cell_key(cell) for cell in range(work.scenario.cell_count)]
+        assert len(keys) == 1080
+        assert {key["profile"] for key in keys} == set(PROFILES)
+        assert {key["control"] for key in keys} == set(CONTROLS)
+        assert {key["segment"] for key in keys} == set(SEGMENTS)
+        assert {key["buffer"] for key in keys} == set(BUFFERS)
+        assert len(work.runs()) >= 10 * 1080
+
+
+def test_every_study_is_a_scenario_that_the_engine_takes() -> None:
+    works = list(studies.all_studies(EFFORT))
+    assert len({work.name for work in works}) == len(works)
+    # About two minutes on two cores, at 40 ms of processor per transfer.
+    assert 4_000 <= sum(len(work.runs()) for work in works) <= 8_000
+    text = works[0].scenario.to_toml()
+    assert 'profile = "linux_2_6_20"' in text
+    assert 'duration = "30 s"' in text
+
+
+def test_a_reading_changes_what_its_name_says() -> None:
+    write, nodelay, mss = (studies.grid(reading, EFFORT).scenario for reading in studies.readings())
+    assert 'mss = "88 B"' in mss.cell_toml(0)
+    assert 'nagle = "off"' in nodelay.cell_toml(0)
+    assert "nagle" not in write.cell_toml(0)
+    assert "mss" not in write.cell_toml(0)
+
+
+@pytest.fixture(scope="module")
+def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFrame]:
+    """Goodput of CUBIC at 2 KB and 512 KB of buffer over the good link, by reading."""
+    out = tmp_path_factory.mktemp("out")
+    found = {}
+    for reading in studies.readings():
+        work = studies.grid(reading, EFFORT)
+        few = replace(
+            work,
+            replications=lambda key: int(
+                key["profile"] == "nlos30"
+                and key["control"] == "cubic"
+                and key["segment"] in {256, 4096}
+                and key["buffer"] in {2048, 524_288}
+            ),
+        )
+        found[reading.name] = tidy(compute(few, out, 2, lambda _: None))
+    return found
+
+
+def goodput(rows: pl.DataFrame, segment: int, buffer: int) -> float:
+    return float(rows.filter(segment=segment, buffer=buffer)["goodput_mbps"].item())
+
+
+def test_the_write_size_alone_changes_nothing(transfers: dict[str, pl.DataFrame]) -> None:
+    rows = transfers["write"]
+    assert rows.height == 4
+    for buffer in (2048, 524_288):
+        assert goodput(rows, 256, buffer) == goodput(rows, 4096, buffer)
+
+
+def test_small_segments_are_slower_and_small_buffers_slowest(
+    transfers: dict[str, pl.DataFrame],
+) -> None:
+    rows = transfers["mss"]
+    assert goodput(rows, 256, 524_288) < 0.9 * goodput(rows, 4096, 524_288)
+    assert goodput(rows, 4096, 2048) < 0.1 * goodput(rows, 4096, 524_288)
+    # 30 Mbit/s for IP packets of 1500 B with 1448 B in each.
+    assert 0.9 < goodput(rows, 4096, 524_288) / (30 * 1448 / 1500) <= 1
+
+
+def test_bursts_of_loss() -> None:
+    sent = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    found = link.bursts_of_loss(sent, [False, True, True, False, True, False])
+    assert [packets for packets, _ in found] == [2, 1]
+    assert [seconds for _, seconds in found] == pytest.approx([0.2, 0.1])
+    assert link.bursts_of_loss(sent, [True] * 6) == [(6, 0.5)]
+    assert link.bursts_of_loss(sent, [False] * 6) == []
+
+
+def test_coherence_time_of_a_sine_is_a_sixth_of_its_period() -> None:
+    times = np.arange(0, 400, 0.01)
+    snr = 10 * np.log10(10 + np.sin(2 * np.pi * times / 3.0))
+    run = pl.DataFrame({"time_s": times, "effective_snr_db": snr})
+    assert link.coherence_time_s([run]) == pytest.approx(0.5, abs=0.02)
+    steady = run.with_columns(effective_snr_db=pl.lit(10.0))
+    assert math.isnan(link.coherence_time_s([steady]))
+
+
+def test_a_traced_probe_has_signal_and_losses() -> None:
+    good, bad = (link.trace(profile, 0) for profile in ("nlos30", "nlos10"))
+    assert good.lost_s == []
+    assert len(bad.lost_s) == sum(packets for packets, _ in bad.bursts) > 100
+    assert bad.snr["time_s"].is_sorted()
+
+
+def test_silence_is_time_between_arrivals() -> None:
+    packets = pl.DataFrame(
+        {
+            "side": ["a", "a", "a", "b", "a"],
+            "fate": ["delivered", "delivered", "lost", "delivered", "delivered"],
+            "sent_s": [0.0, 1.0, 2.0, 3.0, 4.0],
+            "delivered_s": [0.1, 1.1, None, 3.1, 4.1],
+        }
+    )
+    assert traced.silent_percent(packets) == pytest.approx(100.0)
+    often = packets.with_columns(delivered_s=pl.Series([0.1, 0.25, None, 3.1, 0.4]))
+    assert traced.silent_percent(often) == 0.0
+
+
+def test_windows_are_thinned_but_keep_their_last_value() -> None:
+    paths = pl.DataFrame(
+        {
+            "time_s": [0.0, 0.01, 0.02, 0.06],
+            "side": ["a"] * 4,
+            "cwnd_bytes": [10, 20, 30, 40],
+            "outstanding_bytes": [1, 5, 2, 3],
+        }
+    )
+    found = traced.thinned(paths, "bic")
+    assert found["cwnd_bytes"].to_list() == [30, 40]
+    assert found["outstanding_bytes"].to_list() == [5, 3]
+
+
+@pytest.fixture(scope="module")
+def holding() -> Material:
+    return world.material()
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
+def test_a_claim_is_reproduced_where_it_holds(claim: claims.Claim, holding: Material) -> None:
+    finding = next(found for found in claims.judge_all(holding) if found.id == claim.id)
+    assert finding.verdict == "reproduced", finding.evidence
+
+
+def nothing_matters(profile: str, _control: str, _segment: int, buffer: int) -> float:
+    return 0.97 * world.LIMIT[profile] * min(1.0, buffer / 131_072)
+
+
+def reversed_signal(profile: str, control: str, segment: int, buffer: int) -> float:
+    other = profile[:-2] + ("10" if profile.endswith("30") else "30")
+    return world.as_published(other, control, segment, buffer)
+
+
+@pytest.mark.parametrize(
+    ("number", "made"),
+    [
+        ("1", lambda: world.material(nothing_matters)),
+        ("2", lambda: world.material(nothing_matters)),
+        ("2", lambda: world.material(loss_percent=3.0)),
+        ("3", lambda: world.material(nothing_matters)),
+        ("4", lambda: world.material(nothing_matters)),
+        ("5", lambda: world.material(reversed_signal)),
+    ],
+)
+def test_a_claim_is_not_reproduced_where_it_does_not_hold(number: str, made: object) -> None:
+    assert callable(made)
+    finding = next(found for found in claims.judge_all(made()) if found.id == number)
+    assert finding.verdict != "reproduced", finding.evidence
+    assert "(contradicted)" in finding.evidence or "(not decided)" in finding.evidence
+
+
+def test_one_replication_decides_nothing() -> None:
+    found = world.material()
+    single = replace(found, runs=found.runs.where(replication=0))
+    for finding in claims.judge_all(single):
+        assert finding.verdict == "not_reproduced"
+        assert "cannot be decided" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("bound", "measured", "verdict"),
+    [
+        ("above", 17.0, "reproduced"),
+        ("above", 9.5, "reproduced"),
+        ("above", 8.5, "partly"),
+        ("above", 5.0, "not_reproduced"),
+        ("equal", 17.0, "not_reproduced"),
+        ("up to", 11.0, "reproduced"),
+    ],
+)
+def test_more_than_a_bound_is_no_deviation(bound: str, measured: float, verdict: str) -> None:
+    assert published.verdict_of(bound, 10.0, measured, 0.1) == verdict
+
+
+def test_the_recommendation_is_the_highest_lower_bound_then_the_calmest() -> None:
+    def nearly(_profile: str, control: str, _segment: int, buffer: int) -> float:
+        return {"vegas": 10.02, "bic": 10.0, "reno": 8.0}.get(control, 5.0) * (
+            1.0 if buffer >= 131_072 else 0.5
+        )
+
+    found = outcome.recommend(world.runs(nearly, noise=0.001), "nlos10")
+    assert found is not None
+    # Vegas has the highest mean, BIC is tied with it and calmer; the smaller buffer does as well.
+    assert (found.control, found.tied) == ("bic", ["vegas", "bic"])
+    none = outcome.recommend(world.runs().where(replication=0), "nlos10")
+    assert none is None
+
+
+def test_cells_with_more_replications_are_compared_on_the_common_ones() -> None:
+    runs = world.runs()
+    extra = runs.claimed("nlos10").frame.with_columns(
+        replication=pl.col("replication") + 100, goodput_mbps=pl.lit(1e3)
+    )
+    more = Runs(pl.concat([runs.frame, extra]), "write")
+    assert outcome.recommend(more, "nlos10") == outcome.recommend(runs, "nlos10")
+
+
+def test_a_pair_in_both_orders_is_one_pair() -> None:
+    rows = pl.DataFrame(
+        {
+            "profile": ["nlos10"] * 3,
+            "first": ["bic", "reno", "reno"],
+            "second": ["reno", "bic", "reno"],
+            "replication": [0, 0, 0],
+            "first.goodput_kbit_per_s": [3.0, 2.0, 1.0],
+            "second.goodput_kbit_per_s": [1.0, 2.0, 3.0],
+        }
+    )
+    found = pair_shares(rows)
+    share = {(row["first"], row["second"]): row["percent"] for row in found.iter_rows(named=True)}
+    assert share == {("bic", "reno"): 62.5, ("reno", "bic"): 37.5, ("reno", "reno"): 50.0}
+
+
+def test_stations_share_one_base_station_fairly() -> None:
+    text = studies.stations_text(4)
+    assert text.count('"base_station" = "base"') == 4
+    rows = pl.DataFrame(
+        {"profile": ["nlos30"], "control": ["bic"], "replication": [0]}
+        | {f"s{number}.goodput_kbit_per_s": [1e3 * number] for number in range(1, 5)}
+    )
+    found = station_rows(rows, 4).row(0, named=True)
+    assert found["goodput_mbps"] == 10.0
+    assert found["jain"] == pytest.approx(100 / (4 * 30))
+
+
+@pytest.fixture(scope="module")
+def found() -> Outcome:
+    """An outcome of runs as published."""
+    grid = {reading: world.runs(reading=reading) for reading in READINGS}
+    links = world.links()
+    probes = pl.DataFrame(
+        [
+            {
+                "profile": profile,
+                "load": load,
+                "replication": replication,
+                "goodput_mbps": min(world.LIMIT[profile], load / 1e6),
+            }
+            for profile in PROFILES
+            for load in (1e6, 40e6)
+            for replication in range(world.REPLICATIONS)
+        ]
+    )
+    each = [
+        {
+            "profile": profile,
+            "control": control,
+            "replication": replication,
+            "goodput_mbps": 5.0 + index / 10 + replication / 50,
+            "jain": 0.9 - index / 100,
+        }
+        for profile in PROFILES
+        for index, control in enumerate(CONTROLS)
+        for replication in range(3)
+    ]
+    of_one = [
+        {
+            "profile": "nlos10",
+            "control": control,
+            "replication": replication,
+            "goodput_mbps": 2.0 + (control == "bic") + replication / 99,
+        }
+        for control in CONTROLS
+        for replication in range(3)
+    ]
+    shares = [
+        {
+            "profile": profile,
+            "first": first,
+            "second": second,
+            "replication": replication,
+            "percent": 50.0 + 5 * (CONTROLS.index(first) - CONTROLS.index(second)),
+        }
+        for profile in PROFILES
+        for first in CONTROLS
+        for second in CONTROLS
+        for replication in range(2)
+    ]
+    windows = pl.concat(
+        pl.DataFrame(
+            {
+                "control": [control] * 4,
+                "time_s": [0.0, 1.0, 2.0, 30.0],
+                "cwnd_bytes": [3000, 600_000, 300_000, 500_000],
+                "outstanding_bytes": [3000, 524_288, 300_000, 500_000],
+            }
+        )
+        for control in CONTROLS
+    )
+    return Outcome(
+        mode="validate",
+        version="0.0.0",
+        grid=grid,
+        links=links,
+        distance=world.distances(),
+        coherence=pl.DataFrame([row | {"doppler_hz": hz} for row in of_one for hz in (0.1, 0.4)]),
+        flows=pl.DataFrame([row | {"flows": count} for row in each for count in FLOWS]),
+        pairs=outcome.pair_means(pl.DataFrame(shares)),
+        stations=pl.DataFrame([row | {"stations": count} for row in each for count in STATIONS]),
+        claimed=outcome.variant("as chosen", pl.DataFrame(of_one)),
+        variants=[outcome.variant(name, pl.DataFrame(of_one)) for name in ("as chosen", "other")],
+        windows=dict.fromkeys(PROFILES, windows),
+        silences={control: Interval(20.0, 1.0, 4) for control in CONTROLS},
+        cells=outcome.cells(grid, links),
+        claims=outcome.judge(grid, links, probes, world.distances()),
+        recommendations={
+            profile: recommendation
+            for profile in PROFILES
+            if (recommendation := outcome.recommend(grid["write"], profile)) is not None
+        },
+        runs=12_345,
+        speed=Speed(1000.0, 2e6, 0.5),
+    )
+
+
+def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
+    content = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    jsonschema.validate(content, schema("tcp-wimax", "segment_reading", READINGS))
+    assert [(claim["id"], claim["profile"]) for claim in content["claims"]] == [
+        (str(number), reading) for reading in READINGS for number in range(1, 6)
+    ]
+    assert {cell["verdict"] for cell in content["cells"]} == {"reproduced"}
+
+
+def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
+    to_draw = figures.of(found)
+    # Four profiles: windows, and a heat map for each of three readings.
+    assert len(to_draw) == 4 + 4 + 12 + 6
+    one_link = re.compile(r"(heatmap|cwnd)-(?!nlos10)")
+    drawn = {name: draw() for name, draw in to_draw.items() if not one_link.match(name)}
+    for name, figure in drawn.items():
+        plots.save(figure, tmp_path / "figures" / name)
+    (tmp_path / "index.html").write_text(page.render(found, drawn), encoding="utf-8")
+    check_page(tmp_path, len(drawn))
+    body = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert body.index("differ clearly: the best") < body.index("<table")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
+    console = Console(width=width, record=True, file=io.StringIO())
+    tables.show(found, console)
+    text = console.export_text()
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    assert "ns-3" in text
+    assert "Westwood+" in text
+
+
+def test_the_record_has_every_claim_and_no_speed(found: Outcome, tmp_path: Path) -> None:
+    document.write(found, tmp_path / "docs" / "record.md")
+    text = (tmp_path / "docs" / "record.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^- \*\*[1-5]\*\*", text, flags=re.MULTILINE)) == 15
+    # What depends on the machine would make every record another one.
+    assert "per second" not in text
+    assert "nan" not in text.split()
+
+
+def test_gains_are_of_means(holding: Material) -> None:
+    values = holding.controls("nlos10")
+    gain = claims.gain_percent(values["westwood"], values["vegas"])
+    assert gain.mean == pytest.approx(300, rel=0.02)
