@@ -54,7 +54,7 @@ format: setup ## formats everything and applies safe fixes
 docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
 	$(BIN)/python -m anabranch.docs docs
 
-oracles: setup ## regenerates the comparisons with other implementations in docs (a minute)
+oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
 	$(BIN)/python -m anabranch.oracles docs
 
 docs-check: setup

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.oracles import __main__ as pages
-from anabranch.oracles import linux_sctp
+from anabranch.oracles import linux_sctp, linux_tcp
 from conftest import ROOT, Command, one_error
 
 GOLDEN = ROOT / "docs" / "linux-sctp.csv"
@@ -85,9 +85,12 @@ def test_compare_refuses_no_replications(anabranch: Command) -> None:
 def test_a_stale_page_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(linux_sctp, "compare", lambda *_, **__: iter(()))
+    for oracle in (linux_sctp, linux_tcp):
+        monkeypatch.setattr(oracle, "compare", lambda *_, **__: iter(()))
     monkeypatch.setattr(linux_sctp, "heartbeat_test", lambda _: (0, 1.0))
-    (tmp_path / "linux-sctp.md").write_text("before <!-- generated: make oracles --> after")
+    monkeypatch.setattr(linux_tcp, "summary", lambda _: [])
+    for name in ("linux-sctp.md", "linux-tcp.md"):
+        (tmp_path / name).write_text("before <!-- generated: make oracles --> after")
     monkeypatch.setattr("sys.argv", ["oracles", "--check", str(tmp_path)])
     assert pages.main() == 1
     assert "linux-sctp.csv is stale" in capsys.readouterr().err

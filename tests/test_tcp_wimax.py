@@ -236,6 +236,7 @@ def test_the_recommendation_is_the_highest_lower_bound_then_the_calmest() -> Non
     assert (found.control, found.tied) == ("bic", ["vegas", "bic"])
     none = outcome.recommend(world.runs().where(replication=0), "nlos10")
     assert none is None
+    assert outcome.recommend(world.runs().claimed("nlos10"), "nlos10") is None
 
 
 def test_cells_with_more_replications_are_compared_on_the_common_ones() -> None:

@@ -600,8 +600,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Where the locale has no dash or ±, a question mark is better than no result.
         sys.stdout.reconfigure(errors="replace")
-    with _signals():
-        return _run(arguments)
+    # Around the handlers: a signal may come as soon as the first is set.
+    try:
+        with _signals():
+            return _run(arguments)
+    except KeyboardInterrupt as interrupt:
+        _say(f"stopped{f': {interrupt}' if interrupt.args else ''}")
+        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -624,9 +629,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 0
     except (OSError, UnicodeError) as error:
         return _complain(_sentence(error))
-    except KeyboardInterrupt as interrupt:
-        _say(f"stopped{f': {interrupt}' if interrupt.args else ''}")
-        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
     return code if isinstance(code, int) else 0
 
 

@@ -37,9 +37,10 @@ impl Scalar {
 
     fn without(self, warm_up: Self) -> Self {
         match (self, warm_up) {
-            (Self::Count(all), Self::Count(early)) => Self::Count(all - early),
+            // What had ended before the warm-up did, and was found to have later, had counted for longer.
+            (Self::Count(all), Self::Count(early)) => Self::Count(all.saturating_sub(early)),
             (Self::Mean { sum, count }, Self::Mean { sum: early_sum, count: early_count }) => {
-                Self::Mean { sum: sum - early_sum, count: count - early_count }
+                Self::Mean { sum: sum - early_sum, count: count.saturating_sub(early_count) }
             }
             (
                 Self::Variation { sum, squares, count },
@@ -47,7 +48,7 @@ impl Scalar {
             ) => Self::Variation {
                 sum: sum - early_sum,
                 squares: squares - early_squares,
-                count: count - early_count,
+                count: count.saturating_sub(early_count),
             },
             _ => self,
         }

@@ -240,24 +240,6 @@ fn a_count_makes_flows_that_share() {
 }
 
 #[test]
-fn equal_flows_over_tcp_share_fairly() {
-    for control in ["cubic", "reno"] {
-        let transport = format!("{{ kind = 'tcp', cc = {{ kind = '{control}' }} }}");
-        let sets = [
-            ("run.duration", "120 s"),
-            ("run.warm_up", "20 s"),
-            ("flows.load.transport", &transport),
-            ("flows.load.app", "{ kind = 'bulk' }"),
-            ("flows.load.count", "2"),
-            ("flows.load.stagger", "130 ms"),
-        ];
-        let row = run(&sets);
-        assert!(value(&row, "load.jain") > 0.95, "{control}: {}", value(&row, "load.jain"));
-        assert!(value(&row, "load.goodput_kbit_per_s") > 9_300.0, "{control}: {row:?}");
-    }
-}
-
-#[test]
 fn equal_flows_share_equally() {
     // Each on a link of its own.
     let links = "

@@ -165,7 +165,13 @@ impl Ledbat {
         let off_target = (target - delay.as_secs_f64()) / target;
         let acked = f64::from(event.newly_acked) / f64::from(window.mss);
         let cwnd = f64::from(window.cwnd) + self.fraction;
-        let most = f64::from(event.outstanding_before.div_ceil(window.mss) + ALLOWED_INCREASE).max(cwnd);
+        // The cap is for a sender that the application limits. One that the window limits may have less in flight
+        // than the window while it waits for a whole burst.
+        let most = if event.is_window_limited {
+            f64::INFINITY
+        } else {
+            f64::from(event.outstanding_before.div_ceil(window.mss) + ALLOWED_INCREASE).max(cwnd)
+        };
         let next = (cwnd + self.gain * off_target * acked / cwnd).min(most);
         self.set(window, next);
         window.ssthresh = window.ssthresh.min(window.cwnd);

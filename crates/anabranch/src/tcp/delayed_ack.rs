@@ -2,7 +2,7 @@
 //! `__tcp_ack_snd_check`).
 
 use super::connection::Connection;
-use super::parameters::Parameters;
+use super::parameters::{MIN_MSS, Parameters};
 use crate::time::{Duration, Time};
 
 /// Duplicate acknowledgements that are never held back (Linux: `TCP_FASTRETRANS_THRESH`).
@@ -28,8 +28,14 @@ pub(super) struct DelayedAck {
     has_data: bool,
     last_data_at: Time,
     /// The size of the peer's segments (Linux: `icsk_ack.rcv_mss`).
-    segment_size: u32,
+    pub(super) segment_size: u32,
     max_segment_size: u32,
+    /// That of the last segment, if it was a smaller one (Linux: `last_seg_size`).
+    small_size: u32,
+    /// The sender seems to have no more for now: what arrived is acknowledged once the application has read all
+    /// of it (Linux: `ICSK_ACK_PUSHED`, and `ICSK_ACK_PUSHED2` when small segments followed each other).
+    pushed: bool,
+    pushed_again: bool,
     /// Duplicates sent for `duplicates_of`, then those held back.
     duplicates: u32,
     duplicates_of: u64,
@@ -51,6 +57,9 @@ impl Default for DelayedAck {
             last_data_at: Time::ZERO,
             segment_size: 0,
             max_segment_size: 0,
+            small_size: 0,
+            pushed: false,
+            pushed_again: false,
             duplicates: 0,
             duplicates_of: 0,
             compressed: 0,
@@ -74,6 +83,7 @@ impl DelayedAck {
     pub(super) fn stop(&mut self) {
         (self.timer, self.compressed_timer) = (Time::NEVER, Time::NEVER);
         (self.is_pending, self.is_now) = (false, false);
+        (self.pushed, self.pushed_again) = (false, false);
     }
 
     /// Data arrived (Linux: `tcp_event_data_recv`).
@@ -89,6 +99,35 @@ impl DelayedAck {
         }
         self.has_data = true;
         self.last_data_at = now;
+    }
+
+    /// Data in order arrived, with PSH or without (Linux: `tcp_measure_rcv_mss`, since 6.7).
+    pub(super) fn note_push(&mut self, length: u32, has_push: bool) {
+        let last = std::mem::take(&mut self.small_size);
+        if length >= self.segment_size {
+            self.pushed |= has_push;
+            return;
+        }
+        // Linux: TCP_MSS_DEFAULT, and TCP_MIN_MSS for a segment that is not the last of a write.
+        if length >= 536 || (length >= MIN_MSS && !has_push) {
+            self.small_size = length;
+            if length == last {
+                // Two of one size: the sender's segments are that long.
+                self.segment_size = length;
+                return;
+            }
+        }
+        self.pushed_again |= self.pushed;
+        self.pushed = true;
+    }
+
+    /// The segment that arrived is acknowledged at once.
+    pub(super) fn quicken(&mut self) {
+        self.quick |= 1;
+    }
+
+    pub(super) fn end_quick_mode(&mut self) {
+        self.quick = 0;
     }
 
     /// Acknowledges the next segments at once (Linux: `tcp_incr_quickack`).
@@ -120,6 +159,7 @@ impl DelayedAck {
         self.is_pending = false;
         self.is_now = false;
         self.out_of_order = false;
+        (self.pushed, self.pushed_again) = (false, false);
         self.timer = Time::NEVER;
         self.compressed = 0;
         self.compressed_timer = Time::NEVER;
@@ -137,12 +177,11 @@ impl Connection {
         if !self.delayed_ack.is_pending {
             return;
         }
+        let is_due = self.has_enough_to_acknowledge()
+            && (!self.receiver.is_paused || self.tuned_window() >= Some(self.last_window()));
+        let is_pushed = self.is_push_due();
         let ack = &self.delayed_ack;
-        let fresh = self.receiver.next.saturating_sub(ack.acknowledged);
-        // More than n - 1 full segments, and reading goes on.
-        let is_due = fresh > u64::from(self.parameters.ack_every - 1) * u64::from(ack.segment_size)
-            && !self.receiver.is_paused;
-        if is_due || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
+        if is_due || is_pushed || ack.is_now || (ack.quick > 0 && !ack.is_interactive) {
             return self.send_ack(now);
         }
         if ack.out_of_order || self.receiver.has_gaps() {
@@ -151,6 +190,29 @@ impl Connection {
         if ack.timer.is_never() {
             self.delayed_ack.timer = self.deadline(now, self.parameters.ack_delay);
         }
+    }
+
+    /// Whether more than n - 1 full segments have arrived.
+    fn has_enough_to_acknowledge(&self) -> bool {
+        let ack = &self.delayed_ack;
+        let fresh = self.receiver.next.saturating_sub(ack.acknowledged);
+        fresh > u64::from(self.parameters.ack_every - 1) * u64::from(ack.segment_size)
+    }
+
+    /// Whether what waits for an acknowledgement gets it as the application reads again (Linux:
+    /// `tcp_cleanup_rbuf`).
+    pub(super) fn is_ack_due_to_reading(&self) -> bool {
+        self.parameters.linux_6
+            && self.delayed_ack.is_pending
+            && (self.has_enough_to_acknowledge() || self.is_push_due())
+    }
+
+    /// Whether the application has read all there is, and the sender seems to have no more for now (Linux:
+    /// `tcp_cleanup_rbuf`).
+    fn is_push_due(&self) -> bool {
+        let ack = &self.delayed_ack;
+        let is_pushed = ack.pushed_again || (ack.pushed && !ack.is_interactive);
+        is_pushed && self.receiver.held() == 0
     }
 
     /// Acknowledges at once what shows a gap (RFC 5681 section 4.2); with compression the later ones of many

@@ -102,6 +102,7 @@ impl Connection {
         self.ecn = Ecn::default();
         let is_paused = std::mem::take(&mut self.receiver).is_paused;
         self.receiver.is_paused = is_paused;
+        self.receiver.buffer = self.new_receive_buffer();
         self.delayed_ack = DelayedAck::default();
     }
 
@@ -171,6 +172,21 @@ impl Connection {
         scale
     }
 
+    /// Bytes of options in every segment.
+    const fn segment_options(&self) -> u32 {
+        if self.has_timestamps { TIMESTAMPS_BYTES } else { 0 }
+    }
+
+    /// The window of our SYN.
+    fn first_window(&self) -> u64 {
+        // Linux, tcp_connect_init and tcp_openreq_init_rwin: options are known once the peer's SYN is.
+        let mss = self.parameters.mss(self.mtu, self.ip) - self.segment_options();
+        self.receiver
+            .buffer
+            .as_ref()
+            .map_or(self.parameters.receive_buffer, |buffer| buffer.first_window(mss))
+    }
+
     /// Sends SYN, or SYN-ACK when the peer's SYN has arrived, and starts its timer.
     fn send_syn(&mut self, now: Time) {
         let Handshake { peer, rto, .. } = self.handshake;
@@ -188,7 +204,7 @@ impl Connection {
             sequence: self.own_numbers.wire(0),
             acknowledgement: if answers { self.peer_numbers.wire(1) } else { 0 },
             flags,
-            window: self.parameters.receive_buffer.min(65_535) as u16,
+            window: self.first_window().min(65_535) as u16,
             mss: Some(parameters.mss(self.mtu, self.ip).min(65_535) as u16),
             window_scale: may(parameters.window_scaling, peer.window_scale.is_some())
                 .then(|| self.own_window_scale()),
@@ -328,6 +344,11 @@ impl Connection {
         }
         self.receiver.edge = self.receiver.edge.max(self.receiver.next);
         self.delayed_ack = DelayedAck::new(self.receiver.next, self.mss);
+        let (next, scale, window) = (self.receiver.next, self.receiver.window_scale, self.last_window());
+        let options = self.segment_options();
+        if let Some(buffer) = &mut self.receiver.buffer {
+            buffer.establish(now, next, window, options, scale);
+        }
         self.outputs.push_back(Output::Event(Event::Connected));
     }
 

@@ -7,17 +7,17 @@
 //! Linux, the place names the kernel's function in `net/ipv4/tcp_*.c`. The two ends of a flow are two
 //! [`Connection`]s; they are alike, except that one of them opens.
 //!
-//! Known deviations: buffers count bytes of data, not the kernel's memory for them, do not tune themselves,
-//! and the whole receive buffer is announced from the beginning; no segmentation offload, no auto-corking, no
-//! urgent data, no fast open, no path MTU discovery; an end that hears the peer's FIN closes too once
-//! everything it was given has been delivered (no half-close); a SYN from the peer's next port takes the place
-//! of a connection that the peer knows no more; segments are never cut, so less than a whole one fits into the
-//! window only when the persist timer says so; a window that the application does not use is not reduced (RFC
-//! 2861's second rule); in recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4
-//! of `NextSeg`).
+//! Known deviations: buffers count bytes of data, not the kernel's memory for them, and the send buffer does
+//! not tune itself; no auto-corking, no urgent data, no fast open, no path MTU discovery; an end that hears
+//! the peer's FIN closes too once everything it was given has been delivered (no half-close); a SYN from the
+//! peer's next port takes the place of a connection that the peer knows no more; segments are never cut, so
+//! less than a whole one fits into the window only when the persist timer says so; a window that the
+//! application does not use is not reduced (RFC 2861's second rule); in recovery nothing is sent again that is
+//! not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`).
 
 mod acknowledgement;
 mod alert;
+mod burst;
 mod close;
 pub mod config;
 mod connection;
@@ -34,6 +34,7 @@ mod prr;
 mod rack;
 mod rate_sample;
 mod receive;
+mod receive_buffer;
 mod recovery;
 mod rtt;
 mod scoreboard;

@@ -57,14 +57,30 @@ impl Connection {
             Some(rate) => (rate.bits_per_sec() / 8).max(1),
             None if !self.parameters.pacing => return,
             None => {
-                let Some(srtt) = self.rtt.srtt().filter(|srtt| !srtt.is_zero()) else { return };
-                let control = self.cc.state();
-                let percent = if control.cwnd < control.ssthresh / 2 { 200 } else { 120 };
-                let window = self.cwnd().max(self.board.len());
-                let bytes = u128::from(window) * u128::from(self.mss) * percent / 100;
-                ((bytes * 1_000_000_000 / u128::from(srtt.as_nanos())) as u64).max(1)
+                let Some(rate) = self.window_rate() else { return };
+                rate
             }
         };
+    }
+
+    /// The rate of window and round-trip time in bytes per second.
+    fn window_rate(&self) -> Option<u64> {
+        let srtt = self.rtt.srtt()?.as_nanos();
+        let control = self.cc.state();
+        let percent = if control.cwnd < control.ssthresh / 2 { 200 } else { 120 };
+        let window = self.cwnd().max(self.board.len());
+        let bytes = u64::from(window) * u64::from(self.mss) * percent / 100;
+        bytes.saturating_mul(1_000_000_000).checked_div(srtt).map(|rate| rate.max(1))
+    }
+
+    /// Until when the pace holds the next segment back.
+    pub(super) const fn paced_until(&self) -> Time {
+        self.pacing.next
+    }
+
+    /// The rate at which segments are paced, or would be (Linux: `sk_pacing_rate`).
+    pub(super) fn pace(&self) -> Option<u64> {
+        if self.pacing.rate > 0 { Some(self.pacing.rate) } else { self.window_rate() }
     }
 
     pub(super) fn on_pacing_timer(&mut self, now: Time) {

@@ -23,6 +23,7 @@ pub struct Parameters {
     pub(super) rules: cc::Rules,
     pub(super) send_buffer: u64,
     pub(super) receive_buffer: u64,
+    pub(super) receive_autotuning: bool,
     pub(super) mss_clamp: u32,
     pub(super) initial_window: InitialWindow,
     pub(super) nagle: Nagle,
@@ -58,6 +59,8 @@ pub struct Parameters {
     pub(super) path: u8,
     /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
+    /// The same of kernels since 6.7.
+    pub(super) linux_6: bool,
 }
 
 impl Config {
@@ -82,6 +85,7 @@ impl Config {
             // Linux: net.ipv4.tcp_wmem and tcp_rmem, the last of their three numbers.
             send_buffer: self.send_buffer.map_or(pick(1 << 20, 4 << 20), |size| size.0),
             receive_buffer: self.receive_buffer.map_or(pick(1 << 20, 6 << 20), |size| size.0),
+            receive_autotuning: self.receive_autotuning.unwrap_or(profile == Profile::Linux6),
             mss_clamp: self.mss.map_or(u32::MAX, |size| size.0 as u32),
             initial_window: self.initial_window.unwrap_or(if old {
                 InitialWindow::Rfc3390
@@ -137,6 +141,7 @@ impl Config {
             destination_port: self.destination_port.unwrap_or(5_001),
             path: self.path.unwrap_or(0),
             linux: !rfc,
+            linux_6: profile == Profile::Linux6,
         };
         let (min, max) = (parameters.rto_min, parameters.rto_max);
         if min > max {

@@ -52,17 +52,18 @@ fn any_config() -> impl Strategy<Value = Config> {
     let control = (0..cc::Config::tcp().len()).prop_map(|index| cc::Config::tcp().swap_remove(index));
     (
         (profile, control, buffer(), buffer(), detection, reduction),
-        (ecn, nagle, proptest::array::uniform8(any::<bool>())),
+        (ecn, nagle, proptest::array::uniform9(any::<bool>())),
         (prop_oneof![Just(None), (88..1_460_u64).prop_map(|mss| Some(Bytes(mss)))], 1..20_u32),
     )
         .prop_map(
             |((profile, control, send, receive, detection, reduction), (ecn, nagle, flags), last)| {
-                let [timestamps, sack, dsack, scaling, tlp, f_rto, undo, pacing] = flags;
+                let [timestamps, sack, dsack, scaling, tlp, f_rto, undo, pacing, tuning] = flags;
                 Config {
                     profile,
                     cc: Some(control),
                     send_buffer: Some(send),
                     receive_buffer: Some(receive),
+                    receive_autotuning: Some(tuning),
                     loss_detection: Some(detection),
                     window_reduction: Some(reduction),
                     ecn: Some(ecn),

@@ -4,6 +4,7 @@
 use arrayvec::ArrayVec;
 
 use super::connection::{Connection, State};
+use super::receive_buffer::ReceiveBuffer;
 use super::segment::{Flags, Segment};
 use crate::endpoint::{CloseReason, Event, Output, Received};
 use crate::packet::{Ecn as EcnField, Payload};
@@ -19,6 +20,8 @@ pub(super) struct Receiver {
     pub(super) window_scale: u8,
     /// Runs that arrived above a gap, in order and apart from each other.
     out_of_order: Vec<(u64, u64)>,
+    /// Bytes in them.
+    pub(super) waiting: u64,
     /// Those of them that SACK reports, the latest first (RFC 2018 section 4).
     recent: ArrayVec<(u64, u64), 4>,
     /// A duplicate to report (RFC 2883).
@@ -29,6 +32,8 @@ pub(super) struct Receiver {
     pub(super) is_paused: bool,
     /// Bytes in order that the application has not read.
     pub(super) unread: u64,
+    /// The buffer, where it tunes itself.
+    pub(super) buffer: Option<ReceiveBuffer>,
 }
 
 impl Receiver {
@@ -38,6 +43,17 @@ impl Receiver {
 
     pub(super) fn has_blocks(&self) -> bool {
         self.duplicate.is_some() || !self.recent.is_empty()
+    }
+
+    /// What is kept in counters is what counting again finds.
+    #[cfg(test)]
+    pub(super) fn check_accounts(&self) {
+        assert_eq!(self.waiting, self.out_of_order.iter().map(|run| run.1 - run.0).sum::<u64>());
+    }
+
+    /// Bytes that the application has not taken.
+    pub(super) const fn held(&self) -> u64 {
+        self.unread + self.waiting
     }
 
     /// The blocks of a SACK, `most` at most. A duplicate is reported once.
@@ -64,6 +80,8 @@ impl Receiver {
         let merged = runs[first..last]
             .iter()
             .fold((start, end), |merged, run| (merged.0.min(run.0), merged.1.max(run.1)));
+        let known: u64 = runs[first..last].iter().map(|run| run.1 - run.0).sum();
+        self.waiting += merged.1 - merged.0 - known;
         if first < last {
             runs[first] = merged;
             runs.drain(first + 1..last);
@@ -85,7 +103,7 @@ impl Receiver {
         let reached = self.out_of_order.partition_point(|run| run.0 <= end);
         if reached > 0 {
             self.next = end.max(self.out_of_order[reached - 1].1);
-            self.out_of_order.drain(..reached);
+            self.waiting -= self.out_of_order.drain(..reached).map(|run| run.1 - run.0).sum::<u64>();
             let next = self.next;
             self.recent.retain(|block| block.0 > next);
         }
@@ -184,10 +202,16 @@ impl Connection {
         if segment.flags.has(Flags::FIN) && is_whole {
             self.receiver.fin = Some(end);
         }
+        self.measure_receiver_rtt(now, segment);
+        let is_larger = length > self.delayed_ack.segment_size;
         self.delayed_ack.on_data(&self.parameters, now, length, self.receiver_window());
         let next = self.receiver.next;
         if start > next {
             self.stats.out_of_order_received += u64::from(length > 0);
+            if self.has_sack {
+                // Linux, tcp_data_queue_ofo: without SACK the window stays, so that duplicates look like it.
+                self.open_window(segment, 0);
+            }
             let overlap = if end > start { self.receiver.insert(start, end) } else { None };
             if overlap.is_some() && self.parameters.dsack {
                 self.receiver.duplicate = overlap;
@@ -200,12 +224,16 @@ impl Connection {
         }
         let had_gaps = self.receiver.has_gaps();
         if end > next {
+            if self.parameters.linux_6 {
+                self.delayed_ack.note_push(length, segment.flags.has(Flags::PSH));
+            }
+            self.tune_for_data(now, segment, end, is_larger);
             self.receiver.advance(end);
             let arrived = self.receiver.next - next;
             self.stats.bytes_delivered += arrived;
             self.receiver.unread += arrived;
             if !self.receiver.is_paused {
-                self.deliver();
+                self.deliver(now);
             }
         }
         if had_gaps && !self.receiver.has_gaps() {
@@ -219,7 +247,7 @@ impl Connection {
     }
 
     /// Gives the application what it has not read.
-    pub(super) fn deliver(&mut self) {
+    pub(super) fn deliver(&mut self, now: Time) {
         let length = std::mem::take(&mut self.receiver.unread);
         // The byte at position p has the number p + 1; a FIN comes after all of them.
         let has_fin = self.receiver.fin.is_some_and(|fin| self.receiver.next > fin);
@@ -228,6 +256,7 @@ impl Connection {
             let payload = Payload { offset, length: length as u32 };
             let received = Received { stream: 0, unordered: false, payload };
             self.outputs.push_back(Output::Event(Event::Received(received)));
+            self.tune_for_reading(now, offset + 1, length);
         }
     }
 }

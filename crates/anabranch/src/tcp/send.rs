@@ -1,5 +1,6 @@
 //! Sending: the stream to send, when a segment may leave, and the segments themselves.
 
+use super::burst::Deferral;
 use super::config::Nagle;
 use super::connection::{Connection, State};
 use super::parameters::MIN_MSS;
@@ -33,6 +34,8 @@ pub(super) struct Sender {
     /// The end of the last segment that was not full (Minshall).
     small_end: u64,
     pub(super) last_sent_at: Time,
+    /// When anything was sent last, acknowledgements too.
+    pub(super) last_packet_at: Time,
     pub(super) usage: WindowUsage,
 }
 
@@ -59,6 +62,7 @@ impl Default for Sender {
             window_by: (0, 0),
             small_end: 0,
             last_sent_at: Time::ZERO,
+            last_packet_at: Time::ZERO,
             usage: WindowUsage::default(),
         }
     }
@@ -142,9 +146,21 @@ impl Connection {
     /// Sends new segments as far as `push` allows (Linux: `tcp_write_xmit`). Whether it sent any.
     pub(super) fn push(&mut self, now: Time, push: Push) -> bool {
         let mut sent = 0;
+        let (mut largest, mut deferral) = (None, None);
+        // Segments of the present burst that are still to be sent.
+        let (mut left, mut is_burst) = (0, false);
         while self.sender.has_unsent() {
-            if push != Push::Probe && (!self.may_add_to_flight() || self.is_paced(now)) {
+            if push != Push::Probe && (!self.may_add_to_flight() || (left == 0 && self.is_paced(now))) {
                 break;
+            }
+            if left == 0 && push != Push::Probe {
+                let largest = *largest.get_or_insert_with(|| self.largest_burst());
+                deferral = self.deferral(now, largest);
+                if deferral.is_some() {
+                    break;
+                }
+                left = self.burst(largest);
+                is_burst = left > 1;
             }
             let unsent = self.sender.unsent();
             let limit = self.segment_limit();
@@ -162,14 +178,16 @@ impl Connection {
             if is_small {
                 self.sender.small_end = end;
             }
-            self.send_new(now, length, fin);
+            left = left.saturating_sub(1);
+            self.send_new(now, length, fin, is_burst && left == 0);
             sent += 1;
             if push == Push::Probe {
                 break;
             }
         }
-        if sent > 0 || !self.may_add_to_flight() {
-            self.note_window_usage();
+        let is_limited = !self.may_add_to_flight() || deferral == Some(Deferral::CongestionWindow);
+        if sent > 0 || is_limited {
+            self.note_window_usage(is_limited);
         }
         if sent > 0 {
             self.recovery.prr.on_sent(sent);
@@ -206,8 +224,8 @@ impl Connection {
         }
     }
 
-    /// Sends the next segment of the stream.
-    fn send_new(&mut self, now: Time, length: u32, fin: bool) {
+    /// Sends the next segment of the stream; `ends_burst`: the last one of several that leave together.
+    fn send_new(&mut self, now: Time, length: u32, fin: bool, ends_burst: bool) {
         let start = self.sender.next;
         let was_idle = self.board.is_empty();
         self.sender.next += u64::from(length) + u64::from(fin);
@@ -230,7 +248,13 @@ impl Connection {
         });
         self.stats.data_segments_sent += 1;
         self.stats.bytes_sent += u64::from(length);
-        self.transmit_data(now, start, length, fin, false);
+        self.transmit_data(
+            now,
+            start,
+            length,
+            Flags::default().with_if(fin, Flags::FIN).with_if(ends_burst, Flags::PSH),
+            false,
+        );
         if was_idle || self.timer.is_loss_probe() {
             self.rearm_rto(now);
         }
@@ -243,19 +267,20 @@ impl Connection {
         let rate = self.rate.mark(now, false, in_flight);
         self.board.resend(id, now, rate, counts);
         let Sent { start, length, fin, .. } = *self.board.get(id);
+        let flags = Flags::default().with_if(fin, Flags::FIN);
         self.stats.data_segments_retransmitted += 1;
         self.recovery.retransmissions += 1;
-        self.transmit_data(now, start, length, fin, true);
+        self.transmit_data(now, start, length, flags, true);
         if counts {
             self.recovery.note_retransmission(self.timestamp(now));
         }
         self.cc.on_sent(&SentEvent::new(now, self.mss, self.in_flight_bytes()));
     }
 
-    fn transmit_data(&mut self, now: Time, start: u64, length: u32, fin: bool, again: bool) {
+    fn transmit_data(&mut self, now: Time, start: u64, length: u32, flags: Flags, again: bool) {
         let is_last = start + u64::from(length) > self.sender.written;
-        let flags = Flags::ACK
-            .with_if(fin, Flags::FIN)
+        let flags = flags
+            .with(Flags::ACK)
             .with_if(is_last && length > 0, Flags::PSH)
             .with(self.ecn.data_flags(again));
         let mut segment = self.segment(now, start, flags);
@@ -264,7 +289,7 @@ impl Connection {
         }
         self.add_sack(&mut segment);
         self.note_ack_sent(true);
-        self.sender.last_sent_at = now;
+        (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
         self.pacing.on_sent(now, length);
         // RFC 3168 section 6.1.5: not on retransmissions.
         let mark = if again || length == 0 { EcnField::NotEct } else { self.ecn.codepoint() };
@@ -319,6 +344,7 @@ impl Connection {
         self.add_sack(&mut segment);
         self.note_ack_sent(false);
         self.stats.acks_sent += 1;
+        self.sender.last_packet_at = now;
         self.transmit(segment, EcnField::NotEct);
     }
 
@@ -326,7 +352,7 @@ impl Connection {
     /// 3.8.6.2.1; Linux: `tcp_write_wakeup`).
     pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
         let fin = length == 0;
-        self.send_new(now, length, fin);
+        self.send_new(now, length, fin, false);
     }
 
     /// An idle sender's window (RFC 5681 section 4.1, RFC 2861; Linux: `tcp_slow_start_after_idle_check`).
@@ -347,8 +373,8 @@ impl Connection {
         }
     }
 
-    fn note_window_usage(&mut self) {
-        let is_limited = self.board.in_flight() >= self.cwnd();
+    fn note_window_usage(&mut self, is_limited: bool) {
+        let is_limited = is_limited || self.board.in_flight() >= self.cwnd();
         let out = self.board.len();
         let usage = &mut self.sender.usage;
         let is_new_round = self.sender.unacknowledged >= usage.round_end;

@@ -557,5 +557,7 @@ impl Connection {
                 <= self.parameters.send_buffer
         );
         assert!(self.receiver.unread <= self.parameters.receive_buffer);
+        assert!(self.receiver.held() <= self.parameters.receive_buffer, "the window was not kept");
+        self.receiver.check_accounts();
     }
 }

@@ -14,8 +14,12 @@ impl Connection {
     /// The window field of the next segment. The window's right edge moves when that gives the peer something
     /// worth sending, and never back (RFC 9293 section 3.8.6.2.2).
     pub(super) fn select_window(&mut self) -> u16 {
-        let buffer = self.parameters.receive_buffer;
         let scale = self.receiver.window_scale;
+        if let Some(window) = self.tuned_window() {
+            self.receiver.edge = self.receiver.edge.max(self.receiver.next + window);
+            return (self.receiver_window() >> scale).min(65_535) as u16;
+        }
+        let buffer = self.parameters.receive_buffer;
         let largest = 65_535 << scale;
         let free = buffer.saturating_sub(self.receiver.unread).min(largest);
         let edge = self.receiver.next + (free >> scale << scale);
@@ -26,6 +30,17 @@ impl Connection {
         (self.receiver_window() >> scale).min(65_535) as u16
     }
 
+    /// The window that a buffer announces that tunes itself (Linux: `tcp_select_window`).
+    pub(super) fn tuned_window(&mut self) -> Option<u64> {
+        let (held, last) = (self.receiver.held(), self.last_window());
+        let (size, scale) = (self.delayed_ack.segment_size, self.receiver.window_scale);
+        let (window, is_short) = self.receiver.buffer.as_ref()?.window(held, size, last, scale);
+        if is_short {
+            self.delayed_ack.end_quick_mode();
+        }
+        Some(window)
+    }
+
     /// The application reads again: it gets what waits, and the peer hears of the room if that has at least
     /// doubled (Linux: `tcp_cleanup_rbuf`).
     pub(super) fn resume_reading(&mut self, now: Time) {
@@ -33,12 +48,16 @@ impl Connection {
         if self.receiver.unread == 0 {
             return;
         }
-        self.deliver();
+        self.deliver(now);
         let before = self.receiver_window();
         let has_peer = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
-        let after = self.parameters.receive_buffer.min(65_535 << self.receiver.window_scale);
-        if has_peer && after >= 2 * before {
-            self.stats.window_updates += 1;
+        let after = match self.tuned_window() {
+            Some(window) => window,
+            None => self.parameters.receive_buffer.min(65_535 << self.receiver.window_scale),
+        };
+        let is_update = after > 0 && after >= 2 * before;
+        if has_peer && (is_update || self.is_ack_due_to_reading()) {
+            self.stats.window_updates += u64::from(is_update);
             self.send_ack(now);
         }
     }

@@ -4,11 +4,11 @@
 writes it; the file is under version control, so that a change of results shows in a diff.
 """
 
-import math
 from pathlib import Path
 
 import polars as pl
 
+from anabranch.papers.markdown import head, known, line
 from anabranch.papers.verdicts import WORDS
 
 from . import story
@@ -49,15 +49,15 @@ def _links(outcome: Outcome) -> list[str]:
         " time: lag at which the autocorrelation of the effective SNR falls to one half. Datagrams:"
         " as many as fit.",
         "",
-        *_head("link", "SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams"),
+        *head("link", "SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams"),
     ]
     lines.extend(
-        _row(
+        line(
             profile,
             link.snr_db.text(1),
             link.loss_percent.text(1),
-            _known(1e3 * link.burst_s, 0),
-            _known(link.coherence_s, 2),
+            known(1e3 * link.burst_s, 0),
+            known(link.coherence_s, 2),
             link.bits_per_symbol.text(0),
             f"{link.capacity_mbps.text(1)} Mbit/s",
         )
@@ -72,12 +72,12 @@ def _throughput(outcome: Outcome) -> list[str]:
         "",
         "Writes of 4 KB, buffers of 512 KB, Nagle's algorithm on.",
         "",
-        *_head("", *PROFILES),
+        *head("", *PROFILES),
     ]
     for control in CONTROLS:
         cells = [outcome.write.claimed(profile).where(control=control) for profile in PROFILES]
         texts = [f"{runs.mean().text()}, {runs.mean('cov').mean:.2f}" for runs in cells]
-        lines.append(_row(CONTROL_NAMES[control], *texts))
+        lines.append(line(CONTROL_NAMES[control], *texts))
     return lines
 
 
@@ -85,10 +85,10 @@ def _numbers(outcome: Outcome) -> list[str]:
     lines = [
         "## Numbers of the paper's text",
         "",
-        *_head("link", "quantity", "segment size is", "paper", "ours", "verdict"),
+        *head("link", "quantity", "segment size is", "paper", "ours", "verdict"),
     ]
     lines.extend(
-        _row(
+        line(
             str(cell.key["profile"]),
             str(cell.key["quantity"]).replace("_", " "),
             READING_NAMES[str(cell.key["segment_reading"])],
@@ -117,7 +117,7 @@ def _flows(outcome: Outcome) -> list[str]:
     lines = [
         "## Jain's index of 2, 4, 8 and 16 transfers with the same control",
         "",
-        *_head("", *(f"{profile}" for profile in _present(outcome.flows))),
+        *head("", *(f"{profile}" for profile in _present(outcome.flows))),
     ]
     found = means(outcome.flows, ["profile", "control", "flows"], "jain")
     for control in CONTROLS:
@@ -128,7 +128,7 @@ def _flows(outcome: Outcome) -> list[str]:
             )
             for profile in _present(outcome.flows)
         ]
-        lines.append(_row(CONTROL_NAMES[control], *cells))
+        lines.append(line(CONTROL_NAMES[control], *cells))
     return lines
 
 
@@ -136,13 +136,13 @@ def _pairs(outcome: Outcome) -> list[str]:
     lines = [
         "## Two controls on one link: mean share against the eight others",
         "",
-        *_head("", *_present(outcome.pairs)),
+        *head("", *_present(outcome.pairs)),
     ]
     shares = {
         profile: dict(aggression(outcome.pairs, profile)) for profile in _present(outcome.pairs)
     }
     lines.extend(
-        _row(CONTROL_NAMES[control], *(f"{found[control]:.0f} %" for found in shares.values()))
+        line(CONTROL_NAMES[control], *(f"{found[control]:.0f} %" for found in shares.values()))
         for control in CONTROLS
     )
     return lines
@@ -154,7 +154,7 @@ def _stations(outcome: Outcome) -> list[str]:
         "",
         "Mean of the nine controls.",
         "",
-        *_head("link", *(str(count) for count in STATIONS)),
+        *head("link", *(str(count) for count in STATIONS)),
     ]
     average = outcome.stations.group_by("profile", "stations", "replication").agg(
         pl.col("goodput_mbps", "jain").mean()
@@ -167,7 +167,7 @@ def _stations(outcome: Outcome) -> list[str]:
             f" {jain.filter(stations=count)['mean'].item():.2f}"
             for count in STATIONS
         ]
-        lines.append(_row(PROFILE_NAMES[profile], *cells))
+        lines.append(line(PROFILE_NAMES[profile], *cells))
     return lines
 
 
@@ -177,7 +177,7 @@ def _sensitivity(outcome: Outcome) -> list[str]:
         "",
         "No line of sight, 10 dB, writes of 4 KB, buffers of 512 KB.",
         "",
-        *_head(
+        *head(
             "changed",
             "mean Mbit/s",
             "best",
@@ -188,7 +188,7 @@ def _sensitivity(outcome: Outcome) -> list[str]:
         ),
     ]
     lines.extend(
-        _row(
+        line(
             found.name,
             f"{sum(goodput.mean for goodput in found.goodput_mbps.values()) / len(CONTROLS):.2f}",
             CONTROL_NAMES[found.best],
@@ -208,27 +208,15 @@ def _coherence(outcome: Outcome) -> list[str]:
     lines = [
         "## Goodput in Mbit/s against the largest Doppler shift, no line of sight, 10 dB",
         "",
-        *_head("", *(f"{shift:g} Hz" for shift in shifts)),
+        *head("", *(f"{shift:g} Hz" for shift in shifts)),
     ]
     for control in CONTROLS:
         rows = found.filter(control=control)
         cells = [f"{rows.filter(doppler_hz=shift)['mean'].item():.2f}" for shift in shifts]
-        lines.append(_row(CONTROL_NAMES[control], *cells))
+        lines.append(line(CONTROL_NAMES[control], *cells))
     return lines
 
 
 def _present(rows: pl.DataFrame) -> list[str]:
     there = set(rows["profile"])
     return [profile for profile in PROFILES if profile in there]
-
-
-def _head(*names: str) -> list[str]:
-    return [_row(*names), _row(*["---"] * len(names))]
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _known(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"

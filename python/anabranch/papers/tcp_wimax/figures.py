@@ -48,7 +48,7 @@ def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
     }
     for profile in PROFILES:
         for reading, runs in outcome.grid.items():
-            if _has_grid(runs, profile):
+            if runs.has_grid(profile):
                 found[f"heatmap-{profile}-{reading}"] = partial(heat_maps, runs, profile)
         found[f"cwnd-{profile}"] = partial(
             windows, outcome.windows[profile], outcome.links[profile], profile
@@ -262,10 +262,12 @@ def readings(grid: dict[str, Runs]) -> Figure:
                 means = grid[reading].where(profile=profile).balanced().by(["segment", "buffer"])
                 for index, buffer in enumerate(buffers):
                     rows = means.filter(buffer=buffer).sort("segment")
+                    # With two replications the interval says nothing but that there are two.
+                    widths = rows["half_width"].fill_nan(0) * (rows["n"] > 2)
                     axes.errorbar(
                         range(len(SEGMENTS)),
                         rows["mean"],
-                        yerr=rows["half_width"].fill_nan(0),
+                        yerr=widths,
                         color=plots.COLOURS[index],
                         marker="o",
                         markersize=4,
@@ -288,8 +290,3 @@ def readings(grid: dict[str, Runs]) -> Figure:
             ],
         )
         return figure
-
-
-def _has_grid(runs: Runs, profile: str) -> bool:
-    cells = runs.where(profile=profile).frame.select("control", "segment", "buffer")
-    return cells.unique().height == len(CONTROLS) * len(SEGMENTS) * len(BUFFERS)

@@ -158,8 +158,10 @@ def recommend(runs: Runs, profile: str) -> Recommendation | None:
 
     Tied are the settings whose lower end of the interval is within TIED of the highest one; of
     them the one with the lowest coefficient of variation is taken, then the smallest buffer. None
-    without intervals.
+    without intervals, or where only a part of the grid was run.
     """
+    if not runs.has_grid(profile):
+        return None
     here = runs.where(profile=profile).balanced()
     keys = ["control", "segment", "buffer"]
     rows = (

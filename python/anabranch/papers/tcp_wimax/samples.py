@@ -4,7 +4,7 @@ import polars as pl
 
 from anabranch.papers import runs
 
-from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT
+from .factors import BUFFERS, CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, SEGMENTS
 
 FACTORS = ["profile", "control", "segment", "buffer"]
 
@@ -22,6 +22,11 @@ class Runs(runs.Runs):
     def claimed(self, profile: str) -> "Runs":
         """Where the paper compares the controls: writes of 4 KB, buffers of 512 KB."""
         return self.where(profile=profile, segment=CLAIMED_SEGMENT, buffer=CLAIMED_BUFFER)
+
+    def has_grid(self, profile: str) -> bool:
+        """Whether every cell of a profile was run, not only the compared ones."""
+        cells = self.where(profile=profile).frame.select("control", "segment", "buffer").unique()
+        return cells.height == len(CONTROLS) * len(SEGMENTS) * len(BUFFERS)
 
 
 def tidy(rows: pl.DataFrame) -> pl.DataFrame:

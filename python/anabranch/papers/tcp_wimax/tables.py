@@ -1,11 +1,10 @@
 """The tables of the terminal."""
 
-import math
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from anabranch.papers.markdown import known
 from anabranch.papers.tables import STYLES, claims
 
 from . import story
@@ -41,8 +40,8 @@ def links(outcome: Outcome) -> Table:
             profile,
             link.snr_db.text(1),
             link.loss_percent.text(1),
-            _known(1e3 * link.burst_s, 0),
-            _known(link.coherence_s, 2),
+            known(1e3 * link.burst_s, 0),
+            known(link.coherence_s, 2),
             link.bits_per_symbol.text(0),
             link.capacity_mbps.text(1),
         )
@@ -86,7 +85,3 @@ def numbers(outcome: Outcome) -> Table:
 
 def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-
-
-def _known(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -6,6 +6,7 @@ writes it; the file is under version control, so that a change of results shows 
 
 from pathlib import Path
 
+from anabranch.papers.markdown import head, line
 from anabranch.papers.verdicts import WORDS
 
 from . import story
@@ -45,13 +46,12 @@ def _table2(table: Table2) -> list[str]:
         story.table_summary(table),
         "Each cell: ours ± 95 % half-width (paper).",
         "",
-        _row("RTO.Max", *heads),
-        _row(*["---"] * (len(heads) + 1)),
+        *head("RTO.Max", *heads),
     ]
     for rto in RTO_MAX_S:
         cells = [table.find(rto, state, pmr) for state, pmr in columns]
         texts = [f"{c.measured:.2f} ± {c.half_width:.2f} ({c.published:.2f})" for c in cells]
-        lines.append(_row(f"{rto:g} s", *texts))
+        lines.append(line(f"{rto:g} s", *texts))
     return lines
 
 
@@ -59,11 +59,10 @@ def _figures(outcome: Outcome) -> list[str]:
     lines = [
         "## Numbers that the text gives for figures 3 to 6",
         "",
-        _row("figure", "losses", "RTO.Max", "quantity", "paper", "ours", "verdict"),
-        _row(*["---"] * 7),
+        *head("figure", "losses", "RTO.Max", "quantity", "paper", "ours", "verdict"),
     ]
     lines.extend(
-        _row(
+        line(
             cell.table.removeprefix("figure "),
             str(cell.key["loss_clock"]).replace("_", " "),
             f"{cell.key['rto_max_s']:g} s",
@@ -93,15 +92,10 @@ def _sensitivity(outcome: Outcome) -> list[str]:
         "Mean absolute error against Table 2, and mean deviation, when one thing changes (losses on"
         " arrival unless it is the clock that changes). `prototype`: an independent prototype.",
         "",
-        _row("group", "change", "error", "bias", "prototype"),
-        _row(*["---"] * 5),
+        *head("group", "change", "error", "bias", "prototype"),
     ]
     for row in outcome.sensitivity.iter_rows(named=True):
         prototype = "" if row["prototype"] is None else f"{row['prototype']:.2f}"
         error, bias = f"{row['mean_absolute_error']:.2f}", f"{row['bias']:+.2f}"
-        lines.append(_row(row["group"], row["name"], error, bias, prototype))
+        lines.append(line(row["group"], row["name"], error, bias, prototype))
     return lines
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"

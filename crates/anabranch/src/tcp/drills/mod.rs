@@ -4,6 +4,7 @@
 mod closing;
 mod ecn;
 mod opening;
+mod receive_window;
 mod receiving;
 mod recovery;
 mod sending;

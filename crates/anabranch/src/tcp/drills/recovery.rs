@@ -23,7 +23,7 @@ fn rfc3042_2_duplicates_let_new_data_out() {
         (Config { sack: Some(false), ..linux() }, vec![10, 11]),
     ] {
         let mut drill = sent_ten(&settings);
-        drill.ack(0, &[(SIZE, 2 * SIZE)]).ack(0, &[(SIZE, 3 * SIZE)]);
+        drill.ack(0, &[(SIZE, 2 * SIZE)]).at(202).ack(0, &[(SIZE, 3 * SIZE)]);
         assert_eq!(drill.segments(SIZE), expected);
     }
 }

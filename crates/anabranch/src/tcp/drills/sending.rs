@@ -4,6 +4,7 @@ use super::*;
 use crate::cc::SendLimits;
 use crate::endpoint::{Command, Event};
 use crate::packet::{Payload, Side};
+use crate::tcp::config::InitialWindow;
 use crate::tcp::config::Nagle;
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
@@ -117,15 +118,22 @@ fn after_the_end_nothing_is_taken() {
 
 #[test]
 fn paced_segments_are_spread_over_the_round_trip() {
-    let settings = Config { pacing: Some(true), ..linux() };
-    let mut drill = Drill::open(&settings, false);
-    drill.write(60 * SIZE).at(200).ack(10 * SIZE, &[]).segments(SIZE);
-    drill.at(290);
-    let times: Vec<Duration> =
-        drill.sent().windows(2).map(|pair| pair[1].at.saturating_since(pair[0].at)).collect();
-    assert!(times.len() > 10);
+    let gaps = |settings: &Config| -> Vec<Duration> {
+        let settings =
+            Config { pacing: Some(true), initial_window: Some(InitialWindow::Rfc6928), ..settings.clone() };
+        let mut drill = Drill::open(&settings, false);
+        drill.write(60 * SIZE).at(200).ack(10 * SIZE, &[]).segments(SIZE);
+        drill.at(290);
+        drill.sent().windows(2).map(|pair| pair[1].at.saturating_since(pair[0].at)).collect()
+    };
+    let (rfc, linux) = (gaps(&Config { byte_counting: Some(true), ..rfc() }), gaps(&linux()));
+    assert!(rfc.len() > 10 && linux.len() > 10);
     // Twice 20 segments in 100 ms.
-    assert!(times.iter().all(|gap| *gap == Duration::from_micros(2_500)), "{times:?}");
+    assert!(rfc.iter().all(|gap| *gap == Duration::from_micros(2_500)), "{rfc:?}");
+    // Two of them leave together.
+    for pair in linux.chunks_exact(2) {
+        assert_eq!(pair, [Duration::ZERO, Duration::from_millis(5)], "{linux:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! Segments that leave together: Linux sends packets of several segments and has them cut behind TCP. What shows
+//! of it is which segments carry PSH, which ones the pace and the congestion window let out at once, and that a
+//! single one waits for another.
+//!
+//! Known deviations: what is sent again leaves segment by segment; the packets do not end where the kernel's
+//! buffers do.
+
+use super::connection::Connection;
+use super::recovery::CongestionState;
+use crate::time::{Duration, Time};
+
+/// Bytes of data in the largest packet (Linux: `GSO_LEGACY_MAX_SIZE` less the largest header).
+const MOST: u64 = 65_535 - 320;
+/// A packet holds what leaves in 1/1024 s (Linux: `sk_pacing_shift`).
+const PACING_SHIFT: u32 = 10;
+/// It may be longer by half as much for each 512 us of the round-trip time (Linux: `net.ipv4.tcp_tso_rtt_log`).
+const RTT_SHIFT: u32 = 9;
+/// Segments in a packet that is as short as can be (Linux: `net.ipv4.tcp_min_tso_segs`).
+const LEAST_SEGMENTS: u32 = 2;
+/// Nothing waits when nothing was sent for so long.
+const LONG_AGO: Duration = Duration::from_millis(1);
+/// Nothing waits when so much of the window is free (Linux: `net.ipv4.tcp_tso_win_divisor`).
+const WINDOW_DIVISOR: u64 = 3;
+
+/// Why the next segments wait for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deferral {
+    CongestionWindow,
+    Other,
+}
+
+impl Connection {
+    /// The most segments that leave together, in one packet that is cut only behind TCP (Linux:
+    /// `tcp_tso_autosize`): a millisecond's worth at the pace, and more where the round-trip time is short.
+    pub(super) fn largest_burst(&self) -> u32 {
+        if !self.parameters.linux_6 {
+            return 1;
+        }
+        let of_pace = self.pace().unwrap_or(u64::MAX) >> PACING_SHIFT;
+        let rtt = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_nanos() / 1_000) >> RTT_SHIFT;
+        let of_rtt = if rtt < 32 { MOST >> rtt } else { 0 };
+        let segments = of_pace.saturating_add(of_rtt).min(MOST) / u64::from(self.mss);
+        (segments as u32).max(LEAST_SEGMENTS)
+    }
+
+    /// The next segments that leave together: half the window at most (Linux: `tcp_cwnd_test`), and what
+    /// there is and fits into the peer's window.
+    pub(super) fn burst(&self, largest: u32) -> u32 {
+        if largest == 1 {
+            return 1;
+        }
+        let cwnd = self.cwnd();
+        let quota = (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.in_flight())).min(largest);
+        let limit = u64::from(self.segment_limit());
+        let room = self.sender.window_end().saturating_sub(self.sender.next);
+        let segments = self.sender.unsent().div_ceil(limit).min(room / limit);
+        (segments.min(u64::from(quota)) as u32).max(1)
+    }
+
+    /// Whether the next segments wait until more may leave with them (Linux: `tcp_tso_should_defer`). An
+    /// acknowledgement must be on its way then.
+    pub(super) fn deferral(&self, now: Time, largest: u32) -> Option<Deferral> {
+        let mss = u64::from(self.mss);
+        let waiting = self.sender.unsent().min(MOST / mss * mss);
+        let is_repairing = matches!(self.recovery.state, CongestionState::Recovery | CongestionState::Loss);
+        if largest == 1 || waiting <= mss || is_repairing {
+            return None;
+        }
+        let last = self.sender.last_packet_at.max(self.paced_until());
+        if now > last + LONG_AGO {
+            return None;
+        }
+        let cwnd = self.cwnd();
+        let peer_room = self.sender.window_end().saturating_sub(self.sender.next);
+        let congestion_room = u64::from(cwnd.saturating_sub(self.board.in_flight())) * mss;
+        let room = peer_room.min(congestion_room);
+        let chunk = self.sender.window.min(u64::from(cwnd) * mss) / WINDOW_DIVISOR;
+        if room >= u64::from(largest) * mss || room >= chunk {
+            return None;
+        }
+        // The next acknowledgement is far away, or there is none to come.
+        let age = now.saturating_since(self.board.front()?.departure);
+        if age * 2 < self.rtt.srtt()? {
+            return None;
+        }
+        if congestion_room < peer_room && congestion_room <= waiting {
+            return Some(Deferral::CongestionWindow);
+        }
+        let is_last = self.sender.is_finished && waiting == self.sender.unsent();
+        (peer_room <= congestion_room && peer_room <= waiting || !is_last).then_some(Deferral::Other)
+    }
+}
