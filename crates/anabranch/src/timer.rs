@@ -1,5 +1,6 @@
 //! The clock of an end: when its timers fire, and what it takes a round-trip time to be.
 
+use crate::rng::{Draw as _, Streams};
 use crate::time::{Duration, Time};
 
 /// Exact, or in ticks with the timer wheel of Linux.
@@ -16,11 +17,21 @@ pub(crate) struct Clock {
 }
 
 /// [`Clock::uptime`] is below this many ticks: a turn of the coarsest level that timers of an hour use.
-pub(crate) const UPTIME_TICKS: u64 = 1 << 18;
+const UPTIME_TICKS: u64 = 1 << 18;
 
 impl Clock {
     pub(crate) const fn new(granularity: Duration) -> Self {
         Self { granularity, uptime: Duration::ZERO }
+    }
+
+    /// The clock of the end `name`, which was started at a time that the stream `<name>/clock` draws.
+    pub(crate) fn started(self, streams: Streams, name: &str) -> Self {
+        if self.granularity == Duration::ZERO {
+            return self;
+        }
+        let most = Duration::from_nanos(self.granularity.as_nanos().saturating_mul(UPTIME_TICKS));
+        let uptime = streams.stream(&format!("{name}/clock")).duration_between(Duration::ZERO, most);
+        Self { uptime, ..self }
     }
 
     /// The time a timer fires that is started at `now` for `length`.

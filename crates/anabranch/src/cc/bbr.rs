@@ -15,7 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bbr_model::{
-    Aggregation, MIN_WINDOW, OwnLimit, Pacing, Recovery, RecoveryState, bandwidth, segments_up,
+    Aggregation, MIN_WINDOW, OwnLimit, Pacing, Recovery, RecoveryState, bandwidth, interface_bytes,
+    segments_up,
 };
 use super::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, RateSample, RecoveryEndEvent,
@@ -519,8 +520,7 @@ impl CongestionControl for Bbr {
     }
 
     fn limits(&self) -> SendLimits {
-        let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX).min(1 << 30);
-        SendLimits { cwnd, pacing_rate: Some(self.pacing.limit()) }
+        self.pacing.limits(self.cwnd)
     }
 
     fn state(&self) -> ControlState {
@@ -530,8 +530,7 @@ impl CongestionControl for Bbr {
             Mode::ProbeRtt => "probe_rtt",
             Mode::Startup => "startup",
         };
-        let ssthresh = self.ssthresh.map_or(u32::MAX, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-        ControlState { cwnd: self.limits().cwnd, ssthresh, phase }
+        ControlState { cwnd: self.limits().cwnd, ssthresh: interface_bytes(self.ssthresh), phase }
     }
 
     fn on_recovery_end(&mut self, _event: &RecoveryEndEvent) {

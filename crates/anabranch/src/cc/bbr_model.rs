@@ -2,7 +2,7 @@
 //!
 //! Bandwidths are in bytes per second, amounts in bytes.
 
-use super::{AckEvent, CongestionEvent, CongestionKind, RateSample};
+use super::{AckEvent, CongestionEvent, CongestionKind, RateSample, SendLimits};
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 
@@ -21,6 +21,11 @@ pub(super) fn bandwidth(sample: &RateSample) -> Option<f64> {
 /// Bytes in whole segments, rounded up.
 pub(super) fn segments_up(bytes: f64, mss: u64) -> u64 {
     libm::ceil(bytes / mss as f64) as u64 * mss
+}
+
+/// An amount as the interface has it; one that is not known is without limit.
+pub(super) fn interface_bytes(bytes: Option<u64>) -> u32 {
+    bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(u32::MAX)
 }
 
 /// The state of loss recovery as the control sees it (Linux: `icsk_ca_state`).
@@ -154,8 +159,10 @@ impl Pacing {
         }
     }
 
-    pub(super) fn limit(&self) -> Rate {
-        Rate::from_bits_per_sec((self.rate * 8.0).clamp(1.0, 1e13) as u64)
+    /// This window at this pace.
+    pub(super) fn limits(&self, cwnd: u64) -> SendLimits {
+        let rate = Rate::from_bits_per_sec((self.rate * 8.0).clamp(1.0, 1e13) as u64);
+        SendLimits { cwnd: interface_bytes(Some(cwnd)).min(1 << 30), pacing_rate: Some(rate) }
     }
 }
 

@@ -24,7 +24,6 @@ use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector}
 use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::time::{Duration, Time};
-use crate::timer::UPTIME_TICKS;
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
@@ -123,11 +122,7 @@ impl Association {
         let local_initial_tsn = handshake_rng.bits() as u32;
         let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
         let mut parameters = parameters.clone();
-        let clock = &mut parameters.rto.clock;
-        if clock.granularity > Duration::ZERO {
-            let most = Duration::from_nanos(clock.granularity.as_nanos().saturating_mul(UPTIME_TICKS));
-            clock.uptime = streams.stream(&format!("{name}/clock")).duration_between(Duration::ZERO, most);
-        }
+        parameters.rto.clock = parameters.rto.clock.started(streams, name);
         Self {
             ip,
             ports: [PORTS[side.index()], PORTS[side.peer().index()]],

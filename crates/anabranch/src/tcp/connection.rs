@@ -24,7 +24,6 @@ use crate::packet::{Body, Ecn as EcnField, IpVersion, Packet, PathId, Payload, S
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};
-use crate::timer::UPTIME_TICKS;
 
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
@@ -132,11 +131,7 @@ impl Connection {
         }
         let mut parameters = parameters.clone();
         let mut rng = streams.stream(&format!("{name}/handshake"));
-        let clock = &mut parameters.clock;
-        if clock.granularity > Duration::ZERO {
-            let most = Duration::from_nanos(clock.granularity.as_nanos().saturating_mul(UPTIME_TICKS));
-            clock.uptime = streams.stream(&format!("{name}/clock")).duration_between(Duration::ZERO, most);
-        }
+        parameters.clock = parameters.clock.started(streams, name);
         let path = PathId(parameters.path);
         let ports = [parameters.source_port, parameters.destination_port];
         let mtu = mtus[path.index()];

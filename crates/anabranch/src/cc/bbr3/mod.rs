@@ -18,7 +18,9 @@ mod signals;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bbr_model::{Aggregation, MIN_WINDOW, OwnLimit, Pacing, Recovery, RecoveryState, segments_up};
+use super::bbr_model::{
+    Aggregation, MIN_WINDOW, OwnLimit, Pacing, Recovery, RecoveryState, interface_bytes, segments_up,
+};
 use super::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, RecoveryEndEvent, RttEvent,
     SendLimits, SentEvent, Setup, UndoEvent, check_range,
@@ -428,8 +430,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn limits(&self) -> SendLimits {
-        let cwnd = u32::try_from(self.cwnd).unwrap_or(u32::MAX).min(1 << 30);
-        SendLimits { cwnd, pacing_rate: Some(self.pacing.limit()) }
+        self.pacing.limits(self.cwnd)
     }
 
     fn state(&self) -> ControlState {
@@ -442,8 +443,7 @@ impl CongestionControl for Bbr3 {
             Phase::Startup => "startup",
             Phase::Up => "probe_bw_up",
         };
-        let ssthresh = self.ssthresh.map_or(u32::MAX, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-        ControlState { cwnd: self.limits().cwnd, ssthresh, phase }
+        ControlState { cwnd: self.limits().cwnd, ssthresh: interface_bytes(self.ssthresh), phase }
     }
 
     fn on_recovery_end(&mut self, _event: &RecoveryEndEvent) {
