@@ -163,10 +163,15 @@ def compare(
 ) -> Iterator[Row]:
     """The kernel's rows beside ours, each as soon as it is computed."""
     for row in rows:
-        nominal = _goodputs(row.control, float(row.loss_percent) / 100, replications, jobs)
+        share = float(row.loss_percent) / 100
+        nominal = _goodputs(row.control, share, replications, jobs)
         ours, half_width, _ = mean_interval(nominal)
         few = -(-replications // len(row.lost))
-        at_its_loss = [_goodputs(row.control, loss, few, jobs) for loss in row.lost]
+        at_its_loss = [
+            # Without loss it is what has just been computed.
+            nominal if lost == share else _goodputs(row.control, lost, few, jobs)
+            for lost in row.lost
+        ]
         kernel, kernel_half_width, _ = mean_interval(row.kernel)
         yield Row(
             control=row.control,
