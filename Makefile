@@ -63,9 +63,9 @@ docs-check: setup
 validate: setup ## the long validations: release-mode tests marked as slow, golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
 	$(BIN)/python -m anabranch.oracles docs
-	$(BIN)/python -m anabranch.papers.voip_sctp docs/validation/voip-sctp.md
+	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
-	$(BIN)/python -m anabranch.papers.tcp_wimax docs/validation/tcp-wimax.md
+	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
 
 clean: ## removes everything that was built
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,15 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import anabranch as package
-from anabranch import docs, files, library, report
+from anabranch import docs, files, library, papers, report
 from anabranch.errors import AnabranchError
-from anabranch.papers import voip_sctp
 from conftest import CALL, COMMAND, ROOT, SWEEP, Command, one_error, written
 
 COMMANDS = ["run", "sweep", "list", "new", "validate", "emodel", "schema", "reproduce", "compare"]
@@ -341,17 +342,15 @@ def test_a_file_in_a_folder_that_will_be_made_is_checked(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_verdicts_go_into_the_folder_that_reproduce_makes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def compute(*_: object) -> None:
+def test_verdicts_go_into_the_folder_that_reproduce_makes(tmp_path: Path) -> None:
+    def compute(*_: object) -> Any:
         raise AnabranchError("all targets are fine")
 
     # What comes after the checks takes minutes.
-    monkeypatch.setattr(voip_sctp, "compute", compute)
+    paper = replace(papers.load("voip-sctp"), compute=compute)
     out = tmp_path / "new"
     with pytest.raises(AnabranchError, match="all targets are fine"):
-        voip_sctp.reproduce("quick", 1, out, out / "v.json", report.console())
+        paper.reproduce("quick", 1, out, out / "v.json", report.console())
 
 
 def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:

@@ -18,15 +18,13 @@ from anabranch import plots
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import compute
 from anabranch.papers.tcp_wimax import (
+    PAPER,
     claims,
-    document,
     figures,
     link,
     outcome,
-    page,
     published,
     studies,
-    tables,
     traced,
 )
 from anabranch.papers.tcp_wimax.claims import CLAIMS, Material
@@ -34,6 +32,7 @@ from anabranch.papers.tcp_wimax.factors import BUFFERS, CONTROLS, PROFILES, READ
 from anabranch.papers.tcp_wimax.outcome import Outcome, Speed
 from anabranch.papers.tcp_wimax.samples import Runs, pair_shares, station_rows, tidy
 from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
+from anabranch.papers.verdicts import Claim
 from papers_checks import check_page, schema
 
 EFFORT = EFFORTS["quick"]
@@ -169,7 +168,7 @@ def holding() -> Material:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
-def test_a_claim_is_reproduced_where_it_holds(claim: claims.Claim, holding: Material) -> None:
+def test_a_claim_is_reproduced_where_it_holds(claim: Claim[Material], holding: Material) -> None:
     finding = next(found for found in claims.judge_all(holding) if found.id == claim.id)
     assert finding.verdict == "reproduced", finding.evidence
 
@@ -361,13 +360,13 @@ def found() -> Outcome:
             for profile in PROFILES
             if (recommendation := outcome.recommend(grid["write"], profile)) is not None
         },
-        runs=12_345,
+        total_runs=12_345,
         speed=Speed(1000.0, 2e6, 0.5),
     )
 
 
 def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
-    content = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    content = json.loads(json.dumps(found.as_json("tcp-wimax"), allow_nan=False))
     jsonschema.validate(content, schema("tcp-wimax", "segment_reading", READINGS))
     assert [(claim["id"], claim["profile"]) for claim in content["claims"]] == [
         (str(number), reading) for reading in READINGS for number in range(1, 6)
@@ -383,7 +382,7 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
     drawn = {name: draw() for name, draw in to_draw.items() if not one_link.match(name)}
     for name, figure in drawn.items():
         plots.save(figure, tmp_path / "figures" / name)
-    (tmp_path / "index.html").write_text(page.render(found, drawn), encoding="utf-8")
+    (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     check_page(tmp_path, len(drawn))
     body = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert body.index("differ clearly: the best") < body.index("<table")
@@ -392,16 +391,15 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 140])
 def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
-    tables.show(found, console)
+    PAPER.show(found, console)
     text = console.export_text()
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     assert "ns-3" in text
     assert "Westwood+" in text
 
 
-def test_the_record_has_every_claim_and_no_speed(found: Outcome, tmp_path: Path) -> None:
-    document.write(found, tmp_path / "docs" / "record.md")
-    text = (tmp_path / "docs" / "record.md").read_text(encoding="utf-8")
+def test_the_record_has_every_claim_and_no_speed(found: Outcome) -> None:
+    text = PAPER.record(found)
     assert len(re.findall(r"^- \*\*[1-5]\*\*", text, flags=re.MULTILINE)) == 15
     # What depends on the machine would make every record another one.
     assert "per second" not in text

@@ -17,10 +17,9 @@ from rich.console import Console
 import voip_sctp_world as world
 from anabranch import _engine, plots, study
 from anabranch.errors import AnabranchError
-from anabranch.papers import voip_sctp
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Study, compute
-from anabranch.papers.voip_sctp import figures, outcome, page, published, studies, tables, traced
+from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, studies, traced
 from anabranch.papers.voip_sctp.outcome import Advice, Outcome, Setting
 from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
 from anabranch.papers.voip_sctp.samples import tidy
@@ -173,9 +172,9 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     with pytest.raises(AnabranchError, match="cannot write"):
-        voip_sctp.reproduce("quick", 1, blocked / "out", None, Console(quiet=True))
+        PAPER.reproduce("quick", 1, blocked / "out", None, Console(quiet=True))
     with pytest.raises(AnabranchError, match="`fast`"):
-        voip_sctp.reproduce("fast", 1, tmp_path, None, Console(quiet=True))
+        PAPER.reproduce("fast", 1, tmp_path, None, Console(quiet=True))
 
 
 def traced_call() -> TracedCall:
@@ -252,13 +251,13 @@ def found() -> Outcome:
         advice=outcome.advice(runs),
         robust=robust,
         robust_loss=robust_loss,
-        figure_cells=[cell for clock in CLOCKS for cell in outcome.figure_cells(runs[clock])],
+        cells=outcome.cells(runs, table),
         claims=outcome.judge(runs, causes),
         settings=outcome.settings(pl.DataFrame(setting_rows)),
         potentially_failed=outcome.potentially_failed(pl.DataFrame(pf_rows)),
         potentially_failed_effect=outcome.potentially_failed_effect(pl.DataFrame(pf_rows)),
         sensitivity=sensitivity,
-        calls=123_456,
+        total_runs=123_456,
         single_runs={3: traced_call(), 4: traced_call()},
     )
 
@@ -289,7 +288,7 @@ def test_the_robust_setting_loses_least_under_the_worse_clock(found: Outcome) ->
 
 
 def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
-    text = json.dumps(found.as_json(), allow_nan=False)
+    text = json.dumps(found.as_json("voip-sctp"), allow_nan=False)
     document = json.loads(text)
     jsonschema.validate(document, SCHEMA)
     table2 = [cell for cell in document["cells"] if cell["table"] == "2"]
@@ -315,7 +314,7 @@ def rendered(found: Outcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
     drawn = {name: draw() for name, draw in figures.of(found).items()}
     for name, figure in drawn.items():
         plots.save(figure, out / "figures" / name)
-    (out / "index.html").write_text(page.render(found, drawn), encoding="utf-8")
+    (out / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     return out
 
 
@@ -354,7 +353,7 @@ def test_the_page_leads_with_the_finding(rendered: Path, found: Outcome) -> None
 @pytest.mark.parametrize("width", [80, 130])
 def test_table_2_fits_the_terminal(found: Outcome, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
-    tables.show(found, console)
+    PAPER.show(found, console)
     text = console.export_text()
     assert "…" not in text
     for rto in RTO_MAX_S:

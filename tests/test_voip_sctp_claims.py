@@ -9,11 +9,12 @@ import pytest
 
 import voip_sctp_world as world
 from anabranch.papers.intervals import Interval, interval
-from anabranch.papers.verdicts import Part, above, combine, within
+from anabranch.papers.verdicts import Claim, Part, above, combine, within
 from anabranch.papers.voip_sctp import claims
-from anabranch.papers.voip_sctp.claims import CLAIMS, Material, judge
+from anabranch.papers.voip_sctp.claims import CLAIMS, Material
 from anabranch.papers.voip_sctp.interruptions import interruptions, shares
 
+CLOCK = "on_arrival"
 BY_ID = {claim.id: claim for claim in CLAIMS}
 
 
@@ -50,8 +51,8 @@ def holding() -> Material:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
-def test_a_claim_is_reproduced_where_it_holds(claim: claims.Claim, holding: Material) -> None:
-    finding = judge(claim, holding)
+def test_a_claim_is_reproduced_where_it_holds(claim: Claim[Material], holding: Material) -> None:
+    finding = claim.judge(holding, CLOCK)
     assert finding.verdict == "reproduced", finding.evidence
     assert any(character.isdigit() for character in finding.evidence)
 
@@ -101,21 +102,21 @@ def effect_at_low_loss(**cell: Any) -> float:
     ],
 )
 def test_a_claim_is_not_reproduced_where_it_does_not_hold(number: str, mos: world.Mos) -> None:
-    finding = judge(BY_ID[number], material(mos))
+    finding = BY_ID[number].judge(material(mos), CLOCK)
     assert finding.verdict == "not_reproduced", finding.evidence
     assert "contradicted" in finding.evidence
 
 
 def test_claim_1_needs_the_cause_that_it_names() -> None:
     swapped = world.interruptions(pmr_5="dormant", pmr_0_and_1="backed_off")
-    assert judge(BY_ID["1"], material(causes=swapped)).verdict == "not_reproduced"
+    assert BY_ID["1"].judge(material(causes=swapped), CLOCK).verdict == "not_reproduced"
     half = world.interruptions(pmr_0_and_1="backed_off")
-    assert judge(BY_ID["1"], material(causes=half)).verdict == "partly"
+    assert BY_ID["1"].judge(material(causes=half), CLOCK).verdict == "partly"
 
 
 def test_the_published_table_itself_does_not_have_its_best_cell_where_the_paper_says() -> None:
     paper = Material(world.runs(noise=0.01), world.interruptions())
-    finding = judge(BY_ID["7"], paper)
+    finding = BY_ID["7"].judge(paper, CLOCK)
     assert finding.verdict == "partly"
     assert "RTO.Max 0.02 s, PMR 2, delay-centric on" in finding.evidence
 
@@ -133,19 +134,19 @@ def with_replications(count: int) -> Material:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
-def test_one_replication_decides_nothing_and_the_evidence_says_so(claim: claims.Claim) -> None:
-    finding = judge(claim, with_replications(1))
+def test_one_replication_decides_nothing_and_the_evidence_says_so(claim: Claim[Material]) -> None:
+    finding = claim.judge(with_replications(1), CLOCK)
     assert finding.verdict == "not_reproduced"
     assert "contradicted" not in finding.evidence
-    assert finding.evidence.count("(not decided)") == len(claim.judge(material()))
+    assert finding.evidence.count("(not decided)") == len(claim.parts(material()))
     assert finding.evidence.endswith("With so few replications (1) what is open cannot be decided.")
 
 
 def test_an_open_part_says_whether_more_replications_may_decide_it() -> None:
     noisy = replace(material(), runs=world.runs(ideal, noise=9.0))
-    assert judge(BY_ID["4"], noisy).evidence.count("replications") == 0
+    assert BY_ID["4"].judge(noisy, CLOCK).evidence.count("replications") == 0
     few = noisy.runs.frame.filter(pl.col("replication") < 3)
-    finding = judge(BY_ID["4"], replace(noisy, runs=replace(noisy.runs, frame=few)))
+    finding = BY_ID["4"].judge(replace(noisy, runs=replace(noisy.runs, frame=few)), CLOCK)
     assert "(not decided)" in finding.evidence
     assert finding.evidence.endswith("With so few replications (3) what is open cannot be decided.")
 

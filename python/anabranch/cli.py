@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter, Token, UnusedCliTokensError
 
 import anabranch
-from anabranch import _engine, library, progress, report
+from anabranch import _engine, library, papers, progress, report
 from anabranch.errors import AnabranchError, Terminated
 from anabranch.files import check_file, check_folder, write_atomically
 from anabranch.quantities import milliseconds, share
@@ -233,7 +233,7 @@ def list_(category: str | None = None, /) -> None:
     """
     models = dict(_engine.models())
     models["templates"] = library.described()
-    models["papers"] = [(name, "anabranch reproduce " + name) for name in _papers()]
+    models["papers"] = [(name, "anabranch reproduce " + name) for name in papers.names()]
     tables = {
         name: report.choices(rows, name, "what it is") for name, rows in models.items() if rows
     }
@@ -410,13 +410,10 @@ def reproduce(
     """
     if quick and full:
         raise AnabranchError("--quick and --full exclude each other")
-    if paper not in _papers():
-        known = ", ".join(_papers()) or "none"
-        raise AnabranchError(f"there is no paper `{paper}`; known: {known}")
-    module = importlib.import_module(f"anabranch.papers.{paper.replace('-', '_')}")
+    found = papers.load(paper)
     folder = out or Path("results") / paper
     mode = "full" if full else "quick"
-    return int(module.reproduce(mode, jobs, folder, json_file, report.console()))
+    return found.reproduce(mode, jobs, folder, json_file, report.console())
 
 
 @app.command(
@@ -691,11 +688,6 @@ def _pairs(sets: Sequence[str]) -> dict[str, str]:
             raise AnabranchError(f"`--set {text}` is not PATH=VALUE")
         pairs[name.strip()] = value.strip()
     return pairs
-
-
-def _papers() -> list[str]:
-    found = (Path(__file__).parent / "papers").glob("*/__init__.py")
-    return sorted(path.parent.name.replace("_", "-") for path in found)
 
 
 def _key(key: dict[str, float | str | bool]) -> str:

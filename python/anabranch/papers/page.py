@@ -16,7 +16,9 @@ from matplotlib.figure import Figure
 
 from anabranch import plots
 
-from .verdicts import WORDS
+from .markdown import known
+from .outcome import Outcome
+from .verdicts import WORDS, by_claim
 
 INK = {
     "#000000": "--ink",
@@ -31,8 +33,10 @@ INK = {
 """Colours of the figures that follow the page's light or dark theme when a figure is inside it."""
 
 
-def render(package: str, drawn: Mapping[str, Figure], context: Mapping[str, Any]) -> str:
-    """The page of a paper's package as text; the context is its template's."""
+def render(
+    package: str, outcome: Outcome, drawn: Mapping[str, Figure], context: Mapping[str, Any]
+) -> str:
+    """The page of a paper's package as text; the context is what its template needs."""
     sources = {"base.html.j2": __package__, "macros.html.j2": __package__, "page.html.j2": package}
     templates = {
         name: files(source).joinpath(name).read_text(encoding="utf-8")
@@ -46,7 +50,14 @@ def render(package: str, drawn: Mapping[str, Figure], context: Mapping[str, Any]
         lstrip_blocks=True,
     )
     figures = {name: Markup(inline(figure, name)) for name, figure in drawn.items()}
-    return environment.get_template("page.html.j2").render(figure=figures, words=WORDS, **context)
+    return environment.get_template("page.html.j2").render(
+        outcome=outcome,
+        figure=figures,
+        claims=by_claim(outcome.claims),
+        known=known,
+        words=WORDS,
+        **context,
+    )
 
 
 def inline(figure: Figure, name: str) -> str:

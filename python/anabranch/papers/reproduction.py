@@ -1,75 +1,144 @@
-"""The steps that every `reproduce` has: check the targets, compute, draw, write, show."""
+"""The steps that every `reproduce` has: check the targets, compute, draw, write, show.
+
+A paper's package has a `PAPER`, which says what is its own.
+"""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from matplotlib.figure import Figure
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from anabranch import plots, study
 from anabranch.errors import AnabranchError
 from anabranch.files import check_file, check_folder, write_atomically
 
-
-class Outcome(Protocol):
-    """What a reproduction found."""
-
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` writes."""
-
+from . import page, tables
+from .outcome import Outcome
 
 Found = TypeVar("Found", bound=Outcome)
 Effort = TypeVar("Effort")
 
 
-def reproduce(
-    mode: str,
-    jobs: int | None,
-    out: Path,
-    json_file: Path | None,
-    console: Console,
-    *,
-    paper: str,
-    efforts: Mapping[str, Effort],
-    compute: Callable[[str, Effort, Path, int], Found],
-    figures: Callable[[Found], Mapping[str, Callable[[], Figure]]],
-    render: Callable[[Found, Mapping[str, Figure]], str],
-    show: Callable[[Found, Console], None],
-) -> int:
-    """Runs what the mode asks for, unless it is in `out` already, and writes and shows it.
+@dataclass(frozen=True)
+class Paper(Generic[Found, Effort]):
+    """What a paper's package gives to the steps that all papers have."""
 
-    Returns
-    -------
-    The exit code: 0 whatever the verdicts are.
-    """
-    if mode not in efforts:
-        raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(efforts)}")
-    threads = study.threads(jobs)
-    index = out / "index.html"
-    try:
-        check_folder(out)
-        check_file(json_file, made=out)
-        out.mkdir(parents=True, exist_ok=True)
-        found = compute(mode, efforts[mode], out, threads)
-        drawn = {name: draw() for name, draw in figures(found).items()}
-        for name, figure in drawn.items():
-            plots.save(figure, out / "figures" / name)
-        index.write_text(render(found, drawn), encoding="utf-8")
-        text = json.dumps(found.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        for path in (out / f"{paper}.json", json_file):
-            if path is not None:
-                write_atomically(path, text.encode())
-    except OSError as error:
-        raise AnabranchError(
-            f"cannot write {error.filename or out}: {error.strerror or error}"
-        ) from error
-    show(found, console)
-    console.print()
-    console.print(
-        Text(f"Page: {index}\nFigures: {out / 'figures'} ({len(drawn)}, each as PNG, SVG and PDF)"),
-        soft_wrap=True,
-    )
-    return 0
+    name: str
+    """As in `anabranch reproduce`."""
+    package: str
+    """Where its page's template lies."""
+    runs: str
+    """What its runs are, in the plural."""
+    efforts: Mapping[str, Effort]
+    """How much is run, by mode: `quick` (minutes), `full`, and `validate` for the golden record."""
+    compute: Callable[[str, Effort, Path, int], Found]
+    """Mode, effort, folder and threads: runs what is not in the folder already."""
+    headline: Callable[[Found], str]
+    """The finding in one sentence."""
+    sentences: Callable[[Found], list[str]]
+    """The finding in some more; these and the headline lead terminal, page and record alike."""
+    tables: Callable[[Found, int], Iterable[RenderableType]]
+    """What a terminal of this width shows before the claims."""
+    figures: Callable[[Found], Mapping[str, Callable[[], Figure]]]
+    """By file name, drawn when called."""
+    context: Callable[[Found], dict[str, Any]]
+    """What the page's template needs beside `outcome`, headline, sentences and claims."""
+    sections: Callable[[Found], Iterable[list[str]]]
+    """The lines of each section of the golden record."""
+
+    def reproduce(
+        self, mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
+    ) -> int:
+        """Runs what the mode asks for, unless it is in `out` already, and writes and shows it.
+
+        Parameters
+        ----------
+        mode
+            One of `efforts`.
+        jobs
+            Threads; all cores if not given.
+        out
+            Where studies, figures and page go.
+        json_file
+            Also writes cells and claims with their verdicts there.
+        console
+            For the tables.
+
+        Returns
+        -------
+        The exit code: 0 whatever the verdicts are.
+        """
+        if mode not in self.efforts:
+            raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(self.efforts)}")
+        threads = study.threads(jobs)
+        index = out / "index.html"
+        try:
+            check_folder(out)
+            check_file(json_file, made=out)
+            out.mkdir(parents=True, exist_ok=True)
+            found = self.compute(mode, self.efforts[mode], out, threads)
+            drawn = {name: draw() for name, draw in self.figures(found).items()}
+            for name, figure in drawn.items():
+                plots.save(figure, out / "figures" / name)
+            write_atomically(index, self.page(found, drawn).encode())
+            content = found.as_json(self.name)
+            text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            for path in (out / f"{self.name}.json", json_file):
+                if path is not None:
+                    write_atomically(path, text.encode())
+        except OSError as error:
+            raise AnabranchError(
+                f"cannot write {error.filename or out}: {error.strerror or error}"
+            ) from error
+        self.show(found, console)
+        console.print()
+        written = f"{len(drawn)}, each as PNG, SVG and PDF"
+        console.print(
+            Text(f"Page: {index}\nFigures: {out / 'figures'} ({written})"), soft_wrap=True
+        )
+        return 0
+
+    def show(self, found: Found, console: Console) -> None:
+        """The finding, the paper's tables, its claims, and why some are not reproduced."""
+        console.print()
+        console.print(Text(self.headline(found), style="bold"))
+        for sentence in self.sentences(found):
+            console.print(Text("- " + sentence))
+        for shown in (*self.tables(found, console.width), tables.claims(found.claims)):
+            console.print()
+            console.print(shown)
+        for finding in found.claims:
+            if finding.verdict != "reproduced" and finding.profile == found.claims[0].profile:
+                console.print(Text(f"{finding.id}: {finding.evidence}"))
+
+    def page(self, found: Found, drawn: Mapping[str, Figure]) -> str:
+        """The page as text."""
+        lead = {
+            "headline": self.headline(found),
+            "runs": self.runs,
+            "sentences": self.sentences(found),
+        }
+        return page.render(self.package, found, drawn, lead | self.context(found))
+
+    def record(self, found: Found) -> str:
+        """The golden record of a validation, as Markdown: what the paper says beside ours.
+
+        It is under version control, so that a change of results shows in a diff.
+        """
+        lines = [
+            f"# `{self.name}`: published and measured",
+            "",
+            f"Written by `make validate` ({found.total_runs:,} {self.runs}); do not edit.",
+            "",
+            f"**{self.headline(found)}**",
+            "",
+            *(f"- {sentence}" for sentence in self.sentences(found)),
+        ]
+        for section in self.sections(found):
+            lines += ["", *section]
+        return "\n".join(lines) + "\n"

@@ -10,12 +10,14 @@ counts and ranks are. With few replications the evidence says that they may be w
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from .intervals import Interval
 
+Material = TypeVar("Material")
+"""What a paper's claims are judged on."""
 Verdict = Literal["reproduced", "partly", "not_reproduced"]
 
 WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
@@ -73,6 +75,30 @@ def judge(
     if replications < DECIDABLE_REPLICATIONS and any(part.holds is None for part in parts):
         evidence += f" With so few replications ({replications}) what is open cannot be decided."
     return Finding(number, text, profile, combine(parts), evidence[:1].upper() + evidence[1:])
+
+
+@dataclass(frozen=True)
+class Claim(Generic[Material]):
+    """What a paper says, and how it is judged."""
+
+    id: str
+    text: str
+    parts: Callable[[Material], list[Part]]
+    replications: Callable[[Material], int]
+    """The fewest behind any of its parts."""
+
+    def judge(self, material: Material, profile: str) -> Finding:
+        """The finding on a material, which is that of one profile."""
+        parts, replications = self.parts(material), self.replications(material)
+        return judge(self.id, self.text, profile, parts, replications)
+
+
+def by_claim(findings: Iterable[Finding]) -> dict[str, dict[str, Finding]]:
+    """Claim's number -> profile -> its finding."""
+    found: dict[str, dict[str, Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.id, {})[finding.profile] = finding
+    return found
 
 
 def combine(parts: Sequence[Part]) -> Verdict:
@@ -136,9 +162,9 @@ class Comparison:
         return {
             "table": self.table,
             "key": self.key,
-            "published": self.published,
-            "measured": _finite_or_none(self.measured),
-            "half_width": _finite_or_none(self.half_width),
+            "published": _number(self.published),
+            "measured": _number(self.measured),
+            "half_width": _number(self.half_width),
             "verdict": self.verdict,
         }
 
@@ -156,29 +182,12 @@ def verdict(published: float, measured: float, half_width: float, tolerance: flo
     return "partly" if distance <= 2 * allowed else "not_reproduced"
 
 
-def as_json(
-    paper: str, mode: str, version: str, cells: Sequence[Comparison], claims: Sequence[Finding]
-) -> dict[str, Any]:
-    """What `reproduce --json` writes."""
-    return {
-        "paper": paper,
-        "mode": mode,
-        "version": version,
-        "cells": [_rounded(cell.as_json()) for cell in cells],
-        "claims": [finding.as_json() for finding in claims],
-    }
+def _number(value: float) -> float | None:
+    """As in JSON, which has no NaN.
 
-
-def _rounded(cell: dict[str, Any]) -> dict[str, Any]:
-    """Four digits: far below every half-width, far above the last bit of a sum."""
-    return {
-        name: round(value, 4) if isinstance(value, float) else value for name, value in cell.items()
-    }
-
-
-def _finite_or_none(value: float) -> float | None:
-    """For JSON, which has no NaN."""
-    return value if math.isfinite(value) else None
+    Four digits: far below every half-width, far above the last bit of a sum.
+    """
+    return round(value, 4) if math.isfinite(value) else None
 
 
 def _sentence(part: Part) -> str:

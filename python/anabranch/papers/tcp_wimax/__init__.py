@@ -8,58 +8,19 @@ import time
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 
 from anabranch import _engine, study
 from anabranch._engine import Scenario
-from anabranch.papers import reproduction
+from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all, find_cell
 
-from . import figures, link, outcome, page, studies, tables, traced
+from . import document, figures, link, outcome, page, story, studies, tables, traced
 from .factors import CONTROLS, PROFILES, READINGS
 from .outcome import Outcome, Speed
 from .samples import Runs, pair_shares, station_rows, tidy
 from .studies import EFFORTS, STATIONS, Effort
 
-__all__ = ["reproduce"]
-
-
-def reproduce(
-    mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
-) -> int:
-    """Runs what the mode asks for, unless it is in `out` already, and shows it beside the paper.
-
-    Parameters
-    ----------
-    mode
-        `quick` (the paper's two links, few replications: about two minutes on two cores) or `full`
-        (1080 cells with 10 replications of 30 s under each of three readings, and more).
-    jobs
-        Threads; all cores if not given.
-    out
-        Where studies, figures and page go.
-    json_file
-        Also writes cells and claims with their verdicts there.
-    console
-        For the tables.
-
-    Returns
-    -------
-    The exit code: 0 whatever the verdicts are.
-    """
-    return reproduction.reproduce(
-        mode,
-        jobs,
-        out,
-        json_file,
-        console,
-        paper="tcp-wimax",
-        efforts=EFFORTS,
-        compute=compute,
-        figures=figures.of,
-        render=page.render,
-        show=tables.show,
-    )
+__all__ = ["PAPER"]
 
 
 def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
@@ -99,7 +60,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         recommendations={
             profile: found for profile, found in recommended.items() if found is not None
         },
-        runs=sum(len(work.runs()) for work in works),
+        total_runs=sum(len(work.runs()) for work in works),
         speed=speed(scenario),
     )
 
@@ -126,3 +87,18 @@ def speed(scenario: Scenario) -> Speed:
         packets / elapsed,
         1e3 * cubic / studies.DURATION_S,
     )
+
+
+PAPER = Paper(
+    name="tcp-wimax",
+    package=__package__,
+    runs="transfers of 30 s",
+    efforts=EFFORTS,
+    compute=compute,
+    headline=story.headline,
+    sentences=story.sentences,
+    tables=tables.of,
+    figures=figures.of,
+    context=page.context,
+    sections=document.sections,
+)

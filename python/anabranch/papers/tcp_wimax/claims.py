@@ -7,14 +7,14 @@ The best and the worst control are those of our means, so that a difference betw
 little flattered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 import polars as pl
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import Finding, Part, above, all_of, judge, verdict
+from anabranch.papers.verdicts import Claim, Finding, Part, above, all_of, verdict
 
 from . import published
 from .factors import (
@@ -66,33 +66,13 @@ class Material:
         }
 
     def replications(self, profile: str) -> int:
-        """Of the compared cell that has fewest."""
+        """Of the compared cell of this link that has fewest."""
         return min(map(len, self.controls(profile).values()))
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the paper says, and how it is judged."""
-
-    id: str
-    text: str
-    judge: Callable[[Material], list[Part]]
-    profile: str
-    """The link that has the fewest replications behind its parts."""
 
 
 def judge_all(material: Material) -> list[Finding]:
     """Every claim under the material's reading."""
-    return [
-        judge(
-            claim.id,
-            claim.text,
-            material.runs.reading,
-            claim.judge(material),
-            material.replications(claim.profile),
-        )
-        for claim in CLAIMS
-    ]
+    return [claim.judge(material, material.runs.reading) for claim in CLAIMS]
 
 
 def good_link(material: Material) -> list[Part]:
@@ -259,33 +239,33 @@ CLAIMS = [
         "NLOS, 30 dB: no packet loss; all nine behave alike and open the window to the radio's"
         " limit; best with segments of 1024 B or more.",
         good_link,
-        "nlos30",
+        lambda material: material.replications("nlos30"),
     ),
     Claim(
         "2",
         "NLOS, 10 dB: more than 10 % packet loss; the nine differ clearly; Westwood and BIC stand"
         " out.",
         bad_link,
-        "nlos10",
+        lambda material: material.replications("nlos10"),
     ),
     Claim(
         "3",
         "Westwood is up to 300 % above the worst, at 4 KB segments and the 512 KB window.",
         westwood_above_worst,
-        "nlos10",
+        lambda material: material.replications("nlos10"),
     ),
     Claim(
         "4",
         "BIC sustains higher rates than the others and is the most stable.",
         bic_is_fast_and_steady,
-        "nlos10",
+        lambda material: material.replications("nlos10"),
     ),
     Claim(
         "5",
         "Modulation follows the signal: nearer or with a better SNR there are more bits in a symbol"
         " and more throughput.",
         modulation_follows_the_signal,
-        "los10",
+        lambda material: material.replications("los10"),
     ),
 ]
 

@@ -1,69 +1,42 @@
-"""The golden record of a validation: what the paper says beside ours, as Markdown.
-
-`python -m anabranch.papers.tcp_wimax docs/validation/tcp-wimax.md` runs the mode `validate` and
-writes it; the file is under version control, so that a change of results shows in a diff.
-"""
-
-from pathlib import Path
+"""The sections of the golden record."""
 
 import polars as pl
 
-from anabranch.papers.markdown import head, known, line
+from anabranch.papers.markdown import claims, head, line
 from anabranch.papers.verdicts import WORDS
 
-from . import story
-from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
-from .figures import READING_NAMES
+from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES, READING_NAMES
 from .outcome import Outcome, aggression, means
 from .studies import FLOWS, STATIONS
+from .tables import LINK_HEADS, link_cells
 
 
-def write(outcome: Outcome, path: Path) -> None:
-    """Writes the record."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
-
-
-def markdown(outcome: Outcome) -> str:
-    """The record as text."""
-    parts = [
-        "# `tcp-wimax`: published and measured",
-        "",
-        f"Written by `make validate` ({outcome.runs:,} transfers of 30 s); do not edit.",
-        "",
-        f"**{story.headline(outcome)}**",
-        "",
-        *(f"- {sentence}" for sentence in story.sentences(outcome)),
+def sections(outcome: Outcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        _links(outcome),
+        _throughput(outcome),
+        _numbers(outcome),
+        claims(outcome.claims, READING_NAMES),
+        _flows(outcome),
+        _pairs(outcome),
+        _stations(outcome),
+        _sensitivity(outcome),
+        _coherence(outcome),
     ]
-    for section in (_links, _throughput, _numbers, _claims, _flows, _pairs, _stations):
-        parts += ["", *section(outcome)]
-    parts += ["", *_sensitivity(outcome), "", *_coherence(outcome)]
-    return "\n".join(parts) + "\n"
 
 
 def _links(outcome: Outcome) -> list[str]:
-    lines = [
+    return [
         "## What the links do to packets of 1500 B",
         "",
         "Loss: of probe packets every 12 ms. A burst is an unbroken run of lost ones. Coherence"
         " time: lag at which the autocorrelation of the effective SNR falls to one half. Datagrams:"
         " as many as fit.",
         "",
-        *head("link", "SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams"),
+        *head("link", *LINK_HEADS),
+        *(line(profile, *link_cells(link)) for profile, link in outcome.links.items()),
     ]
-    lines.extend(
-        line(
-            profile,
-            link.snr_db.text(1),
-            link.loss_percent.text(1),
-            known(1e3 * link.burst_s, 0),
-            known(link.coherence_s, 2),
-            link.bits_per_symbol.text(0),
-            f"{link.capacity_mbps.text(1)} Mbit/s",
-        )
-        for profile, link in outcome.links.items()
-    )
-    return lines
 
 
 def _throughput(outcome: Outcome) -> list[str]:
@@ -99,18 +72,6 @@ def _numbers(outcome: Outcome) -> list[str]:
         for cell in outcome.cells
     )
     return lines
-
-
-def _claims(outcome: Outcome) -> list[str]:
-    return [
-        "## Claims",
-        "",
-        *(
-            f"- **{finding.id}** ({READING_NAMES[finding.profile]}): {WORDS[finding.verdict]}."
-            f" {finding.text} {finding.evidence}"
-            for finding in outcome.claims
-        ),
-    ]
 
 
 def _flows(outcome: Outcome) -> list[str]:

@@ -39,6 +39,11 @@ BUFFERS = tuple(2048 * 4**power for power in range(5))
 """Socket buffers in bytes, 2 KiB to 512 KiB."""
 
 READINGS = ("write", "write_nodelay", "mss")
+READING_NAMES = {
+    "write": "write size, Nagle on",
+    "write_nodelay": "write size, TCP_NODELAY",
+    "mss": "maximum segment size",
+}
 
 CLAIMED_SEGMENT = 4096
 CLAIMED_BUFFER = 512 * 1024

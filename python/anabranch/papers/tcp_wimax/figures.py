@@ -21,6 +21,7 @@ from .factors import (
     CONTROLS,
     PROFILE_NAMES,
     PROFILES,
+    READING_NAMES,
     READINGS,
     SEGMENTS,
     size,
@@ -29,11 +30,6 @@ from .link import Link
 from .outcome import Outcome
 from .samples import Runs
 
-READING_NAMES = {
-    "write": "write size, Nagle on",
-    "write_nodelay": "write size, TCP_NODELAY",
-    "mss": "maximum segment size",
-}
 SHOWN_S = 60.0
 """Of the SNR over time."""
 

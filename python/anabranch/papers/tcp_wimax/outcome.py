@@ -1,12 +1,11 @@
 """What a reproduction found: everything that tables, figures, page and JSON show."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from anabranch import stats
-from anabranch.papers import verdicts
+from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.verdicts import Comparison, Finding
 
@@ -62,11 +61,9 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(outcome.Outcome):
     """Everything that tables, figures, page and JSON show."""
 
-    mode: str
-    version: str
     grid: dict[str, Runs]
     """By reading."""
     links: dict[str, Link]
@@ -84,22 +81,8 @@ class Outcome:
     silences: dict[str, Interval]
     """By control, the part of a transfer over the weak link without line of sight in which nothing
     arrives, in percent."""
-    cells: list[Comparison]
-    claims: list[Finding]
     recommendations: dict[str, Recommendation]
-    runs: int
-    """Simulated runs behind all of this."""
     speed: Speed | None
-
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` writes."""
-        return verdicts.as_json("tcp-wimax", self.mode, self.version, self.cells, self.claims)
-
-    def verdicts(self, reading: str) -> dict[str, str]:
-        """Claim number -> verdict under one reading."""
-        return {
-            finding.id: finding.verdict for finding in self.claims if finding.profile == reading
-        }
 
     @property
     def write(self) -> Runs:

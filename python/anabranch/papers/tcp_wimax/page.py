@@ -1,38 +1,33 @@
-"""The page, which leads with the finding."""
+"""What the page shows beside what every paper's has."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from anabranch.papers import page
-
 from . import story
-from .factors import CONTROL_NAMES, PROFILE_NAMES, PROFILES, READINGS, size
-from .figures import READING_NAMES
+from .factors import (
+    CONTROL_NAMES,
+    PROFILE_NAMES,
+    PROFILES,
+    READING_NAMES,
+    READINGS,
+    SEGMENTS,
+    size,
+)
 from .outcome import Outcome, aggression
 
 
-def render(outcome: Outcome, drawn: Mapping[str, Figure]) -> str:
-    """The page as text."""
-    by_id: dict[str, dict[str, Any]] = {}
-    for finding in outcome.claims:
-        by_id.setdefault(finding.id, {})[finding.profile] = finding
+def context(outcome: Outcome) -> dict[str, Any]:
+    """What the template needs of its own."""
     there = set(outcome.pairs["profile"])
-    context: dict[str, Any] = {
-        "outcome": outcome,
-        "headline": story.headline(outcome),
-        "sentences": story.sentences(outcome),
+    return {
         "speed": story.speed(outcome),
-        "claims": by_id,
         "readings": READINGS,
         "reading_names": READING_NAMES,
         "profiles": PROFILES,
         "profile_names": PROFILE_NAMES,
         "control_names": CONTROL_NAMES,
+        "segments_tried": len(SEGMENTS),
         "size": size,
         "aggression": {
             profile: aggression(outcome.pairs, profile) for profile in PROFILES if profile in there
         },
     }
-    return page.render(__package__, drawn, context)

@@ -3,7 +3,7 @@
 The same sentences on the terminal, on the page and in the record.
 """
 
-from anabranch.papers.verdicts import WORDS, above
+from anabranch.papers.verdicts import WORDS, above, by_claim
 
 from .claims import CLEARLY
 from .factors import CONTROL_NAMES, PROFILE_NAMES, PROFILES, READINGS, SEGMENTS, size
@@ -76,10 +76,9 @@ def speed(outcome: Outcome) -> str | None:
 
 
 def _verdicts(outcome: Outcome) -> str:
-    by_reading = {reading: outcome.verdicts(reading) for reading in READINGS}
     parts = []
-    for number in by_reading[READINGS[0]]:
-        words = {reading: WORDS[found[number]] for reading, found in by_reading.items()}
+    for number, by_reading in by_claim(outcome.claims).items():
+        words = {reading: WORDS[finding.verdict] for reading, finding in by_reading.items()}
         if len(set(words.values())) == 1:
             parts.append(f"{number} {words[READINGS[0]]}")
         else:

@@ -1,51 +1,48 @@
 """The tables of the terminal."""
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from anabranch.papers.markdown import known
-from anabranch.papers.tables import STYLES, claims
+from anabranch.papers.tables import STYLES
 
 from . import story
 from .factors import CONTROL_NAMES, CONTROLS, PROFILES
+from .link import Link
 from .outcome import Outcome
 
+LINK_HEADS = ("SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams Mbit/s")
 
-def show(outcome: Outcome, console: Console) -> None:
-    """Finding, links, throughput, the paper's numbers, claims, speed."""
-    console.print()
-    console.print(Text(story.headline(outcome), style="bold"))
-    for sentence in story.sentences(outcome):
-        console.print(Text("- " + sentence))
-    for table in (links(outcome), throughput(outcome), numbers(outcome), claims(outcome.claims)):
-        console.print()
-        console.print(table)
-    for finding in outcome.claims:
-        if finding.verdict != "reproduced" and finding.profile == "write":
-            console.print(Text(f"{finding.id}: {finding.evidence}"))
-    if (speed := story.speed(outcome)) is not None:
-        console.print()
-        console.print(Text(speed))
+
+def of(outcome: Outcome, _width: int) -> list[RenderableType]:
+    """Links, throughput, the paper's numbers, speed."""
+    found: list[RenderableType] = [links(outcome), throughput(outcome), numbers(outcome)]
+    speed = story.speed(outcome)
+    return found if speed is None else [*found, Text(speed)]
 
 
 def links(outcome: Outcome) -> Table:
     """What each profile does to full-size packets."""
     grid = _table("The links, for packets of 1500 B")
     grid.add_column("", no_wrap=True)
-    for head in ("SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams Mbit/s"):
+    for head in LINK_HEADS:
         grid.add_column(head, justify="right")
     for profile, link in outcome.links.items():
-        grid.add_row(
-            profile,
-            link.snr_db.text(1),
-            link.loss_percent.text(1),
-            known(1e3 * link.burst_s, 0),
-            known(link.coherence_s, 2),
-            link.bits_per_symbol.text(0),
-            link.capacity_mbps.text(1),
-        )
+        grid.add_row(profile, *link_cells(link))
     return grid
+
+
+def link_cells(link: Link) -> list[str]:
+    """One link's cells under LINK_HEADS."""
+    return [
+        link.snr_db.text(1),
+        link.loss_percent.text(1),
+        known(1e3 * link.burst_s, 0),
+        known(link.coherence_s, 2),
+        link.bits_per_symbol.text(0),
+        link.capacity_mbps.text(1),
+    ]
 
 
 def throughput(outcome: Outcome) -> Table:

@@ -8,58 +8,18 @@ import statistics
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 
 from anabranch import _engine
-from anabranch.papers import reproduction
+from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all
 
-from . import figures, outcome, page, studies, tables, traced
+from . import document, figures, outcome, page, story, studies, tables, traced
 from .outcome import Outcome
 from .published import CLOCKS
 from .samples import Runs, tidy
 from .studies import EFFORTS, Effort
 
-__all__ = ["reproduce"]
-
-
-def reproduce(
-    mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
-) -> int:
-    """Runs what the mode asks for, unless it is in `out` already, and shows it beside the paper.
-
-    Parameters
-    ----------
-    mode
-        `quick` (one to two minutes on two cores), `full` (the paper's 712,800 calls and more), or
-        `validate`: as many replications as `full` in every published cell, without the rest of the
-        grid.
-    jobs
-        Threads; all cores if not given.
-    out
-        Where studies, figures and page go.
-    json_file
-        Also writes cells and claims with their verdicts there.
-    console
-        For the tables.
-
-    Returns
-    -------
-    The exit code: 0 whatever the verdicts are.
-    """
-    return reproduction.reproduce(
-        mode,
-        jobs,
-        out,
-        json_file,
-        console,
-        paper="voip-sctp",
-        efforts=EFFORTS,
-        compute=compute,
-        figures=figures.of,
-        render=page.render,
-        show=tables.show,
-    )
+__all__ = ["PAPER"]
 
 
 def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
@@ -86,13 +46,13 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         advice=outcome.advice(runs),
         robust=robust,
         robust_loss=robust_loss,
-        figure_cells=[cell for clock in CLOCKS for cell in outcome.figure_cells(runs[clock])],
+        cells=outcome.cells(runs, table),
         claims=outcome.judge(runs, causes),
         settings=outcome.settings(frames["settings"]),
         potentially_failed=outcome.potentially_failed(frames["potentially-failed"]),
         potentially_failed_effect=outcome.potentially_failed_effect(frames["potentially-failed"]),
         sensitivity=_sensitivity(effort, frames),
-        calls=sum(len(work.runs()) for work in works),
+        total_runs=sum(len(work.runs()) for work in works),
         single_runs=traced.single_runs(scenarios["on_arrival"], runs["on_arrival"]),
     )
 
@@ -121,3 +81,18 @@ def _sensitivity(effort: Effort, frames: dict[str, pl.DataFrame]) -> pl.DataFram
         "bias": pl.Float64,
     }
     return pl.DataFrame(rows, schema=schema)
+
+
+PAPER = Paper(
+    name="voip-sctp",
+    package=__package__,
+    runs="calls",
+    efforts=EFFORTS,
+    compute=compute,
+    headline=story.headline,
+    sentences=story.sentences,
+    tables=tables.of,
+    figures=figures.of,
+    context=page.context,
+    sections=document.sections,
+)

@@ -5,7 +5,6 @@ published one, or ask whether an effect is detected; their evidence says so. Whe
 "little" or "slightly" need a number, the number is a constant here, chosen before any run.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from scipy import stats
 from anabranch.papers.intervals import Interval, difference, interval, variance
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
+    Claim,
     Finding,
     Part,
     above,
@@ -24,7 +24,6 @@ from anabranch.papers.verdicts import (
     verdict,
     within,
 )
-from anabranch.papers.verdicts import judge as judge_parts
 from anabranch.stats import paired
 
 from . import published
@@ -70,31 +69,9 @@ class Material:
         return _fewest(self.interruptions, ["pmr"])
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What the paper says, and how it is judged."""
-
-    id: str
-    text: str
-    judge: Callable[[Material], list[Part]]
-    replications: Callable[[Material], int] = lambda all_: all_.replications(0.1, at_25_ms=False)
-    """The fewest behind any of its parts; those of Table 2 if nothing else is said."""
-
-
 def judge_all(material: Material) -> list[Finding]:
     """Every claim under the material's loss clock."""
-    return [judge(claim, material) for claim in CLAIMS]
-
-
-def judge(claim: Claim, material: Material) -> Finding:
-    """One claim under the material's loss clock."""
-    return judge_parts(
-        claim.id,
-        claim.text,
-        material.clock,
-        claim.judge(material),
-        claim.replications(material),
-    )
+    return [claim.judge(material, material.clock) for claim in CLAIMS]
 
 
 def interruptions_from_rto_and_dormancy(material: Material) -> list[Part]:
@@ -325,6 +302,11 @@ def no_effect_at_very_low_losses(material: Material) -> list[Part]:
     ]
 
 
+def _of_table2(material: Material) -> int:
+    """Of Table 2's cells, on which a claim is judged that names no others."""
+    return material.replications(0.1, at_25_ms=False)
+
+
 CLAIMS = [
     Claim(
         "1",
@@ -338,6 +320,7 @@ CLAIMS = [
         "Lower RTO.Max raises MOS between 1 s and 0.1 s, with little change above 1 s or below 0.1"
         " s; the optimum is near 0.1 s.",
         lower_rto_max_raises_mos,
+        _of_table2,
     ),
     Claim(
         "3",
@@ -345,7 +328,12 @@ CLAIMS = [
         mos_at_both_ends,
         lambda material: material.replications(0.1),
     ),
-    Claim("4", "PMR 1 is slightly above PMR 0; PMR 0 or 1 is recommended.", pmr_0_or_1_is_best),
+    Claim(
+        "4",
+        "PMR 1 is slightly above PMR 0; PMR 0 or 1 is recommended.",
+        pmr_0_or_1_is_best,
+        _of_table2,
+    ),
     Claim(
         "5",
         "At 2 % loss the gain is much smaller, the largest for PMR 0, and the intervals are"
@@ -353,8 +341,8 @@ CLAIMS = [
         small_gain_at_2_percent,
         lambda material: min(material.replications(loss) for loss in (0.02, 0.1)),
     ),
-    Claim("6", "Delay-centric helps in most cases.", delay_centric_helps),
-    Claim("7", "The best cell is RTO.Max 0.08 s, PMR 1, delay-centric on.", best_cell),
+    Claim("6", "Delay-centric helps in most cases.", delay_centric_helps, _of_table2),
+    Claim("7", "The best cell is RTO.Max 0.08 s, PMR 1, delay-centric on.", best_cell, _of_table2),
     Claim(
         "8",
         "With very low losses no effect of RTO.Max is detectable.",

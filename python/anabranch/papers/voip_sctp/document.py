@@ -1,12 +1,6 @@
-"""The golden record of a validation: every published number beside ours, as Markdown.
+"""The sections of the golden record."""
 
-`python -m anabranch.papers.voip_sctp docs/validation/voip-sctp.md` runs the mode `validate` and
-writes it; the file is under version control, so that a change of results shows in a diff.
-"""
-
-from pathlib import Path
-
-from anabranch.papers.markdown import head, line
+from anabranch.papers.markdown import claims, head, line
 from anabranch.papers.verdicts import WORDS
 
 from . import story
@@ -14,27 +8,14 @@ from .outcome import Outcome, Table2
 from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 
-def write(outcome: Outcome, path: Path) -> None:
-    """Writes the record."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
-
-
-def markdown(outcome: Outcome) -> str:
-    """The record as text."""
-    parts = [
-        "# `voip-sctp`: published and measured",
-        "",
-        f"Written by `make validate` ({outcome.calls:,} calls); do not edit.",
-        "",
-        f"**{story.headline(outcome)}**",
-        "",
-        *(f"- {sentence}" for sentence in story.sentences(outcome)),
+def sections(outcome: Outcome) -> list[list[str]]:
+    """What the record says after the finding."""
+    return [
+        *(_table2(outcome.tables[clock]) for clock in CLOCKS),
+        _figures(outcome),
+        claims(outcome.claims, {clock: clock.replace("_", " ") for clock in CLOCKS}),
+        _sensitivity(outcome),
     ]
-    for clock in CLOCKS:
-        parts += ["", *_table2(outcome.tables[clock])]
-    parts += ["", *_figures(outcome), "", *_claims(outcome), "", *_sensitivity(outcome)]
-    return "\n".join(parts) + "\n"
 
 
 def _table2(table: Table2) -> list[str]:
@@ -73,15 +54,6 @@ def _figures(outcome: Outcome) -> list[str]:
         )
         for cell in outcome.figure_cells
     )
-    return lines
-
-
-def _claims(outcome: Outcome) -> list[str]:
-    lines = ["## Claims", ""]
-    for finding in outcome.claims:
-        clock = finding.profile.replace("_", " ")
-        verdict = WORDS[finding.verdict]
-        lines.append(f"- **{finding.id}** ({clock}): {verdict}. {finding.text} {finding.evidence}")
     return lines
 
 

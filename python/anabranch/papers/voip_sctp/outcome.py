@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.papers import verdicts
+from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval, prediction_half_width
 from anabranch.papers.verdicts import Comparison, Finding
 
@@ -18,6 +18,9 @@ from . import published
 from .claims import Material, judge_all
 from .published import CLOCKS, RTO_MAX_S
 from .samples import Runs, table2_means
+
+TABLE_2 = "2"
+"""The paper's number of it."""
 
 NEAR_BEST = 0.1
 """MOS below the best at which a setting is as good as the best for every practical purpose.
@@ -102,11 +105,9 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(outcome.Outcome):
     """Everything that tables, figures, page and JSON show."""
 
-    mode: str
-    version: str
     runs: dict[str, Runs]
     tables: dict[str, Table2]
     optima: dict[str, Optimum]
@@ -114,8 +115,6 @@ class Outcome:
     robust: Setting
     """The cell that loses least to the best one under the worse of the two clocks."""
     robust_loss: float
-    figure_cells: list[Comparison]
-    claims: list[Finding]
     settings: pl.DataFrame
     """setting, loss_share, mean, half_width, n."""
     potentially_failed: pl.DataFrame
@@ -123,19 +122,13 @@ class Outcome:
     potentially_failed_effect: list[tuple[str, Interval]]
     sensitivity: pl.DataFrame
     """group, name, prototype, mean_absolute_error, bias; empty in quick mode."""
-    calls: int
-    """Simulated calls behind all of this."""
     single_runs: dict[int, Any] = field(default_factory=dict)
     """Figure number -> the traced run that figures 3 and 4 draw."""
 
-    def as_json(self) -> dict[str, Any]:
-        """What `--json` writes."""
-        cells = [cell for clock in CLOCKS for cell in self.tables[clock].cells] + self.figure_cells
-        return verdicts.as_json("voip-sctp", self.mode, self.version, cells, self.claims)
-
-    def verdicts(self, clock: str) -> dict[str, str]:
-        """Claim number -> verdict under one loss clock."""
-        return {finding.id: finding.verdict for finding in self.claims if finding.profile == clock}
+    @property
+    def figure_cells(self) -> list[Comparison]:
+        """The numbers that the text gives for figures 3 to 6."""
+        return [cell for cell in self.cells if cell.table != TABLE_2]
 
 
 def table2(runs: Runs) -> Table2:
@@ -143,9 +136,9 @@ def table2(runs: Runs) -> Table2:
     means = published.table2().join(
         table2_means(runs), on=["rto_max_s", "delay_centric", "pmr"], maintain_order="left"
     )
-    cells = [
+    compared = [
         published.compare(
-            "2",
+            TABLE_2,
             {
                 "rto_max_s": row["rto_max_s"],
                 "delay_centric": row["delay_centric"],
@@ -158,7 +151,15 @@ def table2(runs: Runs) -> Table2:
         )
         for row in means.iter_rows(named=True)
     ]
-    return Table2(runs.clock, cells, means)
+    return Table2(runs.clock, compared, means)
+
+
+def cells(runs: dict[str, Runs], tables: dict[str, Table2]) -> list[Comparison]:
+    """Table 2 and the figures' numbers beside ours, under both clocks."""
+    return [
+        *(cell for clock in CLOCKS for cell in tables[clock].cells),
+        *(cell for clock in CLOCKS for cell in figure_cells(runs[clock])),
+    ]
 
 
 def mean_absolute_error(means: pl.DataFrame) -> float:
@@ -245,7 +246,7 @@ def figure_cells(runs: Runs) -> list[Comparison]:
     One published run is compared with the spread of ours: its half-width is that of the interval
     for one more run.
     """
-    cells = []
+    found = []
     for row in published.figures().iter_rows(named=True):
         chosen = runs.both_losses(row["loss"]).at_25_ms().where(rto_max_s=row["rto_max_s"])
         if row["pmr"] != "all":
@@ -262,7 +263,7 @@ def figure_cells(runs: Runs) -> list[Comparison]:
         }
         key = {"figure": row["figure"]} | key | {"loss_clock": runs.clock}
         unit = "ms" if value == "mean_delay_ms" else "MOS"
-        cells.append(
+        found.append(
             published.compare(
                 f"figure {row['figure']}",
                 key,
@@ -272,7 +273,7 @@ def figure_cells(runs: Runs) -> list[Comparison]:
                 unit=unit,
             )
         )
-    return cells
+    return found
 
 
 def settings(frame: pl.DataFrame) -> pl.DataFrame:

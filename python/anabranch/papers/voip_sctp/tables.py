@@ -1,43 +1,33 @@
 """The tables of the terminal."""
 
-from rich.console import Console
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from anabranch.papers.tables import STYLES, claims
+from anabranch.papers.tables import STYLES
 from anabranch.papers.verdicts import Comparison
 
 from . import story
 from .outcome import Outcome, Table2
-from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
+from .published import CLOCK_NAMES, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 WIDE = 128
 """Characters that Table 2 needs on one line a row; below, its cells have two lines."""
 
 
-def show(outcome: Outcome, console: Console) -> None:
-    """Finding, Table 2 under both clocks, figures' numbers, claims."""
-    console.print()
-    console.print(Text(story.headline(outcome), style="bold"))
-    for sentence in story.sentences(outcome):
-        console.print(Text("- " + sentence))
-    for clock in CLOCKS:
-        console.print()
-        console.print(table2(outcome.tables[clock], compact=console.width < WIDE))
-        console.print(Text(story.table_summary(outcome.tables[clock])))
-    console.print()
-    console.print(figures(outcome.figure_cells))
-    console.print()
-    console.print(claims(outcome.claims))
-    for finding in outcome.claims:
-        if finding.verdict != "reproduced" and finding.profile == CLOCKS[0]:
-            console.print(Text(f"{finding.id}: {finding.evidence}"))
+def of(outcome: Outcome, width: int) -> list[RenderableType]:
+    """Table 2 under both clocks, figures' numbers."""
+    found: list[RenderableType] = [
+        Group(table2(table, compact=width < WIDE), Text(story.table_summary(table)))
+        for table in outcome.tables.values()
+    ]
+    return [*found, figures(outcome.figure_cells)]
 
 
 def table2(table: Table2, *, compact: bool = False) -> Table:
     """11 rows by 8 columns; in each cell ours, the difference and the paper's.
 
-    Coloured by verdict.     Compact, it fits on 80 characters: ours with the difference above, the
+    Coloured by verdict. Compact, it fits on 80 characters: ours with the difference above, the
     paper's below.
     """
     grid = Table(

@@ -1,0 +1,30 @@
+"""What a reproduction found, as far as every paper has it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .verdicts import Comparison, Finding
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What terminal, page, record and JSON show of every paper."""
+
+    mode: str
+    version: str
+    total_runs: int
+    """Simulated runs behind all of this."""
+    cells: list[Comparison]
+    """Every published number beside ours."""
+    claims: list[Finding]
+    """Every claim under each profile."""
+
+    def as_json(self, paper: str) -> dict[str, Any]:
+        """What `reproduce --json` writes."""
+        return {
+            "paper": paper,
+            "mode": self.mode,
+            "version": self.version,
+            "cells": [cell.as_json() for cell in self.cells],
+            "claims": [finding.as_json() for finding in self.claims],
+        }
