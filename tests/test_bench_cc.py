@@ -1,13 +1,16 @@
 """The bench for congestion controls: its scenarios, its comparison, and its checks."""
 
+import io
 import json
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from rich.console import Console
 
 from anabranch import bench_cc, load, run
 from anabranch.bench_cc import cellular, checks, figures, measures, reports, scenarios
@@ -150,6 +153,23 @@ def test_the_outputs_of_a_comparison(compared: list[Cell]) -> None:
     assert sum(axes.get_visible() for axes in drawn["fairness"].axes) == 1
 
 
+@pytest.mark.parametrize("width", [36, 60, 80, 132])
+def test_the_tables_fit_the_terminal_with_every_number_whole(
+    compared: list[Cell], width: int
+) -> None:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(reports.tables(compared, width))
+    lines = console.export_text().splitlines()
+    assert all(len(line.rstrip()) <= width for line in lines)
+    heads, cases = reports.rows(compared)
+    shown = [re.split(r"\s{2,}", line.strip()) for line in lines]
+    assert {cell for line in shown for cell in line} >= {*heads, *cases}
+    for found in cases.values():
+        for control, *values in found:
+            of_it = [cell for line in shown if line[0] == control for cell in line[1:]]
+            assert set(values) - {"–"} <= set(of_it)
+
+
 def _cell(mean: float, half_width: float, metric: str = "jain") -> Cell:
     about = scenarios.load(("equal-pair",), "linux_6")[0]
     none = Interval(math.nan, math.nan, 0)
@@ -206,9 +226,24 @@ def test_other_baselines_are_refused(tmp_path: Path) -> None:
     text = json.dumps(reports.as_json([_cell(0.9, 0.1)], [], "linux_6", 1))
     assert "is not a JSON file of `anabranch bench-cc`" in refusal("[]")
     assert "is not a JSON file of `anabranch bench-cc`" in refusal("{")
+    assert "is not a JSON file of `anabranch bench-cc`" in refusal("[" * 100_000)
+    for replications in ("", ', "replications": null', ', "replications": "many"'):
+        without = f'{{"cells": [], "profile": "linux_6"{replications}}}'
+        assert "is not a JSON file of `anabranch bench-cc`" in refusal(without)
     assert "is about the profile linux_6, this run about rfc" in refusal(text, "rfc")
     assert "needs at least 2 replications" in refusal(text, replications=1)
     assert "has one replication" in refusal(text)
+
+
+def test_a_baseline_of_something_else_is_refused_before_the_work(
+    anabranch: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps(reports.as_json([_cell(0.9, 0.1)], [], "linux_6", 5)))
+    other = ("bench-cc", "reno", "--scenario", "clean", "--quick", "--baseline", file)
+    message = one_error(anabranch(*other))
+    assert "has none of what is compared; it has reno in equal pair" in message
+    assert not (tmp_path / "results").exists()
 
 
 def test_the_command(anabranch: Command, tmp_path: Path) -> None:
@@ -228,6 +263,7 @@ def test_the_command(anabranch: Command, tmp_path: Path) -> None:
     contents = [json.loads((tmp_path / name).read_text("utf-8")) for name in ("a.json", "b.json")]
     assert contents[0]["cells"] == contents[1]["cells"]
     assert len(contents[1]["checks"]) > len(contents[0]["checks"])
+    assert f"{len(contents[1]['checks'])} checks, 0 failed, 0 skipped" in second.stdout
     root = ET.parse(tmp_path / "a.xml").getroot()
     assert root.tag == "testsuites"
     tests = root.findall("testsuite/testcase")

@@ -19,7 +19,18 @@ from anabranch import docs, files, library, papers, report
 from anabranch.errors import AnabranchError
 from conftest import CALL, COMMAND, ROOT, SWEEP, Command, one_error, written
 
-COMMANDS = ["run", "sweep", "list", "new", "validate", "emodel", "schema", "reproduce", "compare"]
+COMMANDS = [
+    "run",
+    "sweep",
+    "list",
+    "new",
+    "validate",
+    "emodel",
+    "schema",
+    "reproduce",
+    "compare",
+    "bench-cc",
+]
 
 
 def test_version(anabranch: Command) -> None:

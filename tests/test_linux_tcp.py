@@ -1,11 +1,14 @@
 """TCP beside the Linux kernel and ns-3."""
 
 import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from anabranch import report
 from anabranch.oracles import linux_tcp
 from conftest import ROOT, Command, one_error
 
@@ -61,6 +64,20 @@ def test_verdicts() -> None:
     assert row(871.0).verdict == "in_interval", "less than hypot(120, 50) = 130 away"
     assert (row(869.0).verdict, row(869.0).cause) == ("outside", "?")
     assert row(869.0, 930.0).cause == "a"
+
+
+@pytest.mark.parametrize("width", [40, 80, 132])
+def test_the_table_fits_the_terminal_with_every_number_whole(width: int) -> None:
+    row = linux_tcp.Row("westwood", "0.5", 9480.0, 120.0, 9544.0, 5.0, 9505.0, 9200.0)
+    lines = [linux_tcp.cells(row)]
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(report.side_by_side(linux_tcp.HEADS, lines, width, linux_tcp.KEYS))
+    text = console.export_text()
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    assert set(lines[0]) - {""} <= set(text.split())
+    assert text.count("westwood") == len(
+        report.groups(linux_tcp.HEADS, lines, width, linux_tcp.KEYS)
+    )
 
 
 def test_compare_writes_rows_and_figures(anabranch: Command, tmp_path: Path) -> None:

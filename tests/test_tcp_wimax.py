@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import tcp_wimax_world as world
-from anabranch import plots
+from anabranch.papers import page
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import compute
 from anabranch.papers.tcp_wimax import (
@@ -379,9 +380,8 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
     # Four profiles: windows, and a heat map for each of three readings.
     assert len(to_draw) == 4 + 4 + 12 + 6
     one_link = re.compile(r"(heatmap|cwnd)-(?!nlos10)")
-    drawn = {name: draw() for name, draw in to_draw.items() if not one_link.match(name)}
-    for name, figure in drawn.items():
-        plots.save(figure, tmp_path / "figures" / name)
+    few = {name: draw for name, draw in to_draw.items() if not one_link.match(name)}
+    drawn = page.draw(few, tmp_path / "figures")
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     check_page(tmp_path, len(drawn))
     body = (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -394,8 +394,27 @@ def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
     PAPER.show(found, console)
     text = console.export_text()
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    assert "…" not in text
     assert "ns-3" in text
     assert "Westwood+" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ((), "finished runs are kept; the same command continues"),
+        (("3 of 9 runs are finished",), "3 of 9 runs are finished"),
+    ],
+)
+def test_a_stopped_reproduction_says_how_to_go_on(
+    said: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    def compute(*_: object) -> Any:
+        raise KeyboardInterrupt(*said)
+
+    paper = replace(PAPER, compute=compute)
+    with pytest.raises(KeyboardInterrupt, match=sentence):
+        paper.reproduce("quick", 1, tmp_path / "out", None, Console(quiet=True))
 
 
 def test_the_record_has_every_claim_and_no_speed(found: Outcome) -> None:

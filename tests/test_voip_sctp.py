@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console
 
 import voip_sctp_world as world
-from anabranch import _engine, plots, study
+from anabranch import _engine, study
 from anabranch.errors import AnabranchError
+from anabranch.papers import page
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Study, compute
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, studies, traced
@@ -311,9 +312,7 @@ def test_one_published_run_is_compared_with_the_spread_of_ours(found: Outcome) -
 @pytest.fixture(scope="module")
 def rendered(found: Outcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
-    drawn = {name: draw() for name, draw in figures.of(found).items()}
-    for name, figure in drawn.items():
-        plots.save(figure, out / "figures" / name)
+    drawn = page.draw(figures.of(found), out / "figures")
     (out / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     return out
 

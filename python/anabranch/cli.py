@@ -194,20 +194,8 @@ def sweep(
     loaded = anabranch.load(scenario, _pairs(set_))
     study = anabranch.Study(loaded, out, replications=replications, jobs=jobs)
     check_folder(out)
-    done = 0
-
-    with progress.shown(study.scenario.name) as shown:
-
-        def update(finished: int, total: int) -> None:
-            nonlocal done
-            done = finished
-            shown(finished, total)
-
-        try:
-            study.run(update)
-        except KeyboardInterrupt as interrupt:
-            message = f"{done} of {study.total} runs are finished; the same command continues"
-            raise type(interrupt)(message) from None
+    with progress.shown(study.scenario.name, kept=True) as shown:
+        study.run(shown)
     output = report.console()
     scalars = [name for name in study.frame().columns if "." in name]
     for name in metric or [name for name in scalars if name.endswith(".mos")]:
@@ -465,12 +453,13 @@ def compare(
         check_folder(plot)
     kernel = module.kernel_rows()
     rows = []
-    with progress.shown(oracle) as shown:
+    with progress.steps(oracle, len(kernel), "rows") as step:
         for row in module.compare(kernel, count, threads):
             rows.append(row)
-            shown(len(rows), len(kernel))
+            step()
     out = report.console()
-    out.print(report.side_by_side(module.HEADS, (module.cells(row) for row in rows)))
+    lines = map(module.cells, rows)
+    out.print(report.side_by_side(module.HEADS, lines, out.width, module.KEYS))
     for letter, text in module.CAUSES.items():
         out.print(f"{letter}: {text}")
     for line in module.summary(rows):

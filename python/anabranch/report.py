@@ -5,11 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_GAP = 3
+"""Characters between two columns."""
 
 
 def console() -> Console:
@@ -77,12 +81,41 @@ def choices(rows: Iterable[tuple[str, str]], *heads: str) -> Table:
     return table
 
 
-def side_by_side(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Numbers as text, each beside its counterpart."""
-    table = _table(heads, right=range(len(heads)))
-    for row in rows:
-        table.add_row(*row)
-    return table
+def side_by_side(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int
+) -> Group:
+    """Numbers as text, each beside its counterpart.
+
+    As many tables, one below the other, as a terminal of this width needs; the first `keys` columns
+    say what a row is and stand in all of them.
+    """
+    lines = [list(row) for row in rows]
+    tables = []
+    for kept in groups(heads, lines, width, keys):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for i in kept:
+            table.add_column(heads[i], justify="right", overflow="fold")
+        for line in lines:
+            table.add_row(*(line[i] for i in kept))
+        tables.append(table)
+    return Group(*tables)
+
+
+def groups(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int
+) -> list[list[int]]:
+    """The columns of each table where one with all of them would be too wide, none cut off.
+
+    Each begins with the first `keys` columns.
+    """
+    widths = [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
+    left = width + 1 - sum(widths[:keys])
+    found: list[list[int]] = []
+    for i in range(keys, len(heads)):
+        if not found or sum(widths[j] for j in (*found[-1], i)) > left:
+            found.append([])
+        found[-1].append(i)
+    return [[*range(keys), *group] for group in found]
 
 
 def _table(heads: Sequence[str], right: Iterable[int] = ()) -> Table:

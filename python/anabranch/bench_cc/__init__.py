@@ -59,28 +59,24 @@ def compare(
     total = sum(len(measures.runs_of(about, names, replications)) for about in chosen)
     cells: list[Cell] = []
     before = done = 0
-    with progress.shown("bench-cc") as shown:
+    with progress.shown("bench-cc", kept=True) as shown:
 
         def update(of_this: int) -> None:
             nonlocal done
             done = before + of_this
             shown(done, total)
 
-        try:
-            for about in chosen:
-                folder = out / "studies" / profile / about.name
-                cells += measures.compute(
-                    about,
-                    names,
-                    replications,
-                    folder=folder,
-                    jobs=threads,
-                    progress=update,
-                )
-                before = done
-        except KeyboardInterrupt as interrupt:
-            message = f"{done} of {total} runs are finished; the same command continues"
-            raise type(interrupt)(message) from None
+        for about in chosen:
+            folder = out / "studies" / profile / about.name
+            cells += measures.compute(
+                about,
+                names,
+                replications,
+                folder=folder,
+                jobs=threads,
+                progress=update,
+            )
+            before = done
     return cells
 
 
@@ -103,17 +99,22 @@ def bench(
     -------
     The exit code: 1 if a check failed.
     """
-    scenarios.chosen(tuple(controls))
+    names = scenarios.chosen(tuple(controls))
     check_folder(out)
     for file in (junit_file, json_file):
         check_file(file, made=out)
-    baseline = None if baseline_file is None else Baseline(baseline_file, profile, replications)
+    baseline = None
+    if baseline_file is not None:
+        baseline = Baseline(baseline_file, profile, replications)
+        cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
+        baseline.check_cells([(case, name) for case in cases for name in names])
     cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
     found = checks.run(cells, baseline)
-    console.print(reports.table(cells))
+    console.print(reports.tables(cells, console.width))
+    means = "One run" if replications == 1 else f"Means ± 95 % intervals of {replications} runs"
     console.print(
-        f"Means ± 95 % intervals of {replications} runs, from 5 s to 60 s; {reports.BEST} is the "
-        "best, or no worse beyond both intervals and 1 %."
+        f"{means}, from 5 s to 60 s; {reports.BEST} is the best, or no worse beyond both intervals"
+        " and 1 %."
     )
     written = _figures(cells, out / "figures")
     content = reports.as_json(cells, found, profile, replications)
@@ -127,7 +128,8 @@ def bench(
         console.print(
             f"failed: {check.cell.control}, {check.cell.case}: {check.what}; {check.message}"
         )
-    console.print(f"{len(found)} checks, {len(failed)} failed")
+    skipped = sum(check.verdict == "skipped" for check in found)
+    console.print(f"{len(found)} checks, {len(failed)} failed, {skipped} skipped")
     for path in written:
         console.print(f"wrote {path}")
     return 1 if failed else 0
@@ -138,6 +140,8 @@ def _figures(cells: Sequence[Cell], folder: Path) -> list[Path]:
     from anabranch.bench_cc import figures  # noqa: PLC0415 - slow to import
 
     drawn = figures.of(cells)
-    for name, figure in drawn.items():
-        plots.save(figure, folder / name)
+    with progress.steps("bench-cc", len(drawn), "figures") as step:
+        for name, figure in drawn.items():
+            plots.save(figure, folder / name)
+            step()
     return [folder] if drawn else []

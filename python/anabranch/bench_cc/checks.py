@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -37,15 +37,23 @@ class Baseline:
                 }
                 for cell in content["cells"]
             }
-            found = content["profile"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            found, count = content["profile"], int(content["replications"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise AnabranchError(f"{path} is not a JSON file of `anabranch bench-cc`") from error
         if found != profile:
             raise AnabranchError(
                 f"{path} is about the profile {found}, this run about {profile}: give it --profile"
             )
-        if content["replications"] < 2:
+        if count < 2:
             raise AnabranchError(f"{path} has one replication, so no intervals to compare with")
+        self._path = path
+
+    def check_cells(self, cells: Collection[tuple[str, str]]) -> None:
+        """Refuses to be compared with cases and controls that it has none of."""
+        if self._cells.keys().isdisjoint(cells):
+            known = dict.fromkeys(f"{control} in {case}" for case, control in self._cells)
+            names = ", ".join(known) or "nothing"
+            raise AnabranchError(f"{self._path} has none of what is compared; it has {names}")
 
     def checks(self, cell: Cell) -> Iterator[Check]:
         """No metric is worse than it was, beyond both intervals."""

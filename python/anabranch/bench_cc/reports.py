@@ -1,11 +1,12 @@
 """The comparison as a table for people, as JSON and as JUnit XML for other programs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -41,18 +42,34 @@ def rows(cells: Sequence[Cell]) -> tuple[list[str], dict[str, Lines]]:
     return ["control", *(metric.head for metric in kept)], lines
 
 
-def table(cells: Sequence[Cell]) -> Table:
-    """The comparison: a section for each case."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def tables(cells: Sequence[Cell], width: int) -> Group:
+    """The comparison: a section for each case.
+
+    As many tables, one below the other, as a terminal of this width needs.
+    """
     heads, cases = rows(cells)
-    for i, head in enumerate(heads):
-        made.add_column(head, justify="right" if i else "left", no_wrap=True, overflow="fold")
+    shown = [
+        line
+        for case, lines in cases.items()
+        for line in (
+            [case, *[""] * (len(heads) - 1)],
+            *([f"  {control}", *values] for control, *values in lines),
+        )
+    ]
+    return Group(*(_table(heads, cases, kept) for kept in report.groups(heads, shown, width, 1)))
+
+
+def _table(heads: Sequence[str], cases: Mapping[str, Lines], kept: Sequence[int]) -> Table:
+    """One of them, with these columns."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i in kept:
+        made.add_column(heads[i], justify="right" if i else "left", overflow="fold")
     for case, lines in cases.items():
         made.add_row(Text(case, style="bold"))
         for control, *values in lines:
+            texts = (values[i - 1] for i in kept[1:])
             made.add_row(
-                f"  {control}",
-                *(Text(v, style="bold" if v.endswith(BEST) else "") for v in values),
+                f"  {control}", *(Text(t, style="bold" if t.endswith(BEST) else "") for t in texts)
             )
         made.add_section()
     return made

@@ -42,6 +42,8 @@ QUANTITIES: dict[str, tuple[str, float]] = {
 _RESULT_HEADS = [head for name in QUANTITIES for head in (f"{name} Linux", "ours", "cause")]
 HEADS = ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max", *_RESULT_HEADS)
 """The heads of `cells`."""
+KEYS = 5
+"""How many of them say what a row is."""
 
 CAUSES = {
     "a": "random heartbeat times: the kernel's is one draw, ours is the mean of all",

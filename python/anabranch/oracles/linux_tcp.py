@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import anabranch
-from anabranch import _engine, plots
+from anabranch import _engine, plots, progress
 from anabranch.stats import mean_interval
 
 Verdict = Literal["within", "in_interval", "outside"]
@@ -46,6 +46,8 @@ HEADS = (
     "cause",
 )
 """The heads of `cells`; goodputs in kbit/s."""
+KEYS = 2
+"""How many of them say what a row is."""
 
 CAUSES = {
     "a": "the kernel's three patterns of loss lost fewer or more packets than the nominal share",
@@ -288,10 +290,12 @@ def figures() -> dict[str, Figure]:
     with plots.style():
         figure = Figure(figsize=(11, 2.1 * len(controls)))
         panels = figure.subplots(len(controls), len(losses), sharex=True, squeeze=False)
-        for row, control in zip(panels, controls, strict=True):
-            for axes, loss in zip(row, losses, strict=True):
-                is_this = (pl.col("control") == control) & (pl.col("loss_percent") == loss)
-                _draw_windows(axes, control, loss, kernel.filter(is_this))
+        with progress.steps("windows", panels.size) as step:
+            for row, control in zip(panels, controls, strict=True):
+                for axes, loss in zip(row, losses, strict=True):
+                    is_this = (pl.col("control") == control) & (pl.col("loss_percent") == loss)
+                    _draw_windows(axes, control, loss, kernel.filter(is_this))
+                    step()
         for axes in panels[-1]:
             axes.set_xlabel("time in s")
         figure.suptitle(

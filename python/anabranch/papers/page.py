@@ -6,15 +6,16 @@ blocks.
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from anabranch import plots
+from anabranch import plots, progress
 
 from .markdown import known
 from .outcome import Outcome
@@ -34,9 +35,12 @@ INK = {
 
 
 def render(
-    package: str, outcome: Outcome, drawn: Mapping[str, Figure], context: Mapping[str, Any]
+    package: str, outcome: Outcome, figures: Mapping[str, str], context: Mapping[str, Any]
 ) -> str:
-    """The page of a paper's package as text; the context is what its template needs."""
+    """The page of a paper's package as text.
+
+    `figures` are those of `draw`; the context is what the package's template needs.
+    """
     sources = {"base.html.j2": __package__, "macros.html.j2": __package__, "page.html.j2": package}
     templates = {
         name: files(source).joinpath(name).read_text(encoding="utf-8")
@@ -49,15 +53,26 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    figures = {name: Markup(inline(figure, name)) for name, figure in drawn.items()}
     return environment.get_template("page.html.j2").render(
         outcome=outcome,
-        figure=figures,
+        figure={name: Markup(text) for name, text in figures.items()},
         claims=by_claim(outcome.claims),
         known=known,
         words=WORDS,
         **context,
     )
+
+
+def draw(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> dict[str, str]:
+    """Draws the figures into files; gives each as SVG to stand in the page."""
+    drawn = {}
+    with progress.steps("figures", len(figures), "figures") as step:
+        for name, make in figures.items():
+            figure = make()
+            plots.save(figure, folder / name)
+            drawn[name] = inline(figure, name)
+            step()
+    return drawn
 
 
 def inline(figure: Figure, name: str) -> str:

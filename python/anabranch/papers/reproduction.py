@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from anabranch import plots, study
+from anabranch import study
 from anabranch.errors import AnabranchError
 from anabranch.files import check_file, check_folder, write_atomically
 
@@ -82,15 +82,18 @@ class Paper(Generic[Found, Effort]):
             check_file(json_file, made=out)
             out.mkdir(parents=True, exist_ok=True)
             found = self.compute(mode, self.efforts[mode], out, threads)
-            drawn = {name: draw() for name, draw in self.figures(found).items()}
-            for name, figure in drawn.items():
-                plots.save(figure, out / "figures" / name)
+            drawn = page.draw(self.figures(found), out / "figures")
             write_atomically(index, self.page(found, drawn).encode())
             content = found.as_json(self.name)
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             for path in (out / f"{self.name}.json", json_file):
                 if path is not None:
                     write_atomically(path, text.encode())
+        except KeyboardInterrupt as interrupt:
+            if interrupt.args:
+                raise
+            message = "finished runs are kept; the same command continues"
+            raise type(interrupt)(message) from None
         except OSError as error:
             raise AnabranchError(
                 f"cannot write {error.filename or out}: {error.strerror or error}"
@@ -116,8 +119,8 @@ class Paper(Generic[Found, Effort]):
             if finding.verdict != "reproduced" and finding.profile == found.claims[0].profile:
                 console.print(Text(f"{finding.id}: {finding.evidence}"))
 
-    def page(self, found: Found, drawn: Mapping[str, Figure]) -> str:
-        """The page as text."""
+    def page(self, found: Found, drawn: Mapping[str, str]) -> str:
+        """The page as text, with the figures of `page.draw`."""
         lead = {
             "headline": self.headline(found),
             "runs": self.runs,

@@ -58,7 +58,7 @@ def compute_all(works: Sequence[Study], out: Path, jobs: int, what: str) -> dict
     """
     total = sum(len(work.runs()) for work in works)
     done = 0
-    with progress.shown(what) as shown:
+    with progress.shown(what, kept=True) as shown:
 
         def advance(runs: int) -> None:
             nonlocal done

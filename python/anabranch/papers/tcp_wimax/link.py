@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 import polars as pl
 
-from anabranch import study
+from anabranch import progress, study
 from anabranch.papers.intervals import Interval, interval
 
 from .factors import PROFILES
@@ -64,8 +64,13 @@ class Link:
 def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
     """Every profile's link from the probe's rows and so many traced runs."""
     found = {}
-    for profile in PROFILES:
-        runs = [trace(profile, replication) for replication in range(traced)]
+    traces: dict[str, list[Traced]] = {profile: [] for profile in PROFILES}
+    with progress.steps("traced probes", len(PROFILES) * traced) as step:
+        for profile, runs in traces.items():
+            for replication in range(traced):
+                runs.append(trace(profile, replication))
+                step()
+    for profile, runs in traces.items():
         bursts = [burst for run in runs for burst in run.bursts]
         rows = probes.filter(profile=profile)
         light, full = rows.filter(load=PROBE_LOAD), rows.filter(load=SATURATION)

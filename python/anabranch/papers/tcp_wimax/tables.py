@@ -12,7 +12,7 @@ from .factors import CONTROL_NAMES, CONTROLS, PROFILES
 from .link import Link
 from .outcome import Outcome
 
-LINK_HEADS = ("SNR dB", "loss %", "burst ms", "coherence s", "bits/symbol", "datagrams Mbit/s")
+LINK_HEADS = ("SNR dB", "loss %", "burst ms", "coherence s", "bits per symbol", "datagrams Mbit/s")
 
 
 def of(outcome: Outcome, _width: int) -> list[RenderableType]:

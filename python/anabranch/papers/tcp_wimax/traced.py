@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from anabranch import study
+from anabranch import progress, study
 from anabranch._engine import Scenario
 from anabranch.papers.intervals import Interval, interval
 from anabranch.papers.studies import find_cell
@@ -22,26 +22,30 @@ def windows(scenario: Scenario, replication: int = 0) -> dict[str, pl.DataFrame]
     All nine controls meet the same channel: writes of 4 KB, buffers of 512 KB.
     """
     found = {}
-    for profile in PROFILES:
-        frames = []
-        for control in CONTROLS:
-            cell = find_cell(scenario, claimed(profile, control))
-            result = study.run(scenario, cell=cell, replication=replication, trace=True)
-            frames.append(thinned(result.traces["paths"], control))
-        found[profile] = pl.concat(frames)
+    with progress.steps("traced transfers", len(PROFILES) * len(CONTROLS)) as step:
+        for profile in PROFILES:
+            frames = []
+            for control in CONTROLS:
+                cell = find_cell(scenario, claimed(profile, control))
+                result = study.run(scenario, cell=cell, replication=replication, trace=True)
+                frames.append(thinned(result.traces["paths"], control))
+                step()
+            found[profile] = pl.concat(frames)
     return found
 
 
 def silences(scenario: Scenario, profile: str, replications: int) -> dict[str, Interval]:
     """By control, the percentage of time in which nothing arrives for more than SILENT_S."""
     found = {}
-    for control in CONTROLS:
-        cell = find_cell(scenario, claimed(profile, control))
-        shares = []
-        for replication in range(replications):
-            result = study.run(scenario, cell=cell, replication=replication, trace=True)
-            shares.append(silent_percent(result.traces["packets"]))
-        found[control] = interval(shares)
+    with progress.steps("silences", len(CONTROLS) * replications) as step:
+        for control in CONTROLS:
+            cell = find_cell(scenario, claimed(profile, control))
+            shares = []
+            for replication in range(replications):
+                result = study.run(scenario, cell=cell, replication=replication, trace=True)
+                shares.append(silent_percent(result.traces["packets"]))
+                step()
+            found[control] = interval(shares)
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from anabranch import study
+from anabranch import progress, study
 from anabranch._engine import Scenario
 from anabranch.papers.studies import find_cell
 
@@ -85,12 +85,14 @@ def interruption_causes(scenario: Scenario, replications: int) -> pl.DataFrame:
     At 10 s, 10 % loss and 25/25 ms.
     """
     rows = []
-    for pmr in PMR:
-        cell = find_cell(
-            scenario, AT_25_MS | {"loss0": 0.1, "loss1": 0.1, "pmr": pmr, "rto_max": 10.0}
-        )
-        for replication in range(replications):
-            traces = study.run(scenario, cell=cell, replication=replication, trace=True).traces
-            found = shares(interruptions(traces["frames"], traces["paths"]))
-            rows.append({"pmr": pmr, "replication": replication} | found)
+    with progress.steps("traced calls", len(PMR) * replications) as step:
+        for pmr in PMR:
+            cell = find_cell(
+                scenario, AT_25_MS | {"loss0": 0.1, "loss1": 0.1, "pmr": pmr, "rto_max": 10.0}
+            )
+            for replication in range(replications):
+                traces = study.run(scenario, cell=cell, replication=replication, trace=True).traces
+                found = shares(interruptions(traces["frames"], traces["paths"]))
+                rows.append({"pmr": pmr, "replication": replication} | found)
+                step()
     return pl.DataFrame(rows)

@@ -1,0 +1,57 @@
+"""How far the work is, where there is no terminal."""
+
+import sys
+
+import pytest
+
+from anabranch import progress
+from anabranch.errors import Terminated
+
+
+def test_lines_say_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.steps("figures", 2, "figures") as step:
+        step()
+        step()
+    captured = capsys.readouterr()
+    first, *_, last = captured.err.splitlines()
+    assert first == "figures: 0/2 figures"
+    assert last.startswith("figures: 2/2 figures, ")
+    assert captured.out == ""
+
+
+def test_nothing_to_do_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.steps("figures", 0):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Terminated])
+def test_a_signal_says_how_to_go_on_where_work_is_kept(kind: type[KeyboardInterrupt]) -> None:
+    def work(*, kept: bool, done: int | None) -> None:
+        with progress.shown("sweep", kept=kept) as shown:
+            if done is not None:
+                shown(done, 10)
+            raise kind
+
+    def stopped(*, kept: bool, done: int | None = 3) -> str:
+        with pytest.raises(kind) as error:
+            work(kept=kept, done=done)
+        return str(error.value)
+
+    assert stopped(kept=True) == "3 of 10 runs are finished; the same command continues"
+    assert stopped(kept=False) == ""
+    assert stopped(kept=True, done=None) == "", "before it is known what is finished"
+
+
+def test_without_standard_error_standard_output_stays_clean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with progress.steps("figures", 1) as step:
+        step()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("rate", "text"), [(0.31, "0.31"), (7.46, "7.5"), (1234.5, "1,234")])
+def test_slow_work_has_a_rate(rate: float, text: str) -> None:
+    assert progress.rate_text(rate) == text
