@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, State, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Setup, check_count, check_range};
+use super::{AckEvent, CongestionEvent, CongestionKind, Setup, check_count, check_range};
 use crate::time::{Duration, Time};
 
 /// Settings of LEDBAT.
@@ -24,14 +24,15 @@ use crate::time::{Duration, Time};
 pub struct Config {
     /// Which of the two; default "ledbat".
     pub variant: Variant,
-    /// The queueing delay that it aims at; default 100 ms (RFC 6817 section 3.3), of LEDBAT++ 60 ms.
+    /// The queueing delay that it aims at, from 1 ms to 10 s; default 100 ms, the most that RFC 6817 (section
+    /// 2.5) allows, of LEDBAT++ 60 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
-    /// LEDBAT: growth in segments per round without any queueing delay, at most 1; default 1. LEDBAT++
+    /// LEDBAT: growth in segments per round without any queueing delay, from 0.001 to 1; default 1. LEDBAT++
     /// computes its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
-    /// Minutes for which the smallest delay is remembered; default 10.
+    /// Minutes for which the smallest delay is remembered, from 1 to 1000; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_history: Option<u32>,
 }
@@ -88,16 +89,16 @@ impl Config {
 /// RFC 6817 section 2.5: `INIT_CWND`, `MIN_CWND` and `ALLOWED_INCREASE` in segments.
 const MIN_WINDOW: u32 = 2;
 const ALLOWED_INCREASE: u32 = 1;
-/// RFC 6817 section 2.5: `CURRENT_FILTER`.
+/// RFC 6817 section 2.5: `CURRENT_FILTER`, at least 4 samples where a round trip has so many.
 const CURRENT_FILTER: usize = 4;
 
-/// Delays: the smallest of each of the last minutes, and the last few.
+/// Delays: the smallest of each of the last minutes, and the last few with the time of each.
 #[derive(Debug)]
 struct Delays {
     minutes: usize,
     minute: u64,
     base: VecDeque<Duration>,
-    recent: VecDeque<Duration>,
+    recent: VecDeque<(Time, Duration)>,
 }
 
 impl Delays {
@@ -117,10 +118,12 @@ impl Delays {
                 }
             }
         }
-        self.recent.push_back(rtt);
-        if self.recent.len() > CURRENT_FILTER {
+        // RFC 6817 section 2.5: none is older than a round trip.
+        let is_old = |&(at, _): &(Time, Duration)| now.saturating_since(at) > rtt;
+        while self.recent.len() >= CURRENT_FILTER || self.recent.front().is_some_and(is_old) {
             self.recent.pop_front();
         }
+        self.recent.push_back((now, rtt));
     }
 
     fn base(&self) -> Option<Duration> {
@@ -128,7 +131,8 @@ impl Delays {
     }
 
     fn queueing(&self) -> Option<Duration> {
-        Some(self.recent.iter().copied().min()?.saturating_sub(self.base()?))
+        let current = self.recent.iter().map(|&(_, rtt)| rtt).min()?;
+        Some(current.saturating_sub(self.base()?))
     }
 }
 
@@ -258,15 +262,19 @@ impl Algorithm for Ledbat {
                 self.grow_by_draft(window, event, delay);
             }
         } else if window.is_below_threshold() {
-            // After a timeout (RFC 6817 section 2.4.2: as standard TCP).
+            // From one segment to the smallest window, after a timeout.
             window.beyond_slow_start(event);
         } else {
             self.grow_by_rfc(window, event, delay);
         }
     }
 
-    fn threshold(&mut self, window: &Window, _event: &CongestionEvent) -> u32 {
+    fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
         self.fraction = 0.0;
+        if !self.plus_plus && event.kind == CongestionKind::Timeout {
+            // RFC 6817 section 2.4.2: one segment, and growth as ever from there on.
+            return MIN_WINDOW;
+        }
         window.half()
     }
 
@@ -279,8 +287,8 @@ impl Algorithm for Ledbat {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Rules;
-    use super::super::testing::{Path, Sender, build};
+    use super::super::testing::{Path, Rounds, Sender, build, cwnd, ssthresh};
+    use super::super::{CongestionControl as _, Rules};
     use super::*;
 
     fn run(config: Config) -> Sender {
@@ -300,6 +308,46 @@ mod tests {
             assert!(sender.goodput_after(skip) > 1_990.0);
             assert_eq!(sender.drops, 0);
         }
+    }
+
+    #[test]
+    fn delays_of_earlier_round_trips_do_not_count() {
+        let mut delays = Delays::new(10);
+        let ms = Duration::from_millis;
+        delays.on_sample(Time::from_millis(0), ms(50));
+        assert_eq!(delays.queueing(), Some(Duration::ZERO));
+        // Two samples a round trip: four of them would go back two.
+        delays.on_sample(Time::from_millis(100), ms(90));
+        assert_eq!(delays.queueing(), Some(ms(40)), "the first is older than 90 ms");
+        for at in [110, 120, 130, 140] {
+            delays.on_sample(Time::from_millis(at), ms(100));
+        }
+        assert_eq!((delays.queueing(), delays.recent.len()), (Some(ms(50)), CURRENT_FILTER));
+        // Ten minutes later the base is forgotten.
+        delays.on_sample(Time::from_secs(600), ms(100));
+        assert_eq!(delays.base(), Some(ms(50)), "the first minute is the tenth");
+        for minute in 11..20 {
+            delays.on_sample(Time::from_secs(60 * minute), ms(100));
+        }
+        assert_eq!(delays.base(), Some(ms(100)));
+    }
+
+    #[test]
+    fn after_a_timeout_it_grows_as_ever() {
+        let mut control = build(Config::default(), Rules::Rfc, 10);
+        let mut rounds = Rounds::new(Duration::from_millis(50));
+        for _ in 0..20 {
+            rounds.round(&mut control);
+        }
+        let before = cwnd(&control);
+        assert!(before >= 20, "{before}");
+        control.on_congestion(&CongestionEvent::new(rounds.now, CongestionKind::Timeout, 0));
+        assert_eq!((cwnd(&control), ssthresh(&control)), (1, MIN_WINDOW));
+        rounds.round(&mut control);
+        for _ in 0..4 {
+            rounds.round(&mut control);
+        }
+        assert!(cwnd(&control) <= 2 + 4, "no slow start: {}", cwnd(&control));
     }
 
     #[test]

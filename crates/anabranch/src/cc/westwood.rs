@@ -6,10 +6,12 @@
 //! all rules.
 //!
 //! In recovery the window goes down towards half as in Reno; at its end, and after a timeout, the
-//! threshold is bandwidth x smallest round-trip time.
+//! threshold is bandwidth x smallest round-trip time. In 2.6.20 only F-RTO told Westwood of a timeout
+//! (`CA_EVENT_FRTO`), and it was off; after any other one the threshold was Reno's half of the window.
 //!
 //! Known deviations: newly acknowledged bytes are counted as the sender knows them, where Linux guesses
-//! one segment per duplicate acknowledgement. Times are in ms (HZ = 1000).
+//! one segment per duplicate acknowledgement. Times are in ms (HZ = 1000). 2.6.20 with F-RTO has the
+//! threshold of 2.6.20 without.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,8 +123,8 @@ impl Algorithm for Westwood {
     }
 
     fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32 {
-        if event.kind == CongestionKind::Timeout {
-            // Linux: CA_EVENT_LOSS.
+        if event.kind == CongestionKind::Timeout && window.rules != Rules::Linux2620 {
+            // Linux since 3.10: CA_EVENT_LOSS.
             self.forget_rtt_min = true;
             return self.path_in_segments(window);
         }
@@ -157,6 +159,16 @@ mod tests {
         sender.control.on_congestion(&CongestionEvent::new(Time::from_secs(200), CongestionKind::Timeout, 0));
         assert!((95..=102).contains(&ssthresh(&sender.control)), "after a timeout too");
         assert_eq!(cwnd(&sender.control), 1);
+    }
+
+    #[test]
+    fn in_2_6_20_a_timeout_halves_the_window() {
+        let mut control = build(Config::default(), Rules::Linux2620, 40);
+        let mut rounds = Rounds::new(Duration::from_millis(100));
+        rounds.round(&mut control);
+        let window = cwnd(&control);
+        control.on_congestion(&CongestionEvent::new(rounds.now, CongestionKind::Timeout, 0));
+        assert_eq!((cwnd(&control), ssthresh(&control)), (1, window / 2));
     }
 
     #[test]
