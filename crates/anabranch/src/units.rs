@@ -149,7 +149,7 @@ impl Quantity for Rate {
 
 impl Quantity for Bytes {
     const WANTED: &'static str =
-        "a size such as \"500 B\", from 0 B to 1 PB (units: B, kB, MB, GB, KiB, MiB, GiB)";
+        "a size such as \"500 B\", from 0 B to 1e15 B (units: B, kB, MB, GB, KiB, MiB, GiB)";
     const PATTERN: &'static str = r"^\s*\+?[0-9.]+([eE][+-]?[0-9]+)?\s*(B|kB|MB|GB|KiB|MiB|GiB)\s*$";
     const NAME: &'static str = "Bytes";
     const EXAMPLE: &'static str = "500 B";

@@ -25,8 +25,10 @@ pub(super) struct Meter {
     pub(super) received: u64,
     last_arrival: Time,
     longest_gap: Duration,
-    /// Bytes of every interval that is over.
-    intervals: Vec<u64>,
+    /// Number and bytes of each interval that is over and in which something arrived.
+    intervals: Vec<(u64, u64)>,
+    /// How many intervals are over.
+    over: u64,
     /// Sum of the squares of these.
     squares: f64,
     /// Bytes of the interval that is not over, and when it will be.
@@ -44,6 +46,7 @@ impl Meter {
             last_arrival: Time::NEVER,
             longest_gap: Duration::ZERO,
             intervals: Vec::new(),
+            over: 0,
             squares: 0.0,
             current: 0,
             current_end: Time::NEVER,
@@ -59,11 +62,15 @@ impl Meter {
 
     /// Bytes have arrived.
     pub(super) fn on_bytes(&mut self, now: Time, bytes: u32) {
-        while now >= self.current_end {
-            self.intervals.push(self.current);
-            self.squares += self.current as f64 * self.current as f64;
-            self.current = 0;
-            self.current_end += self.interval;
+        if now >= self.current_end {
+            if self.current > 0 {
+                self.intervals.push((self.over, self.current));
+                self.squares += self.current as f64 * self.current as f64;
+                self.current = 0;
+            }
+            let passed = self.passed(now);
+            self.over += passed;
+            self.current_end += self.interval * passed;
         }
         self.longest_gap = self.longest_gap.max(now.saturating_since(self.last_arrival));
         self.last_arrival = now;
@@ -97,8 +104,8 @@ impl Meter {
         self.ended.map_or(now, |ended| ended.min(now))
     }
 
-    /// Those intervals in which nothing has arrived yet, up to the end.
-    fn silent(&self, end: Time) -> u64 {
+    /// Intervals from the present one on that are over at the end.
+    fn passed(&self, end: Time) -> u64 {
         if end < self.current_end {
             return 0;
         }
@@ -111,11 +118,11 @@ impl Meter {
         if self.opened.is_never() || end <= self.opened {
             return Vec::new();
         }
-        let silent = std::iter::repeat_n(0, self.silent(end) as usize);
-        let bytes = self.intervals.iter().copied().chain([self.current]).chain(silent);
+        let mut arrived = self.intervals.iter().copied().chain([(self.over, self.current)]).peekable();
         let mut start = self.opened;
-        bytes
-            .map_while(|bytes| {
+        (0..=self.over + self.passed(end))
+            .map_while(|number| {
+                let bytes = arrived.next_if(|&(at, _)| at == number).map_or(0, |(_, bytes)| bytes);
                 let interval = Interval { start, end: (start + self.interval).min(end), bytes };
                 start += self.interval;
                 (interval.start < end || bytes > 0).then_some(interval)
@@ -129,12 +136,11 @@ impl Meter {
         let elapsed = end.saturating_since(self.opened);
         report.count("received_bytes", self.received);
         report.mean("goodput_kbit_per_s", self.received as f64 * 8e6, elapsed.as_nanos());
-        let silent = self.silent(end);
-        let mut count = self.intervals.len() as u64;
+        let passed = self.passed(end);
+        let count = self.over + passed;
         let mut sum = (self.received - self.current) as f64;
         let mut squares = self.squares;
-        if silent > 0 {
-            count += silent;
+        if passed > 0 {
             sum += self.current as f64;
             squares += self.current as f64 * self.current as f64;
         }
@@ -183,6 +189,16 @@ mod tests {
         let last = meter().intervals(ms(4_000))[3];
         assert_eq!((last.start, last.end), (ms(3_500), ms(4_000)));
         assert!(Meter::new(Duration::from_secs(1)).intervals(ms(9_000)).is_empty());
+    }
+
+    #[test]
+    fn a_long_silence_takes_no_memory() {
+        let mut meter = Meter::new(Duration::from_millis(1));
+        meter.open(ms(0));
+        meter.on_bytes(ms(1), 100);
+        meter.on_bytes(Time::from_secs(1_000_000_000), 100);
+        assert_eq!(meter.intervals, [(1, 100)]);
+        assert_eq!(value(&row(&meter, 1_000_000_000_001), "intervals"), 1e12 + 1.0);
     }
 
     #[test]
