@@ -308,11 +308,11 @@ impl Connection {
         let acked = ack.acked_sent.filter(|_| !ack.retransmitted_acked);
         if let Some((first, last)) = acked {
             let last = ack.sacked_sent.map_or(last, |(_, last)| last);
-            self.take_rtt_sample(now, now - first, now - last, true);
+            self.take_rtt_sample(now, now - first, now - last);
             return true;
         }
         if let Some((first, last)) = ack.sacked_sent {
-            self.take_rtt_sample(now, now - first, now - last, true);
+            self.take_rtt_sample(now, now - first, now - last);
             return true;
         }
         // RFC 7323 section 4: by timestamps, where SND.UNA advances.
@@ -320,7 +320,7 @@ impl Connection {
             let millis = self.timestamp(now).wrapping_sub(echo);
             if millis < 1 << 20 {
                 let rtt = Duration::from_millis(u64::from(millis.max(1)));
-                self.take_rtt_sample(now, rtt, rtt, true);
+                self.take_rtt_sample(now, rtt, rtt);
                 return true;
             }
         }
@@ -329,13 +329,11 @@ impl Connection {
 
     /// `rtt`: of the first segment acknowledged, delays of the acknowledgement included; `newest`: of the
     /// last one.
-    pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration, tells: bool) {
+    pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration) {
         self.rtt.note_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
         self.rtt.on_sample(&self.parameters, rtt, acknowledged, sent);
-        if tells {
-            self.cc.on_rtt_sample(&RttEvent::new(now, newest));
-        }
+        self.cc.on_rtt_sample(&RttEvent::new(now, newest));
     }
 
     /// The control hears of the acknowledgement, after the reduction that may be in progress (Linux:

@@ -26,7 +26,7 @@ const DEFAULT_MSS: u16 = 536;
 const MAX_WINDOW_SCALE: u8 = 14;
 /// RFC 6335 section 6.
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
-/// RTO for data after a SYN that timed out, without a measurement (RFC 6298 section 5.7).
+/// The least RTO for data after a SYN that timed out, without a measurement (RFC 6298 section 5.7).
 const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
 /// The exchange of SYN.
@@ -324,14 +324,6 @@ impl Connection {
         self.board = Scoreboard::new(self.uses_rack());
         self.board.highest_sacked = 1;
         self.recovery = Recovery::new(1);
-        if retransmissions == 0 {
-            // RFC 6298 section 3: no sample of what was sent twice.
-            let rtt = now.saturating_since(sent_at);
-            self.take_rtt_sample(now, rtt, rtt, false);
-            self.rack.advance(now, sent_at, 0, false, None);
-        } else if !self.parameters.linux {
-            self.rtt.set_rto(RTO_AFTER_LOST_SYN.min(self.parameters.rto_max));
-        }
         // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN; Linux
         // (`tcp_init_transfer`): after the second one.
         let cut = if self.parameters.linux { 2 } else { 1 };
@@ -341,6 +333,15 @@ impl Connection {
             let seed = self.rng.bits();
             let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
             self.cc = self.parameters.cc.build(&setup);
+        }
+        if retransmissions == 0 {
+            // RFC 6298 section 3: no sample of what was sent twice.
+            let rtt = now.saturating_since(sent_at);
+            self.take_rtt_sample(now, rtt, rtt);
+            self.rack.advance(now, sent_at, 0, false, None);
+        } else if !self.parameters.linux {
+            let rto = self.rtt.rto().max(RTO_AFTER_LOST_SYN);
+            self.rtt.set_rto(rto.min(self.parameters.rto_max));
         }
         self.receiver.edge = self.receiver.edge.max(self.receiver.next);
         self.delayed_ack = DelayedAck::new(self.receiver.next, self.mss);

@@ -128,3 +128,26 @@ fn rfc5681_3_1_one_segment_after_lost_syns() {
         assert_eq!(pair.ends[0].cwnd(), expected, "{profile:?} {lost}");
     }
 }
+
+#[test]
+fn the_control_hears_of_the_handshake_s_round_trip() {
+    // Linux, hybla_init: RTT / 25 ms segments to begin with.
+    let settings = Config { cc: Some(crate::cc::hybla::Config::default().into()), ..linux() };
+    let mut pair = Pair::open(&settings);
+    pair.write(Side::A, 20_000);
+    assert_eq!(pair.data(Side::A).len(), 1, "40 ms");
+}
+
+#[test]
+fn rfc6298_5_7_a_lost_syn_raises_the_timeout_of_data_and_never_lowers_it() {
+    for (initial, expected) in [(1, 3), (5, 5)] {
+        let initial = Some(Duration::from_secs(initial));
+        let settings = Config { rto_initial: initial, ..config(Profile::Rfc) };
+        let mut pair = Pair::seeded([&settings, &settings], 1);
+        let mut is_first = true;
+        pair.drop_if = Box::new(move |_, _, _| std::mem::take(&mut is_first));
+        pair.command(Side::A, Command::Connect);
+        pair.run_for(Duration::from_secs(6));
+        assert_eq!(pair.ends[0].rtt.rto(), Duration::from_secs(expected));
+    }
+}
