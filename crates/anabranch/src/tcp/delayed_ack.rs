@@ -169,6 +169,7 @@ impl DelayedAck {
 impl Connection {
     pub(super) fn note_ack_sent(&mut self, with_data: bool) {
         self.delayed_ack.on_sent(self.receiver.next, with_data);
+        self.ecn.note_ack_sent();
     }
 
     /// Acknowledges what has arrived, now or later.

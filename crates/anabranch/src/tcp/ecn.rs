@@ -99,6 +99,11 @@ impl Ecn {
         }
     }
 
+    /// An acknowledgement is sent.
+    pub(super) fn note_ack_sent(&mut self) {
+        self.unacknowledged_marks = 0;
+    }
+
     /// Flags of data besides those: CWR once, on new data (RFC 3168 section 6.1.2).
     pub(super) fn data_flags(&mut self, again: bool) -> Flags {
         let says = self.cwr_waits && !again && self.mode != EcnMode::Accurate;
@@ -170,7 +175,6 @@ impl Connection {
                 self.ecn.unacknowledged_marks += u32::from(is_marked);
                 // RFC 9768 section 3.2.2.5.1: at the latest with every second mark.
                 if self.ecn.unacknowledged_marks >= 2 {
-                    self.ecn.unacknowledged_marks = 0;
                     self.delayed_ack.acknowledge_now();
                 }
             }
