@@ -243,12 +243,15 @@ pub struct RecoveryEndEvent {
     pub now: Time,
     /// Bytes outstanding.
     pub outstanding: u32,
+    /// The window in bytes that the reduction came to, where it stays so although it may be below the threshold
+    /// (Linux 2.6.20: `tcp_complete_cwr`); none: the window is the threshold (Linux: `tcp_end_cwnd_reduction`).
+    pub reached: Option<u32>,
 }
 
 impl RecoveryEndEvent {
-    /// Recovery ends with `outstanding` bytes on their way.
+    /// Recovery ends with `outstanding` bytes on their way, at the threshold.
     pub const fn new(now: Time, outstanding: u32) -> Self {
-        Self { now, outstanding }
+        Self { now, outstanding, reached: None }
     }
 }
 

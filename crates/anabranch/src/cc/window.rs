@@ -341,8 +341,9 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
             State::Loss => {}
             State::Open => return,
             State::Reducing => {
-                // Linux, tcp_end_cwnd_reduction.
-                self.window.set(self.window.ssthresh);
+                // Linux, tcp_end_cwnd_reduction; tcp_complete_cwr.
+                let reached = event.reached.map_or(u32::MAX, |bytes| bytes / self.window.mss);
+                self.window.set(reached.min(self.window.ssthresh));
                 self.algorithm.on_recovered(&mut self.window);
             }
         }

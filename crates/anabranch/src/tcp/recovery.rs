@@ -120,10 +120,14 @@ impl Connection {
         self.ecn.note_reduction();
     }
 
-    /// The reduction is over (Linux: `tcp_end_cwnd_reduction`).
+    /// The reduction is over (Linux: `tcp_end_cwnd_reduction`; with rate halving `tcp_complete_cwr`).
     pub(super) fn end_reduction(&mut self, now: Time) {
+        let mut event = RecoveryEndEvent::new(now, self.in_flight_bytes());
+        if self.parameters.window_reduction == WindowReduction::RateHalving {
+            event.reached = Some(self.recovery.prr.cwnd.saturating_mul(self.mss));
+        }
         self.recovery.prr.end();
-        self.cc.on_recovery_end(&RecoveryEndEvent::new(now, self.in_flight_bytes()));
+        self.cc.on_recovery_end(&event);
     }
 
     /// Fast recovery begins (RFC 6675 section 5 step 4; Linux: `tcp_enter_recovery`).

@@ -1,7 +1,8 @@
 //! RFC 3042, RFC 6675, RFC 6582, RFC 9937, RFC 8985 section 6.
 
 use super::*;
-use crate::tcp::config::LossDetection;
+use crate::cc::CongestionControl as _;
+use crate::tcp::config::{LossDetection, WindowReduction};
 use crate::tcp::testing::Drill;
 
 fn sent_ten(settings: &Config) -> Drill {
@@ -54,6 +55,21 @@ fn rfc9937_6_2_every_second_delivery_lets_one_out() {
     assert_eq!(out, [0, 1, 0, 0, 1, 1]);
     drill.at(300).ack(10 * SIZE, &[]);
     assert_eq!(drill.end.cwnd(), 5, "half the window at the end");
+}
+
+#[test]
+fn rate_halving_leaves_the_window_where_it_came_to() {
+    let halving = Some(WindowReduction::RateHalving);
+    let settings = Config { window_reduction: halving, byte_counting: Some(false), ..linux() };
+    let mut drill = sent_ten(&settings);
+    // Six of ten are lost, and nothing is on its way: one may be (Linux 2.6.20: tcp_cwnd_down).
+    drill.ack(0, &[(6 * SIZE, 10 * SIZE)]);
+    let window = drill.end.cwnd();
+    assert!(window < 5, "{window}");
+    drill.at(300).ack(10 * SIZE, &[]);
+    assert!(drill.end.recovery.is_calm());
+    assert_eq!(drill.end.cwnd(), window + 1, "slow start from there, not the threshold");
+    assert_eq!(drill.end.cc.state().ssthresh, 5 * drill.end.mss);
 }
 
 #[test]
