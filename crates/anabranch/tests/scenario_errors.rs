@@ -237,6 +237,111 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("flows.call.app", "{ codec = 'g711' }", "flows.call.app"),
     ("flows.call.transport.hb_enabled", "1", "flows.call.transport.hb_enabled"),
     ("sweep", "3", "sweep"),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', send_buffer = '1 kB' }, app = { kind = 'bulk' } }",
+        "flows.call.transport.send_buffer",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', receive_buffer = '2 GiB' }, app = { kind = 'bulk' } }",
+        "flows.call.transport.receive_buffer",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', mss = '87 B' }, app = { kind = 'bulk' } }",
+        "flows.call.transport.mss",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', cc = { kind = 'renoo' } }, app = { kind = 'bulk' } }",
+        "flows.call.transport.cc.kind",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', cc = { kind = 'ledbat', gain = 2 } }, app = { kind = 'bulk' } }",
+        "flows.call.transport.cc.gain",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', cc = { kind = 'ledbat', base_history = 0 } }, app = { kind = 'bulk' } }",
+        "flows.call.transport.cc.base_history",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', cc = { kind = 'ledbat', target = '1 h' } }, app = { kind = 'bulk' } }",
+        "flows.call.transport.cc.target",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', cc = { kind = 'sctp' } }, app = { kind = 'bulk' } }",
+        "flows.call.transport.cc.kind",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', initial_window = { segments = 1001 } }, app = { kind = 'bulk' } }",
+        "flows.call.transport.initial_window.segments",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', ack_every = 0 }, app = { kind = 'bulk' } }",
+        "flows.call.transport.ack_every",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', path = 1 }, app = { kind = 'bulk' } }",
+        "flows.call.transport.path",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', loss_detection = 'rac' }, app = { kind = 'bulk' } }",
+        "flows.call.transport.loss_detection",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', mss = '1 kB' }, app = { kind = 'bulk', bytes = '1 PB' } }",
+        "flows.call.app.bytes",
+    ),
+    (
+        "flows.call",
+        "{ from = 'a', to = 'b', paths = ['p0'], transport = { kind = 'tcp', mss = '1 kB' }, app = { kind = 'bulk', write_size = '1e14 B' } }",
+        "flows.call.app.write_size",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', snr_db = 61 } }",
+        "links.other.radio.snr_db",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', link_budget = { distance_km = 0 } } }",
+        "links.other.radio.link_budget.distance_km",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', cell = { frame = '1 ms' } } }",
+        "links.other.radio.cell.frame",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', cell = { downlink_share = 1.5 } } }",
+        "links.other.radio.cell.downlink_share",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', arq = { retries = 0 } } }",
+        "links.other.radio.arq.retries",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', fading = { kind = 'taps', taps = [] } } }",
+        "links.other.radio.fading.taps",
+    ),
+    (
+        "links.other",
+        "{ ends = ['c', 'd'], radio = { kind = 'wimax', modulation = { kind = 'fixed', profile = 'qam' } } }",
+        "links.other.radio.modulation.profile",
+    ),
 ];
 
 #[test]
