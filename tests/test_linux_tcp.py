@@ -90,8 +90,3 @@ def test_compare_writes_rows_and_figures(anabranch: Command, tmp_path: Path) -> 
     assert len(values) == 13 * 5
     assert {"key", "kernel", "mean", "mean_at_its_loss", "ns3", "verdict"} <= values[0].keys()
     assert (tmp_path / "f" / "linux-tcp-windows.png").stat().st_size > 10_000
-
-
-def test_sctp_has_no_figures(anabranch: Command, tmp_path: Path) -> None:
-    message = one_error(anabranch("compare", "linux-sctp", "--plot", tmp_path / "f"))
-    assert "--plot: linux-sctp has no figures" in message

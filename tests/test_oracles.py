@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.oracles import __main__ as pages
-from anabranch.oracles import linux_sctp, linux_tcp
+from anabranch.oracles import failover, linux_sctp, linux_tcp
 from conftest import ROOT, Command, one_error
 
 GOLDEN = ROOT / "docs" / "linux-sctp.csv"
@@ -69,12 +69,16 @@ def test_verdicts() -> None:
 
 def test_compare_prints_every_row(anabranch: Command, tmp_path: Path) -> None:
     target = tmp_path / "deviations.json"
-    result = anabranch("compare", "linux-sctp", "--replications", 1, "--json", target)
+    folder = tmp_path / "f"
+    result = anabranch(
+        "compare", "linux-sctp", "--replications", 1, "--json", target, "--plot", folder
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("off") >= 21
     values = json.loads(target.read_text("utf-8"))
     assert len(values) == 4 * len(linux_sctp.kernel_rows())
     assert {"key", "quantity", "kernel", "mean", "verdict"} <= values[0].keys()
+    assert (folder / "failover-closed-form.png").stat().st_size > 10_000
 
 
 def test_compare_refuses_no_replications(anabranch: Command) -> None:
@@ -87,9 +91,10 @@ def test_a_stale_page_is_found(
 ) -> None:
     for oracle in (linux_sctp, linux_tcp):
         monkeypatch.setattr(oracle, "compare", lambda *_, **__: iter(()))
+    monkeypatch.setattr(failover, "sweep", lambda: iter(()))
     monkeypatch.setattr(linux_sctp, "heartbeat_test", lambda _: (0, 1.0))
     monkeypatch.setattr(linux_tcp, "summary", lambda _: [])
-    for name in ("linux-sctp.md", "linux-tcp.md"):
+    for name in ("failover.md", "linux-sctp.md", "linux-tcp.md"):
         (tmp_path / name).write_text("before <!-- generated: make oracles --> after")
     monkeypatch.setattr("sys.argv", ["oracles", "--check", str(tmp_path)])
     assert pages.main() == 1

@@ -13,6 +13,7 @@
 //! the compiler copies the rest in pieces that overlap, which costs more than all of it (measured).
 
 use crate::packet::{Packet, PathId, Payload};
+use crate::path::Reason;
 use crate::report::Report;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
@@ -162,8 +163,8 @@ pub enum Event {
         from: PathId,
         /// The new primary path.
         to: PathId,
-        /// The policy's reason, in a few words.
-        reason: &'static str,
+        /// The policy's reason and the numbers behind it.
+        reason: Reason,
     },
     /// A message arrived; over TCP, the next bytes of the peer's stream, whose first one's position in it is
     /// the payload's offset.

@@ -28,6 +28,7 @@ pub mod app;
 pub mod batch;
 pub mod cc;
 pub mod endpoint;
+mod linux_rtt;
 pub mod net;
 pub mod packet;
 pub mod path;

@@ -1,8 +1,8 @@
 """Golden tables and pages of the comparisons.
 
-`python -m anabranch.oracles FOLDER` writes `linux-sctp.csv` and `linux-tcp.csv` there, the figures
-of the second, and the generated parts of the pages of the same names; `python -m anabranch.oracles
---check FOLDER` fails when tables and pages are not what it would write. Takes some minutes on two
+`python -m anabranch.oracles FOLDER` writes `linux-sctp.csv` and `linux-tcp.csv` there, the figures,
+and the generated parts of the pages `linux-sctp.md`, `linux-tcp.md` and `failover.md`; `python -m
+anabranch.oracles --check FOLDER` fails when tables and pages are not what it would write. Takes some minutes on two
 cores.
 """
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from anabranch import plots
-from anabranch.oracles import linux_sctp, linux_tcp
+from anabranch.oracles import failover, linux_sctp, linux_tcp
 
 _BEGIN = "<!-- generated: make oracles -->"
 _END = "<!-- end of generated -->"
@@ -28,7 +28,9 @@ def generated(folder: Path) -> dict[str, str]:
     tcp = list(linux_tcp.compare(linux_tcp.kernel_rows(), jobs=jobs))
     sctp_table = _table(linux_sctp.HEADS, [linux_sctp.cells(row) for row in sctp])
     tcp_table = _table(linux_tcp.HEADS, [linux_tcp.cells(row) for row in tcp])
+    failover_table = _table(failover.HEADS, [failover.cells(row) for row in failover.sweep()])
     return {
+        "failover.md": _page(folder / "failover.md", _failover_summary(), failover_table),
         "linux-sctp.csv": linux_sctp.as_csv(sctp),
         "linux-sctp.md": _page(folder / "linux-sctp.md", _sctp_summary(sctp), sctp_table),
         "linux-tcp.csv": linux_tcp.as_csv(tcp),
@@ -61,6 +63,14 @@ def _sctp_summary(rows: list[linux_sctp.Row]) -> str:
         " draws from ours.",
     ]
     return "\n".join(lines)
+
+
+def _failover_summary() -> str:
+    ratios = [row.inactive_s / row.expected_inactive_s for row in failover.kernel_rows()]
+    return (
+        f"Linux 6.12, {len(ratios)} settings without the potentially-failed state: measured over closed"
+        f" form from {min(ratios):.3f} to {max(ratios):.3f}."
+    )
 
 
 def _tcp_summary(rows: list[linux_tcp.Row]) -> str:
@@ -97,7 +107,7 @@ def main() -> int:
             print(f"{path} is stale: run `make oracles`", file=sys.stderr)
             code = 1
     if not is_check:
-        for name, figure in linux_tcp.figures().items():
+        for name, figure in (linux_sctp.figures() | linux_tcp.figures()).items():
             for path in plots.save(figure, folder / name, ("png",)):
                 print(f"wrote {path}")
     return code

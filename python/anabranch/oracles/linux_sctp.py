@@ -16,6 +16,7 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any, Literal
 
+from matplotlib.figure import Figure
 from scipy.stats import kstest
 
 import anabranch
@@ -213,6 +214,13 @@ def counts(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
         name: {v: sum(row.values[name].verdict == v for row in rows) for v in verdicts}
         for name in QUANTITIES
     }
+
+
+def figures() -> dict[str, Figure]:
+    """The time to declare a path down, ours and the kernel's, over the closed form."""
+    from anabranch.oracles import failover  # noqa: PLC0415 - it needs the kernel's rows
+
+    return failover.figures()
 
 
 def heartbeat_test(rows: Sequence[Row]) -> tuple[int, float]:

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::window::Windowed;
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, RecoveryEndEvent, RttEvent,
-    SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat,
-    reno, scalable, sctp, vegas, veno, westwood, yeah,
+    AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, ProbeEvent, RecoveryEndEvent,
+    RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, cubic, dctcp, highspeed, htcp, hybla,
+    illinois, ledbat, reno, scalable, sctp, vegas, veno, westwood, yeah,
 };
 
 /// What a control is built for.
@@ -180,6 +180,10 @@ impl CongestionControl for Controller {
 
     fn owns_recovery(&self) -> bool {
         dispatch!(self, control => control.owns_recovery())
+    }
+
+    fn on_probe(&mut self, event: &ProbeEvent) {
+        dispatch!(self, control => control.on_probe(event));
     }
 
     fn on_rtt_sample(&mut self, event: &RttEvent) {

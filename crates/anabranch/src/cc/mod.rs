@@ -69,6 +69,9 @@ pub trait CongestionControl: fmt::Debug {
         false
     }
 
+    /// The path is about to be probed with a window of data: window and threshold are set to it (SCTP).
+    fn on_probe(&mut self, _event: &ProbeEvent) {}
+
     /// A round-trip time was measured.
     fn on_rtt_sample(&mut self, _event: &RttEvent) {}
 
@@ -232,6 +235,23 @@ impl IdleEvent {
     /// Nothing sent for `idle`.
     pub const fn new(idle: Duration, rto: Duration) -> Self {
         Self { idle, rto }
+    }
+}
+
+/// A path is about to be probed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ProbeEvent {
+    /// When.
+    pub now: Time,
+    /// The window to probe with, in bytes.
+    pub window: u32,
+}
+
+impl ProbeEvent {
+    /// A probe with a window of `window` bytes.
+    pub const fn new(now: Time, window: u32) -> Self {
+        Self { now, window }
     }
 }
 

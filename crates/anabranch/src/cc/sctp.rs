@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, SendLimits,
+    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, ProbeEvent,
+    SendLimits,
 };
 
 /// Settings of SCTP's own congestion control. A setting that is left out has the association
@@ -18,23 +19,28 @@ use super::{
 #[schemars(rename = "SctpCongestionControlConfig")]
 pub struct Config {
     /// The rule for the initial congestion window; default "rfc4960", in profiles rfc2960 and ns2
-    /// "rfc2960".
+    /// "rfc2960", in profile freebsd_10 3 segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
-    /// The initial slow-start threshold in bytes, 65536 in profile ns2; default: none, slow start
-    /// goes on until the first loss or until the peer's window is filled (RFC 9260 section 7.2.1).
+    /// The initial slow-start threshold in bytes, 65536 in profile ns2, the receive buffer in profile
+    /// freebsd_10; default: none, slow start goes on until the first loss or until the peer's window is
+    /// filled (RFC 9260 section 7.2.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<u32>,
+    /// In slow start a SACK opens the window by at most this many segments, L of RFC 3465; default 1
+    /// (RFC 9260 section 7.2.1), in profile freebsd_10 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_start_limit: Option<u32>,
     /// The slow-start threshold after a loss is at least this many segments; default 4 (RFC 9260
     /// section 7.2.3), in profiles rfc2960 and ns2 2 (RFC 2960 section 7.2.3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh_floor: Option<u32>,
     /// Whether an idle path's window is halved once per RTO (RFC 9260 section 7.2.1); default true,
-    /// in profile ns2 false.
+    /// in profiles freebsd_10 and ns2 false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_decay: Option<bool>,
     /// Whether congestion avoidance also asks for an advancing cumulative TSN; default false, in
-    /// profiles rfc2960, rfc4960 and ns2 true (RFC 4960 section 7.2.2).
+    /// profiles rfc2960, rfc4960, freebsd_10 and ns2 true (RFC 4960 section 7.2.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avoidance_needs_cumulative: Option<bool>,
 }
@@ -48,6 +54,8 @@ pub enum InitialWindow {
     /// min(4 segments, max(2 segments, 4404 bytes)) (RFC 9260 section 7.2.1; RFC 4960 says 4380).
     #[default]
     Rfc4960,
+    /// This many segments.
+    Segments(u32),
 }
 
 impl Config {
@@ -57,6 +65,7 @@ impl Config {
         Self {
             initial_window: self.initial_window.or(defaults.initial_window),
             initial_ssthresh: self.initial_ssthresh.or(defaults.initial_ssthresh),
+            slow_start_limit: self.slow_start_limit.or(defaults.slow_start_limit),
             ssthresh_floor: self.ssthresh_floor.or(defaults.ssthresh_floor),
             idle_decay: self.idle_decay.or(defaults.idle_decay),
             avoidance_needs_cumulative: self
@@ -70,12 +79,20 @@ impl Config {
     /// # Errors
     /// One sentence that names the key, the value and what is allowed.
     pub fn check(&self) -> Result<(), String> {
-        match self.ssthresh_floor {
-            Some(floor @ (0 | 65..)) => {
-                Err(format!("ssthresh_floor = {floor} is out of range; it must be from 1 to 64 segments"))
+        let initial = match self.initial_window {
+            Some(InitialWindow::Segments(segments)) => Some(segments),
+            _ => None,
+        };
+        for (key, value) in [
+            ("initial_window.segments", initial),
+            ("slow_start_limit", self.slow_start_limit),
+            ("ssthresh_floor", self.ssthresh_floor),
+        ] {
+            if let Some(value @ (0 | 65..)) = value {
+                return Err(format!("{key} = {value} is out of range; it must be from 1 to 64 segments"));
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 
@@ -86,6 +103,8 @@ pub struct Sctp {
     cwnd: u32,
     ssthresh: u32,
     partial_bytes_acked: u32,
+    /// In bytes, as is the floor.
+    slow_start_limit: u32,
     ssthresh_floor: u32,
     idle_decay: bool,
     avoidance_needs_cumulative: bool,
@@ -98,12 +117,14 @@ impl Sctp {
         let initial = match config.initial_window.unwrap_or_default() {
             InitialWindow::Rfc2960 => 2 * mss,
             InitialWindow::Rfc4960 => (4 * mss).min((2 * mss).max(4404)),
+            InitialWindow::Segments(segments) => segments * mss,
         };
         Self {
             mss,
             cwnd: initial,
             ssthresh: config.initial_ssthresh.unwrap_or(u32::MAX),
             partial_bytes_acked: 0,
+            slow_start_limit: config.slow_start_limit.unwrap_or(1) * mss,
             ssthresh_floor: config.ssthresh_floor.unwrap_or(4) * mss,
             idle_decay: config.idle_decay.unwrap_or(true),
             avoidance_needs_cumulative: config.avoidance_needs_cumulative.unwrap_or(false),
@@ -118,7 +139,7 @@ impl CongestionControl for Sctp {
             // RFC 9260 section 7.2.1: only when the window is fully utilised, the cumulative TSN
             // advances, and not in fast recovery.
             if fully_used && event.cumulative_advanced && !event.in_recovery {
-                self.cwnd = self.cwnd.saturating_add(event.newly_acked.min(self.mss));
+                self.cwnd = self.cwnd.saturating_add(event.newly_acked.min(self.slow_start_limit));
             }
         } else if event.cumulative_advanced || !self.avoidance_needs_cumulative {
             // RFC 9260 section 7.2.2: one segment per window of acknowledged bytes.
@@ -157,6 +178,11 @@ impl CongestionControl for Sctp {
 
     fn limits(&self) -> SendLimits {
         SendLimits::window(self.cwnd)
+    }
+
+    fn on_probe(&mut self, event: &ProbeEvent) {
+        self.partial_bytes_acked = 0;
+        (self.cwnd, self.ssthresh) = (event.window, event.window);
     }
 
     fn state(&self) -> ControlState {
@@ -214,6 +240,21 @@ mod tests {
         assert_eq!(control.limits().cwnd, 5_500, "the cumulative TSN did not advance");
         control.on_ack(&AckEvent { in_recovery: true, ..AckEvent::new(NOW, 1_000, 5_500) });
         assert_eq!(control.limits().cwnd, 5_500, "in fast recovery");
+    }
+
+    #[test]
+    fn slow_start_grows_by_the_limit_of_rfc_3465() {
+        let config = Config {
+            initial_window: Some(InitialWindow::Segments(3)),
+            slow_start_limit: Some(2),
+            ..Config::default()
+        };
+        let mut control = Sctp::new(&config, MSS);
+        assert_eq!(control.limits().cwnd, 3_000);
+        control.on_ack(&AckEvent::new(NOW, 1_500, 3_000));
+        assert_eq!(control.limits().cwnd, 4_500);
+        control.on_ack(&AckEvent::new(NOW, 3_000, 4_500));
+        assert_eq!(control.limits().cwnd, 6_500);
     }
 
     #[test]

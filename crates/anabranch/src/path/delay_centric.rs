@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
-use super::{PathEvent, PathSelector, PathStatus, Retransmission, Selection};
+use super::hysteresis::{Dwell, smallest_srtt};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
 use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
@@ -34,10 +35,22 @@ pub struct Config {
 #[derive(Clone, Copy, Debug)]
 pub struct DelayCentric {
     margin: Duration,
-    dwell: Duration,
+    dwell: Dwell,
     skip_failed: bool,
-    changed_at: Option<Time>,
     failover: Failover,
+}
+
+/// Why this policy changes the primary path.
+const SMALLER_DELAY: Basis = Basis::compared("smaller delay", '<', "ms");
+
+impl Config {
+    /// Whether the settings are possible beside the endpoint's own.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value and what is allowed.
+    pub fn check(&self, limits: ErrorLimits) -> Result<(), String> {
+        self.failover.check(limits).map_err(|error| format!("failover.{error}"))
+    }
 }
 
 impl DelayCentric {
@@ -45,36 +58,33 @@ impl DelayCentric {
     pub fn new(config: &Config, profile: Settings) -> Self {
         Self {
             margin: config.margin,
-            dwell: config.dwell,
+            dwell: Dwell::new(config.dwell),
             skip_failed: config.skip_failed.unwrap_or(profile.skip_failed),
-            changed_at: None,
-            failover: Failover::new(config.failover.settings(profile)),
+            failover: Failover::new(&config.failover, profile),
         }
     }
 
-    fn fastest(&self, paths: &[PathStatus], primary: PathId) -> Option<PathId> {
+    /// The path that is faster than the primary one by more than the margin, with its smoothed
+    /// round-trip time and the primary path's.
+    fn fastest(&self, paths: &[PathStatus], primary: PathId) -> Option<(PathId, Duration, Duration)> {
         let now = paths[primary.index()].srtt?;
-        let (index, srtt) = paths
-            .iter()
-            .enumerate()
-            .filter(|(_, status)| !self.skip_failed || status.is_usable())
-            .filter_map(|(index, status)| status.srtt.map(|srtt| (index, srtt)))
-            .min_by_key(|&(index, srtt)| (srtt, index))?;
-        (srtt + self.margin < now).then_some(PathId(index as u8))
+        let (path, srtt) = smallest_srtt(paths, self.skip_failed)?;
+        (srtt + self.margin < now).then_some((path, srtt, now))
     }
 }
 
 impl PathSelector for DelayCentric {
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
-        let PathEvent::SrttUpdated(_) = event else {
+        let PathEvent::SrttUpdated { .. } = event else {
             return self.failover.select(now, event, paths, selection);
         };
-        if self.changed_at.is_some_and(|at| now.saturating_since(at) < self.dwell) {
+        if self.dwell.holds(now) {
             return;
         }
-        if let Some(path) = self.fastest(paths, selection.primary) {
-            *selection = Selection { reason: "smaller delay", ..Selection::new(path) };
-            self.changed_at = Some(now);
+        if let Some((path, new, old)) = self.fastest(paths, selection.primary) {
+            let reason = Reason::compared(&SMALLER_DELAY, new.as_millis_f64(), old.as_millis_f64());
+            selection.switch(path, reason);
+            self.dwell.start(now);
         }
     }
 
@@ -86,42 +96,32 @@ impl PathSelector for DelayCentric {
     ) -> PathId {
         self.failover.retransmission_path(loss, paths, selection)
     }
+
+    fn measures(&self) -> bool {
+        self.failover.measures()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{FIRST, SECOND, delays, sampled};
     use super::*;
     use crate::endpoint::PathState;
-
-    const FIRST: PathId = PathId(0);
-    const SECOND: PathId = PathId(1);
-
-    fn paths(first_ms: u64, second_ms: u64) -> [PathStatus; 2] {
-        [first_ms, second_ms]
-            .map(|ms| PathStatus { srtt: Some(Duration::from_millis(ms)), ..PathStatus::default() })
-    }
-
-    fn chosen(policy: &mut DelayCentric, now_ms: u64, paths: &[PathStatus], from: PathId) -> PathId {
-        let mut selection = Selection::new(from);
-        policy.select(Time::from_millis(now_ms), PathEvent::SrttUpdated(FIRST), paths, &mut selection);
-        assert_eq!(selection.primary, selection.current);
-        selection.primary
-    }
 
     #[test]
     fn the_smaller_round_trip_time_wins_at_once() {
         let mut policy = DelayCentric::new(&Config::default(), Settings::default());
-        assert_eq!(chosen(&mut policy, 0, &paths(50, 49), FIRST), SECOND);
-        assert_eq!(chosen(&mut policy, 0, &paths(50, 50), FIRST), FIRST);
-        assert_eq!(chosen(&mut policy, 0, &paths(48, 49), SECOND), FIRST);
+        assert_eq!(sampled(&mut policy, 0, FIRST, &delays(50, 49), FIRST), SECOND);
+        assert_eq!(sampled(&mut policy, 0, FIRST, &delays(50, 50), FIRST), FIRST);
+        assert_eq!(sampled(&mut policy, 0, FIRST, &delays(48, 49), SECOND), FIRST);
     }
 
     #[test]
     fn an_inactive_path_is_not_chosen() {
         let mut policy = DelayCentric::new(&Config::default(), Settings::default());
-        let mut paths = paths(50, 20);
+        let mut paths = delays(50, 20);
         paths[1].state = PathState::Inactive;
-        assert_eq!(chosen(&mut policy, 0, &paths, FIRST), FIRST);
+        assert_eq!(sampled(&mut policy, 0, FIRST, &paths, FIRST), FIRST);
     }
 
     #[test]
@@ -129,9 +129,9 @@ mod tests {
         let config =
             Config { margin: Duration::from_millis(10), dwell: Duration::from_secs(1), ..Config::default() };
         let mut policy = DelayCentric::new(&config, Settings::default());
-        assert_eq!(chosen(&mut policy, 0, &paths(50, 40), FIRST), FIRST, "not more than the margin");
-        assert_eq!(chosen(&mut policy, 0, &paths(50, 39), FIRST), SECOND);
-        assert_eq!(chosen(&mut policy, 999, &paths(20, 39), SECOND), SECOND, "dwell");
-        assert_eq!(chosen(&mut policy, 1_000, &paths(20, 39), SECOND), FIRST);
+        assert_eq!(sampled(&mut policy, 0, FIRST, &delays(50, 40), FIRST), FIRST, "not more than the margin");
+        assert_eq!(sampled(&mut policy, 0, FIRST, &delays(50, 39), FIRST), SECOND);
+        assert_eq!(sampled(&mut policy, 999, FIRST, &delays(20, 39), SECOND), SECOND, "dwell");
+        assert_eq!(sampled(&mut policy, 1_000, FIRST, &delays(20, 39), SECOND), FIRST);
     }
 }

@@ -4,10 +4,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PathEvent, PathSelector, PathStatus, Retransmission, Selection};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
 use crate::endpoint::PathState;
 use crate::packet::PathId;
-use crate::time::Time;
+use crate::sctp::config::Limit;
+use crate::time::{Duration, Time};
 
 /// Settings of the standard's failover. A setting that is left out has the profile's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,12 +26,34 @@ pub struct Config {
     /// default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_follows_failover: Option<bool>,
+    /// Primary.Switchover.Max.Retrans (RFC 7829 section 5) or "off": with more errors in a row than this on the
+    /// primary path, the path in use becomes the primary one; at least `pf_max_retrans`, at most
+    /// `path_max_retrans`; default "off".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primary_switchover_max_retrans: Option<Limit>,
     /// Where data is sent again; default "alternate", in profile linux `round_robin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmit_on: Option<RetransmitOn>,
 }
 
 impl Config {
+    /// Whether the settings are possible beside the endpoint's own.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value and what is allowed.
+    pub fn check(&self, limits: ErrorLimits) -> Result<(), String> {
+        let most = limits.path_max_retrans;
+        let least = limits.pf_max_retrans.unwrap_or(0).min(most);
+        match self.primary_switchover_max_retrans.and_then(Limit::count) {
+            // RFC 7829 section 5: PSMR is at least PFMR. Errors are counted up to PMR + 1.
+            Some(errors) if !(least..=most).contains(&errors) => Err(format!(
+                "primary_switchover_max_retrans = {errors} is out of range; it must be from pf_max_retrans, \
+                 {least}, to path_max_retrans, {most}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Concrete values.
     pub fn settings(&self, profile: Settings) -> Settings {
         Settings {
@@ -39,6 +62,9 @@ impl Config {
             primary_follows_failover: self
                 .primary_follows_failover
                 .unwrap_or(profile.primary_follows_failover),
+            primary_switchover_max_retrans: self
+                .primary_switchover_max_retrans
+                .map_or(profile.primary_switchover_max_retrans, Limit::count),
             retransmit_on: self.retransmit_on.unwrap_or(profile.retransmit_on),
             ..profile
         }
@@ -58,7 +84,10 @@ pub enum Dormant {
     Stay,
 }
 
-/// Where data is sent again (Caro et al., "Retransmission policies with transport layer multihoming").
+/// Where data is sent again (Caro et al., "Retransmission policies with transport layer multihoming"; the
+/// four that compare paths: Iyengar et al., "Concurrent multipath transfer using SCTP multihoming over
+/// independent end-to-end paths", RTX-CWND, RTX-SSTHRESH, RTX-LOSSRATE and its like by delay). Of paths that
+/// compare equal the one is taken that the data was not lost on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetransmitOn {
@@ -69,11 +98,48 @@ pub enum RetransmitOn {
     AlternateAfterTimeout,
     /// Where new data goes.
     Current,
+    /// On the active path with the largest congestion window.
+    LargestCwnd,
+    /// On the active path with the largest slow-start threshold.
+    LargestSsthresh,
     /// On one path for all data, whatever path it was lost on: the active path that was heard of last
     /// besides the primary one; the next one once its own timer expires (Linux `retran_path`).
     RoundRobin,
     /// On the same path while it is active.
     Same,
+    /// On the active path of whose data the smallest part was lost so far.
+    SmallestLossRate,
+    /// On the active path with the smallest smoothed round-trip time; one without is the last choice.
+    SmallestRtt,
+}
+
+impl RetransmitOn {
+    /// Whether paths are compared by what only policies that measure are told.
+    const fn measures(self) -> bool {
+        matches!(self, Self::LargestCwnd | Self::LargestSsthresh | Self::SmallestLossRate)
+    }
+
+    /// The active path that is best by what is compared here; none where nothing is.
+    fn best(self, last: PathId, paths: &[PathStatus]) -> Option<PathId> {
+        let cost = |status: &PathStatus| -> f64 {
+            match self {
+                Self::LargestCwnd => -f64::from(status.cwnd),
+                Self::LargestSsthresh => -f64::from(status.ssthresh),
+                Self::SmallestLossRate => status.lost_bytes as f64 / status.sent_bytes.max(1) as f64,
+                _ => status.srtt.map_or(f64::INFINITY, Duration::as_secs_f64),
+            }
+        };
+        if !self.measures() && self != Self::SmallestRtt {
+            return None;
+        }
+        (0..paths.len())
+            .filter(|&index| paths[index].is_usable())
+            .min_by(|&a, &b| {
+                let is_last = |index: usize| index == last.index();
+                cost(&paths[a]).total_cmp(&cost(&paths[b])).then(is_last(a).cmp(&is_last(b)))
+            })
+            .map(|index| PathId(index as u8))
+    }
 }
 
 /// [`Config`] with every value set.
@@ -87,6 +153,8 @@ pub struct Settings {
     pub primary_follows_failover: bool,
     /// Whether policies that compare paths pass failed ones over.
     pub skip_failed: bool,
+    /// Primary.Switchover.Max.Retrans.
+    pub primary_switchover_max_retrans: Option<u32>,
     /// Where data is sent again.
     pub retransmit_on: RetransmitOn,
 }
@@ -98,10 +166,16 @@ impl Default for Settings {
             take_returning: true,
             primary_follows_failover: false,
             skip_failed: true,
+            primary_switchover_max_retrans: None,
             retransmit_on: RetransmitOn::default(),
         }
     }
 }
+
+/// Why this policy changes the primary path.
+const FAILOVER: Basis = Basis::words("failover");
+const REQUESTED: Basis = Basis::words("requested");
+const SWITCHOVER: Basis = Basis::compared("primary path switchover", '>', "errors");
 
 /// The standard's failover.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +187,8 @@ pub struct Failover {
 
 impl Failover {
     /// A policy with these settings.
-    pub const fn new(settings: Settings) -> Self {
-        Self { settings, retransmission_path: None }
+    pub fn new(config: &Config, profile: Settings) -> Self {
+        Self { settings: config.settings(profile), retransmission_path: None }
     }
 
     /// Linux `sctp_select_active_and_retran_path`: of the active paths the one heard of last besides
@@ -183,7 +257,24 @@ impl Failover {
         };
         if self.settings.primary_follows_failover && selection.current != current {
             selection.primary = selection.current;
-            selection.reason = "failover";
+            selection.reason = Reason::new(&FAILOVER);
+        }
+    }
+
+    /// RFC 7829 section 5: too many errors on the primary path, and the path in use takes its place.
+    fn switch_over(self, paths: &[PathStatus], selection: &mut Selection) {
+        let primary = selection.primary;
+        let errors = paths[primary.index()].error_count;
+        let Some(max) = self.settings.primary_switchover_max_retrans.filter(|&max| errors > max) else {
+            return;
+        };
+        let next = if selection.current == primary {
+            best_other_than(Some(primary), primary, paths)
+        } else {
+            selection.current
+        };
+        if next != primary && paths[next.index()].is_usable() {
+            selection.switch(next, Reason::compared(&SWITCHOVER, f64::from(errors), f64::from(max)));
         }
     }
 }
@@ -193,12 +284,12 @@ impl PathSelector for Failover {
         match event {
             PathEvent::PrimaryRequested(path) => {
                 selection.primary = path;
-                selection.reason = "requested";
+                selection.reason = Reason::new(&REQUESTED);
                 if paths[path.index()].is_usable() || !paths[selection.current.index()].is_usable() {
                     selection.current = path;
                 }
             }
-            PathEvent::SrttUpdated(_) => {}
+            PathEvent::ErrorCounted(_) => self.switch_over(paths, selection),
             PathEvent::StateChanged { path, from } => {
                 self.reconsider(path, from, paths, selection);
                 if self.settings.retransmit_on == RetransmitOn::RoundRobin {
@@ -207,6 +298,7 @@ impl PathSelector for Failover {
                 }
             }
             PathEvent::TimerExpired(path) => self.rotate(path, paths, selection),
+            _ => {}
         }
     }
 
@@ -222,6 +314,10 @@ impl PathSelector for Failover {
             RetransmitOn::Current => return selection.current,
             RetransmitOn::RoundRobin => return self.round_robin_path(paths, selection),
             RetransmitOn::Same => true,
+            compared => match compared.best(loss.last, paths) {
+                Some(path) => return path,
+                None => false,
+            },
         };
         if same && paths[loss.last.index()].state == PathState::Active {
             return loss.last;
@@ -229,6 +325,10 @@ impl PathSelector for Failover {
         // RFC 9260 section 6.4.1: an active path that is not the one that failed to deliver; the
         // best of the bad ones otherwise.
         best_other_than(Some(loss.last), selection.current, paths)
+    }
+
+    fn measures(&self) -> bool {
+        self.settings.retransmit_on.measures()
     }
 }
 
@@ -258,6 +358,10 @@ mod tests {
     const FIRST: PathId = PathId(0);
     const SECOND: PathId = PathId(1);
 
+    fn policy(settings: Settings) -> Failover {
+        Failover::new(&Config::default(), settings)
+    }
+
     fn start() -> Selection {
         Selection::new(FIRST)
     }
@@ -273,7 +377,7 @@ mod tests {
 
     #[test]
     fn data_leaves_a_failed_primary_and_returns() {
-        let (mut policy, mut paths, mut selection) = (Failover::new(Settings::default()), two(), start());
+        let (mut policy, mut paths, mut selection) = (policy(Settings::default()), two(), start());
         change(&mut policy, &mut paths, 0, PathState::Inactive, &mut selection);
         assert_eq!((selection.primary, selection.current), (FIRST, SECOND));
         change(&mut policy, &mut paths, 0, PathState::Active, &mut selection);
@@ -283,7 +387,7 @@ mod tests {
     #[test]
     fn a_primary_that_follows_does_not_return() {
         let settings = Settings { primary_follows_failover: true, ..Settings::default() };
-        let (mut policy, mut paths, mut selection) = (Failover::new(settings), two(), start());
+        let (mut policy, mut paths, mut selection) = (policy(settings), two(), start());
         change(&mut policy, &mut paths, 0, PathState::Inactive, &mut selection);
         assert_eq!((selection.primary, selection.current), (SECOND, SECOND));
         change(&mut policy, &mut paths, 0, PathState::Active, &mut selection);
@@ -294,7 +398,7 @@ mod tests {
     fn a_path_that_returns_ends_the_dormant_state_or_waits_for_its_turn() {
         for (take_returning, expected) in [(true, FIRST), (false, SECOND)] {
             let settings = Settings { take_returning, primary_follows_failover: true, ..Settings::default() };
-            let (mut policy, mut paths, mut selection) = (Failover::new(settings), two(), start());
+            let (mut policy, mut paths, mut selection) = (policy(settings), two(), start());
             change(&mut policy, &mut paths, 0, PathState::Inactive, &mut selection);
             change(&mut policy, &mut paths, 1, PathState::Inactive, &mut selection);
             change(&mut policy, &mut paths, 0, PathState::Active, &mut selection);
@@ -306,7 +410,7 @@ mod tests {
     fn the_dormant_state_hops_once_or_stays() {
         for (dormant, expected) in [(Dormant::Hop, FIRST), (Dormant::Stay, SECOND)] {
             let settings = Settings { dormant, ..Settings::default() };
-            let (mut policy, mut paths, mut selection) = (Failover::new(settings), two(), start());
+            let (mut policy, mut paths, mut selection) = (policy(settings), two(), start());
             change(&mut policy, &mut paths, 0, PathState::Inactive, &mut selection);
             assert_eq!(selection.current, SECOND);
             change(&mut policy, &mut paths, 1, PathState::Inactive, &mut selection);
@@ -318,7 +422,7 @@ mod tests {
 
     #[test]
     fn potentially_failed_paths_are_avoided_but_better_than_inactive_ones() {
-        let (mut policy, mut paths, mut selection) = (Failover::new(Settings::default()), two(), start());
+        let (mut policy, mut paths, mut selection) = (policy(Settings::default()), two(), start());
         change(&mut policy, &mut paths, 0, PathState::PotentiallyFailed, &mut selection);
         assert_eq!(selection.current, SECOND);
         change(&mut policy, &mut paths, 1, PathState::Inactive, &mut selection);
@@ -335,7 +439,7 @@ mod tests {
             (RetransmitOn::Current, FIRST, FIRST),
         ];
         for (retransmit_on, after_reports, after_timeout) in expected {
-            let mut policy = Failover::new(Settings { retransmit_on, ..Settings::default() });
+            let mut policy = policy(Settings { retransmit_on, ..Settings::default() });
             let path = |policy: &mut Failover, timeout| {
                 policy.retransmission_path(&Retransmission::new(FIRST, timeout), &paths, &start())
             };
@@ -347,7 +451,7 @@ mod tests {
     #[test]
     fn round_robin_stays_until_its_own_timer_expires() {
         let settings = Settings { retransmit_on: RetransmitOn::RoundRobin, ..Settings::default() };
-        let (mut policy, mut paths, mut selection) = (Failover::new(settings), two(), start());
+        let (mut policy, mut paths, mut selection) = (policy(settings), two(), start());
         let path = |policy: &mut Failover, paths: &[PathStatus], selection: &Selection| {
             policy.retransmission_path(&Retransmission::new(SECOND, true), paths, selection)
         };
@@ -368,8 +472,63 @@ mod tests {
     fn an_unconfirmed_path_is_no_alternative() {
         let mut paths = two();
         paths[1].confirmed = false;
-        let mut policy = Failover::new(Settings::default());
+        let mut policy = policy(Settings::default());
         let path = policy.retransmission_path(&Retransmission::new(FIRST, true), &paths, &start());
         assert_eq!(path, FIRST);
+    }
+
+    #[test]
+    fn too_many_errors_make_the_path_in_use_the_primary_one() {
+        let settings = Settings { primary_switchover_max_retrans: Some(2), ..Settings::default() };
+        let (mut policy, mut paths, mut selection) = (policy(settings), two(), start());
+        for (errors, expected) in [(2, FIRST), (3, SECOND)] {
+            paths[0].error_count = errors;
+            policy.select(Time::ZERO, PathEvent::ErrorCounted(FIRST), &paths, &mut selection);
+            assert_eq!((selection.primary, selection.current), (expected, expected), "{errors} errors");
+        }
+        assert_eq!(selection.reason.to_string(), "primary path switchover: 3 errors > 2 errors");
+        paths[1].error_count = 3;
+        paths[0].state = PathState::Inactive;
+        policy.select(Time::ZERO, PathEvent::ErrorCounted(SECOND), &paths, &mut selection);
+        assert_eq!(selection.primary, SECOND, "no other path is active");
+    }
+
+    #[test]
+    fn switchover_keeps_to_the_other_limits() {
+        let check = |errors, pf_max_retrans| {
+            let limit = Some(Limit::At(errors));
+            let config = Config { primary_switchover_max_retrans: limit, ..Config::default() };
+            config.check(ErrorLimits { pf_max_retrans, path_max_retrans: 5 })
+        };
+        assert_eq!([check(0, None), check(5, None), check(2, Some(2))], [Ok(()), Ok(()), Ok(())]);
+        let message = "primary_switchover_max_retrans = 1 is out of range; it must be from pf_max_retrans, 2, to \
+                       path_max_retrans, 5";
+        assert_eq!(check(1, Some(2)), Err(message.into()));
+        assert!(check(6, None).is_err());
+    }
+
+    #[test]
+    fn retransmissions_go_to_the_path_that_compares_best() {
+        let lossy = |lost_bytes| PathStatus { sent_bytes: 1_000, lost_bytes, ..PathStatus::default() };
+        let srtt = |ms| PathStatus { srtt: Some(Duration::from_millis(ms)), ..PathStatus::default() };
+        let cwnd = |cwnd| PathStatus { cwnd, ..PathStatus::default() };
+        let ssthresh = |ssthresh| PathStatus { ssthresh, ..PathStatus::default() };
+        let cases = [
+            (RetransmitOn::LargestCwnd, cwnd(3_000), cwnd(2_000)),
+            (RetransmitOn::LargestSsthresh, ssthresh(3_000), ssthresh(2_000)),
+            (RetransmitOn::SmallestLossRate, lossy(10), lossy(20)),
+            (RetransmitOn::SmallestRtt, srtt(20), PathStatus::default()),
+        ];
+        for (retransmit_on, better, worse) in cases {
+            let mut policy = policy(Settings { retransmit_on, ..Settings::default() });
+            let mut path = |paths: &[PathStatus]| {
+                policy.retransmission_path(&Retransmission::new(FIRST, false), paths, &start())
+            };
+            assert_eq!(path(&[better, worse]), FIRST, "{retransmit_on:?}");
+            assert_eq!(path(&[worse, better]), SECOND, "{retransmit_on:?}");
+            assert_eq!(path(&[better, better]), SECOND, "{retransmit_on:?}: of equals, another one");
+            let failed = PathStatus { state: PathState::PotentiallyFailed, ..better };
+            assert_eq!(path(&[worse, failed]), FIRST, "{retransmit_on:?}: an active one");
+        }
     }
 }

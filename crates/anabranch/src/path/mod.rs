@@ -1,7 +1,18 @@
 //! Path policies: which path is the primary one, and where new data and retransmissions go.
+//!
+//! A policy hears events, changes the [`Selection`] in place, and may ask for ticks and for
+//! [`Request`]s; it never sees the endpoint.
 
+pub mod adaptive_primary;
 pub mod delay_centric;
+pub mod echo;
 pub mod failover;
+pub mod heartbeat_pair;
+mod hysteresis;
+pub mod rtt_based;
+#[cfg(test)]
+mod testing;
+pub mod throughput_checkpoint;
 
 use std::fmt;
 
@@ -13,6 +24,9 @@ use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
 /// What a policy may know about one path.
+///
+/// From `rto` on, values are as of the event, and only for policies that measure
+/// ([`PathSelector::measures`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStatus {
@@ -26,12 +40,42 @@ pub struct PathStatus {
     pub srtt: Option<Duration>,
     /// When something last arrived over it.
     pub last_heard: Time,
+    /// Largest packet in bytes, all headers included.
+    pub mtu: u32,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Congestion window in bytes.
+    pub cwnd: u32,
+    /// Slow-start threshold in bytes.
+    pub ssthresh: u32,
+    /// Bytes of data sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Bytes of data that missing reports or a timeout said were lost.
+    pub lost_bytes: u64,
+    /// Heartbeats sent.
+    pub heartbeats_sent: u64,
+    /// Heartbeats that were not answered in time.
+    pub heartbeats_lost: u64,
 }
 
 impl Default for PathStatus {
     /// A path on which nothing has happened yet.
     fn default() -> Self {
-        Self { state: PathState::Active, confirmed: true, error_count: 0, srtt: None, last_heard: Time::ZERO }
+        Self {
+            state: PathState::Active,
+            confirmed: true,
+            error_count: 0,
+            srtt: None,
+            last_heard: Time::ZERO,
+            mtu: 1500,
+            rto: Duration::ZERO,
+            cwnd: 0,
+            ssthresh: 0,
+            sent_bytes: 0,
+            lost_bytes: 0,
+            heartbeats_sent: 0,
+            heartbeats_lost: 0,
+        }
     }
 }
 
@@ -57,10 +101,48 @@ impl PathStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathEvent {
+    /// An error of this path was counted; told after a change of state that it brought.
+    ErrorCounted(PathId),
+    /// Missing reports began a fast recovery on a path; to policies that measure.
+    FastRetransmit {
+        /// The path.
+        path: PathId,
+        /// Its congestion window before it was reduced, in bytes.
+        cwnd_before: u32,
+    },
+    /// The association is open; to policies that measure.
+    Opened,
+    /// What [`Request::HeartbeatPair`] asked for: both heartbeats were answered.
+    PairMeasured {
+        /// The path.
+        path: PathId,
+        /// Round-trip time of the first one.
+        rtt: Duration,
+        /// Time between their arrivals at the peer.
+        spacing: Duration,
+        /// Size of each on the wire, in bytes.
+        size: u32,
+    },
     /// The user asked for another primary path.
     PrimaryRequested(PathId),
+    /// What [`Request::Probe`] asked for is done: all of it was acknowledged, or lost and recovered.
+    ProbeDone {
+        /// The path.
+        path: PathId,
+        /// Bytes of data sent as the probe.
+        bytes: u32,
+        /// Those of them that were lost.
+        lost: u32,
+    },
+    /// A fast recovery on a path is over; to policies that measure. A timeout ends it without this event.
+    RecoveryEnded(PathId),
     /// The smoothed round-trip time of a path changed.
-    SrttUpdated(PathId),
+    SrttUpdated {
+        /// The path.
+        path: PathId,
+        /// The sample that changed it.
+        rtt: Duration,
+    },
     /// A path became active, inactive or potentially failed.
     StateChanged {
         /// The path.
@@ -68,8 +150,34 @@ pub enum PathEvent {
         /// Its state before.
         from: PathState,
     },
+    /// The time of [`PathSelector::next_tick`] has come.
+    Tick,
     /// The retransmission timer of a path expired; told after a change of state that it brought.
     TimerExpired(PathId),
+}
+
+/// What a policy may ask its endpoint for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request {
+    /// Two heartbeats back to back; answered by [`PathEvent::PairMeasured`] unless one is lost.
+    HeartbeatPair {
+        /// The path.
+        path: PathId,
+        /// Size of each on the wire in bytes, at most the path's MTU.
+        size: u32,
+    },
+    /// Sends the next new data on this path, whatever its congestion window; answered by
+    /// [`PathEvent::ProbeDone`]. One at a time: another one is not heard before that.
+    Probe {
+        /// The path.
+        path: PathId,
+        /// Bytes to send, rounded up to whole packets; the path's congestion window and slow-start threshold
+        /// are set to as much.
+        bytes: u32,
+        /// Whether all of it leaves at once; otherwise Max.Burst holds.
+        is_burst: bool,
+    },
 }
 
 /// A loss that asks for a retransmission.
@@ -89,8 +197,78 @@ impl Retransmission {
     }
 }
 
-/// The paths in use. A policy changes it in place.
+/// What a decision was based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Basis {
+    /// In a few words.
+    pub words: &'static str,
+    /// How the numbers compare, `<` or `>`, and their unit; none where there are no numbers.
+    pub comparison: Option<(char, &'static str)>,
+}
+
+impl Basis {
+    /// A decision without numbers.
+    pub const fn words(words: &'static str) -> Self {
+        Self { words, comparison: None }
+    }
+
+    /// The new path's number is below or above (`sign`) the old one's.
+    pub const fn compared(words: &'static str, sign: char, unit: &'static str) -> Self {
+        Self { words, comparison: Some((sign, unit)) }
+    }
+}
+
+/// Why the primary path changed. Displays as `measured throughput: 5.9 Mbit/s > 3.6 Mbit/s`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reason {
+    /// What was compared.
+    pub basis: &'static Basis,
+    /// The new primary path's number.
+    pub new: f32,
+    /// The old one's, or what was asked for.
+    pub old: f32,
+}
+
+impl Reason {
+    /// A reason without numbers.
+    pub const fn new(basis: &'static Basis) -> Self {
+        Self { basis, new: 0.0, old: 0.0 }
+    }
+
+    /// A reason with the numbers of the new and the old primary path.
+    pub const fn compared(basis: &'static Basis, new: f64, old: f64) -> Self {
+        Self { basis, new: new as f32, old: old as f32 }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Basis { words, comparison } = self.basis;
+        f.write_str(words)?;
+        let Some((sign, unit)) = comparison else { return Ok(()) };
+        let space = if unit.is_empty() { "" } else { " " };
+        let [new, old] = [self.new, self.old].map(significant);
+        write!(f, ": {new}{space}{unit} {sign} {old}{space}{unit}")
+    }
+}
+
+/// A number with four significant digits at most.
+fn significant(value: f32) -> String {
+    let (mut digits, mut rest) = (3, value.abs());
+    while digits > 0 && rest >= 10.0 {
+        rest /= 10.0;
+        digits -= 1;
+    }
+    while digits < 9 && rest > 0.0 && rest < 1.0 {
+        rest *= 10.0;
+        digits += 1;
+    }
+    let text = format!("{value:.digits$}");
+    if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+}
+
+/// The paths in use. A policy changes it in place.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Selection {
     /// The primary path.
     pub primary: PathId,
@@ -98,14 +276,20 @@ pub struct Selection {
     pub current: PathId,
     /// Nothing is to be sent on any path for now.
     pub held: bool,
-    /// Why the primary path changed last, in a few words.
-    pub reason: &'static str,
+    /// Why the primary path changed last.
+    pub reason: Reason,
 }
 
 impl Selection {
     /// Everything goes to `primary`.
     pub const fn new(primary: PathId) -> Self {
-        Self { primary, current: primary, held: false, reason: "" }
+        const AT_FIRST: Basis = Basis::words("at first");
+        Self { primary, current: primary, held: false, reason: Reason::new(&AT_FIRST) }
+    }
+
+    /// Everything goes to `primary` from now on, for this reason.
+    pub fn switch(&mut self, primary: PathId, reason: Reason) {
+        *self = Self { reason, ..Self::new(primary) };
     }
 }
 
@@ -121,17 +305,103 @@ pub trait PathSelector: fmt::Debug {
         paths: &[PathStatus],
         selection: &Selection,
     ) -> PathId;
+
+    /// Whether it has ticks or requests, or reads all of [`PathStatus`]; asked once, before the
+    /// association opens. An endpoint spends nothing on these for a policy that says no.
+    fn measures(&self) -> bool {
+        false
+    }
+
+    /// When it wants [`PathEvent::Tick`]; asked after every event.
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// What it asks for next; called after every event until there is nothing more.
+    fn next_request(&mut self) -> Option<Request> {
+        None
+    }
 }
 
-/// Which path policy, and its settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[schemars(rename = "PathPolicyConfig")]
-pub enum Config {
+/// How many errors in a row an endpoint allows a path.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorLimits {
+    /// Potentially.Failed.Max.Retrans; none where paths never are.
+    pub pf_max_retrans: Option<u32>,
+    /// Path.Max.Retrans.
+    pub path_max_retrans: u32,
+}
+
+macro_rules! policies {
+    ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
+        /// Which path policy, and its settings.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[schemars(rename = "PathPolicyConfig")]
+        pub enum Config {
+            $($(#[$doc])* $name($module::Config),)*
+        }
+
+        impl Config {
+            /// Whether the settings are possible beside the endpoint's own.
+            ///
+            /// # Errors
+            /// One sentence that names the key, the value and what is allowed.
+            pub fn check(&self, limits: ErrorLimits) -> Result<(), String> {
+                match self {
+                    $(Self::$name(config) => config.check(limits),)*
+                }
+            }
+
+            /// The policy. `profile` holds the profile's values for settings that are left out.
+            pub fn build(&self, profile: failover::Settings) -> Selector {
+                match self {
+                    $(Self::$name(config) => Selector::$name($module::$name::new(config, profile)),)*
+                }
+            }
+
+            /// Every policy with its default settings.
+            pub fn all() -> Vec<Self> {
+                vec![$(Self::$name($module::Config::default()),)*]
+            }
+        }
+
+        /// A path policy, dispatched statically where it is a built-in one.
+        #[derive(Debug)]
+        pub enum Selector {
+            /// A user's own.
+            Custom(Box<dyn PathSelector + Send>),
+            $($(#[$doc])* $name($module::$name),)*
+        }
+
+        macro_rules! dispatch {
+            ($self:expr, $policy:ident => $call:expr) => {
+                match $self {
+                    Selector::Custom($policy) => $call,
+                    $(Selector::$name($policy) => $call,)*
+                }
+            };
+        }
+    };
+}
+
+policies! {
+    /// A path that stays faster for some rounds becomes the primary one (Kim).
+    AdaptivePrimary: adaptive_primary,
     /// The path with the smallest smoothed round-trip time is the primary one (Kelly et al.).
-    DelayCentric(delay_centric::Config),
+    DelayCentric: delay_centric,
+    /// The path on which a call would be rated highest is the primary one (Fitzpatrick et al.).
+    Echo: echo,
     /// The standard's failover (RFC 9260 section 6.4).
-    Failover(failover::Config),
+    Failover: failover,
+    /// A path whose rate and round-trip time, measured by pairs of heartbeats, are as required is the primary
+    /// one (Nishiyama et al.).
+    HeartbeatPair: heartbeat_pair,
+    /// A path that is faster by a part of its own round-trip time becomes the primary one.
+    RttBased: rtt_based,
+    /// The path with the higher throughput, measured with real data at checkpoints, is the primary one
+    /// (Mitsuie et al.).
+    ThroughputCheckpoint: throughput_checkpoint,
 }
 
 impl Default for Config {
@@ -140,36 +410,9 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// The policy. `failover` holds the profile's values for settings that are left out.
-    pub fn build(&self, profile: failover::Settings) -> Selector {
-        match self {
-            Self::DelayCentric(config) => {
-                Selector::DelayCentric(delay_centric::DelayCentric::new(config, profile))
-            }
-            Self::Failover(config) => Selector::Failover(failover::Failover::new(config.settings(profile))),
-        }
-    }
-}
-
-/// A path policy, dispatched statically where it is a built-in one.
-#[derive(Debug)]
-pub enum Selector {
-    /// A user's own.
-    Custom(Box<dyn PathSelector + Send>),
-    /// The smallest round-trip time decides.
-    DelayCentric(delay_centric::DelayCentric),
-    /// The standard's failover.
-    Failover(failover::Failover),
-}
-
 impl PathSelector for Selector {
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
-        match self {
-            Self::Custom(policy) => policy.select(now, event, paths, selection),
-            Self::DelayCentric(policy) => policy.select(now, event, paths, selection),
-            Self::Failover(policy) => policy.select(now, event, paths, selection),
-        }
+        dispatch!(self, policy => policy.select(now, event, paths, selection));
     }
 
     fn retransmission_path(
@@ -178,10 +421,42 @@ impl PathSelector for Selector {
         paths: &[PathStatus],
         selection: &Selection,
     ) -> PathId {
-        match self {
-            Self::Custom(policy) => policy.retransmission_path(loss, paths, selection),
-            Self::DelayCentric(policy) => policy.retransmission_path(loss, paths, selection),
-            Self::Failover(policy) => policy.retransmission_path(loss, paths, selection),
-        }
+        dispatch!(self, policy => policy.retransmission_path(loss, paths, selection))
+    }
+
+    fn measures(&self) -> bool {
+        dispatch!(self, policy => policy.measures())
+    }
+
+    fn next_tick(&self) -> Time {
+        dispatch!(self, policy => policy.next_tick())
+    }
+
+    fn next_request(&mut self) -> Option<Request> {
+        dispatch!(self, policy => policy.next_request())
+    }
+}
+
+/// One sentence when a setting is not from `low` to `high`.
+fn check_range(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{key} = {value} is out of range; it must be from {low} to {high}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_shows_its_numbers() {
+        const RATE: Basis = Basis::compared("measured throughput", '>', "Mbit/s");
+        const REQUESTED: Basis = Basis::words("requested");
+        let reason = Reason::compared(&RATE, 5.912_345, 3.6);
+        assert_eq!(reason.to_string(), "measured throughput: 5.912 Mbit/s > 3.6 Mbit/s");
+        assert_eq!(Reason::new(&REQUESTED).to_string(), "requested");
+        assert_eq!([0.0, 12_345.0, 0.012_345, 100.04].map(significant), ["0", "12345", "0.01235", "100"]);
     }
 }

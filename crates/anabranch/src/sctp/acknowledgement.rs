@@ -4,6 +4,7 @@
 
 use super::association::{Association, State};
 use super::chunk::Sack;
+use super::config::MissingReportsPer;
 use super::outstanding::{Sent, SentState, absolute, for_each_uncovered};
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
@@ -29,15 +30,14 @@ impl Association {
         self.stats.duplicates_reported += sack.duplicates.len() as u64;
         let advanced = cumulative != self.outstanding.cumulative_tsn();
         self.acknowledge_cumulatively(cumulative);
-        let mut highest = None;
         if !(sack.gap_blocks.is_empty() && self.outstanding.gap_acked.is_empty()) {
-            highest = self.acknowledge_gaps(sack);
+            self.acknowledge_gaps(sack);
+            self.limit_missing_reports(advanced);
         }
-        let in_recovery = self.fast_recovery_exit.is_some();
-        if self.fast_recovery_exit.is_some_and(|exit| tsn::at_or_before(exit, cumulative)) {
-            self.fast_recovery_exit = None;
+        self.settle_paths(now, from, advanced);
+        if self.probing.is_some() {
+            self.note_recovery_end(now, false);
         }
-        self.settle_paths(now, from, advanced, in_recovery);
         // D ii.
         self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes) as u32;
         if sack.a_rwnd == 0 && self.outstanding.bytes > 0 {
@@ -49,14 +49,8 @@ impl Association {
                 }
             }
         }
-        if let Some(&(_, last)) = self.outstanding.gap_acked.last() {
-            // Section 7.2.4: in fast recovery, a SACK that advances reports all as missing.
-            if self.fast_recovery_exit.is_some() && advanced {
-                highest = Some(last);
-            }
-            if let Some(highest) = highest {
-                self.count_missing(now, highest);
-            }
+        if !self.outstanding.gap_acked.is_empty() {
+            self.count_missing(now);
         }
         self.advance_peer_ack_point();
         if self.has_refused && self.buffered() < self.parameters.send_buffer {
@@ -65,6 +59,9 @@ impl Association {
         }
         if self.advanced_peer_ack_point != cumulative {
             self.send_forward_tsn(now);
+        }
+        if self.probing.is_some() {
+            self.check_probe(now);
         }
         self.send(now);
     }
@@ -109,20 +106,22 @@ impl Association {
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;
             path.acked.probe_sent_at = Some(chunk.departure);
+        } else if self.parameters.samples_every_sack && chunk.transmissions == 1 {
+            path.acked.probe_sent_at = Some(chunk.departure);
         }
     }
 
     /// Gap Ack Blocks: what they cover for the first time is acknowledged, what they cover no longer
-    /// is outstanding again (D iii). Returns the highest TSN newly acknowledged.
-    fn acknowledge_gaps(&mut self, sack: &Sack) -> Option<u32> {
+    /// is outstanding again (D iii). Leaves the highest TSN newly acknowledged of every path in
+    /// `missing_below`.
+    fn acknowledge_gaps(&mut self, sack: &Sack) {
         let runs = absolute(sack.cumulative_tsn, &sack.gap_blocks, self.outstanding.next_tsn());
         let known = std::mem::take(&mut self.outstanding.gap_acked);
-        let mut highest = None;
+        for path in &mut self.paths {
+            path.missing_below = None;
+        }
         for &run in &runs {
-            for_each_uncovered(run, &known, |tsn| {
-                self.acknowledge_one(tsn);
-                highest = Some(highest.map_or(tsn, |old| if tsn::before(old, tsn) { tsn } else { old }));
-            });
+            for_each_uncovered(run, &known, |tsn| self.acknowledge_one(tsn));
         }
         for &(start, end) in &known {
             let first = self.outstanding.first_tsn;
@@ -133,12 +132,13 @@ impl Association {
             for_each_uncovered((start, end), &runs, |tsn| self.renege(tsn));
         }
         self.outstanding.gap_acked = runs;
-        highest
     }
 
     fn acknowledge_one(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
         let chunk = self.outstanding.chunks[index];
+        let highest = &mut self.paths[chunk.path.index()].missing_below;
+        *highest = later(*highest, Some(tsn));
         match chunk.state {
             SentState::InFlight => {
                 self.credit(tsn, &chunk);
@@ -165,6 +165,25 @@ impl Association {
         }
     }
 
+    /// Section 7.2.4: missing is what was sent before the highest TSN newly acknowledged, of the same
+    /// path where reports are counted per path (split fast retransmit, Iyengar et al. 2006, section
+    /// 3.1), and in fast recovery all that an advancing SACK reports.
+    fn limit_missing_reports(&mut self, advanced: bool) {
+        let Some(&(_, last)) = self.outstanding.gap_acked.last() else { return };
+        let cumulative = self.outstanding.cumulative_tsn();
+        let together = self.parameters.missing_reports_per == MissingReportsPer::Association;
+        let highest = self.paths.iter().fold(None, |highest, path| later(highest, path.missing_below));
+        for path in &mut self.paths {
+            if together {
+                path.missing_below = highest;
+            }
+            let in_recovery = path.fast_recovery_exit.is_some_and(|exit| tsn::before(cumulative, exit));
+            if in_recovery && advanced && (together || path.acked.bytes > 0) {
+                path.missing_below = Some(last);
+            }
+        }
+    }
+
     /// The peer has dropped data it had acknowledged in a gap block.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
@@ -181,12 +200,17 @@ impl Association {
 
     /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
     #[inline(always)]
-    pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool, in_recovery: bool) {
+    pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool) {
         let clock = self.parameters.rto.clock;
+        let cumulative = self.outstanding.cumulative_tsn();
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let path = &mut self.paths[index];
             let acked = std::mem::take(&mut path.acked);
+            let in_recovery = path.fast_recovery_exit.is_some();
+            if path.fast_recovery_exit.is_some_and(|exit| tsn::at_or_before(exit, cumulative)) {
+                path.fast_recovery_exit = None;
+            }
             if acked.bytes > 0 {
                 let outstanding_before = path.outstanding + acked.bytes - acked.reneged_bytes;
                 path.cc.on_ack(&AckEvent {
@@ -220,8 +244,17 @@ impl Association {
     pub(super) fn take_rtt_sample(&mut self, now: Time, path: PathId, sent_at: Time) {
         let own = &mut self.paths[path.index()];
         own.rto.on_sample(&self.parameters.rto, sent_at, now);
-        own.cc.on_rtt_sample(&RttEvent::new(now, now.saturating_since(sent_at)));
+        let rtt = now.saturating_since(sent_at);
+        own.cc.on_rtt_sample(&RttEvent::new(now, rtt));
         self.status[path.index()].srtt = own.rto.srtt;
-        self.tell_selector(now, PathEvent::SrttUpdated(path));
+        self.tell_selector(now, PathEvent::SrttUpdated { path, rtt });
+    }
+}
+
+/// The later one of two TSNs.
+const fn later(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    match (one, other) {
+        (Some(a), Some(b)) => Some(if tsn::before(a, b) { b } else { a }),
+        (None, tsn) | (tsn, None) => tsn,
     }
 }

@@ -10,6 +10,7 @@ use super::outstanding::Outstanding;
 use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
 use super::parameters::Parameters;
 use super::path::Path;
+use super::probing::Probing;
 use super::reassembly::Reassembly;
 use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
@@ -65,14 +66,14 @@ pub struct Association {
     pub(super) status: Vec<PathStatus>,
     pub(super) selector: Selector,
     pub(super) selection: Selection,
+    /// For policies that measure.
+    pub(super) probing: Option<Box<Probing>>,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
 
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
     pub(super) advanced_peer_ack_point: u32,
-    /// The exit point of fast recovery (RFC 9260 section 7.2.4).
-    pub(super) fast_recovery_exit: Option<u32>,
     pub(super) peer_rwnd: u32,
     /// The next stream sequence number of every outbound stream.
     pub(super) next_ssn: Vec<u16>,
@@ -123,7 +124,7 @@ impl Association {
         let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
         let mut parameters = parameters.clone();
         parameters.rto.clock = parameters.rto.clock.started(streams, name);
-        Self {
+        let mut association = Self {
             ip,
             ports: [PORTS[side.index()], PORTS[side.peer().index()]],
             headers_bytes: headers,
@@ -137,12 +138,12 @@ impl Association {
             status: vec![PathStatus::default(); mtus.len()],
             selector: parameters.policy.build(parameters.failover),
             selection: Selection::new(primary),
+            probing: None,
             errors_in_a_row: 0,
             heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
             queue: SendQueue::default(),
             outstanding: Outstanding::new(local_initial_tsn),
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
-            fast_recovery_exit: None,
             peer_rwnd: 0,
             next_ssn: vec![0; usize::from(parameters.streams)],
             fragment_limit: (smallest_mtu - headers - super::chunk::DATA_HEADER_BYTES) & !3,
@@ -157,7 +158,9 @@ impl Association {
             stats: Stats::default(),
             last_now: Time::ZERO,
             parameters,
-        }
+        };
+        association.prepare_probing();
+        association
     }
 
     /// What has been counted so far.
@@ -173,6 +176,7 @@ impl Association {
     /// Gives the association another path policy than the settings name.
     pub fn set_path_selector(&mut self, selector: Selector) {
         self.selector = selector;
+        self.prepare_probing();
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
@@ -297,7 +301,7 @@ impl Association {
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
             Chunk::Sack(sack) => self.on_sack(now, path, sack),
-            Chunk::Heartbeat(info) => self.on_heartbeat(path, *info),
+            Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::Init(init) => self.on_init(now, path, init),
@@ -333,6 +337,7 @@ impl Association {
         self.shutdown = ShutdownTimers::default();
         self.heartbeat.timer = Time::NEVER;
         self.delayed_sack.sent();
+        self.probing = None;
         for path in &mut self.paths {
             path.t3 = Time::NEVER;
             path.heartbeat.timer = Time::NEVER;
@@ -372,6 +377,9 @@ impl Association {
         if self.shutdown.t5 <= now {
             self.on_t5(now);
         }
+        if self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
+            self.on_policy_tick(now);
+        }
     }
 
     fn next_timeout(&self) -> Time {
@@ -382,6 +390,9 @@ impl Association {
         }
         for path in &self.paths {
             next = next.min(path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout));
+        }
+        if let Some(probing) = &self.probing {
+            next = next.min(probing.tick);
         }
         next
     }
@@ -441,12 +452,18 @@ impl Association {
 
     /// Tells the policy what happened, and everyone else what it decided.
     pub(super) fn tell_selector(&mut self, now: Time, event: PathEvent) {
+        if self.probing.is_some() {
+            self.refresh_status();
+        }
         let from = self.selection.primary;
         self.selector.select(now, event, &self.status, &mut self.selection);
         let Selection { primary: to, reason, .. } = self.selection;
         if to != from {
-            self.stats.primary_changes += 1;
+            self.stats.note_primary_change(now, from, to);
             self.outputs.push_back(Output::Event(Event::PrimaryChanged { from, to, reason }));
+        }
+        if self.probing.is_some() {
+            self.follow_policy(now);
         }
     }
 }

@@ -112,7 +112,7 @@ pub struct SkippedStream {
     pub ssn: u16,
 }
 
-/// Sender-specific heartbeat information: 16 bytes behind a parameter header.
+/// Sender-specific heartbeat information: 16 bytes behind a parameter header, 32 in a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInfo {
     /// When the heartbeat was sent.
@@ -121,6 +121,33 @@ pub struct HeartbeatInfo {
     pub nonce: u32,
     /// The path it was sent on.
     pub path: PathId,
+    /// Size of the PAD chunk (RFC 4820) behind the heartbeat, in bytes; the answer has none.
+    pub padding: u16,
+    /// What it is of a pair that measures the rate of a path (Nishiyama et al.), if it is.
+    pub pair: Option<PairMark>,
+}
+
+/// One heartbeat of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairMark {
+    /// Tells pairs apart.
+    pub number: u32,
+    /// Whether it is the second one.
+    pub is_second: bool,
+    /// In the answer, when it arrived.
+    pub arrived_at: Time,
+}
+
+impl HeartbeatInfo {
+    /// Size of a HEARTBEAT chunk with an ordinary heartbeat: chunk header, parameter header, 16 bytes of
+    /// information, as in ns-2.
+    pub const ORDINARY_BYTES: u32 = 24;
+    /// The same for one of a pair.
+    pub const PAIR_BYTES: u32 = 40;
+
+    const fn bytes(&self) -> u32 {
+        if self.pair.is_some() { Self::PAIR_BYTES } else { Self::ORDINARY_BYTES }
+    }
 }
 
 /// What INIT and INIT ACK have in common.
@@ -262,8 +289,8 @@ impl Chunk {
             Self::Data(data) => data.wire_size(),
             Self::Error(cause) => 4 + cause.wire_size(),
             Self::ForwardTsn(forward) => 8 + 4 * forward.streams.len() as u32,
-            // Chunk header, parameter header, 16 bytes of information: 24, as in ns-2.
-            Self::Heartbeat(_) | Self::HeartbeatAck(_) => 24,
+            Self::Heartbeat(info) => info.bytes() + u32::from(info.padding),
+            Self::HeartbeatAck(info) => info.bytes(),
             Self::Init(init) => 20 + init.parameters_bytes(),
             Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + StateCookie::BYTES,
             Self::Sack(sack) => 16 + 4 * (sack.gap_blocks.len() + sack.duplicates.len()) as u32,
@@ -313,7 +340,7 @@ mod tests {
         assert_eq!(size_with_ip(vec![Chunk::Sack(sack.clone())]), 48);
         sack.gap_blocks.push(GapBlock { start: 2, end: 3 });
         assert_eq!(size_with_ip(vec![Chunk::Sack(sack)]), 52);
-        let info = HeartbeatInfo { sent_at: Time::ZERO, nonce: 1, path: PathId(0) };
+        let info = HeartbeatInfo { sent_at: Time::ZERO, nonce: 1, path: PathId(0), padding: 0, pair: None };
         assert_eq!(size_with_ip(vec![Chunk::Heartbeat(info)]), 56);
         let forward = ForwardTsn { new_cumulative_tsn: 1, streams: Box::default() };
         assert_eq!(size_with_ip(vec![Chunk::ForwardTsn(forward)]), 40);

@@ -16,9 +16,9 @@ use crate::{cc, path};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SctpConfig")]
 pub struct Config {
-    /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", "linux" (6.12) or "ns2".
+    /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", "freebsd_10", "linux" (6.12) or "ns2".
     pub profile: Profile,
-    /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, linux and ns2 3 s.
+    /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, freebsd_10, linux and ns2 3 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_initial: Option<Duration>,
     /// RTO.Min; default 1 s.
@@ -33,6 +33,15 @@ pub struct Config {
     /// RTO.Beta, from 0 to 1; default 1/4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_beta: Option<f64>,
+    /// How RTO follows from measurements; default "rfc".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_rule: Option<RtoRule>,
+    /// What a retransmission timeout or an unanswered heartbeat does to RTO; default "exponential".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto_backoff: Option<RtoBackoff>,
+    /// What data is measured for round-trip times; default `round_trip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_sampling: Option<RttSampling>,
     /// Clock granularity; default 0 s (exact), in profile linux 1 ms with the kernel's timer wheel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_granularity: Option<Duration>,
@@ -57,8 +66,8 @@ pub struct Config {
     /// HB.interval; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_interval: Option<Duration>,
-    /// HB.Max.Burst: heartbeats at most at one time, on paths to be confirmed; default 1. With
-    /// `hb_rule` linux those wait for their timers.
+    /// HB.Max.Burst: heartbeats at most at one time, on paths to be confirmed; default 1, in profile
+    /// freebsd_10 4. With `hb_rule` linux those wait for their timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_max_burst: Option<u32>,
     /// When heartbeats are sent; default `per_path`, in profile linux `linux`, in profile ns2
@@ -100,14 +109,19 @@ pub struct Config {
     /// rfc2960 4 (RFC 2960 section 7.2.4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_reports: Option<u32>,
+    /// Over what missing reports are counted and fast recovery lasts; default "association" (RFC 9260
+    /// section 7.2.4), in profile freebsd_10 "path".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_reports_per: Option<MissingReportsPer>,
     /// The path that is primary at first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_path: Option<u8>,
-    /// Send buffer or "off"; default 212992 B (Linux), in profile ns2 "off": unlimited.
+    /// Send buffer or "off"; default 212992 B (Linux), in profile freebsd_10 233016 B, in profile ns2
+    /// "off": unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Buffer>,
     /// Receive buffer: the advertised window; default 106496 B (Linux: half its 212992 B), in
-    /// profile ns2 64 KiB.
+    /// profile freebsd_10 233016 B, in profile ns2 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
     /// Streams in each direction, from 1 to 65535; default 10.
@@ -149,6 +163,9 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
+    /// FreeBSD 10, as the sctp-handover study used it.
+    #[serde(rename = "freebsd_10")]
+    FreeBsd10,
     /// Linux 6.12.
     Linux,
     /// ns-2 as the voip-sctp study used it.
@@ -186,6 +203,59 @@ pub enum HeartbeatPeriod {
     /// HB.interval + RTO (1 + delta), delta uniform in -0.5 to 0.5 (RFC 9260 section 8.3).
     #[default]
     Rfc,
+}
+
+/// How RTO follows from measured round-trip times. RTO.Max limits all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoRule {
+    /// SRTT + max(RTO.Min, 4 times the mean deviation), in which a falling round-trip time counts an
+    /// eighth (`tcp_rtt_estimator` of Linux); `rto_alpha` and `rto_beta` have no effect.
+    LinuxTcp,
+    /// max(23/24 RTO, (1 + B) RTT), at least RTO.Min, where B is 1 after a peak and fades (Ekstroem and
+    /// Ludwig, "The Peak-Hopper", INFOCOM 2004).
+    PeakHopper,
+    /// max(RTO.Min, SRTT + 4 RTTVAR) (RFC 9260 section 6.3.1). Fallon et al., "An Analysis of
+    /// Alterations to the SCTP RTO Calculation Mechanism for WLAN Environments" (MWCN 2008), vary
+    /// `rto_alpha` and `rto_beta`.
+    #[default]
+    Rfc,
+}
+
+/// What a retransmission timeout or an unanswered heartbeat does to RTO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoBackoff {
+    /// It is doubled (RFC 9260 section 6.3.3 E2).
+    #[default]
+    Exponential,
+    /// It stays, as AORAN has it where the delay is the wireless link's (Fallon et al., WWIC 2009).
+    None,
+}
+
+/// What data is measured for round-trip times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RttSampling {
+    /// One chunk per round trip and path (RFC 9260 section 6.3.1 C4).
+    #[default]
+    RoundTrip,
+    /// The last chunk that each SACK acknowledges on a path, unless it was sent again (C5).
+    Sack,
+}
+
+/// Over what missing reports are counted and fast recovery lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissingReportsPer {
+    /// All paths together: a chunk is reported missing by what was sent after it on any path
+    /// (RFC 9260 section 7.2.4).
+    #[default]
+    Association,
+    /// Each path: a chunk is reported missing only by what was sent after it on the same path, and the
+    /// fast recovery of one path leaves the others alone (split fast retransmit, Iyengar et al. 2006;
+    /// FreeBSD).
+    Path,
 }
 
 /// Where SACKs go.

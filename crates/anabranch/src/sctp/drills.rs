@@ -1,7 +1,7 @@
 //! Drill tests: one short exchange per rule of RFC 9260, RFC 3758, RFC 7496 and RFC 7829.
 
 use super::chunk::Chunk;
-use super::config::{Buffer, HeartbeatPeriod, Limit};
+use super::config::{Buffer, HeartbeatPeriod, Limit, MissingReportsPer, RttSampling};
 use super::testing::{Filter, Logged, Pair, config, drop_first, holds, ms};
 use super::{Config, Profile};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, PathState, Reliability};
@@ -10,8 +10,8 @@ use crate::path::{self, failover};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
-const ALL: [Profile; 5] =
-    [Profile::Linux, Profile::Ns2, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
+const ALL: [Profile; 6] =
+    [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
 const ONCE: Reliability = Reliability::LimitedRetransmissions(0);
 
 fn rfc9260() -> Config {
@@ -424,6 +424,62 @@ mod loss {
     }
 
     #[test]
+    fn a_sample_per_sack_follows_a_changing_delay_faster() {
+        // A round-trip time of 40 ms, then of 240 ms: four SACKs in the next round trip.
+        let srtt = |sampling| {
+            let settings =
+                Config { rtt_sampling: Some(sampling), sack_delay: Some(Duration::ZERO), ..rfc9260() };
+            let mut pair = Pair::open(&settings, 1);
+            pair.send_reliable(1, 1_000);
+            pair.run_for(ms(50));
+            for wire in &mut pair.wires[0] {
+                wire.delay = ms(120);
+            }
+            pair.send_reliable(4, 1_000);
+            pair.run_for(ms(300));
+            sample(&pair, Side::A, 0).srtt.expect("there were samples")
+        };
+        // 7/8 40 + 1/8 240.
+        assert_eq!(srtt(RttSampling::RoundTrip), ms(65));
+        // 240 - 200 (7/8)^4.
+        let expected = Duration::from_nanos(122_763_671);
+        let ours = srtt(RttSampling::Sack);
+        assert!(ours.as_nanos().abs_diff(expected.as_nanos()) < 10, "{ours}");
+    }
+
+    #[test]
+    fn freebsd_starts_with_three_mtus_and_opens_by_two_a_sack() {
+        // `sctp_set_initial_cc_param` and `sctp_cwnd_update_after_sack_common`.
+        let mut pair = Pair::open(&config(Profile::FreeBsd10), 2);
+        let path = sample(&pair, Side::A, 0);
+        assert_eq!((path.cwnd, path.ssthresh), (4_500, 233_016));
+        pair.send_reliable(40, 1_452);
+        pair.run_for(ms(41));
+        // Four packets fill it; a SACK for every second one.
+        assert_eq!(sample(&pair, Side::A, 0).cwnd, 4_500 + 2 * 2 * 1_452);
+        assert!(pair.sent(Side::A, "data").iter().all(|packet| packet.size == 1_500));
+    }
+
+    #[test]
+    fn freebsd_sends_again_on_the_same_path_until_a_timeout() {
+        // `sctp_strike_gap_ack_chunks` and `sctp_t3rxt_timer`.
+        let mut pair = Pair::open(&config(Profile::FreeBsd10), 2);
+        pair.drop_if = drop_data(&[0]);
+        let sent = pair.send_reliable(4, 1_452);
+        pair.run_for(ms(900));
+        assert_eq!(pair.ends[0].stats().fast_retransmits, 1);
+        assert!(pair.sent(Side::A, "data").iter().all(|packet| packet.path == 0));
+        assert!(pair.received(Side::B) == sent);
+        pair.set_up(0, false);
+        pair.send_reliable(1, 1_452);
+        // RTO.Initial, as nothing has been measured.
+        pair.run_for(ms(3_500));
+        let last = pair.sent(Side::A, "data").last().map(|packet| packet.path);
+        assert_eq!(last, Some(1));
+        assert_eq!(pair.received(Side::B).len(), 5);
+    }
+
+    #[test]
     fn three_missing_reports_start_fast_retransmit() {
         // Section 7.2.4.
         let mut pair = Pair::open(&rfc9260(), 1);
@@ -463,6 +519,50 @@ mod loss {
         let stats = pair.ends[0].stats();
         assert_eq!((stats.fast_retransmits, stats.t3_expiries), (1, 0));
         assert_eq!(stats.data_chunks_retransmitted, 3);
+    }
+
+    /// A slow path with chunks on it, after which the fast one becomes primary and carries the rest.
+    fn overtaken(per: MissingReportsPer, lost: &[u32]) -> Pair {
+        let settings = Config { missing_reports_per: Some(per), ..rfc9260() };
+        let mut pair = Pair::open(&settings, 2);
+        for wire in &mut pair.wires[0] {
+            wire.delay = ms(200);
+        }
+        pair.drop_if = drop_data(lost);
+        for path in [0, 1] {
+            pair.command(Side::A, Command::SetPrimary(PathId(path)));
+            pair.send_reliable(4, 1_000);
+        }
+        pair.run_for(ms(900));
+        pair
+    }
+
+    #[test]
+    fn missing_reports_per_path_are_not_misled_by_a_faster_path() {
+        // Iyengar et al. 2006, section 3.1: what the fast path's data reports is on its way.
+        for (per, fast_retransmits, retransmitted) in
+            [(MissingReportsPer::Association, 1, 4), (MissingReportsPer::Path, 0, 0)]
+        {
+            let pair = overtaken(per, &[]);
+            let stats = pair.ends[0].stats();
+            assert_eq!(stats.fast_retransmits, fast_retransmits, "{per:?}");
+            assert_eq!(stats.data_chunks_retransmitted, retransmitted, "{per:?}");
+            assert_eq!(pair.received(Side::B).len(), 8, "{per:?}");
+        }
+    }
+
+    #[test]
+    fn a_loss_on_one_path_leaves_the_recovery_of_the_other_alone() {
+        // The first chunk of each path is lost, and three follow it there.
+        let windows = |pair: &Pair| [0, 1].map(|path| sample(pair, Side::A, path).ssthresh);
+        let none = u32::MAX;
+        let pair = overtaken(MissingReportsPer::Path, &[0, 4]);
+        assert_eq!(pair.ends[0].stats().fast_retransmits, 2);
+        assert_eq!(windows(&pair), [4 * 1_468; 2]);
+        let pair = overtaken(MissingReportsPer::Path, &[4]);
+        assert_eq!(pair.ends[0].stats().fast_retransmits, 1);
+        assert_eq!(windows(&pair), [none, 4 * 1_468]);
+        assert_eq!(pair.received(Side::B).len(), 8);
     }
 
     #[test]
@@ -564,6 +664,45 @@ mod paths {
             let asked = pair.sent(Side::A, "heartbeat").iter().filter(|p| p.path == 1 && p.at < down).count();
             assert_eq!(asked, errors, "Path.Max.Retrans {max}");
             assert_eq!(pair.path_change(Side::A, 0, PathState::Inactive), None);
+        }
+    }
+
+    #[test]
+    fn the_time_to_declare_a_path_down_is_the_sum_of_its_timeouts() {
+        // Sections 6.3.3 and 8.2, RFC 7829 section 5: with a message every 100 ms, of which every RTO is
+        // a multiple, the next timer starts at the timeout before.
+        for (min, max) in [(100, 100), (100, 1_000), (100, 60_000), (1_000, 10_000), (1_000, 60_000)] {
+            for path_max_retrans in 0..=10 {
+                let settings = Config {
+                    path_max_retrans: Some(path_max_retrans),
+                    pf_max_retrans: Some(Limit::At(1)),
+                    association_max_retrans: Some(Limit::Off),
+                    sack_delay: Some(Duration::ZERO),
+                    rto_min: Some(ms(min)),
+                    rto_max: Some(ms(max)),
+                    ..rfc9260()
+                };
+                let mut pair = Pair::open(&settings, 2);
+                for wire in pair.wires.iter_mut().flatten() {
+                    wire.delay = ms(1);
+                }
+                let mut tell = |pair: &mut Pair, count: u64| {
+                    for _ in 0..count {
+                        pair.send_reliable(1, 100);
+                        pair.run_for(ms(100));
+                    }
+                };
+                tell(&mut pair, 40);
+                pair.set_up(0, false);
+                let start = pair.now;
+                let sum = |errors: u32| -> u64 { (0..errors).map(|k| (min << k).min(max)).sum() };
+                let down = sum(path_max_retrans + 1);
+                tell(&mut pair, down / 100 + 5);
+                let after = |state| pair.path_change(Side::A, 0, state).map(|at| at - start);
+                assert_eq!(after(PathState::Inactive), Some(ms(down)), "{path_max_retrans} {min} {max}");
+                let failed = (path_max_retrans > 1).then(|| ms(sum(2)));
+                assert_eq!(after(PathState::PotentiallyFailed), failed, "{path_max_retrans} {min} {max}");
+            }
         }
     }
 

@@ -56,6 +56,10 @@ impl Association {
         if self.parameters.linux {
             self.paths[index].rto.back_off(&self.parameters.rto);
         }
+        if strike == Strike::Heartbeat && self.probing.is_some() {
+            self.status[index].heartbeats_lost += 1;
+        }
+        self.tell_selector(now, PathEvent::ErrorCounted(path));
     }
 
     /// RFC 7829 section 5: more errors than PFMR, not more than PMR; Linux asks for less than PMR

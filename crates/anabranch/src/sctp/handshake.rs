@@ -199,6 +199,9 @@ impl Association {
             }
             self.tell_selector(now, PathEvent::StateChanged { path, from: PathState::Active });
         }
+        if self.probing.is_some() {
+            self.tell_selector(now, PathEvent::Opened);
+        }
         self.start_heartbeats(now);
         self.send(now);
         if self.state == State::Established && self.shutdown.is_wanted {

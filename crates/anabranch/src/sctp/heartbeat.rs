@@ -155,7 +155,7 @@ impl Association {
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         let own = &mut self.paths[path.index()];
-        let info = HeartbeatInfo { sent_at: now, nonce: own.heartbeat.nonce, path };
+        let info = HeartbeatInfo { sent_at: now, nonce: own.heartbeat.nonce, path, padding: 0, pair: None };
         let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;
         let unanswered = own.heartbeat.unanswered;
         own.heartbeat.unanswered = true;
@@ -166,6 +166,9 @@ impl Association {
             self.paths[path.index()].heartbeat.timeout = timeout;
         }
         self.stats.heartbeats_sent += 1;
+        if self.probing.is_some() {
+            self.status[path.index()].heartbeats_sent += 1;
+        }
         self.transmit_one(path, Chunk::Heartbeat(info));
         if linux && unanswered {
             self.stats.heartbeats_unanswered += 1;
@@ -204,7 +207,10 @@ impl Association {
 
     /// A heartbeat is answered over the path it came from (section 8.3).
     #[inline(never)]
-    pub(super) fn on_heartbeat(&mut self, path: PathId, info: HeartbeatInfo) {
+    pub(super) fn on_heartbeat(&mut self, now: Time, path: PathId, mut info: HeartbeatInfo) {
+        if let Some(pair) = &mut info.pair {
+            pair.arrived_at = now;
+        }
         if !matches!(self.state, State::CookieWait) {
             self.transmit_one(path, Chunk::HeartbeatAck(info));
         }
@@ -216,6 +222,10 @@ impl Association {
         let Some(own) = self.paths.get_mut(path.index()) else { return };
         // Section 5.4: the nonce proves that the peer saw the heartbeat.
         if own.heartbeat.nonce != info.nonce {
+            return;
+        }
+        if let Some(mark) = info.pair {
+            self.on_pair_ack(now, &info, mark);
             return;
         }
         own.heartbeat.timeout = Time::NEVER;

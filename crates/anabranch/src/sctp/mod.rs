@@ -30,6 +30,7 @@ pub mod packet;
 pub mod parameters;
 mod path;
 mod pr_sctp;
+mod probing;
 #[cfg(test)]
 mod properties;
 mod reassembly;

@@ -1,6 +1,8 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
-use super::config::{Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, Profile, SackPath};
+use super::config::{
+    Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, MissingReportsPer, Profile, RttSampling, SackPath,
+};
 use super::rto::RtoParameters;
 use crate::cc::sctp::InitialWindow;
 use crate::path::failover::{self, Dormant, RetransmitOn};
@@ -26,6 +28,8 @@ pub struct Parameters {
     pub(super) sack_forward_tsn: bool,
     pub(super) sack_path: SackPath,
     pub(super) missing_reports: u32,
+    pub(super) missing_reports_per: MissingReportsPer,
+    pub(super) samples_every_sack: bool,
     pub(super) primary_path: u8,
     pub(super) send_buffer: u64,
     pub(super) receive_buffer: u32,
@@ -38,6 +42,8 @@ pub struct Parameters {
     pub(super) deliver_overtaken: bool,
     /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
+    /// Whether windows are counted in whole path MTUs.
+    pub(super) counts_mtus: bool,
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
     pub(super) failover: failover::Settings,
@@ -64,6 +70,7 @@ impl Config {
         let profile = self.profile;
         let linux = profile == Profile::Linux;
         let ns2 = profile == Profile::Ns2;
+        let freebsd = profile == Profile::FreeBsd10;
         let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
         self.check(linux)?;
         let rto = RtoParameters {
@@ -77,9 +84,21 @@ impl Config {
             max: self.rto_max.unwrap_or(Duration::from_secs(60)),
             alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
             beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
+            rule: self.rto_rule.unwrap_or_default(),
+            backoff: self.rto_backoff.unwrap_or_default(),
             clock: Clock::new(self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux)))),
         };
-        let cc = congestion_control(self.cc.clone().unwrap_or_default(), profile)?;
+        let receive_buffer = match profile {
+            // net.inet.sctp.recvspace.
+            Profile::FreeBsd10 => 233_016,
+            // ns-2: initialRwnd_ 65536.
+            Profile::Ns2 => 65_536,
+            // Linux: half of net.core.rmem_default is advertised.
+            _ => 106_496,
+        };
+        let receive_buffer = self.receive_buffer.map_or(receive_buffer, |size| size.0 as u32);
+        let cc = self.cc.clone().unwrap_or_default();
+        let cc = congestion_control(cc, cc_defaults(profile, receive_buffer))?;
         Ok(Parameters {
             rto,
             valid_cookie_life: self.valid_cookie_life.unwrap_or(Duration::from_secs(60)),
@@ -98,7 +117,8 @@ impl Config {
             heartbeat: HeartbeatParameters {
                 enabled: self.hb_enabled.unwrap_or(true),
                 interval: self.hb_interval.unwrap_or(Duration::from_secs(30)),
-                max_burst: self.hb_max_burst.unwrap_or(1),
+                // FreeBSD: net.inet.sctp.hb_max_burst.
+                max_burst: self.hb_max_burst.unwrap_or(if freebsd { 4 } else { 1 }),
                 rule: self.hb_rule.unwrap_or(match profile {
                     Profile::Linux => HeartbeatRule::Linux,
                     Profile::Ns2 => HeartbeatRule::OneTimer,
@@ -119,18 +139,24 @@ impl Config {
                 SackPath::Source
             }),
             missing_reports: self.missing_reports.unwrap_or(if profile == Profile::Rfc2960 { 4 } else { 3 }),
+            missing_reports_per: self.missing_reports_per.unwrap_or(if freebsd {
+                // `sctp_strike_gap_ack_chunks`.
+                MissingReportsPer::Path
+            } else {
+                MissingReportsPer::Association
+            }),
+            samples_every_sack: self.rtt_sampling == Some(RttSampling::Sack),
             primary_path: self.primary_path.unwrap_or(0),
             send_buffer: match self.send_buffer {
                 Some(Buffer::At(size)) => size.0,
                 Some(Buffer::Off) => u64::MAX,
                 None if ns2 => u64::MAX,
+                // net.inet.sctp.sendspace.
+                None if freebsd => 233_016,
                 // Linux: net.core.wmem_default.
                 None => 212_992,
             },
-            // Linux: half of net.core.rmem_default is advertised; ns-2: initialRwnd_ 65536.
-            receive_buffer: self
-                .receive_buffer
-                .map_or(if ns2 { 65_536 } else { 106_496 }, |size| size.0 as u32),
+            receive_buffer,
             streams: self.streams.unwrap_or(10),
             bundle_max: match (self.bundling.unwrap_or(true), self.bundle_max) {
                 (false, _) => 1,
@@ -149,6 +175,7 @@ impl Config {
             credit_abandoned: self.credit_abandoned.unwrap_or(ns2),
             deliver_overtaken: self.deliver_overtaken.unwrap_or(ns2),
             linux,
+            counts_mtus: linux || freebsd,
             cc,
             policy: self.policy.clone().unwrap_or_default(),
             failover: failover::Settings {
@@ -156,7 +183,13 @@ impl Config {
                 take_returning: !ns2,
                 primary_follows_failover: ns2,
                 skip_failed: !ns2,
-                retransmit_on: if linux { RetransmitOn::RoundRobin } else { RetransmitOn::Alternate },
+                primary_switchover_max_retrans: None,
+                retransmit_on: match profile {
+                    // `sctp_strike_gap_ack_chunks` and `sctp_t3rxt_timer`.
+                    Profile::FreeBsd10 => RetransmitOn::AlternateAfterTimeout,
+                    Profile::Linux => RetransmitOn::RoundRobin,
+                    _ => RetransmitOn::Alternate,
+                },
             },
         })
     }
@@ -204,8 +237,15 @@ impl Config {
                 "receive_buffer = {size} is out of range; it must be from 1500 B to 1073741824 B"
             ));
         }
-        match &self.cc {
-            Some(config) => config.check().map_err(|error| format!("cc.{error}")),
+        if let Some(config) = &self.cc {
+            config.check().map_err(|error| format!("cc.{error}"))?;
+        }
+        let limits = path::ErrorLimits {
+            pf_max_retrans: self.pf_max_retrans.map_or(linux.then_some(0), Limit::count),
+            path_max_retrans: self.path_max_retrans.unwrap_or(5),
+        };
+        match &self.policy {
+            Some(config) => config.check(limits).map_err(|error| format!("policy.{error}")),
             None => Ok(()),
         }
     }
@@ -235,9 +275,9 @@ impl Parameters {
     }
 }
 
-fn congestion_control(config: cc::Config, profile: Profile) -> Result<cc::Config, String> {
+fn congestion_control(config: cc::Config, defaults: cc::sctp::Config) -> Result<cc::Config, String> {
     match config {
-        cc::Config::Sctp(config) => Ok(cc::Config::Sctp(config.or(cc_defaults(profile)))),
+        cc::Config::Sctp(config) => Ok(cc::Config::Sctp(config.or(defaults))),
         other => {
             let kind = other.kind();
             Err(format!("cc.kind = \"{kind}\" is a control of TCP; with SCTP it must be \"sctp\""))
@@ -245,15 +285,29 @@ fn congestion_control(config: cc::Config, profile: Profile) -> Result<cc::Config
     }
 }
 
-fn cc_defaults(profile: Profile) -> cc::sctp::Config {
+/// `receive_buffer` is ours and, with the same settings, the peer's.
+fn cc_defaults(profile: Profile, receive_buffer: u32) -> cc::sctp::Config {
     let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
     cc::sctp::Config {
-        initial_window: Some(if old { InitialWindow::Rfc2960 } else { InitialWindow::Rfc4960 }),
-        // ns-2: initialSsthresh_ 65536.
-        initial_ssthresh: (profile == Profile::Ns2).then_some(65_536),
+        initial_window: Some(match profile {
+            // net.inet.sctp.initial_cwnd.
+            Profile::FreeBsd10 => InitialWindow::Segments(3),
+            Profile::Ns2 | Profile::Rfc2960 => InitialWindow::Rfc2960,
+            _ => InitialWindow::Rfc4960,
+        }),
+        initial_ssthresh: match profile {
+            // `sctp_set_initial_cc_param`: the peer's window.
+            Profile::FreeBsd10 => Some(receive_buffer),
+            // initialSsthresh_ 65536.
+            Profile::Ns2 => Some(65_536),
+            _ => None,
+        },
+        // net.inet.sctp.abc_l_var.
+        slow_start_limit: Some(if profile == Profile::FreeBsd10 { 2 } else { 1 }),
         ssthresh_floor: Some(if old { 2 } else { 4 }),
-        idle_decay: Some(profile != Profile::Ns2),
-        avoidance_needs_cumulative: Some(old || profile == Profile::Rfc4960),
+        // FreeBSD has none.
+        idle_decay: Some(!matches!(profile, Profile::FreeBsd10 | Profile::Ns2)),
+        avoidance_needs_cumulative: Some(old || matches!(profile, Profile::FreeBsd10 | Profile::Rfc4960)),
     }
 }
 

@@ -24,6 +24,10 @@ pub(super) struct Path {
     pub(super) heartbeat: PathHeartbeat,
     /// What the SACK being processed says; nothing between SACKs.
     pub(super) acked: Acked,
+    /// The exit point of fast recovery (RFC 9260 section 7.2.4).
+    pub(super) fast_recovery_exit: Option<u32>,
+    /// The SACK being processed reports chunks of this path missing up to this TSN, exclusive.
+    pub(super) missing_below: Option<u32>,
     /// A loss has been noticed by missing reports in the SACK being processed.
     pub(super) reported_missing: bool,
     pub(super) first_inactive: Option<Time>,
@@ -63,9 +67,9 @@ pub(super) struct Acked {
 
 impl Path {
     pub(super) fn new(parameters: &Parameters, mtu: u32, data_header: u32, nonce: u32) -> Self {
-        // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux
-        // in whole path MTUs.
-        let mss = if parameters.linux { mtu } else { mtu - data_header };
+        // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux and
+        // FreeBSD in whole path MTUs.
+        let mss = if parameters.counts_mtus { mtu } else { mtu - data_header };
         // Section 7.2.1; SCTP's own control has the RFCs' different forms of it.
         let initial_cwnd = (4 * mss).min((2 * mss).max(4404));
         let rules = if parameters.linux { Rules::Linux6 } else { Rules::Rfc };
@@ -86,6 +90,8 @@ impl Path {
                 nonce,
             },
             acked: Acked::default(),
+            fast_recovery_exit: None,
+            missing_below: None,
             reported_missing: false,
             first_inactive: None,
             first_potentially_failed: None,

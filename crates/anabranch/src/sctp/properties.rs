@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::config::{Buffer, Limit, SackPath};
+use super::config::{Buffer, Limit, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
 use super::{Config, Profile};
 use crate::endpoint::{Command, Event, Message, Reliability};
@@ -48,9 +48,32 @@ fn network() -> impl Strategy<Value = Network> {
         })
 }
 
+/// The details of the endpoint that are settings of their own.
+fn with_details(config: impl Strategy<Value = Config>) -> impl Strategy<Value = Config> {
+    (
+        config,
+        prop_oneof![Just(MissingReportsPer::Association), Just(MissingReportsPer::Path)],
+        prop_oneof![Just(RttSampling::RoundTrip), Just(RttSampling::Sack)],
+        prop_oneof![Just(RtoRule::LinuxTcp), Just(RtoRule::PeakHopper), Just(RtoRule::Rfc)],
+        prop_oneof![Just(RtoBackoff::Exponential), Just(RtoBackoff::None)],
+    )
+        .prop_map(|(config, missing_reports_per, rtt_sampling, rto_rule, rto_backoff)| Config {
+            missing_reports_per: Some(missing_reports_per),
+            rtt_sampling: Some(rtt_sampling),
+            rto_rule: Some(rto_rule),
+            rto_backoff: Some(rto_backoff),
+            ..config
+        })
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
+    with_details(base_config())
+}
+
+fn base_config() -> impl Strategy<Value = Config> {
     (
         prop_oneof![
+            Just(Profile::FreeBsd10),
             Just(Profile::Linux),
             Just(Profile::Ns2),
             Just(Profile::Rfc2960),

@@ -3,8 +3,9 @@
 
 use super::association::Association;
 use super::chunk::{Chunk, DATA_HEADER_BYTES};
+use super::config::MissingReportsPer;
 use super::failure::Strike;
-use super::outstanding::SentState;
+use super::outstanding::{Sent, SentState};
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
 use crate::packet::PathId;
@@ -22,7 +23,10 @@ impl Association {
         own.t3 = Time::NEVER;
         // E1.
         own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, own.outstanding));
-        self.fast_recovery_exit = None;
+        self.leave_fast_recovery(path);
+        if self.probing.is_some() {
+            self.note_recovery_end(now, true);
+        }
         // E2 and section 8 (Linux `sctp_sf_do_6_3_3_rtx`: strike, then send again).
         self.strike(now, path, Strike::Timeout);
         if self.is_over() {
@@ -51,6 +55,18 @@ impl Association {
         }
     }
 
+    /// A timeout ends fast recovery.
+    fn leave_fast_recovery(&mut self, path: PathId) {
+        match self.parameters.missing_reports_per {
+            MissingReportsPer::Association => {
+                for path in &mut self.paths {
+                    path.fast_recovery_exit = None;
+                }
+            }
+            MissingReportsPer::Path => self.paths[path.index()].fast_recovery_exit = None,
+        }
+    }
+
     /// Linux asks the window of the path that it sends again on even after a timeout
     /// (`sctp_packet_can_append_data`).
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
@@ -69,7 +85,11 @@ impl Association {
         chunk.state = SentState::Lost;
         chunk.missing_reports = 0;
         chunk.timed_out = timed_out;
+        let Sent { path, length, .. } = *chunk;
         self.outstanding.note_lost(index);
+        if self.probing.is_some() {
+            self.note_probe_loss(path, self.outstanding.tsn(index), length);
+        }
         if self.is_given_up(now, index) {
             self.abandon_message(index);
         }
@@ -205,14 +225,14 @@ impl Association {
         size - headers
     }
 
-    /// Section 7.2.4: every chunk the SACK reports missing before `highest` gets a missing report;
-    /// fast retransmit begins where there are enough.
-    pub(super) fn count_missing(&mut self, now: Time, highest: u32) {
+    /// Section 7.2.4: every chunk the SACK reports missing gets a missing report; fast retransmit begins
+    /// where there are enough.
+    pub(super) fn count_missing(&mut self, now: Time) {
         let mut next = self.outstanding.first_tsn;
         let runs = std::mem::take(&mut self.outstanding.gap_acked);
         let mut marked = false;
         for &(start, end) in &runs {
-            while tsn::before(next, start) && tsn::before(next, highest) {
+            while tsn::before(next, start) {
                 marked |= self.report_missing(now, next);
                 next = next.wrapping_add(1);
             }
@@ -227,7 +247,11 @@ impl Association {
     fn report_missing(&mut self, now: Time, tsn: u32) -> bool {
         let index = self.outstanding.index(tsn);
         let chunk = &mut self.outstanding.chunks[index];
-        if chunk.state != SentState::InFlight || chunk.fast_retransmitted {
+        let is_reported = |below| tsn::before(tsn, below);
+        if chunk.state != SentState::InFlight
+            || chunk.fast_retransmitted
+            || !self.paths[chunk.path.index()].missing_below.is_some_and(is_reported)
+        {
             return false;
         }
         chunk.missing_reports = chunk.missing_reports.saturating_add(1);
@@ -241,19 +265,30 @@ impl Association {
     }
 
     fn fast_retransmit(&mut self, now: Time) {
-        let in_recovery = self.fast_recovery_exit.is_some();
-        for path in &mut self.paths {
-            if std::mem::take(&mut path.reported_missing) && !in_recovery {
+        // Fast recovery ends when all that is outstanding now is acknowledged.
+        let exit = self.outstanding.next_tsn().wrapping_sub(1);
+        let together = self.parameters.missing_reports_per == MissingReportsPer::Association;
+        let mut begins = false;
+        for index in 0..self.paths.len() {
+            let path = &mut self.paths[index];
+            let is_reported = std::mem::take(&mut path.reported_missing);
+            if path.fast_recovery_exit.is_some() {
+                continue;
+            }
+            // The RFC knows one fast recovery for all paths.
+            if is_reported || together {
+                path.fast_recovery_exit = Some(exit);
+                begins = true;
+            }
+            if is_reported {
+                let cwnd_before = path.cc.limits().cwnd;
                 // Rule 2.
                 let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, path.outstanding);
                 path.cc.on_congestion(&event);
+                self.note_fast_retransmit(now, PathId(index as u8), cwnd_before);
             }
         }
-        if !in_recovery {
-            self.stats.fast_retransmits += 1;
-            // Fast recovery ends when all that is outstanding now is acknowledged.
-            self.fast_recovery_exit = Some(self.outstanding.next_tsn().wrapping_sub(1));
-        }
+        self.stats.fast_retransmits += u64::from(begins);
         // Rule 3: one packet whatever the window.
         if !self.selection.held {
             self.retransmit_one_packet(now);

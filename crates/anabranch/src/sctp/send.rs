@@ -27,6 +27,9 @@ impl Association {
                 self.retransmit(now);
             }
             if self.outstanding.lost == 0 && !self.queue.is_empty() {
+                if self.probing.is_some() {
+                    self.send_probe(now);
+                }
                 self.send_new(now);
             }
         }
@@ -39,6 +42,14 @@ impl Association {
         let path = self.selection.current;
         self.note_idle(now, path);
         let limit = self.burst_limit(path);
+        while self.may_send_new(now, path, limit) {
+            self.send_packet(now, path);
+        }
+    }
+
+    /// Whether one more packet of new data may leave on a path where up to `limit` bytes may be outstanding.
+    #[inline(always)]
+    pub(super) fn may_send_new(&mut self, now: Time, path: PathId, limit: u32) -> bool {
         while let Some(front) = self.queue.messages.front() {
             if front.sent == 0 && front.expires <= now {
                 // RFC 3758 section 4.1: given up before it had a TSN.
@@ -47,22 +58,19 @@ impl Association {
             }
             // Section 6.1 B: nothing new while cwnd or more is outstanding.
             if self.paths[path.index()].outstanding >= limit {
-                break;
+                return false;
             }
             // Section 6.1 A: the receiver's window, but for one packet as a probe.
             let length = front.remaining().min(self.fragment_limit);
             if length > self.peer_rwnd && self.outstanding.bytes > 0 {
-                break;
+                return false;
             }
             // Section 6.1, Nagle's algorithm.
-            if self.parameters.nagle
+            return !(self.parameters.nagle
                 && self.outstanding.bytes > 0
-                && self.queue.bytes < u64::from(self.fragment_limit)
-            {
-                break;
-            }
-            self.send_packet(now, path);
+                && self.queue.bytes < u64::from(self.fragment_limit));
         }
+        false
     }
 
     /// The window for this occasion: cwnd, but no more than Max.Burst packets (section 6.1 D).
@@ -91,7 +99,7 @@ impl Association {
     }
 
     /// Fills and sends one packet with new data.
-    fn send_packet(&mut self, now: Time, path: PathId) {
+    pub(super) fn send_packet(&mut self, now: Time, path: PathId) {
         let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
         let mut size = self.headers_bytes;
@@ -171,15 +179,18 @@ impl Association {
 
     /// Timers and idleness after data has left (section 6.3.2 R1, section 8.3).
     #[inline]
-    pub(super) fn note_data_sent(&mut self, now: Time, path: PathId, bytes: u32) {
+    pub(super) fn note_data_sent(&mut self, now: Time, id: PathId, bytes: u32) {
         let clock = self.parameters.rto.clock;
-        let path = &mut self.paths[path.index()];
+        let path = &mut self.paths[id.index()];
         path.last_data = now;
         path.heartbeat.idle_since = now;
         if path.t3.is_never() {
             path.t3 = clock.deadline(now, path.rto.rto);
         }
         path.cc.on_sent(&SentEvent::new(now, bytes, path.outstanding));
+        if self.probing.is_some() {
+            self.status[id.index()].sent_bytes += u64::from(bytes);
+        }
     }
 }
 

@@ -93,7 +93,7 @@ impl Association {
         let known = self.outstanding.cumulative_tsn();
         if tsn::before(known, cumulative_tsn) && tsn::before(cumulative_tsn, self.outstanding.next_tsn()) {
             self.acknowledge_cumulatively(cumulative_tsn);
-            self.settle_paths(now, from, true, self.fast_recovery_exit.is_some());
+            self.settle_paths(now, from, true);
         }
         self.send(now);
     }

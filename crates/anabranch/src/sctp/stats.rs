@@ -1,5 +1,6 @@
 //! What an association counts.
 
+use crate::packet::PathId;
 use crate::report::Report;
 use crate::time::{Duration, Time};
 
@@ -45,6 +46,12 @@ pub struct Stats {
     pub potential_failures: u64,
     /// Times that another path became the primary one.
     pub primary_changes: u64,
+    /// Those of them that were taken back within 10 s.
+    pub switches_reverted: u64,
+    /// Times that a path policy had a path probed with new data.
+    pub checkpoints: u64,
+    /// Bytes of that data, and of heartbeats sent in pairs with all headers.
+    pub probe_bytes: u64,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets that arrived.
@@ -52,9 +59,26 @@ pub struct Stats {
     /// Time with every path inactive.
     pub dormant: Duration,
     pub(super) dormant_since: Option<Time>,
+    /// The last change of the primary path, from one to another.
+    last_change: Option<(Time, PathId, PathId)>,
 }
 
+/// A change that is taken back within this time was of no use (paper `sctp-handover`).
+const REVERTED_WITHIN: Duration = Duration::from_secs(10);
+const NANOS_PER_MINUTE: f64 = 60e9;
+
 impl Stats {
+    /// Another path became the primary one.
+    #[cold]
+    pub(super) fn note_primary_change(&mut self, now: Time, from: PathId, to: PathId) {
+        self.primary_changes += 1;
+        let is_reverted = self.last_change.is_some_and(|(at, old_from, old_to)| {
+            (old_from, old_to) == (to, from) && now.saturating_since(at) <= REVERTED_WITHIN
+        });
+        self.switches_reverted += u64::from(is_reverted);
+        self.last_change = Some((now, from, to));
+    }
+
     /// Every path has become inactive, or one has come back.
     pub(super) fn note_dormant(&mut self, now: Time, dormant: bool) {
         match (self.dormant_since, dormant) {
@@ -91,11 +115,19 @@ impl Stats {
             ("path_failures", self.path_failures),
             ("potential_failures", self.potential_failures),
             ("primary_changes", self.primary_changes),
+            ("switches_reverted", self.switches_reverted),
+            ("checkpoints", self.checkpoints),
+            ("probe_bytes", self.probe_bytes),
             ("packets_sent", self.packets_sent),
             ("packets_received", self.packets_received),
         ] {
             report.count(name, value);
         }
+        report.mean(
+            "switches_per_minute",
+            self.primary_changes as f64 * NANOS_PER_MINUTE,
+            last_now.as_nanos(),
+        );
         report.scalar("dormant_s", dormant.as_secs_f64());
     }
 }

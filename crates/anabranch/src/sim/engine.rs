@@ -10,6 +10,7 @@ use crate::cc::Controller;
 use crate::endpoint::{Endpoint, Input, Output, PathSample};
 use crate::net::{DuplexLink, Media};
 use crate::packet::{PathId, Side};
+use crate::path::Selector;
 use crate::report::Row;
 use crate::rng::Streams;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
@@ -136,20 +137,14 @@ impl Simulation {
         path: PathId,
         control: Controller,
     ) -> Result<(), ScenarioError> {
-        if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
-            let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
-            let sentence = format!("flows.{flow}: it stands for {first} to {last}; name one of these");
-            return Err(ScenarioError::new(sentence));
-        }
-        let index = self.flow_names.iter().position(|name| name == flow);
-        let endpoint = index.map(|index| &mut self.flows[index].endpoints[side.index()]);
-        let Some(endpoint @ (AnyEndpoint::Sctp(_) | AnyEndpoint::Tcp(_))) = endpoint else {
+        let mut samples = std::mem::take(&mut self.samples);
+        let Some(endpoint @ (AnyEndpoint::Sctp(_) | AnyEndpoint::Tcp(_))) = self.endpoint(flow, side)? else {
             return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP or TCP")));
         };
-        self.samples.clear();
-        endpoint.sample_paths(&mut self.samples);
-        if !self.samples.iter().any(|sample| sample.path == path) {
-            let last = self.samples.last().map_or(0, |sample| sample.path.0);
+        samples.clear();
+        endpoint.sample_paths(&mut samples);
+        if !samples.iter().any(|sample| sample.path == path) {
+            let last = samples.last().map_or(0, |sample| sample.path.0);
             return Err(ScenarioError::new(format!(
                 "flows.{flow}.paths: there is no path {}; paths are counted from 0 to {last}",
                 path.0
@@ -161,6 +156,34 @@ impl Simulation {
             AnyEndpoint::Udp(_) => {}
         }
         Ok(())
+    }
+
+    /// Gives one end of an SCTP flow a path policy of the user's own, before the run.
+    ///
+    /// # Errors
+    /// When there is no such flow over SCTP.
+    pub fn set_path_selector(
+        &mut self,
+        flow: &str,
+        side: Side,
+        selector: Selector,
+    ) -> Result<(), ScenarioError> {
+        let Some(AnyEndpoint::Sctp(association)) = self.endpoint(flow, side)? else {
+            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP")));
+        };
+        association.set_path_selector(selector);
+        Ok(())
+    }
+
+    /// One end of the flow of this name, if there is one; an error where the name stands for several flows.
+    fn endpoint(&mut self, flow: &str, side: Side) -> Result<Option<&mut AnyEndpoint>, ScenarioError> {
+        if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
+            let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
+            let sentence = format!("flows.{flow}: it stands for {first} to {last}; name one of these");
+            return Err(ScenarioError::new(sentence));
+        }
+        let index = self.flow_names.iter().position(|name| name == flow);
+        Ok(index.map(|index| &mut self.flows[index].endpoints[side.index()]))
     }
 
     /// Runs to the end.

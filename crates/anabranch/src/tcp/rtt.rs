@@ -2,6 +2,7 @@
 
 use super::config::RtoEstimator;
 use super::parameters::Parameters;
+use crate::linux_rtt::LinuxRtt;
 use crate::time::{Duration, Time};
 
 /// How long the smallest round-trip time is remembered (Linux: `net.ipv4.tcp_min_rtt_wlen`).
@@ -11,14 +12,7 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rtt {
     rule: RtoEstimator,
-    /// Linux: eight times the smoothed round-trip time in microseconds.
-    srtt_us_8: u64,
-    /// Linux: four times the mean deviation in microseconds.
-    mdev_us_4: u64,
-    mdev_max_us: u64,
-    rttvar_us: u64,
-    /// The variation may shrink when this has been acknowledged.
-    round_end: u64,
+    linux: LinuxRtt,
     /// RFC 6298: smoothed and variation.
     srtt: Option<Duration>,
     rttvar: Duration,
@@ -30,11 +24,7 @@ impl Rtt {
     pub(super) fn new(parameters: &Parameters) -> Self {
         Self {
             rule: parameters.rto_estimator,
-            srtt_us_8: 0,
-            mdev_us_4: 0,
-            mdev_max_us: 0,
-            rttvar_us: 0,
-            round_end: 0,
+            linux: LinuxRtt::default(),
             srtt: None,
             rttvar: Duration::ZERO,
             rto: parameters.rto_initial.min(parameters.rto_max),
@@ -45,7 +35,7 @@ impl Rtt {
     /// The smoothed round-trip time, none before the first sample.
     pub(super) fn srtt(&self) -> Option<Duration> {
         match self.rule {
-            RtoEstimator::Linux => (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3)),
+            RtoEstimator::Linux => self.linux.srtt(),
             RtoEstimator::Rfc6298 => self.srtt,
         }
     }
@@ -74,8 +64,8 @@ impl Rtt {
     pub(super) fn on_sample(&mut self, parameters: &Parameters, rtt: Duration, acknowledged: u64, sent: u64) {
         let rto = match self.rule {
             RtoEstimator::Linux => {
-                self.estimate_as_linux(parameters, rtt, acknowledged, sent);
-                Duration::from_micros((self.srtt_us_8 >> 3) + self.rttvar_us)
+                self.linux.on_sample(parameters.rto_min, rtt, acknowledged, sent);
+                self.linux.rto()
             }
             RtoEstimator::Rfc6298 => {
                 // RFC 6298 sections 2.2 and 2.3, RTTVAR before SRTT.
@@ -96,37 +86,6 @@ impl Rtt {
             }
         };
         self.rto = rto.min(parameters.rto_max);
-    }
-
-    /// Linux: `tcp_rtt_estimator`, in integers as there.
-    fn estimate_as_linux(&mut self, parameters: &Parameters, rtt: Duration, acknowledged: u64, sent: u64) {
-        let sample = (rtt.as_nanos() / 1_000).max(1) as i64;
-        let floor = parameters.rto_min.as_nanos() / 1_000;
-        if self.srtt_us_8 == 0 {
-            self.srtt_us_8 = (sample << 3) as u64;
-            self.mdev_us_4 = (sample << 1) as u64;
-            self.rttvar_us = self.mdev_us_4.max(floor);
-            self.mdev_max_us = self.rttvar_us;
-            self.round_end = sent;
-            return;
-        }
-        let error = sample - (self.srtt_us_8 >> 3) as i64;
-        self.srtt_us_8 = (self.srtt_us_8 as i64 + error).max(1) as u64;
-        let change = error.abs() - (self.mdev_us_4 >> 2) as i64;
-        // A round-trip time that falls raises the deviation with an eighth of the gain.
-        let change = if error < 0 && change > 0 { change >> 3 } else { change };
-        self.mdev_us_4 = (self.mdev_us_4 as i64 + change).max(0) as u64;
-        if self.mdev_us_4 > self.mdev_max_us {
-            self.mdev_max_us = self.mdev_us_4;
-            self.rttvar_us = self.rttvar_us.max(self.mdev_max_us);
-        }
-        if acknowledged > self.round_end {
-            if self.mdev_max_us < self.rttvar_us {
-                self.rttvar_us -= (self.rttvar_us - self.mdev_max_us) >> 2;
-            }
-            self.round_end = sent;
-            self.mdev_max_us = floor;
-        }
     }
 
     /// Doubles the timeout (RFC 6298 section 5.5).

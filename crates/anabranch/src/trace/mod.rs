@@ -109,7 +109,7 @@ impl EventTrace {
                     ("path_changed", format!("path {} is {}", path.0, state.name()))
                 }
                 Event::PrimaryChanged { from, to, reason } => {
-                    ("primary_changed", format!("from path {} to path {}: {reason}", from.0, to.0))
+                    ("primary_changed", format!("path{} -> path{}: {reason}", from.0, to.0))
                 }
                 Event::Received(_) => ("received", String::new()),
                 Event::Refused(payload) => ("refused", format!("offset {}", payload.offset)),

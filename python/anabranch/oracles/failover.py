@@ -1,0 +1,249 @@
+"""How long SCTP takes to declare a path down: the closed form, beside ours and the Linux kernel's.
+
+Every retransmission timeout on a black path is an error and doubles RTO (RFC 9260 sections 6.3.3 E2 and
+8.2), so more than Path.Max.Retrans errors take the sum of Path.Max.Retrans + 1 doubling timeouts, each
+at most RTO.Max: 63 s for RTO 1 s and the defaults. More than PFMR errors make it potentially failed
+(RFC 7829 section 5): the same sum with PFMR. Delivery resumes long before: each timeout sends again over
+the alternate path, and the longest gap is the last timeout alone.
+
+The sum counts from the first message that is lost, if none before is outstanding then and there is one
+to send at every timeout. `failover.toml` is made so: ours is the sum to the nanosecond. In Linux the timer
+starts with the last acknowledgement before, at most a round trip and a message interval earlier, the timer
+wheel rounds each timeout up by up to an eighth, and the message that starts the next one comes up to 20 ms
+later.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+import anabranch
+from anabranch import _engine, plots
+from anabranch.oracles import linux_sctp
+
+FIRST_LOST_S = 5.1
+"""When the first message after the blackout is sent."""
+INTERVAL_S = 0.1
+"""Between messages; every RTO of the sweep is a multiple of it."""
+
+PATH_MAX_RETRANS = tuple(range(11))
+RTO_LIMITS_S = ((0.1, 0.1), (0.1, 1.0), (0.1, 60.0), (1.0, 1.0), (1.0, 10.0), (1.0, 60.0))
+"""RTO.Min and RTO.Max."""
+HEADS = (
+    "RTO.Min",
+    "RTO.Max",
+    "PMR",
+    "PFMR",
+    "down: closed form",
+    "ours",
+    "pf: closed form",
+    "ours",
+    "last timeout",
+    "longest gap, ours",
+)
+"""The heads of `cells`; all times in seconds."""
+
+
+def timeouts(errors: int, rto_s: float, rto_max_s: float) -> list[float]:
+    """The successive timeouts in seconds until so many errors are counted.
+
+    Parameters
+    ----------
+    errors
+        How many.
+    rto_s
+        RTO when the path turns black, in seconds: RTO.Min where round-trip times are short.
+    rto_max_s
+        RTO.Max in seconds.
+    """
+    return [min(rto_s * 2**k, rto_max_s) for k in range(errors)]
+
+
+def time_to_inactive(path_max_retrans: int, rto_s: float, rto_max_s: float) -> float:
+    """Seconds from the first lost message to the path being declared inactive."""
+    return math.fsum(timeouts(path_max_retrans + 1, rto_s, rto_max_s))
+
+
+def time_to_potentially_failed(
+    pf_max_retrans: int, path_max_retrans: int, rto_s: float, rto_max_s: float
+) -> float:
+    """Seconds from the first lost message to potentially failed; NaN where that state is passed over."""
+    if pf_max_retrans >= path_max_retrans:
+        return math.nan
+    return time_to_inactive(pf_max_retrans, rto_s, rto_max_s)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting of the sweep, and what ours did. Times in seconds from the first lost message."""
+
+    rto_min_s: float
+    rto_max_s: float
+    path_max_retrans: int
+    pf_max_retrans: int | None
+    inactive_s: float
+    potentially_failed_s: float
+    longest_gap_s: float
+
+    @property
+    def expected_inactive_s(self) -> float:
+        """The closed form."""
+        return time_to_inactive(self.path_max_retrans, self.rto_min_s, self.rto_max_s)
+
+    @property
+    def expected_potentially_failed_s(self) -> float:
+        """The closed form; NaN: it never happens."""
+        if self.pf_max_retrans is None:
+            return math.nan
+        return time_to_potentially_failed(
+            self.pf_max_retrans, self.path_max_retrans, self.rto_min_s, self.rto_max_s
+        )
+
+    @property
+    def last_timeout_s(self) -> float:
+        """The longest of the timeouts."""
+        return timeouts(self.path_max_retrans + 1, self.rto_min_s, self.rto_max_s)[-1]
+
+
+def scenario(
+    path_max_retrans: int, pf_max_retrans: int | None, rto_min_s: float, rto_max_s: float
+) -> anabranch.Scenario:
+    """The set-up with one setting."""
+    transport = "flows.call.transport"
+    settings: dict[str, str | float | bool] = {
+        f"{transport}.path_max_retrans": path_max_retrans,
+        f"{transport}.pf_max_retrans": "off" if pf_max_retrans is None else pf_max_retrans,
+        f"{transport}.rto_initial": f"{rto_min_s:g} s",
+        f"{transport}.rto_min": f"{rto_min_s:g} s",
+        f"{transport}.rto_max": f"{rto_max_s:g} s",
+    }
+    text = (files(__package__) / "failover.toml").read_text("utf-8")
+    return anabranch.load(text, settings)
+
+
+def sweep() -> Iterator[Row]:
+    """Ours for every setting, without and with the potentially failed state (PFMR 0)."""
+    for rto_min_s, rto_max_s in RTO_LIMITS_S:
+        for path_max_retrans in PATH_MAX_RETRANS:
+            for pf_max_retrans in (None, 0):
+                yield measure(path_max_retrans, pf_max_retrans, rto_min_s, rto_max_s)
+
+
+def measure(
+    path_max_retrans: int, pf_max_retrans: int | None, rto_min_s: float, rto_max_s: float
+) -> Row:
+    """Ours for one setting; nothing in the set-up is random, so one run says it."""
+    one = scenario(path_max_retrans, pf_max_retrans, rto_min_s, rto_max_s)
+    columns = _engine.run_batch(one, [(0, 0)], 1)
+    path = "call.sctp.a.path0"
+    return Row(
+        rto_min_s=rto_min_s,
+        rto_max_s=rto_max_s,
+        path_max_retrans=path_max_retrans,
+        pf_max_retrans=pf_max_retrans,
+        inactive_s=columns[f"{path}.first_inactive_s"][0] - FIRST_LOST_S,
+        potentially_failed_s=columns[f"{path}.first_pf_s"][0] - FIRST_LOST_S,
+        longest_gap_s=columns["call.longest_gap_ms"][0] / 1000,
+    )
+
+
+def cells(row: Row) -> list[str]:
+    """A row as text."""
+    return [
+        f"{row.rto_min_s:g}",
+        f"{row.rto_max_s:g}",
+        str(row.path_max_retrans),
+        "off" if row.pf_max_retrans is None else str(row.pf_max_retrans),
+        _seconds(row.expected_inactive_s),
+        _seconds(row.inactive_s),
+        _seconds(row.expected_potentially_failed_s),
+        _seconds(row.potentially_failed_s),
+        _seconds(row.last_timeout_s),
+        _seconds(row.longest_gap_s),
+    ]
+
+
+def _seconds(value: float) -> str:
+    return "never" if math.isnan(value) else f"{value:.3f}"
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """A row of the kernel's file without the potentially failed state. Seconds from the blackout."""
+
+    name: str
+    path_max_retrans: int
+    rto_min_s: float
+    rto_max_s: float
+    inactive_s: float
+    gap_s: float
+
+    @property
+    def expected_inactive_s(self) -> float:
+        """The closed form with RTO.Min for RTO; the round-trip time of 41 ms is below all of them."""
+        return time_to_inactive(self.path_max_retrans, self.rto_min_s, self.rto_max_s)
+
+
+def kernel_rows() -> list[KernelRow]:
+    """The kernel's rows in which timeouts alone decide."""
+    return [
+        KernelRow(
+            name=",".join(row[name] for name in linux_sctp.KEY),
+            path_max_retrans=int(row["pmr"]),
+            rto_min_s=float(row["rto_min_ms"]) / 1000,
+            rto_max_s=float(row["rto_max_ms"]) / 1000,
+            inactive_s=float(row["first_unreachable_s"]) - linux_sctp.BLACKOUT_S,
+            gap_s=float(row["gap_ms"]) / 1000,
+        )
+        for row in linux_sctp.kernel_rows()
+        if row["pf"] == "off"
+    ]
+
+
+def figures() -> dict[str, Figure]:
+    """Time to declare a path down, and the longest gap in deliveries, against Path.Max.Retrans."""
+    rows = [row for row in sweep() if row.pf_max_retrans is None]
+    with plots.style():
+        figure = Figure(figsize=(9, 4.2))
+        down, gap = figure.subplots(1, 2, sharex=True, sharey=True)
+        for colour, limits in zip(plots.COLOURS, RTO_LIMITS_S, strict=False):
+            ours = [row for row in rows if (row.rto_min_s, row.rto_max_s) == limits]
+            kernel = [row for row in kernel_rows() if (row.rto_min_s, row.rto_max_s) == limits]
+            _draw(down, colour, [row.expected_inactive_s for row in ours], [r.inactive_s for r in ours])
+            _draw(gap, colour, [row.last_timeout_s for row in ours], [r.longest_gap_s for r in ours])
+            retrans = [row.path_max_retrans for row in kernel]
+            style = {"color": colour, "marker": "x", "linestyle": "none", "markersize": 8}
+            down.plot(retrans, [row.inactive_s for row in kernel], **style)
+            gap.plot(retrans, [row.gap_s for row in kernel], **style)
+        down.set_yscale("log")
+        down.set_ylabel("seconds")
+        down.set_title("Until the path is declared down")
+        gap.set_title("Longest gap in deliveries")
+        for axes in (down, gap):
+            axes.set_xlabel("Path.Max.Retrans")
+        plots.legend(figure, _keys(), columns=3)
+    return {"failover-closed-form": figure}
+
+
+def _draw(axes: Axes, colour: str, closed_form: list[float], ours: list[float]) -> None:
+    axes.plot(PATH_MAX_RETRANS, closed_form, color=colour, linewidth=1.2)
+    axes.plot(PATH_MAX_RETRANS, ours, color=colour, marker="o", markersize=4, linestyle="none")
+
+
+def _keys() -> list[Line2D]:
+    limits = [
+        Line2D([], [], color=colour, label=f"RTO.Min {low:g} s, RTO.Max {high:g} s")
+        for colour, (low, high) in zip(plots.COLOURS, RTO_LIMITS_S, strict=False)
+    ]
+    quiet = {"color": plots.QUIET, "linestyle": "none"}
+    return [
+        *limits,
+        Line2D([], [], color=plots.QUIET, label="closed form"),
+        Line2D([], [], marker="o", label="ours", **quiet),
+        Line2D([], [], marker="x", label="Linux 6.12", **quiet),
+    ]
