@@ -63,14 +63,20 @@ pub enum Output {
 pub enum Command {
     /// Give up the connection at once.
     Abort,
+    /// This end's address on this path has come: make it part of the association (SCTP, RFC 5061).
+    AddAddress(PathId),
     /// Open the connection. The passive end needs no command.
     Connect,
+    /// This end's address on this path goes: nothing leaves from it any more (SCTP, RFC 5061).
+    DeleteAddress(PathId),
     /// Read nothing for the time being: what arrives waits in the receive buffer (TCP).
     PauseReading,
     /// Read again (TCP).
     ResumeReading,
     /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is refused.
     Send(Message),
+    /// Ask the peer to make this path its primary one (SCTP, RFC 5061).
+    SetPeerPrimary(PathId),
     /// Make this path the primary one.
     SetPrimary(PathId),
     /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too, and
@@ -146,6 +152,10 @@ pub enum Reliability {
 pub enum Event {
     /// A message was given up.
     Abandoned(Payload),
+    /// A path has become part of the association; data follows once it is confirmed (RFC 5061).
+    AddressAdded(PathId),
+    /// A path is part of the association no longer (RFC 5061).
+    AddressDeleted(PathId),
     /// The connection has ended.
     Closed(CloseReason),
     /// The connection is open; data may flow.

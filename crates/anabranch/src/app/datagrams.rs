@@ -48,6 +48,9 @@ pub struct DatagramsConfig {
     pub reliability: ReliabilityConfig,
     /// Whether messages are delivered without regard to their order (SCTP); default true.
     pub unordered: bool,
+    /// Streams (SCTP) that the messages take in turn; default 1.
+    #[serde(skip_serializing_if = "is_one")]
+    pub streams: u16,
     /// Reports the intervals without a delivery that end after this time; default none.
     pub gaps_after: Option<Duration>,
     /// Whether quantiles of the delay are reported, too, for which every delay is kept in memory; default
@@ -67,10 +70,17 @@ impl Default for DatagramsConfig {
             reverse: false,
             reliability: ReliabilityConfig::Reliable,
             unordered: true,
+            streams: 1,
             gaps_after: None,
             delay_quantiles: false,
         }
     }
+}
+
+/// One stream is the ordinary case: studies keep their hash.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(streams: &u16) -> bool {
+    *streams == 1
 }
 
 /// How messages are spaced.
@@ -116,6 +126,9 @@ impl DatagramsConfig {
         if !(1..=MAX_SIZE).contains(&self.size.0) {
             return Err(format!("size = \"{}\" is not from 1 B to {MAX_SIZE} B", self.size));
         }
+        if self.streams == 0 {
+            return Err("streams = 0 is not from 1 to 65535".to_owned());
+        }
         if self.measure && self.duration.is_none() {
             return Err("measure = true needs a duration, such as \"60 s\", to wait for".to_owned());
         }
@@ -138,6 +151,7 @@ impl DatagramsConfig {
         let rng = streams.stream(&format!("app/{flow}/intervals"));
         Ok(Datagrams {
             sender: if self.reverse { Side::B } else { Side::A },
+            streams: self.streams,
             message: Message {
                 stream: 0,
                 unordered: self.unordered,
@@ -170,6 +184,7 @@ impl DatagramsConfig {
 /// A load in progress.
 #[derive(Debug)]
 pub struct Datagrams {
+    streams: u16,
     sender: Side,
     message: Message,
     spacing: Spacing,
@@ -274,6 +289,7 @@ impl Datagrams {
     fn make_message(&mut self, commands: &mut Commands) {
         let now = self.next_wakeup;
         self.message.payload.offset = self.count * u64::from(self.message.payload.length);
+        self.message.stream = (self.count % u64::from(self.streams)) as u16;
         self.made[self.count as usize % REMEMBERED] = now;
         self.count += 1;
         if self.is_up {

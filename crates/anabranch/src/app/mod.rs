@@ -50,6 +50,11 @@ pub trait App {
         Vec::new()
     }
 
+    /// How the listener to this end rates each second, for traces; none by default.
+    fn ratings(&self, _sender: Side) -> Vec<voip::RatedInterval> {
+        Vec::new()
+    }
+
     /// What arrived of a transfer from this end, interval by interval, for traces; none by default.
     fn intervals(&self, _sender: Side, _now: Time) -> Vec<bulk::Interval> {
         Vec::new()
@@ -226,6 +231,14 @@ impl App for AnyApp {
             Self::Datagrams(app) => app.frames(sender),
             Self::Exchanges(app) => app.frames(sender),
             Self::Voip(app) => app.frames(sender),
+        }
+    }
+
+    fn ratings(&self, sender: Side) -> Vec<voip::RatedInterval> {
+        match self {
+            Self::Custom(app) => app.ratings(sender),
+            Self::Voip(app) => app.ratings(sender),
+            Self::Bulk(_) | Self::Datagrams(_) | Self::Exchanges(_) => Vec::new(),
         }
     }
 

@@ -174,7 +174,7 @@ impl Default for Settings {
 
 /// Why this policy changes the primary path.
 const FAILOVER: Basis = Basis::words("failover");
-const REQUESTED: Basis = Basis::words("requested");
+pub(crate) const REQUESTED: Basis = Basis::words("requested");
 const SWITCHOVER: Basis = Basis::compared("primary path switchover", '>', "errors");
 
 /// The standard's failover.

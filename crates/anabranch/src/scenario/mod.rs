@@ -124,6 +124,10 @@ pub struct FlowConfig {
     /// The settings of side `b` where they differ; the protocol is the same. Default: as `transport`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport_to: Option<TransportConfig>,
+    /// How the addresses of side `a` change while the association lives (SCTP, RFC 5061), in order of time. A
+    /// path that is added is not there before. Default: not at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<AddressChange>,
     /// What runs over it.
     pub app: AppConfig,
     /// How many such flows there are, from 1 on: with 4, `load` stands for `load_1` to `load_4`, each with
@@ -143,6 +147,24 @@ fn default_count() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_one(count: &u32) -> bool {
     *count == 1
+}
+
+/// A change of the addresses of a flow's side `a`, of which the other side is told by ASCONF. The links are
+/// another matter: they are `up` or not.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddressChange {
+    /// When the host makes it.
+    pub at: Duration,
+    /// The path on which an address comes; it carries data once a heartbeat was answered on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add: Option<String>,
+    /// The path that both sides are to use as the primary one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_primary: Option<String>,
+    /// The path on which the address goes: nothing leaves from it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete: Option<String>,
 }
 
 /// The transport protocol and its settings.

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::chunk::{Abort, Chunk, ErrorCause};
+use super::asconf::Reconfiguration;
+use super::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause};
 use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
+use super::interleaving::Interleaved;
 use super::outstanding::Outstanding;
 use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
 use super::parameters::Parameters;
@@ -70,13 +72,21 @@ pub struct Association {
     pub(super) probing: Option<Box<Probing>>,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
+    /// Addresses come and go (RFC 5061).
+    pub(super) reconfiguration: Option<Box<Reconfiguration>>,
 
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
     pub(super) advanced_peer_ack_point: u32,
     pub(super) peer_rwnd: u32,
-    /// The next stream sequence number of every outbound stream.
-    pub(super) next_ssn: Vec<u16>,
+    /// The next Message Identifier of every outbound stream; the Stream Sequence Number is its lower half.
+    pub(super) next_mid: Vec<u32>,
+    /// With interleaving, those of unordered messages.
+    pub(super) next_unordered_mid: Vec<u32>,
+    /// User data travels in I-DATA chunks (RFC 8260).
+    pub(super) interleaves: bool,
+    /// Header of a chunk with user data in bytes.
+    pub(super) data_header: u32,
     /// Largest payload of one DATA chunk in bytes.
     pub(super) fragment_limit: u32,
     pub(super) peer_takes_forward_tsn: bool,
@@ -85,6 +95,8 @@ pub struct Association {
 
     pub(super) received: ReceivedTsns,
     pub(super) reassembly: Reassembly,
+    /// Reassembly with interleaving; what waits there is counted above.
+    pub(super) interleaved: Interleaved,
     pub(super) delayed_sack: DelayedSack,
 
     pub(super) outputs: VecDeque<Output>,
@@ -141,16 +153,21 @@ impl Association {
             probing: None,
             errors_in_a_row: 0,
             heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
-            queue: SendQueue::default(),
+            reconfiguration: None,
+            queue: SendQueue::new(parameters.stream_scheduler.build()),
             outstanding: Outstanding::new(local_initial_tsn),
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
             peer_rwnd: 0,
-            next_ssn: vec![0; usize::from(parameters.streams)],
-            fragment_limit: (smallest_mtu - headers - super::chunk::DATA_HEADER_BYTES) & !3,
+            next_mid: vec![0; usize::from(parameters.streams)],
+            next_unordered_mid: Vec::new(),
+            interleaves: false,
+            data_header: DATA_HEADER_BYTES,
+            fragment_limit: (smallest_mtu - headers - DATA_HEADER_BYTES) & !3,
             peer_takes_forward_tsn: false,
             has_refused: false,
             received: ReceivedTsns::new(0),
             reassembly: Reassembly::default(),
+            interleaved: Interleaved::default(),
             // Linux acknowledges the first DATA at once (`peer.sack_needed` starts at 1).
             delayed_sack: DelayedSack::new(parameters.linux),
             outputs: VecDeque::new(),
@@ -181,11 +198,14 @@ impl Association {
 
     fn on_command(&mut self, now: Time, command: Command) {
         match command {
-            Command::Abort => self.abort(now),
+            Command::Abort => self.abort(now, ErrorCause::UserInitiatedAbort),
+            Command::AddAddress(path) => self.add_address(now, path),
             Command::Connect => self.connect(now),
+            Command::DeleteAddress(path) => self.delete_address(now, path),
             // Not offered: what arrives is delivered.
             Command::PauseReading | Command::ResumeReading => {}
             Command::Send(message) => self.enqueue(now, message),
+            Command::SetPeerPrimary(path) => self.set_peer_primary(now, path),
             Command::SetPrimary(path) => {
                 if path.index() < self.paths.len() {
                     self.tell_selector(now, PathEvent::PrimaryRequested(path));
@@ -205,7 +225,7 @@ impl Association {
         // A message with nothing in it, for a stream that is not there, or larger than could ever be
         // buffered, is never taken.
         let fits = length > 0 && u64::from(length) <= self.parameters.send_buffer;
-        if !accepts || !fits || usize::from(message.stream) >= self.next_ssn.len() {
+        if !accepts || !fits || usize::from(message.stream) >= self.next_mid.len() {
             self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
             return;
         }
@@ -242,7 +262,9 @@ impl Association {
         let path = packet.path;
         let Body::Sctp(sctp) = &mut packet.body else { return };
         self.stats.packets_received += 1;
-        if self.is_for_us(sctp) {
+        let is_known =
+            self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
+        if is_known && self.is_for_us(sctp) {
             self.status[path.index()].last_heard = now;
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
@@ -304,12 +326,18 @@ impl Association {
             Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
+            Chunk::IData(data) => self.on_i_data(path, data),
+            Chunk::IForwardTsn(forward) => self.on_i_forward_tsn(now, path, forward),
             Chunk::Init(init) => self.on_init(now, path, init),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),
             Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, cookie),
             Chunk::CookieAck => self.on_cookie_ack(now, path),
             Chunk::Error(cause) => self.on_error(now, path, *cause),
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
+            Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
+            Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
+            // What it authenticates is genuine.
+            Chunk::Auth => {}
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
@@ -317,10 +345,9 @@ impl Association {
     }
 
     #[cold]
-    fn abort(&mut self, now: Time) {
+    pub(super) fn abort(&mut self, now: Time, cause: ErrorCause) {
         if !matches!(self.state, State::Closed | State::CookieWait | State::Ended) {
-            let cause = Some(ErrorCause::UserInitiatedAbort);
-            let abort = Abort { tag_reflected: false, cause };
+            let abort = Abort { tag_reflected: false, cause: Some(cause) };
             self.transmit_one(self.selection.current, Chunk::Abort(abort));
         }
         self.end(now, CloseReason::Aborted);
@@ -336,6 +363,7 @@ impl Association {
         self.handshake.timer = Time::NEVER;
         self.shutdown = ShutdownTimers::default();
         self.heartbeat.timer = Time::NEVER;
+        self.stop_t4();
         self.delayed_sack.sent();
         self.probing = None;
         for path in &mut self.paths {
@@ -371,6 +399,9 @@ impl Association {
         if self.delayed_sack.timer <= now {
             self.send_sack();
         }
+        if self.reconfiguration.as_ref().is_some_and(|addresses| addresses.t4 <= now) {
+            self.on_t4(now);
+        }
         if self.shutdown.t2 <= now {
             self.on_t2(now);
         }
@@ -387,6 +418,9 @@ impl Association {
         if self.state != State::Established {
             // The timers of opening and closing.
             next = next.min(self.handshake.timer).min(self.shutdown.t2).min(self.shutdown.t5);
+        }
+        if let Some(addresses) = &self.reconfiguration {
+            next = next.min(addresses.t4);
         }
         for path in &self.paths {
             next = next.min(path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout));
@@ -446,6 +480,9 @@ impl Association {
             matches!(&packet.body, Body::Sctp(sctp) if size == self.ip.header_bytes() + sctp.wire_size())
         );
         debug_assert!(size <= self.paths[path.index()].mtu, "{size} bytes do not fit into the path MTU");
+        if self.reconfiguration.is_some() && !self.may_leave(&packet) {
+            return;
+        }
         self.stats.packets_sent += 1;
         self.outputs.push_back(Output::Transmit(packet));
     }
@@ -456,7 +493,13 @@ impl Association {
             self.refresh_status();
         }
         let from = self.selection.primary;
+        if let Some(addresses) = &self.reconfiguration {
+            self.selection = addresses.chosen;
+        }
         self.selector.select(now, event, &self.status, &mut self.selection);
+        if self.reconfiguration.is_some() {
+            self.keep_to_present_addresses();
+        }
         let Selection { primary: to, reason, .. } = self.selection;
         if to != from {
             self.stats.note_primary_change(now, from, to);

@@ -1,4 +1,5 @@
-//! SCTP chunks with all their fields and their sizes on the wire (RFC 9260 section 3.3, RFC 3758).
+//! SCTP chunks with all their fields and their sizes on the wire (RFC 9260 section 3.3, RFC 3758,
+//! RFC 4895, RFC 5061, RFC 8260).
 
 use smallvec::SmallVec;
 
@@ -7,6 +8,8 @@ use crate::time::{Duration, Time};
 
 /// Size of a DATA chunk's header in bytes (RFC 9260 section 3.3.1).
 pub const DATA_HEADER_BYTES: u32 = 16;
+/// Size of an I-DATA chunk's header in bytes (RFC 8260 section 2.1).
+pub const I_DATA_HEADER_BYTES: u32 = 20;
 
 /// One chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +17,12 @@ pub const DATA_HEADER_BYTES: u32 = 16;
 pub enum Chunk {
     /// Ends the association at once (RFC 9260 section 3.3.7).
     Abort(Abort),
+    /// Asks for a change of the sender's addresses (RFC 5061 section 4.1.1).
+    Asconf(Box<Asconf>),
+    /// Answers [`Chunk::Asconf`] (RFC 5061 section 4.1.2).
+    AsconfAck(Box<AsconfAck>),
+    /// Authenticates the chunks after it in its packet (RFC 4895 section 4.1), with HMAC-SHA-1.
+    Auth,
     /// Answers [`Chunk::CookieEcho`] (section 3.3.12).
     CookieAck,
     /// Gives the State Cookie back (section 3.3.11).
@@ -28,6 +37,10 @@ pub enum Chunk {
     Heartbeat(HeartbeatInfo),
     /// Answers [`Chunk::Heartbeat`] with its own contents (section 3.3.6).
     HeartbeatAck(HeartbeatInfo),
+    /// User data that may alternate with that of other messages (RFC 8260 section 2.1).
+    IData(IData),
+    /// [`Chunk::ForwardTsn`] for [`Chunk::IData`] (RFC 8260 section 2.3.1).
+    IForwardTsn(IForwardTsn),
     /// Opens an association (section 3.3.2).
     Init(Box<Init>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
@@ -58,6 +71,33 @@ pub struct Data {
     pub stream: u16,
     /// Stream sequence number; no meaning when unordered.
     pub ssn: u16,
+    /// Payload protocol identifier.
+    pub ppid: u32,
+    /// U bit.
+    pub unordered: bool,
+    /// B bit: first fragment of its message.
+    pub beginning: bool,
+    /// E bit: last fragment of its message.
+    pub ending: bool,
+    /// I bit: acknowledge at once (RFC 7053).
+    pub immediate: bool,
+    /// The user data.
+    pub payload: Payload,
+}
+
+/// An I-DATA chunk.
+#[expect(clippy::struct_excessive_bools, reason = "the flags of RFC 8260 section 2.1")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IData {
+    /// Transmission sequence number.
+    pub tsn: u32,
+    /// Stream identifier.
+    pub stream: u16,
+    /// Message Identifier: the message's number among those of its stream with the same U bit.
+    pub mid: u32,
+    /// Fragment Sequence Number; 0 in the first fragment, which has the payload protocol identifier in this
+    /// place.
+    pub fsn: u32,
     /// Payload protocol identifier.
     pub ppid: u32,
     /// U bit.
@@ -112,6 +152,26 @@ pub struct SkippedStream {
     pub ssn: u16,
 }
 
+/// An I-FORWARD-TSN chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IForwardTsn {
+    /// The cumulative TSN the receiver should have.
+    pub new_cumulative_tsn: u32,
+    /// Streams in which messages were abandoned.
+    pub messages: Box<[SkippedMessage]>,
+}
+
+/// A stream in which messages were abandoned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SkippedMessage {
+    /// Stream identifier.
+    pub stream: u16,
+    /// U bit: unordered messages.
+    pub unordered: bool,
+    /// The largest Message Identifier that was abandoned.
+    pub mid: u32,
+}
+
 /// Sender-specific heartbeat information: 16 bytes behind a parameter header, 32 in a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInfo {
@@ -150,6 +210,68 @@ impl HeartbeatInfo {
     }
 }
 
+/// An ASCONF chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asconf {
+    /// Counts the sender's ASCONF chunks, from its initial TSN on.
+    pub serial: u32,
+    /// The addresses' version. One address of the sender leads the requests.
+    pub ip: IpVersion,
+    /// What is asked for, in order.
+    pub requests: Vec<AddressRequest>,
+}
+
+/// One request of an ASCONF chunk (RFC 5061 section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressRequest {
+    /// Names the request in the answer.
+    pub correlation: u32,
+    /// What is to be done.
+    pub change: AddressChange,
+    /// The path whose address at the sender's end it is about.
+    pub path: PathId,
+}
+
+/// What is to be done with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressChange {
+    /// Add IP Address (RFC 5061 section 4.2.1).
+    Add,
+    /// Delete IP Address (section 4.2.2).
+    Delete,
+    /// Set Primary IP Address (section 4.2.4): send to it from now on.
+    SetPrimary,
+}
+
+/// An ASCONF-ACK chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsconfAck {
+    /// That of the ASCONF chunk.
+    pub serial: u32,
+    /// The addresses' version: an error repeats the request.
+    pub ip: IpVersion,
+    /// The answers; none where all requests were carried out.
+    pub responses: Vec<AddressResponse>,
+}
+
+/// The answer to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressResponse {
+    /// That of the request.
+    pub correlation: u32,
+    /// Why not: Error Cause Indication (RFC 5061 section 4.2.3); none is Success Indication (section 4.2.5).
+    pub error: Option<AddressError>,
+}
+
+/// Why a request was refused (RFC 5061 section 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressError {
+    /// Request to Delete Last Remaining IP Address.
+    LastAddress,
+    /// Request to Delete Source IP Address.
+    SourceAddress,
+}
+
 /// What INIT and INIT ACK have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
@@ -169,6 +291,12 @@ pub struct Init {
     pub ip: IpVersion,
     /// Forward-TSN-Supported parameter (RFC 3758 section 3.1).
     pub forward_tsn_supported: bool,
+    /// ASCONF, ASCONF-ACK and AUTH in the Supported Extensions parameter (RFC 5061 section 4.2.7), with the
+    /// parameters that AUTH needs (RFC 4895 section 3).
+    pub asconf_supported: bool,
+    /// I-DATA, and I-FORWARD-TSN with partial reliability, in the Supported Extensions parameter (RFC 8260
+    /// section 2.2.1).
+    pub interleaving_supported: bool,
     /// Cookie Preservative parameter: longer cookie life wished for (RFC 9260 section 3.3.2.1).
     pub cookie_preservative: Option<Duration>,
 }
@@ -217,6 +345,8 @@ pub struct Abort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorCause {
+    /// Association Aborted due to illegal ASCONF-ACK (RFC 5061 section 4.3.4).
+    IllegalAsconfAck,
     /// The State Cookie came too late, by this much.
     StaleCookie {
         /// How much too late.
@@ -230,7 +360,7 @@ impl ErrorCause {
     const fn wire_size(self) -> u32 {
         match self {
             Self::StaleCookie { .. } => 8,
-            Self::UserInitiatedAbort => 4,
+            Self::IllegalAsconfAck | Self::UserInitiatedAbort => 4,
         }
     }
 }
@@ -242,18 +372,55 @@ impl Data {
     }
 }
 
+impl IData {
+    /// Length on the wire in bytes, padding included.
+    pub const fn wire_size(&self) -> u32 {
+        I_DATA_HEADER_BYTES + padded(self.payload.length)
+    }
+}
+
 impl Init {
     const fn parameters_bytes(&self) -> u32 {
-        // RFC 9260 section 3.3.2.1: address parameters of 8 (IPv4) or 20 bytes (IPv6), needed only
-        // when there are several; Cookie Preservative 8; Forward-TSN-Supported 4.
-        let address = match self.ip {
-            IpVersion::Ipv4 => 8,
-            IpVersion::Ipv6 => 20,
-        };
-        let addresses = if self.addresses > 1 { self.addresses as u32 * address } else { 0 };
+        // RFC 9260 section 3.3.2.1: address parameters, needed only when there are several; Cookie
+        // Preservative 8; Forward-TSN-Supported 4.
+        let addresses = if self.addresses > 1 { self.addresses as u32 * address_bytes(self.ip) } else { 0 };
+        // Supported Extensions, with a byte a chunk type (RFC 5061 section 4.2.7).
+        let asconf = if self.asconf_supported { 3 } else { 0 };
+        let interleaving =
+            if self.interleaving_supported { 1 + self.forward_tsn_supported as u32 } else { 0 };
+        let extensions = asconf + interleaving;
+        let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
+        // RANDOM of 32 bytes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
+        let authentication = if self.asconf_supported { 36 + 8 + 8 } else { 0 };
         addresses
+            + supported
+            + authentication
             + if self.forward_tsn_supported { 4 } else { 0 }
             + if self.cookie_preservative.is_some() { 8 } else { 0 }
+    }
+}
+
+impl Asconf {
+    fn wire_size(&self) -> u32 {
+        let address = address_bytes(self.ip);
+        8 + address + self.requests.len() as u32 * (8 + address)
+    }
+}
+
+impl AsconfAck {
+    fn wire_size(&self) -> u32 {
+        // An error is a cause of 4 bytes with the request in it.
+        let error = 4 + 8 + address_bytes(self.ip);
+        let size = |response: &AddressResponse| 8 + if response.error.is_some() { error } else { 0 };
+        8 + self.responses.iter().map(size).sum::<u32>()
+    }
+}
+
+/// An address parameter (RFC 9260 section 3.3.2.1).
+const fn address_bytes(ip: IpVersion) -> u32 {
+    match ip {
+        IpVersion::Ipv4 => 8,
+        IpVersion::Ipv6 => 20,
     }
 }
 
@@ -263,6 +430,9 @@ impl Chunk {
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         match self {
             Self::Abort(_) => ("abort", None),
+            Self::Asconf(_) => ("asconf", None),
+            Self::AsconfAck(_) => ("asconf_ack", None),
+            Self::Auth => ("auth", None),
             Self::CookieAck => ("cookie_ack", None),
             Self::CookieEcho(_) => ("cookie_echo", None),
             Self::Data(data) => ("data", Some(data.tsn)),
@@ -270,6 +440,8 @@ impl Chunk {
             Self::ForwardTsn(forward) => ("forward_tsn", Some(forward.new_cumulative_tsn)),
             Self::Heartbeat(_) => ("heartbeat", None),
             Self::HeartbeatAck(_) => ("heartbeat_ack", None),
+            Self::IData(data) => ("i_data", Some(data.tsn)),
+            Self::IForwardTsn(forward) => ("i_forward_tsn", Some(forward.new_cumulative_tsn)),
             Self::Init(_) => ("init", None),
             Self::InitAck(_) => ("init_ack", None),
             Self::Sack(sack) => ("sack", Some(sack.cumulative_tsn)),
@@ -284,6 +456,10 @@ impl Chunk {
     pub fn wire_size(&self) -> u32 {
         match self {
             Self::Abort(abort) => 4 + abort.cause.map_or(0, ErrorCause::wire_size),
+            Self::Asconf(asconf) => asconf.wire_size(),
+            Self::AsconfAck(ack) => ack.wire_size(),
+            // RFC 4895 section 4.1: 8 bytes and the HMAC of 20.
+            Self::Auth => 28,
             Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => 4,
             Self::CookieEcho(_) => 4 + StateCookie::BYTES,
             Self::Data(data) => data.wire_size(),
@@ -291,6 +467,9 @@ impl Chunk {
             Self::ForwardTsn(forward) => 8 + 4 * forward.streams.len() as u32,
             Self::Heartbeat(info) => info.bytes() + u32::from(info.padding),
             Self::HeartbeatAck(info) => info.bytes(),
+            Self::IData(data) => data.wire_size(),
+            // RFC 8260 section 2.3.1: 8 bytes a stream.
+            Self::IForwardTsn(forward) => 8 + 8 * forward.messages.len() as u32,
             Self::Init(init) => 20 + init.parameters_bytes(),
             Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + StateCookie::BYTES,
             Self::Sack(sack) => 16 + 4 * (sack.gap_blocks.len() + sack.duplicates.len()) as u32,

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::stream_scheduler;
 use crate::time::Duration;
 use crate::units::Bytes;
 use crate::{cc, path};
@@ -127,6 +128,14 @@ pub struct Config {
     /// Streams in each direction, from 1 to 65535; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u16>,
+    /// Which stream sends next (RFC 8260 section 3); default "fcfs": the order in which messages were handed
+    /// over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_scheduler: Option<stream_scheduler::Config>,
+    /// Whether fragments of different messages may alternate, in I-DATA chunks (RFC 8260 section 2), where
+    /// both ends want it; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleaving: Option<bool>,
     /// Whether several messages may share a packet; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundling: Option<bool>,

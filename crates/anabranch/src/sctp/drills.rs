@@ -686,7 +686,7 @@ mod paths {
                 for wire in pair.wires.iter_mut().flatten() {
                     wire.delay = ms(1);
                 }
-                let mut tell = |pair: &mut Pair, count: u64| {
+                let tell = |pair: &mut Pair, count: u64| {
                     for _ in 0..count {
                         pair.send_reliable(1, 100);
                         pair.run_for(ms(100));

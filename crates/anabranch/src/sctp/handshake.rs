@@ -1,7 +1,7 @@
 //! Opening an association: the four-way handshake with cookie (RFC 9260 section 5).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, ErrorCause, Init, InitAck, StateCookie};
+use super::chunk::{Chunk, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 use super::received_tsns::ReceivedTsns;
 use crate::endpoint::{CloseReason, Event, Output, PathState};
 use crate::packet::PathId;
@@ -61,9 +61,11 @@ impl Association {
             outbound_streams: self.parameters.streams,
             max_inbound_streams: self.parameters.streams,
             initial_tsn: self.local_initial_tsn,
-            addresses: self.paths.len() as u8,
+            addresses: self.addresses(),
             ip: self.ip,
             forward_tsn_supported: self.parameters.partial_reliability,
+            asconf_supported: self.reconfiguration.is_some(),
+            interleaving_supported: self.parameters.interleaving,
             cookie_preservative: None,
         }
     }
@@ -170,7 +172,7 @@ impl Association {
         let path = self.handshake.path;
         self.paths[path.index()].rto.back_off(&self.parameters.rto);
         // Section 6.4.1: what is sent again goes to another address where there is one.
-        self.handshake.path = PathId(((path.index() + 1) % self.paths.len()) as u8);
+        self.handshake.path = self.next_present(path);
         match self.state {
             State::CookieWait => self.send_init(now),
             State::CookieEchoed => self.send_cookie_echo(now),
@@ -182,9 +184,19 @@ impl Association {
         self.peer_tag = peer.initiate_tag;
         self.peer_rwnd = peer.a_rwnd;
         self.received = ReceivedTsns::new(peer.initial_tsn);
+        self.expect_asconf_from(peer.initial_tsn);
         self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.
-        self.next_ssn.truncate(usize::from(peer.max_inbound_streams.max(1)));
+        self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
+        // RFC 8260 section 2.2.1: I-DATA where both ends support it.
+        self.interleaves = peer.interleaving_supported && self.parameters.interleaving;
+        if self.interleaves {
+            self.next_unordered_mid = vec![0; self.next_mid.len()];
+            self.data_header = I_DATA_HEADER_BYTES;
+            let smallest_mtu = self.paths.iter().map(|path| path.mtu).min().unwrap_or_default();
+            self.fragment_limit = (smallest_mtu - self.headers_bytes - I_DATA_HEADER_BYTES) & !3;
+            self.queue.interleave();
+        }
     }
 
     fn open(&mut self, now: Time, path: PathId) {
@@ -203,6 +215,7 @@ impl Association {
             self.tell_selector(now, PathEvent::Opened);
         }
         self.start_heartbeats(now);
+        self.send_asconf(now);
         self.send(now);
         if self.state == State::Established && self.shutdown.is_wanted {
             self.begin_shutdown(now);

@@ -35,6 +35,9 @@ impl Association {
         let mut burst = 0;
         for index in 0..self.paths.len() {
             let path = PathId(index as u8);
+            if !self.is_present(path) {
+                continue;
+            }
             self.paths[index].heartbeat.idle_since = now;
             if !self.status[index].confirmed {
                 // HB.Max.Burst at once, the others when their timers expire; in Linux all of them then
@@ -52,7 +55,7 @@ impl Association {
         }
     }
 
-    fn start_heartbeat_timer(&mut self, now: Time, path: PathId) {
+    pub(super) fn start_heartbeat_timer(&mut self, now: Time, path: PathId) {
         let wanted = self.parameters.heartbeat.enabled
             && self.parameters.heartbeat.rule != HeartbeatRule::OneTimer
             || !self.status[path.index()].confirmed;
@@ -154,6 +157,9 @@ impl Association {
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
+        if !self.is_present(path) {
+            return;
+        }
         let own = &mut self.paths[path.index()];
         let info = HeartbeatInfo { sent_at: now, nonce: own.heartbeat.nonce, path, padding: 0, pair: None };
         let linux = self.parameters.heartbeat.rule == HeartbeatRule::Linux;

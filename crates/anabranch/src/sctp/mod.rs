@@ -1,13 +1,14 @@
 //! SCTP: a multi-homed endpoint as a state machine without clock, socket or thread.
 //!
 //! Source: RFC 9260 (with RFC 4960 and RFC 2960 where a profile asks for them), RFC 3758 and RFC 7496
-//! (partial reliability), RFC 7829 (potentially failed paths). The two ends of a flow are two
+//! (partial reliability), RFC 5061 (addresses that come and go), RFC 7829 (potentially failed paths), RFC 8260
+//! (interleaving and stream schedulers). The two ends of a flow are two
 //! [`Association`]s; they are alike, except that one of them opens.
 //!
 //! Known deviations: the State Cookie is a structure, not bytes with a signature; DATA is not bundled
 //! with COOKIE ECHO (RFC 9260 section 5.1 allows it); a restart of the peer (section 5.2.4.1) is not
 //! accepted; no partial delivery (section 6.9), so a message must fit into the peer's receive buffer;
-//! no ECN; messages leave in the order in which they were handed over, whatever their stream.
+//! no ECN.
 //!
 //! A call is hundreds of thousands of short steps, so it matters what the compiler puts together: an
 //! input, and a chunk that comes with every packet, has a stack frame of its own (`inline(never)`), the
@@ -16,6 +17,9 @@
 #![expect(clippy::inline_always, reason = "counted in instructions per call; `inline` alone is not heeded")]
 
 mod acknowledgement;
+mod asconf;
+#[cfg(test)]
+mod asconf_drills;
 mod association;
 pub mod chunk;
 pub mod config;
@@ -25,6 +29,7 @@ mod drills;
 mod failure;
 mod handshake;
 mod heartbeat;
+mod interleaving;
 mod outstanding;
 pub mod packet;
 pub mod parameters;
@@ -43,6 +48,9 @@ mod send_queue;
 mod short_queue;
 mod shutdown;
 mod stats;
+#[cfg(test)]
+mod stream_drills;
+pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
 mod tsn;

@@ -37,7 +37,8 @@ pub(super) struct Sent {
     pub(super) start: u32,
     /// The fragment's length in bytes.
     pub(super) length: u32,
-    pub(super) ssn: u16,
+    /// As in [`QueuedMessage`](super::send_queue::QueuedMessage).
+    pub(super) mid: u32,
     pub(super) beginning: bool,
     pub(super) ending: bool,
     pub(super) state: SentState,

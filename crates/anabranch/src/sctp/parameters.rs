@@ -4,6 +4,7 @@ use super::config::{
     Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, MissingReportsPer, Profile, RttSampling, SackPath,
 };
 use super::rto::RtoParameters;
+use super::stream_scheduler;
 use crate::cc::sctp::InitialWindow;
 use crate::path::failover::{self, Dormant, RetransmitOn};
 use crate::time::Duration;
@@ -34,6 +35,8 @@ pub struct Parameters {
     pub(super) send_buffer: u64,
     pub(super) receive_buffer: u32,
     pub(super) streams: u16,
+    pub(super) stream_scheduler: stream_scheduler::Config,
+    pub(super) interleaving: bool,
     pub(super) bundle_max: u32,
     pub(super) nagle: bool,
     pub(super) partial_reliability: bool,
@@ -158,6 +161,8 @@ impl Config {
             },
             receive_buffer,
             streams: self.streams.unwrap_or(10),
+            stream_scheduler: self.stream_scheduler.clone().unwrap_or_default(),
+            interleaving: self.interleaving.unwrap_or(false),
             bundle_max: match (self.bundling.unwrap_or(true), self.bundle_max) {
                 (false, _) => 1,
                 (true, Some(limit)) => limit.count().unwrap_or(u32::MAX),
@@ -239,6 +244,10 @@ impl Config {
         }
         if let Some(config) = &self.cc {
             config.check().map_err(|error| format!("cc.{error}"))?;
+        }
+        if let Some(scheduler) = &self.stream_scheduler {
+            let streams = self.streams.unwrap_or(10);
+            scheduler.check(streams).map_err(|error| format!("stream_scheduler.{error}"))?;
         }
         let limits = path::ErrorLimits {
             pf_max_retrans: self.pf_max_retrans.map_or(linux.then_some(0), Limit::count),

@@ -2,7 +2,7 @@
 //! (RFC 3758 section 3.5, RFC 7496).
 
 use super::association::Association;
-use super::chunk::{Chunk, ForwardTsn, SkippedStream};
+use super::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 use super::outstanding::{Sent, SentState};
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
@@ -31,11 +31,19 @@ impl Association {
         let id = self.outstanding.chunks[index].message_id;
         let message = self.outstanding.chunks[index].message.payload;
         let mut first = index;
-        while first > 0 && self.outstanding.chunks[first - 1].message_id == id {
+        // With interleaving, fragments of other messages lie between.
+        let is_part = |chunk: &Sent| self.interleaves || chunk.message_id == id;
+        while first > 0 && is_part(&self.outstanding.chunks[first - 1]) {
             first -= 1;
         }
-        let mut at = first;
-        while at < self.outstanding.chunks.len() && self.outstanding.chunks[at].message_id == id {
+        let end =
+            self.outstanding.chunks.iter().skip(index).take_while(|chunk| is_part(chunk)).count() + index;
+        let mut last = index;
+        for at in first..end {
+            if self.outstanding.chunks[at].message_id != id {
+                continue;
+            }
+            last = at;
             match self.outstanding.chunks[at].state {
                 SentState::InFlight => self.take_off_flight(at),
                 SentState::Lost => self.outstanding.lost -= 1,
@@ -48,14 +56,18 @@ impl Association {
                 self.outstanding.abandoned += 1;
                 self.stats.data_chunks_abandoned += 1;
             }
-            at += 1;
         }
-        if self.queue.messages.front().is_some_and(|front| front.id == id) {
+        let waiting = if self.interleaves {
+            self.queue.iter().position(|waiting| waiting.id == id)
+        } else {
+            self.queue.messages.front().filter(|front| front.id == id).map(|_| 0)
+        };
+        if let Some(waiting) = waiting {
             // The rest has no TSN. It gets one, which is never sent: without it the fragments that
             // did arrive could be acknowledged, no FORWARD TSN would follow, and the receiver would
             // wait for the rest for ever.
-            self.queue.remove(0);
-            let last = self.outstanding.chunks[at - 1];
+            self.queue.remove(waiting);
+            let last = self.outstanding.chunks[last];
             self.outstanding.push(Sent {
                 start: last.start + last.length,
                 length: 0,
@@ -88,7 +100,7 @@ impl Association {
             Reliability::Priority(other) if other > priority => Some(other),
             _ => None,
         };
-        let waiting = self.queue.messages.iter().filter(|waiting| waiting.sent == 0);
+        let waiting = self.queue.iter().filter(|waiting| waiting.sent == 0);
         let queued = waiting.filter(|waiting| lower(waiting.message.reliability).is_some());
         let mut available: u64 = queued.map(|waiting| u64::from(waiting.message.payload.length)).sum();
         if self.peer_takes_forward_tsn {
@@ -104,7 +116,6 @@ impl Association {
         while self.buffered() + bytes > self.parameters.send_buffer {
             let queued = self
                 .queue
-                .messages
                 .iter()
                 .enumerate()
                 .filter(|(_, waiting)| waiting.sent == 0)
@@ -154,24 +165,55 @@ impl Association {
         if self.advanced_peer_ack_point == cumulative || self.selection.held {
             return;
         }
-        let mut streams: Vec<SkippedStream> = Vec::new();
-        let passed = self.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
-        for chunk in self.outstanding.chunks.iter().take(passed).filter(|chunk| !chunk.message.unordered) {
-            // C4: the largest stream sequence number of every stream; later chunks have later ones.
-            match streams.iter_mut().find(|skip| skip.stream == chunk.message.stream) {
-                Some(skip) => skip.ssn = chunk.ssn,
-                None => streams.push(SkippedStream { stream: chunk.message.stream, ssn: chunk.ssn }),
-            }
-        }
-        let forward =
-            ForwardTsn { new_cumulative_tsn: self.advanced_peer_ack_point, streams: streams.into() };
         let path = self.selection.current;
         self.stats.forward_tsns_sent += 1;
-        self.transmit_one(path, Chunk::ForwardTsn(forward));
+        let chunk = if self.interleaves { self.i_forward_tsn() } else { self.forward_tsn() };
+        self.transmit_one(path, chunk);
         // C5: T3-rtx runs, so that a lost FORWARD TSN is sent again.
         if self.parameters.send_on_timeout && self.paths[path.index()].t3.is_never() {
             let rto = self.paths[path.index()].rto.rto;
             self.paths[path.index()].t3 = self.deadline(now, rto);
         }
+    }
+
+    /// The chunks that a FORWARD TSN passes.
+    fn passed(&self) -> impl Iterator<Item = &Sent> {
+        let cumulative = self.outstanding.cumulative_tsn();
+        let passed = self.advanced_peer_ack_point.wrapping_sub(cumulative) as usize;
+        self.outstanding.chunks.iter().take(passed)
+    }
+
+    fn forward_tsn(&self) -> Chunk {
+        let mut streams: Vec<SkippedStream> = Vec::new();
+        for chunk in self.passed().filter(|chunk| !chunk.message.unordered) {
+            // C4: the largest stream sequence number of every stream; later chunks have later ones.
+            let ssn = chunk.mid as u16;
+            match streams.iter_mut().find(|skip| skip.stream == chunk.message.stream) {
+                Some(skip) => skip.ssn = ssn,
+                None => streams.push(SkippedStream { stream: chunk.message.stream, ssn }),
+            }
+        }
+        let new_cumulative_tsn = self.advanced_peer_ack_point;
+        Chunk::ForwardTsn(ForwardTsn { new_cumulative_tsn, streams: streams.into() })
+    }
+
+    /// RFC 8260 section 2.3.1: unordered messages are named too.
+    fn i_forward_tsn(&self) -> Chunk {
+        let mut messages: Vec<SkippedMessage> = Vec::new();
+        for Sent { message, mid, .. } in self.passed() {
+            let is_same = |skip: &&mut SkippedMessage| {
+                (skip.stream, skip.unordered) == (message.stream, message.unordered)
+            };
+            match messages.iter_mut().find(is_same) {
+                Some(skip) => skip.mid = *mid,
+                None => messages.push(SkippedMessage {
+                    stream: message.stream,
+                    unordered: message.unordered,
+                    mid: *mid,
+                }),
+            }
+        }
+        let new_cumulative_tsn = self.advanced_peer_ack_point;
+        Chunk::IForwardTsn(IForwardTsn { new_cumulative_tsn, messages: messages.into() })
     }
 }

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use super::config::{Buffer, Limit, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
-use super::{Config, Profile};
+use super::{Config, Profile, stream_scheduler};
 use crate::endpoint::{Command, Event, Message, Reliability};
-use crate::packet::{Payload, Side};
+use crate::packet::{PathId, Payload, Side};
 use crate::path::{self, failover};
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -24,6 +24,8 @@ struct Network {
     delays_ms: Vec<u64>,
     /// Path, when it dies and when it returns, in ms.
     outages: Vec<(usize, u64, u64)>,
+    /// The address of A on it goes and comes with the path.
+    mobile: bool,
 }
 
 fn network() -> impl Strategy<Value = Network> {
@@ -34,9 +36,11 @@ fn network() -> impl Strategy<Value = Network> {
         prop_oneof![Just(0), 0..80_u64],
         proptest::collection::vec(1..100_u64, 1..4),
         proptest::collection::vec((0..3_usize, 600..6_000_u64, 1..8_000_u64), 0..4),
+        any::<bool>(),
     )
-        .prop_map(|(seed, loss, duplication, jitter_ms, delays_ms, outages)| Network {
+        .prop_map(|(seed, loss, duplication, jitter_ms, delays_ms, outages, mobile)| Network {
             seed,
+            mobile,
             loss,
             duplication,
             jitter_ms,
@@ -113,6 +117,17 @@ fn base_config() -> impl Strategy<Value = Config> {
         })
 }
 
+fn stream_scheduler() -> impl Strategy<Value = stream_scheduler::Config> {
+    prop_oneof![
+        Just(stream_scheduler::Config::FairCapacity {}),
+        Just(stream_scheduler::Config::Fcfs {}),
+        Just(stream_scheduler::Config::Priority { priorities: vec![2, 1] }),
+        Just(stream_scheduler::Config::RoundRobin {}),
+        Just(stream_scheduler::Config::RoundRobinPacket {}),
+        Just(stream_scheduler::Config::WeightedFairQueueing { weights: vec![1, 4, 2] }),
+    ]
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Talk {
     from: Side,
@@ -178,6 +193,11 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
         let wire = Wire { delay: ms(delay), ..Wire::default() };
         *wires = [wire; 2];
     }
+    if network.mobile {
+        for end in &mut pair.ends {
+            end.enable_reconfiguration(&[]).expect("no path is absent");
+        }
+    }
     pair.connect();
     for wire in pair.wires.iter_mut().flatten() {
         wire.jitter = ms(network.jitter_ms);
@@ -191,6 +211,9 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
             for wires in &mut pair.wires {
                 let delay = wires[0].delay;
                 *wires = [Wire { delay, jitter: Duration::ZERO, ..Wire::default() }; 2];
+            }
+            for path in (0..network.delays_ms.len()).filter(|_| network.mobile) {
+                pair.command(Side::A, Command::AddAddress(PathId(path as u8)));
             }
         }
         let payload = Payload { offset, length: talk.length };
@@ -208,6 +231,11 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
             for &(path, from, to) in &network.outages {
                 if index + FAREWELLS < talks.len() && (now_ms == from || now_ms == to) {
                     pair.set_up(path, now_ms == to);
+                    if network.mobile {
+                        let path = PathId(path as u8);
+                        let changes = [Command::DeleteAddress(path), Command::AddAddress(path)];
+                        pair.command(Side::A, changes[usize::from(now_ms == to)]);
+                    }
                 }
             }
         }
@@ -286,6 +314,21 @@ proptest! {
         network in network(),
         talks in proptest::collection::vec(talk(reliability()), 1..120),
     ) {
+        let talks = with_farewell(talks);
+        let pair = run(&config, &network, &talks);
+        check(&pair, &talks)?;
+    }
+
+    #[test]
+    fn streams_in_any_order_lose_nothing(
+        config in any_config(),
+        scheduler in stream_scheduler(),
+        interleaving in any::<bool>(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..120),
+    ) {
+        let (stream_scheduler, interleaving) = (Some(scheduler), Some(interleaving));
+        let config = Config { stream_scheduler, interleaving, ..config };
         let talks = with_farewell(talks);
         let pair = run(&config, &network, &talks);
         check(&pair, &talks)?;

@@ -2,42 +2,33 @@
 //! RFC 3758 section 3.6).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, Data, ForwardTsn, Sack};
+use super::chunk::{Chunk, Data, ForwardTsn, IData, IForwardTsn, Sack};
 use super::config::SackPath;
 use super::reassembly::unwrap_tsn;
 use crate::endpoint::{Event, Output, PathState, Received};
 use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
+/// What a TSN that arrives is.
+enum Arrival {
+    New(u64),
+    Old(u64),
+    Refused,
+}
+
 impl Association {
     #[inline(never)]
     pub(super) fn on_data(&mut self, path: PathId, data: &Data) {
-        if !self.accepts_data() {
-            return;
-        }
-        self.delayed_sack.packet_has_data = true;
-        self.delayed_sack.source = path;
-        // RFC 7053: the I bit asks for a SACK at once.
-        self.delayed_sack.immediate |= data.immediate;
-        let tsn = unwrap_tsn(self.received.cumulative, data.tsn);
-        // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
-        if self.reassembly.bytes >= u64::from(self.parameters.receive_buffer) && tsn > self.received.highest()
-        {
-            self.delayed_sack.immediate = true;
-            return;
-        }
-        if !self.received.insert(tsn) {
-            self.stats.duplicates_received += 1;
-            self.delayed_sack.packet_has_duplicates = true;
-            if self.parameters.deliver_overtaken && self.received.was_overtaken(tsn) {
-                self.deliver_overtaken(data);
+        let tsn = match self.take_tsn(path, data.tsn, data.immediate) {
+            Arrival::New(tsn) => tsn,
+            Arrival::Old(tsn) => {
+                if self.parameters.deliver_overtaken && self.received.was_overtaken(tsn) {
+                    self.deliver_overtaken(data);
+                }
+                return;
             }
-            return;
-        }
-        self.stats.data_chunks_received += 1;
-        self.delayed_sack.packet_has_new_data = true;
-        // Section 6.7: SACKs are not delayed while there is a gap.
-        self.delayed_sack.immediate |= self.received.has_gaps();
+            Arrival::Refused => return,
+        };
         // Section 6.5: data for a stream that is not there is acknowledged and dropped.
         if data.stream < self.parameters.streams {
             let Self { reassembly, outputs, stats, .. } = self;
@@ -46,6 +37,51 @@ impl Association {
                 outputs.push_back(Output::Event(Event::Received(message)));
             });
         }
+    }
+
+    /// RFC 8260 section 2.2.3.
+    #[cold]
+    pub(super) fn on_i_data(&mut self, path: PathId, data: &IData) {
+        if !self.interleaves {
+            return;
+        }
+        let Arrival::New(_) = self.take_tsn(path, data.tsn, data.immediate) else { return };
+        if data.stream < self.parameters.streams {
+            let Self { interleaved, reassembly, outputs, stats, .. } = self;
+            interleaved.insert(data, &mut reassembly.bytes, |message| {
+                stats.messages_delivered += 1;
+                outputs.push_back(Output::Event(Event::Received(message)));
+            });
+        }
+    }
+
+    /// User data with this TSN has arrived.
+    #[inline(always)]
+    fn take_tsn(&mut self, path: PathId, tsn: u32, immediate: bool) -> Arrival {
+        if !self.accepts_data() {
+            return Arrival::Refused;
+        }
+        self.delayed_sack.packet_has_data = true;
+        self.delayed_sack.source = path;
+        // RFC 7053: the I bit asks for a SACK at once.
+        self.delayed_sack.immediate |= immediate;
+        let tsn = unwrap_tsn(self.received.cumulative, tsn);
+        // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
+        if self.reassembly.bytes >= u64::from(self.parameters.receive_buffer) && tsn > self.received.highest()
+        {
+            self.delayed_sack.immediate = true;
+            return Arrival::Refused;
+        }
+        if !self.received.insert(tsn) {
+            self.stats.duplicates_received += 1;
+            self.delayed_sack.packet_has_duplicates = true;
+            return Arrival::Old(tsn);
+        }
+        self.stats.data_chunks_received += 1;
+        self.delayed_sack.packet_has_new_data = true;
+        // Section 6.7: SACKs are not delayed while there is a gap.
+        self.delayed_sack.immediate |= self.received.has_gaps();
+        Arrival::New(tsn)
     }
 
     /// A message that was given up arrives all the same. Only whole and unordered ones are of use.
@@ -60,10 +96,41 @@ impl Association {
 
     #[inline(never)]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
-        if !self.accepts_data() {
+        let Some(new_cumulative) = self.take_forward_tsn(now, path, forward.new_cumulative_tsn) else {
+            return;
+        };
+        let streams = self.parameters.streams;
+        let Self { reassembly, outputs, stats, .. } = self;
+        let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
+        reassembly.forward(new_cumulative, skipped, |message| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        });
+    }
+
+    /// RFC 8260 section 2.3.1.
+    #[cold]
+    pub(super) fn on_i_forward_tsn(&mut self, now: Time, path: PathId, forward: &IForwardTsn) {
+        if !self.interleaves || self.take_forward_tsn(now, path, forward.new_cumulative_tsn).is_none() {
             return;
         }
-        let new_cumulative = unwrap_tsn(self.received.cumulative, forward.new_cumulative_tsn);
+        let streams = self.parameters.streams;
+        let Self { interleaved, reassembly, outputs, stats, .. } = self;
+        for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
+            interleaved.forward(*skip, &mut reassembly.bytes, |message| {
+                stats.messages_delivered += 1;
+                outputs.push_back(Output::Event(Event::Received(message)));
+            });
+        }
+    }
+
+    /// The cumulative TSN moves on; none if it does not.
+    #[inline(always)]
+    fn take_forward_tsn(&mut self, now: Time, path: PathId, new_cumulative_tsn: u32) -> Option<u64> {
+        if !self.accepts_data() {
+            return None;
+        }
+        let new_cumulative = unwrap_tsn(self.received.cumulative, new_cumulative_tsn);
         if !self.received.advance_to(new_cumulative) {
             // RFC 3758 section 3.6: one that says nothing new should be answered, since a SACK may
             // have been lost. Not at once: where the RTO is below the round-trip time, every SACK
@@ -73,7 +140,7 @@ impl Association {
                 self.delayed_sack.source = path;
                 self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
             }
-            return;
+            return None;
         }
         if self.parameters.sack_forward_tsn {
             // Section 3.6: acknowledged by the rules for DATA.
@@ -81,13 +148,7 @@ impl Association {
             self.delayed_sack.source = path;
             self.delayed_sack.immediate |= self.received.has_gaps();
         }
-        let streams = self.parameters.streams;
-        let Self { reassembly, outputs, stats, .. } = self;
-        let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
-        reassembly.forward(new_cumulative, skipped, |message| {
-            stats.messages_delivered += 1;
-            outputs.push_back(Output::Event(Event::Received(message)));
-        });
+        Some(new_cumulative)
     }
 
     /// All chunks of a packet have been taken in: acknowledge now or later (RFC 9260 section 6.2).
@@ -126,6 +187,9 @@ impl Association {
     /// Where a SACK goes.
     pub(super) fn sack_path(&self) -> PathId {
         let source = self.delayed_sack.source;
+        if !self.is_usable(source) {
+            return self.selection.current;
+        }
         match self.parameters.sack_path {
             SackPath::Current => self.selection.current,
             SackPath::Source => source,

@@ -2,7 +2,6 @@
 //! (RFC 9260 sections 6.3.3, 6.1 C, 7.2.4).
 
 use super::association::Association;
-use super::chunk::{Chunk, DATA_HEADER_BYTES};
 use super::config::MissingReportsPer;
 use super::failure::Strike;
 use super::outstanding::{Sent, SentState};
@@ -147,7 +146,7 @@ impl Association {
         while self.parameters.linux {
             let Some((index, next)) = self.next_retransmission(now) else { return };
             let length = self.outstanding.chunks[index].length;
-            if next != path || DATA_HEADER_BYTES + ((length + 3) & !3) > room {
+            if next != path || self.data_header + ((length + 3) & !3) > room {
                 return;
             }
             room -= self.retransmit_packet(now, path, index, room);
@@ -164,7 +163,8 @@ impl Association {
                 continue;
             }
             let loss = Retransmission::new(chunk.path, chunk.timed_out);
-            return Some((index, self.selector.retransmission_path(&loss, &self.status, &self.selection)));
+            let path = self.selector.retransmission_path(&loss, &self.status, &self.selection);
+            return Some((index, if self.is_usable(path) { path } else { self.selection.current }));
         }
     }
 
@@ -190,7 +190,7 @@ impl Association {
             }
             left -= 1;
             let length = chunk.length;
-            let wire = DATA_HEADER_BYTES + ((length + 3) & !3);
+            let wire = self.data_header + ((length + 3) & !3);
             if packet.is_some() && (size + wire > mtu || size + wire - headers > room) {
                 break;
             }
@@ -204,8 +204,8 @@ impl Association {
             chunk.departure = now;
             chunk.transmissions += 1;
             chunk.fast_retransmitted |= !chunk.timed_out;
-            let data = chunk.data(tsn);
-            self.add_chunk(&mut packet, Chunk::Data(data));
+            let sent = *chunk;
+            self.add_chunk(&mut packet, self.data_chunk(&sent, tsn));
             self.outstanding.lost -= 1;
             self.outstanding.bytes += u64::from(length);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);

@@ -2,7 +2,7 @@
 //! (RFC 9260 sections 6.1, 6.9 and 6.10).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, DATA_HEADER_BYTES, Data};
+use super::chunk::{Chunk, Data, IData};
 use super::outstanding::{Sent, SentState};
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
@@ -107,7 +107,7 @@ impl Association {
         if self.delayed_sack.is_pending() && self.sack_path() == path {
             let sack = Chunk::Sack(self.take_sack());
             let sack_size = sack.wire_size();
-            if size + sack_size + DATA_HEADER_BYTES + self.next_length() > mtu {
+            if size + sack_size + self.data_header + self.next_length() > mtu {
                 self.transmit_one(path, sack);
             } else {
                 size += sack_size;
@@ -122,15 +122,17 @@ impl Association {
                 continue;
             }
             let length = front.remaining().min(self.fragment_limit);
-            let wire = DATA_HEADER_BYTES + ((length + 3) & !3);
+            let wire = self.data_header + ((length + 3) & !3);
             let full = size + wire > mtu || messages == self.parameters.bundle_max;
             if messages > 0 && (full || length > self.peer_rwnd) {
                 break;
             }
             let beginning = front.sent == 0;
-            if beginning && !front.message.unordered {
-                let next = &mut self.next_ssn[usize::from(front.message.stream)];
-                front.ssn = *next;
+            if beginning && (!front.message.unordered || self.interleaves) {
+                let numbers =
+                    if front.message.unordered { &mut self.next_unordered_mid } else { &mut self.next_mid };
+                let next = &mut numbers[usize::from(front.message.stream)];
+                front.mid = *next;
                 *next = next.wrapping_add(1);
             }
             let ending = front.remaining() == length;
@@ -142,7 +144,7 @@ impl Association {
                 departure: now,
                 start: front.sent,
                 length,
-                ssn: front.ssn,
+                mid: front.mid,
                 beginning,
                 ending,
                 state: SentState::InFlight,
@@ -152,7 +154,7 @@ impl Association {
                 timed_out: false,
                 transmissions: 1,
             };
-            self.add_chunk(&mut packet, Chunk::Data(sent.data(tsn)));
+            self.add_chunk(&mut packet, self.data_chunk(&sent, tsn));
             self.outstanding.push(sent);
             self.queue.advance(length);
             let own = &mut self.paths[path.index()];
@@ -165,9 +167,21 @@ impl Association {
             bytes += length;
             messages += 1;
         }
+        self.queue.finish_packet();
         self.note_data_sent(now, path, bytes);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
+        }
+    }
+
+    /// A chunk as it goes on the wire.
+    #[inline]
+    pub(super) fn data_chunk(&self, sent: &Sent, tsn: u32) -> Chunk {
+        if self.interleaves {
+            // Every fragment but the last is as long as can be.
+            Chunk::IData(sent.i_data(tsn, sent.start / self.fragment_limit))
+        } else {
+            Chunk::Data(sent.data(tsn))
         }
     }
 
@@ -195,13 +209,12 @@ impl Association {
 }
 
 impl Sent {
-    /// The chunk as it goes on the wire.
-    pub(super) const fn data(&self, tsn: u32) -> Data {
+    const fn data(&self, tsn: u32) -> Data {
         let Message { stream, unordered, payload: Payload { offset, .. }, .. } = self.message;
         Data {
             tsn,
             stream,
-            ssn: self.ssn,
+            ssn: self.mid as u16,
             ppid: 0,
             unordered,
             beginning: self.beginning,
@@ -209,5 +222,11 @@ impl Sent {
             immediate: false,
             payload: Payload { offset: offset + self.start as u64, length: self.length },
         }
+    }
+
+    #[cold]
+    const fn i_data(&self, tsn: u32, fsn: u32) -> IData {
+        let Data { stream, ppid, unordered, beginning, ending, immediate, payload, .. } = self.data(tsn);
+        IData { tsn, stream, mid: self.mid, fsn, ppid, unordered, beginning, ending, immediate, payload }
     }
 }

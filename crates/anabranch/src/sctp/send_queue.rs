@@ -1,6 +1,8 @@
-//! Messages that wait for transmission, in the order in which they were handed over.
+//! Messages that wait for transmission: in the order in which they were handed over, or as a stream scheduler
+//! chooses.
 
 use super::short_queue::ShortQueue;
+use super::stream_scheduler::StreamScheduler;
 use crate::endpoint::{Message, Reliability};
 use crate::time::Time;
 
@@ -14,8 +16,9 @@ pub(super) struct QueuedMessage {
     pub(super) expires: Time,
     /// Bytes of it that have left as fragments.
     pub(super) sent: u32,
-    /// Its stream sequence number, once the first fragment has left.
-    pub(super) ssn: u16,
+    /// Its number in its stream, once the first fragment has left: the Message Identifier, of which DATA has
+    /// the lower half as Stream Sequence Number.
+    pub(super) mid: u32,
 }
 
 impl QueuedMessage {
@@ -27,21 +30,42 @@ impl QueuedMessage {
 /// The queue.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
+    /// The next message first; with a scheduler, the one that it has chosen and no other.
     pub(super) messages: ShortQueue<QueuedMessage>,
     /// Bytes that wait.
     pub(super) bytes: u64,
     next_id: u32,
+    scheduler: Option<Box<StreamScheduler>>,
 }
 
 impl SendQueue {
+    /// A queue from which this scheduler chooses; without one, first in, first out.
+    pub(super) fn new(scheduler: Option<Box<StreamScheduler>>) -> Self {
+        Self { scheduler, ..Self::default() }
+    }
+
+    /// Chunks of different messages may alternate from now on.
+    pub(super) fn interleave(&mut self) {
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.interleaves = true;
+        }
+    }
+
     pub(super) fn push(&mut self, now: Time, message: Message) {
         let expires = match message.reliability {
             Reliability::Timed(lifetime) => now + lifetime,
             _ => Time::NEVER,
         };
         self.bytes += u64::from(message.payload.length);
-        self.messages.push_back(QueuedMessage { message, id: self.next_id, expires, sent: 0, ssn: 0 });
+        let waiting = QueuedMessage { message, id: self.next_id, expires, sent: 0, mid: 0 };
         self.next_id = self.next_id.wrapping_add(1);
+        match &mut self.scheduler {
+            None => self.messages.push_back(waiting),
+            Some(scheduler) => {
+                scheduler.push(waiting);
+                self.choose();
+            }
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,15 +77,60 @@ impl SendQueue {
         self.bytes -= u64::from(bytes);
         let front = self.messages.front_mut().expect("a fragment left, so a message waits");
         front.sent += bytes;
+        let stream = front.message.stream;
         if front.remaining() == 0 {
             self.messages.pop_front();
         }
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.charge(stream, bytes);
+            self.choose();
+        }
     }
 
-    /// Removes the message at this position and what is left of it.
+    /// A packet has been filled: the next one may be another stream's.
+    pub(super) fn finish_packet(&mut self) {
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.finish_packet();
+            self.choose();
+        }
+    }
+
+    /// Everything that waits.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &QueuedMessage> {
+        self.messages.iter().chain(self.scheduler.iter().flat_map(|scheduler| scheduler.iter()))
+    }
+
+    /// Removes the message at this position of [`SendQueue::iter`] and what is left of it.
     pub(super) fn remove(&mut self, index: usize) -> Option<QueuedMessage> {
-        let removed = self.messages.remove(index)?;
+        let removed = match &mut self.scheduler {
+            None => self.messages.remove(index)?,
+            Some(scheduler) => {
+                let first = usize::from(!self.messages.is_empty());
+                let removed =
+                    if index < first { self.messages.pop_front() } else { scheduler.remove(index - first) };
+                self.choose();
+                removed?
+            }
+        };
         self.bytes -= u64::from(removed.remaining());
         Some(removed)
+    }
+
+    /// Lets the scheduler decide again; what has begun to leave goes on unless chunks may alternate.
+    #[cold]
+    fn choose(&mut self) {
+        let Some(scheduler) = &mut self.scheduler else { return };
+        if let Some(front) = self.messages.front()
+            && front.sent > 0
+            && !scheduler.interleaves
+        {
+            return;
+        }
+        if let Some(front) = self.messages.pop_front() {
+            scheduler.put_back(front);
+        }
+        if let Some(next) = scheduler.choose() {
+            self.messages.push_back(next);
+        }
     }
 }

@@ -34,6 +34,8 @@ pub struct Stats {
     pub heartbeats_acked: u64,
     /// HEARTBEAT chunks that were not answered in time.
     pub heartbeats_unanswered: u64,
+    /// ASCONF chunks sent, those sent again included.
+    pub asconfs_sent: u64,
     /// SACK chunks sent.
     pub sacks_sent: u64,
     /// SACK chunks that arrived.
@@ -109,6 +111,7 @@ impl Stats {
             ("heartbeats_sent", self.heartbeats_sent),
             ("heartbeats_acked", self.heartbeats_acked),
             ("heartbeats_unanswered", self.heartbeats_unanswered),
+            ("asconfs_sent", self.asconfs_sent),
             ("sacks_sent", self.sacks_sent),
             ("sacks_received", self.sacks_received),
             ("forward_tsns_sent", self.forward_tsns_sent),

@@ -40,7 +40,12 @@ pub(super) struct Logged {
 
 impl Logged {
     pub(super) fn tsns(&self) -> Vec<u32> {
-        self.chunks.iter().filter_map(|c| if let Chunk::Data(d) = c { Some(d.tsn) } else { None }).collect()
+        let tsn = |chunk: &Chunk| match chunk {
+            Chunk::Data(data) => Some(data.tsn),
+            Chunk::IData(data) => Some(data.tsn),
+            _ => None,
+        };
+        self.chunks.iter().filter_map(tsn).collect()
     }
 
     pub(super) fn has(&self, kind: &str) -> bool {
@@ -258,23 +263,8 @@ impl Pair {
     }
 }
 
-pub(super) const fn name(chunk: &Chunk) -> &'static str {
-    match chunk {
-        Chunk::Abort(_) => "abort",
-        Chunk::CookieAck => "cookie_ack",
-        Chunk::CookieEcho(_) => "cookie_echo",
-        Chunk::Data(_) => "data",
-        Chunk::Error(_) => "error",
-        Chunk::ForwardTsn(_) => "forward_tsn",
-        Chunk::Heartbeat(_) => "heartbeat",
-        Chunk::HeartbeatAck(_) => "heartbeat_ack",
-        Chunk::Init(_) => "init",
-        Chunk::InitAck(_) => "init_ack",
-        Chunk::Sack(_) => "sack",
-        Chunk::Shutdown { .. } => "shutdown",
-        Chunk::ShutdownAck => "shutdown_ack",
-        Chunk::ShutdownComplete { .. } => "shutdown_complete",
-    }
+pub(super) fn name(chunk: &Chunk) -> &'static str {
+    chunk.describe().0
 }
 
 /// Whether a packet holds a chunk of this kind.
@@ -312,7 +302,7 @@ impl Association {
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
         assert_eq!(self.outstanding.lost as usize, count(SentState::Lost), "lost chunks");
         assert_eq!(self.outstanding.abandoned as usize, count(SentState::Abandoned), "abandoned chunks");
-        let waiting: u64 = self.queue.messages.iter().map(|m| u64::from(m.remaining())).sum();
+        let waiting: u64 = self.queue.iter().map(|m| u64::from(m.remaining())).sum();
         assert_eq!(self.queue.bytes, waiting, "bytes that wait");
     }
 }

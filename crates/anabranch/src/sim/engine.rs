@@ -1,5 +1,6 @@
 //! The event loop of one run.
 
+use super::address_changes;
 use super::event_queue::Class;
 use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
 use super::flow_groups::{self, Group};
@@ -196,6 +197,9 @@ impl Simulation {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
             self.obey(flow);
+            for change in &self.flows[flow].address_changes {
+                self.network.queue.push(change.at, Class::Host, flow as u32);
+            }
         }
         let end = Time::ZERO + self.limits.duration;
         let has_warm_up = !self.limits.warm_up.is_zero();
@@ -227,6 +231,7 @@ impl Simulation {
                 Class::Endpoint => self.deliver(event.slot),
                 Class::Timer => self.ring_timer(event.component()),
                 Class::App => self.ring_app(event.component()),
+                Class::Host => self.change_addresses(event.component()),
             }
         }
         if has_warm_up && warm_up.is_none() {
@@ -279,6 +284,16 @@ impl Simulation {
             }
             Ring::Later(time) => self.network.queue.push(time, Class::App, component),
             Ring::Stale => {}
+        }
+    }
+
+    #[cold]
+    fn change_addresses(&mut self, component: u32) {
+        let (index, now) = (component as usize, self.network.now);
+        let Some(change) = self.flows[index].address_changes.pop_front() else { return };
+        for command in change.commands {
+            self.flows[index].endpoints[Side::A.index()].handle_input(now, Input::Command(command));
+            self.settle(index, Side::A);
         }
     }
 
@@ -368,6 +383,9 @@ impl Simulation {
             tables.push(events.into_table(&self.flow_names));
             tables
                 .push(trace::frames_table(&self.flow_names, |flow, side| self.flows[flow].app.frames(side)));
+            tables.push(trace::ratings_table(&self.flow_names, |flow, side| {
+                self.flows[flow].app.ratings(side)
+            }));
             tables.push(trace::intervals_table(&self.flow_names, |flow, side| {
                 self.flows[flow].app.intervals(side, now)
             }));
@@ -429,8 +447,8 @@ fn build_flow(
     config: &FlowConfig,
     streams: Streams,
 ) -> Result<Flow, ScenarioError> {
-    let from = build_endpoint(scenario, name, config, Side::A, streams)?;
-    let to = build_endpoint(scenario, name, config, Side::B, streams)?;
+    let mut from = build_endpoint(scenario, name, config, Side::A, streams)?;
+    let mut to = build_endpoint(scenario, name, config, Side::B, streams)?;
     if from.protocol() != to.protocol() {
         let (from, to) = (from.protocol(), to.protocol());
         let sentence = format!(
@@ -438,11 +456,25 @@ fn build_flow(
         );
         return Err(ScenarioError::new(sentence));
     }
+    let in_flow = |error: String| ScenarioError::new(format!("flows.{name}.{error}"));
+    let (address_changes, absent) = address_changes::read(config).map_err(in_flow)?;
+    if !address_changes.is_empty() {
+        for endpoint in [&mut from, &mut to] {
+            endpoint.enable_reconfiguration(&absent).map_err(in_flow)?;
+        }
+    }
     let app = config
         .app
         .build(streams, name, from.service().both(to.service()))
         .map_err(|error| ScenarioError::new(format!("flows.{name}.app.{error}")))?;
-    Ok(Flow { endpoints: [from, to], timers: [Alarm::OFF; 2], app, app_alarm: Alarm::OFF, is_done: false })
+    Ok(Flow {
+        endpoints: [from, to],
+        timers: [Alarm::OFF; 2],
+        app,
+        app_alarm: Alarm::OFF,
+        address_changes,
+        is_done: false,
+    })
 }
 
 fn build_endpoint(

@@ -29,6 +29,8 @@ pub(super) enum Class {
     Timer,
     /// An application wants to act; the component is its flow.
     App,
+    /// An address of a host changes; the component is the flow.
+    Host,
 }
 
 /// An event that waits.
@@ -56,7 +58,8 @@ impl Scheduled {
             1 => Class::Link,
             2 => Class::Endpoint,
             3 => Class::Timer,
-            _ => Class::App,
+            4 => Class::App,
+            _ => Class::Host,
         }
     }
 

@@ -1,7 +1,11 @@
 //! One flow of a run: its two endpoints, its application, and when each wants to be woken.
 
+use std::collections::VecDeque;
+
+use super::address_changes::AddressChange;
 use crate::app::AnyApp;
 use crate::endpoint::{Endpoint, Input, Output, PathSample, Service};
+use crate::packet::PathId;
 use crate::report::Report;
 use crate::sctp::Association;
 use crate::tcp::Connection;
@@ -59,6 +63,19 @@ impl AnyEndpoint {
             Self::Sctp(association) => association.service(),
             Self::Tcp(_) => Service::Stream,
             Self::Udp(_) => Service::Datagrams,
+        }
+    }
+
+    /// Lets the addresses of side A come and go; these paths are not there at first.
+    ///
+    /// # Errors
+    /// When the transport cannot do that, or its primary path is not there: one sentence.
+    pub(super) fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        match self {
+            Self::Sctp(association) => association.enable_reconfiguration(absent),
+            Self::Tcp(_) | Self::Udp(_) => {
+                Err(format!("addresses: over \"{}\" they cannot change; use \"sctp\"", self.protocol()))
+            }
         }
     }
 
@@ -128,6 +145,8 @@ pub(super) struct Flow {
     pub(super) timers: [Alarm; 2],
     pub(super) app: AnyApp,
     pub(super) app_alarm: Alarm,
+    /// What becomes of the addresses of side A, the next one first.
+    pub(super) address_changes: VecDeque<AddressChange>,
     /// Whether the application was done when it was last called.
     pub(super) is_done: bool,
 }

@@ -1,5 +1,6 @@
 //! The simulator: events, packets in flight, routes. It knows protocols only as endpoints that it builds.
 
+mod address_changes;
 mod engine;
 mod event_queue;
 mod flow;

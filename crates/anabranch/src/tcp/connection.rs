@@ -198,7 +198,11 @@ impl Connection {
             Command::PauseReading => self.receiver.is_paused = true,
             Command::ResumeReading => self.resume_reading(now),
             Command::Send(message) => self.write(now, message),
-            Command::SetPrimary(_) => {}
+            // There is one path.
+            Command::AddAddress(_)
+            | Command::DeleteAddress(_)
+            | Command::SetPeerPrimary(_)
+            | Command::SetPrimary(_) => {}
             Command::Shutdown => self.shut_down(now),
         }
     }

@@ -1,11 +1,11 @@
 //! Traces: what happened in a run, as typed columns.
 //!
 //! Tables and their columns: `packets` (one row a packet sent), `paths` (a row whenever the state of
-//! an endpoint's path changed), `frames` (one row a frame of a call), `intervals` (one row an interval
-//! of a bulk transfer), `exchanges` (one row a request, page or probe), `queues` (a row whenever a
-//! link's queue changed), `radio` (one row a burst, where there are radio links), `events` (what
-//! endpoints told their applications). Times are in seconds
-//! since the start of the run unless the column's name ends otherwise; a time that never came is NaN.
+//! an endpoint's path changed), `frames` (one row a frame of a call), `ratings` (one row a second of a
+//! call), `intervals` (one row an interval of a bulk transfer), `exchanges` (one row a request, page or
+//! probe), `queues` (a row whenever a link's queue changed), `radio` (one row a burst, where there are
+//! radio links), `events` (what endpoints told their applications). Times are in seconds since the start
+//! of the run unless the column's name ends otherwise; a time that never came is NaN.
 //! Tracing never changes a result.
 
 mod exchanges;
@@ -15,6 +15,7 @@ mod packets;
 mod paths;
 mod queues;
 mod radio;
+mod ratings;
 
 use std::borrow::Cow;
 
@@ -25,6 +26,7 @@ pub(crate) use packets::PacketTrace;
 pub(crate) use paths::PathTrace;
 pub(crate) use queues::queues_table;
 pub(crate) use radio::radio_table;
+pub(crate) use ratings::ratings_table;
 
 use crate::endpoint::Event;
 use crate::packet::Side;
@@ -103,6 +105,8 @@ impl EventTrace {
         for (_, flow, side, event) in &self.rows {
             let (name, detail): (&'static str, String) = match event {
                 Event::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
+                Event::AddressAdded(path) => ("address_added", format!("path {}", path.0)),
+                Event::AddressDeleted(path) => ("address_deleted", format!("path {}", path.0)),
                 Event::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
                 Event::Connected => ("connected", String::new()),
                 Event::PathChanged { path, state } => {

@@ -97,7 +97,14 @@ impl Endpoint for UdpEndpoint {
                 self.outputs.push_back(Output::Event(Event::Closed(CloseReason::Shutdown)));
             }
             Input::Command(Command::SetPrimary(path)) => self.path = path,
-            Input::Command(Command::PauseReading | Command::ResumeReading) | Input::Timeout => {}
+            Input::Command(
+                Command::AddAddress(_)
+                | Command::DeleteAddress(_)
+                | Command::PauseReading
+                | Command::ResumeReading
+                | Command::SetPeerPrimary(_),
+            )
+            | Input::Timeout => {}
         }
     }
 

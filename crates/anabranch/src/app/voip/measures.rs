@@ -2,6 +2,7 @@
 
 use crate::quality::Rating;
 use crate::report::Report;
+use crate::time::Time;
 
 /// What was measured of one direction of a call. sent = played + late + lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +39,21 @@ pub struct Measures {
     pub burst_ratio: f64,
     /// Longest run of frames not played, in ms.
     pub longest_gap_ms: f64,
+    /// What the E-model makes of it.
+    pub rating: Rating,
+}
+
+/// One second of one direction of a call, rated as if it were a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RatedInterval {
+    /// When its first frame was made.
+    pub start: Time,
+    /// When its last frame had been made.
+    pub end: Time,
+    /// Mean one-way network delay of the played frames in ms; NaN without any.
+    pub delay_ms: f64,
+    /// Share of frames not played, in percent.
+    pub loss_percent: f64,
     /// What the E-model makes of it.
     pub rating: Rating,
 }

@@ -12,7 +12,7 @@ mod measures;
 mod talk_spurts;
 
 pub use self::config::{BurstRatio, DelayBasis, TalkSpurtsConfig, VoipConfig};
-pub use self::measures::Measures;
+pub use self::measures::{Measures, RatedInterval};
 
 use arrayvec::ArrayVec;
 
@@ -21,7 +21,7 @@ use super::quantiles::quantiles_ms;
 use super::{App, Commands, Direction, Frame};
 use crate::endpoint::{Command, Event, Message};
 use crate::packet::{Payload, Side};
-use crate::quality::{CallParameters, Fate, LossPattern, Slot, Talk};
+use crate::quality::{CallParameters, Fate, LossPattern, Rating, Slot, Talk};
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::{Duration, Time};
@@ -31,6 +31,9 @@ const MAX_FRAMES: u64 = 1 << 24;
 
 /// The shortest mean of talk spurts and pauses: below a frame nothing is heard of them.
 const MIN_TALK_SPURT: Duration = Duration::from_millis(1);
+
+/// What the trace `ratings` rates at a time: long enough for a loss in percent, short enough to see a handover.
+const RATED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a receiver has to accept (RFC 3551 section 4.2).
 const MAX_PACKETISATION: Duration = Duration::from_millis(200);
@@ -157,6 +160,37 @@ impl Sender {
     }
 }
 
+/// What a listener heard of some frames.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    pattern: LossPattern,
+    played: u64,
+    late: u64,
+    network_ns: u64,
+    playout_ns: u64,
+}
+
+impl Heard {
+    fn take(&mut self, slot: Slot, fate: Fate) {
+        self.pattern.push(!matches!(fate, Fate::Played { .. }));
+        match fate {
+            Fate::Played { playout_delay } => {
+                self.played += 1;
+                self.network_ns += slot.delay().unwrap_or_default().as_nanos();
+                self.playout_ns += playout_delay.as_nanos();
+            }
+            Fate::Late => self.late += 1,
+            Fate::Lost => {}
+        }
+    }
+
+    /// Of the network and up to the playout; NaN without a frame that was played.
+    fn mean_delays_ms(&self) -> (f64, f64) {
+        let mean = |sum: u64| if self.played == 0 { f64::NAN } else { sum as f64 / self.played as f64 / 1e6 };
+        (mean(self.network_ns), mean(self.playout_ns))
+    }
+}
+
 impl App for Voip {
     fn frames(&self, sender: Side) -> Vec<Frame> {
         let mut frames = Vec::new();
@@ -169,6 +203,30 @@ impl App for Voip {
             });
         }
         frames
+    }
+
+    fn ratings(&self, sender: Side) -> Vec<RatedInterval> {
+        let Some(sender) = self.senders.iter().find(|other| other.side == sender) else { return Vec::new() };
+        let talk = self.talk(sender);
+        let frames = (RATED_INTERVAL.as_nanos() / self.config.packetisation.as_nanos()) as usize;
+        let mut heard = vec![Heard::default(); talk.slots.len().div_ceil(frames)];
+        self.config
+            .jitter_buffer
+            .play(talk, |index, fate| heard[index / frames].take(talk.slots[index], fate));
+        let length = self.config.packetisation * frames as u64;
+        let rated = heard.iter().zip(0..).filter(|(heard, _)| heard.pattern.frames > 0);
+        rated
+            .map(|(heard, number)| {
+                let start = self.start + length * number;
+                RatedInterval {
+                    start,
+                    end: start + length,
+                    delay_ms: heard.mean_delays_ms().0,
+                    loss_percent: heard.pattern.loss_percent(),
+                    rating: self.rate(heard),
+                }
+            })
+            .collect()
     }
 
     fn next_wakeup(&self) -> Time {
@@ -234,42 +292,10 @@ impl Voip {
 
     fn measure(&self, sender: &Sender) -> Measures {
         let talk = self.talk(sender);
-        let mut pattern = LossPattern::default();
-        let (mut played, mut late) = (0_u64, 0_u64);
-        let (mut network_ns, mut playout_ns) = (0_u64, 0_u64);
-        self.config.jitter_buffer.play(talk, |index, fate| {
-            pattern.push(!matches!(fate, Fate::Played { .. }));
-            match fate {
-                Fate::Played { playout_delay } => {
-                    played += 1;
-                    network_ns += talk.slots[index].delay().unwrap_or_default().as_nanos();
-                    playout_ns += playout_delay.as_nanos();
-                }
-                Fate::Late => late += 1,
-                Fate::Lost => {}
-            }
-        });
-        let mean_ms = |sum: u64| if played == 0 { f64::NAN } else { sum as f64 / played as f64 / 1e6 };
-        let (network_ms, playout_ms) = (mean_ms(network_ns), mean_ms(playout_ns));
-        let codec = self.config.codec.data();
-        let mouth_to_ear_ms = (self.config.packetisation + codec.look_ahead).as_millis_f64() + playout_ms;
-        let delay_ms = match self.config.delay {
-            DelayBasis::MouthToEar => mouth_to_ear_ms,
-            DelayBasis::Network => network_ms,
-        };
-        let burst_r = match self.config.burst_ratio {
-            BurstRatio::Measured => pattern.burst_ratio(),
-            BurstRatio::Random => 1.0,
-        };
-        // Nobody hears how late a silent call is.
-        let delay_ms = if delay_ms.is_nan() { 0.0 } else { delay_ms };
-        let rating = self.config.emodel.rate(CallParameters {
-            delay_ms,
-            loss_percent: pattern.loss_percent(),
-            burst_ratio: burst_r,
-            ie: self.ie,
-            bpl: self.bpl,
-        });
+        let mut heard = Heard::default();
+        self.config.jitter_buffer.play(talk, |index, fate| heard.take(talk.slots[index], fate));
+        let Heard { pattern, played, late, .. } = heard;
+        let (network_ms, playout_ms) = heard.mean_delays_ms();
         let mut delays: Vec<Duration> = talk.slots.iter().filter_map(|slot| slot.delay()).collect();
         let [p95, p99] = quantiles_ms(&mut delays, [0.95, 0.99]);
         let gap = self.config.packetisation * pattern.longest;
@@ -286,12 +312,36 @@ impl Voip {
             mean_delay_ms: network_ms,
             p95_delay_ms: p95,
             p99_delay_ms: p99,
-            mouth_to_ear_ms,
+            mouth_to_ear_ms: self.mouth_to_ear_ms(playout_ms),
             loss_percent: pattern.loss_percent(),
             burst_ratio: pattern.burst_ratio(),
             longest_gap_ms: gap.as_millis_f64(),
-            rating,
+            rating: self.rate(&heard),
         }
+    }
+
+    fn mouth_to_ear_ms(&self, playout_ms: f64) -> f64 {
+        (self.config.packetisation + self.config.codec.data().look_ahead).as_millis_f64() + playout_ms
+    }
+
+    fn rate(&self, heard: &Heard) -> Rating {
+        let (network_ms, playout_ms) = heard.mean_delays_ms();
+        let delay_ms = match self.config.delay {
+            DelayBasis::MouthToEar => self.mouth_to_ear_ms(playout_ms),
+            DelayBasis::Network => network_ms,
+        };
+        let burst_ratio = match self.config.burst_ratio {
+            BurstRatio::Measured => heard.pattern.burst_ratio(),
+            BurstRatio::Random => 1.0,
+        };
+        self.config.emodel.rate(CallParameters {
+            // Nobody hears how late a silent call is.
+            delay_ms: if delay_ms.is_nan() { 0.0 } else { delay_ms },
+            loss_percent: heard.pattern.loss_percent(),
+            burst_ratio,
+            ie: self.ie,
+            bpl: self.bpl,
+        })
     }
 
     fn talk<'a>(&self, sender: &'a Sender) -> Talk<'a> {

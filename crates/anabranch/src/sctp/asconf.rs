@@ -1,0 +1,594 @@
+//! Addresses that come and go while the association lives (RFC 5061).
+//!
+//! A path is a pair of addresses, so what is added or deleted here is the path whose address at the
+//! requesting end comes or goes; the other end's address on it is always there. Both ends know from the start
+//! which paths there can be. An added path is verified by a heartbeat from both ends before it carries data:
+//! RFC 5061 section 5.3 F1 asks that of the receiver of the request, RFC 9260 section 5.4 of every new path.
+//!
+//! ASCONF and ASCONF-ACK are authenticated as RFC 4895 has it: an AUTH chunk of 28 bytes comes before them.
+//!
+//! Known deviations: packets of an association from an address that is no part of it are discarded without
+//! an ABORT, which the other end would have to ignore (section 5.3.1); what is changed before the
+//! association is open is asked for right after.
+
+use super::association::{Association, State};
+use super::chunk::{
+    AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, ErrorCause,
+};
+use super::failure::Strike;
+use super::outstanding::SentState;
+use super::packet::SctpPacket;
+use super::path::Path;
+use crate::endpoint::{Event, Output, PathState};
+use crate::packet::{Body, Packet, PathId};
+use crate::path::{PathEvent, PathStatus, Selection};
+use crate::time::Time;
+
+/// Requests in one ASCONF at most: with IPv6 they fit into the smallest MTU (section 5.1.1 C5).
+const MAX_REQUESTS: usize = 8;
+
+/// What has become of a path's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Address {
+    /// No part of the association.
+    Absent,
+    /// This end asks for it to be added: only an ASCONF may come from it (section 5.3 F1).
+    Adding,
+    /// This end asks for it to be deleted: nothing comes from it, but what comes to it is taken
+    /// (section 5.3 F4).
+    Deleting,
+    /// Part of the association.
+    Present,
+}
+
+/// What an association with changing addresses knows besides its paths.
+#[derive(Debug)]
+pub(super) struct Reconfiguration {
+    addresses: Vec<Address>,
+    /// What is to be asked for, not asked for yet.
+    wanted: Vec<(AddressChange, PathId)>,
+    /// The ASCONF on its way, and the path it took: there is one at most (section 5.1.1 C1).
+    outstanding: Option<(Asconf, PathId)>,
+    /// T4-rto: the ASCONF is sent again.
+    pub(super) t4: Time,
+    next_serial: u32,
+    next_correlation: u32,
+    /// The serial number of the peer's last ASCONF, and the answer to it.
+    peer_serial: u32,
+    last_ack: Option<AsconfAck>,
+    /// What the policy has chosen, whether data may go there or not.
+    pub(super) chosen: Selection,
+}
+
+impl Reconfiguration {
+    fn is(&self, path: PathId, address: Address) -> bool {
+        self.addresses[path.index()] == address
+    }
+
+    fn count(&self, address: Address) -> usize {
+        self.addresses.iter().filter(|&&other| other == address).count()
+    }
+
+    fn paths(&self) -> impl Iterator<Item = PathId> + Clone + use<> {
+        (0..self.addresses.len()).map(|index| PathId(index as u8))
+    }
+
+    /// Whether a packet on this path belongs to the association.
+    pub(super) fn is_known_to_us(&self, path: PathId, packet: &SctpPacket) -> bool {
+        match self.addresses[path.index()] {
+            Address::Adding | Address::Present => true,
+            // Section 5.3 F4: an ABORT to an address that is being deleted is ignored (section 5.3.1).
+            Address::Deleting => !matches!(packet.first, Chunk::Abort(_)),
+            // Section 5.2: the association of an ASCONF is found by the address in it.
+            Address::Absent => packet.chunks().any(|chunk| matches!(chunk, Chunk::Asconf(_))),
+        }
+    }
+}
+
+impl Association {
+    /// Lets addresses come and go: the paths in `absent` are no part of the association at first.
+    ///
+    /// # Errors
+    /// When the primary path is among them: one sentence.
+    pub fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        let primary = self.selection.primary;
+        if absent.contains(&primary) {
+            let PathId(number) = primary;
+            return Err(format!(
+                "addresses: path {number} of the list is added later, but is primary at first; use another \
+                 transport.primary_path"
+            ));
+        }
+        let mut addresses = vec![Address::Present; self.paths.len()];
+        for path in absent {
+            addresses[path.index()] = Address::Absent;
+            self.forget_status(*path);
+        }
+        self.reconfiguration = Some(Box::new(Reconfiguration {
+            addresses,
+            wanted: Vec::new(),
+            outstanding: None,
+            t4: Time::NEVER,
+            // Section 5.1 A2: as the initial TSN.
+            next_serial: self.local_initial_tsn,
+            next_correlation: 1,
+            peer_serial: 0,
+            last_ack: None,
+            chosen: self.selection,
+        }));
+        Ok(())
+    }
+
+    /// Whether this path is part of the association.
+    #[inline]
+    pub(super) fn is_present(&self, path: PathId) -> bool {
+        self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is(path, Address::Present))
+    }
+
+    /// Whether the addresses of this path allow data on it.
+    #[inline]
+    pub(super) fn is_usable(&self, path: PathId) -> bool {
+        self.reconfiguration.is_none() || self.is_present(path) && self.status[path.index()].confirmed
+    }
+
+    /// The path after this one that is part of the association; this one if there is no other.
+    pub(super) fn next_present(&self, path: PathId) -> PathId {
+        let count = self.paths.len();
+        (1..count)
+            .map(|step| PathId(((path.index() + step) % count) as u8))
+            .find(|&next| self.is_present(next))
+            .unwrap_or(path)
+    }
+
+    /// How many paths are part of the association.
+    pub(super) fn addresses(&self) -> u8 {
+        (0..self.paths.len()).filter(|&index| self.is_present(PathId(index as u8))).count() as u8
+    }
+
+    /// The peer's serial numbers begin with its initial TSN (section 5.1 A2).
+    pub(super) fn expect_asconf_from(&mut self, initial_tsn: u32) {
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.peer_serial = initial_tsn.wrapping_sub(1);
+        }
+    }
+
+    /// Whether the addresses of its path let this packet leave.
+    #[cold]
+    pub(super) fn may_leave(&self, packet: &Packet) -> bool {
+        let (path, Body::Sctp(sctp)) = (packet.path, &packet.body) else { return true };
+        let Some(addresses) = &self.reconfiguration else { return true };
+        // Section 5.3 F1: ASCONF from an address that is being added, ASCONF-ACK to one that is not
+        // verified; F6 where the path of an ASCONF is chosen.
+        if sctp.first == Chunk::Auth {
+            return true;
+        }
+        let is_probe = matches!(sctp.first, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
+        let leaves =
+            addresses.is(path, Address::Present) && (self.status[path.index()].confirmed || is_probe);
+        debug_assert!(leaves || !sctp.chunks().any(|chunk| matches!(chunk, Chunk::Data(_))));
+        leaves
+    }
+
+    /// The policy has chosen; data goes to paths that are there and verified, or waits for one.
+    #[cold]
+    pub(super) fn keep_to_present_addresses(&mut self) {
+        let chosen = self.selection;
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        addresses.chosen = chosen;
+        let mut paths = addresses.paths();
+        if self.is_usable(chosen.current) {
+            return;
+        }
+        let rank = |path: &PathId| {
+            let PathStatus { state, error_count, .. } = self.status[path.index()];
+            (*path != chosen.primary, state != PathState::Active, state, error_count)
+        };
+        match paths.clone().filter(|&path| self.is_usable(path)).min_by_key(rank) {
+            Some(path) => self.selection.current = path,
+            None => {
+                self.selection.held = true;
+                if !self.is_present(chosen.current)
+                    && let Some(path) = paths.find(|&path| self.is_present(path))
+                {
+                    self.selection.current = path;
+                }
+            }
+        }
+    }
+
+    /// This end has an address more.
+    #[cold]
+    pub(super) fn add_address(&mut self, now: Time, path: PathId) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(address) = addresses.addresses.get_mut(path.index()) else { return };
+        match address {
+            Address::Absent => {
+                *address = Address::Adding;
+                addresses.wanted.push((AddressChange::Add, path));
+            }
+            Address::Deleting => {
+                let deletion = (AddressChange::Delete, path);
+                match addresses.wanted.iter().position(|wanted| *wanted == deletion) {
+                    // Not asked for yet: it stays after all.
+                    Some(index) => {
+                        addresses.wanted.remove(index);
+                        *address = Address::Present;
+                        self.status[path.index()].state = PathState::Active;
+                        self.send_heartbeat(now, path);
+                        self.start_heartbeat_timer(now, path);
+                    }
+                    None => addresses.wanted.push((AddressChange::Add, path)),
+                }
+            }
+            Address::Adding | Address::Present => return,
+        }
+        self.send_asconf(now);
+    }
+
+    /// This end's address goes.
+    #[cold]
+    pub(super) fn delete_address(&mut self, now: Time, path: PathId) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some(address) = addresses.addresses.get_mut(path.index()) else { return };
+        match address {
+            Address::Present => *address = Address::Deleting,
+            Address::Adding => {
+                let addition = (AddressChange::Add, path);
+                if let Some(index) = addresses.wanted.iter().position(|wanted| *wanted == addition) {
+                    // Not asked for yet.
+                    addresses.wanted.remove(index);
+                    *address = Address::Absent;
+                    return;
+                }
+                *address = Address::Deleting;
+            }
+            Address::Absent | Address::Deleting => return,
+        }
+        addresses.wanted.push((AddressChange::Delete, path));
+        self.leave_path(now, path);
+        self.send_asconf(now);
+        self.send(now);
+    }
+
+    /// The peer is to send to this address from now on (section 5.4).
+    #[cold]
+    pub(super) fn set_peer_primary(&mut self, now: Time, path: PathId) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        if matches!(addresses.addresses.get(path.index()), Some(Address::Adding | Address::Present)) {
+            addresses.wanted.push((AddressChange::SetPrimary, path));
+            self.send_asconf(now);
+        }
+    }
+
+    /// Section 5.1 A1 to A4: asks for all that is wanted in one ASCONF, unless one is on its way.
+    #[cold]
+    pub(super) fn send_asconf(&mut self, now: Time) {
+        if !self.exchanges_asconf() {
+            return;
+        }
+        let Some(path) = self.asconf_path(None) else { return };
+        let ip = self.ip;
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        if addresses.outstanding.is_some() {
+            return;
+        }
+        // Additions first, so that a deletion is not that of the last address (section 5.3 F5) and an
+        // address is there when it becomes primary (section 5.4). There is a present address or one that is
+        // being added: `path`.
+        addresses.wanted.sort_by_key(|(change, _)| match change {
+            AddressChange::Add => 0,
+            AddressChange::SetPrimary => 1,
+            AddressChange::Delete => 2,
+        });
+        let count = addresses.wanted.len().min(MAX_REQUESTS);
+        if count == 0 {
+            return;
+        }
+        let next_correlation = &mut addresses.next_correlation;
+        let requests = addresses.wanted.drain(..count).map(|(change, path)| {
+            let correlation = *next_correlation;
+            *next_correlation = correlation.wrapping_add(1);
+            AddressRequest { correlation, change, path }
+        });
+        let asconf = Asconf { serial: addresses.next_serial, ip, requests: requests.collect() };
+        addresses.next_serial = addresses.next_serial.wrapping_add(1);
+        addresses.outstanding = Some((asconf, path));
+        self.transmit_asconf(now, path);
+    }
+
+    /// Section 5.1.1 C4.
+    const fn exchanges_asconf(&self) -> bool {
+        matches!(
+            self.state,
+            State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
+        )
+    }
+
+    /// Where an ASCONF goes: where data goes, on another path that is there, or from an address that is
+    /// being added where there is no other (section 5.3 F1); never from one that is being deleted (F6).
+    fn asconf_path(&self, avoid: Option<PathId>) -> Option<PathId> {
+        let addresses = self.reconfiguration.as_ref()?;
+        addresses
+            .paths()
+            .filter(|&path| addresses.is(path, Address::Present) || addresses.is(path, Address::Adding))
+            .min_by_key(|&path| {
+                let PathStatus { confirmed, state, error_count, .. } = self.status[path.index()];
+                let is_added = addresses.is(path, Address::Present);
+                let is_current = path == self.selection.current;
+                (
+                    avoid == Some(path),
+                    !is_added,
+                    !confirmed,
+                    state != PathState::Active,
+                    !is_current,
+                    error_count,
+                )
+            })
+    }
+
+    fn transmit_asconf(&mut self, now: Time, path: PathId) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some((asconf, last_path)) = &mut addresses.outstanding else { return };
+        *last_path = path;
+        let chunk = Chunk::Asconf(Box::new(asconf.clone()));
+        self.stats.asconfs_sent += 1;
+        self.transmit_authenticated(path, chunk);
+        let t4 = self.deadline(now, self.paths[path.index()].rto.rto);
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.t4 = t4;
+        }
+    }
+
+    /// An AUTH chunk and this one after it (RFC 4895 section 6.2).
+    fn transmit_authenticated(&mut self, path: PathId, chunk: Chunk) {
+        let size = self.headers_bytes + Chunk::Auth.wire_size() + chunk.wire_size();
+        let mut packet = None;
+        self.add_chunk(&mut packet, Chunk::Auth);
+        self.add_chunk(&mut packet, chunk);
+        if let Some(packet) = packet {
+            self.transmit(path, packet, size);
+        }
+    }
+
+    /// T4-rto expired (section 5.1 B1 to B5).
+    #[cold]
+    pub(super) fn on_t4(&mut self, now: Time) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        addresses.t4 = Time::NEVER;
+        let Some((_, path)) = addresses.outstanding else { return };
+        // B1 to B3.
+        self.strike(now, path, Strike::Timeout);
+        if !self.is_over() {
+            // B4: the same chunk, on another path if possible.
+            let next = self.asconf_path(Some(path)).unwrap_or(path);
+            self.transmit_asconf(now, next);
+        }
+    }
+
+    /// No ASCONF is sent again.
+    #[cold]
+    pub(super) fn stop_t4(&mut self) {
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.t4 = Time::NEVER;
+        }
+    }
+
+    /// Section 5.2.
+    #[cold]
+    pub(super) fn on_asconf(&mut self, now: Time, from: PathId, asconf: &Asconf) {
+        if !self.exchanges_asconf() {
+            return;
+        }
+        let ip = self.ip;
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        if asconf.serial == addresses.peer_serial {
+            // E3: the answer was lost.
+            if let Some(ack) = addresses.last_ack.clone() {
+                self.transmit_authenticated(from, Chunk::AsconfAck(Box::new(ack)));
+            }
+            return;
+        }
+        if asconf.serial != addresses.peer_serial.wrapping_add(1) {
+            // E4: stale or forged.
+            return;
+        }
+        addresses.peer_serial = asconf.serial;
+        let responses: Vec<AddressResponse> = asconf
+            .requests
+            .iter()
+            .map(|request| AddressResponse {
+                correlation: request.correlation,
+                error: self.carry_out(now, from, *request),
+            })
+            .collect();
+        // Section 5.1 A8: without an error nothing need be said of the requests.
+        let has_failed = responses.iter().any(|response| response.error.is_some());
+        let responses = if has_failed { responses } else { Vec::new() };
+        let ack = AsconfAck { serial: asconf.serial, ip, responses };
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.last_ack = Some(ack.clone());
+        }
+        self.transmit_authenticated(from, Chunk::AsconfAck(Box::new(ack)));
+        // Section 5.3 F1: verified before anything else goes there.
+        for request in asconf.requests.iter().filter(|request| request.change == AddressChange::Add) {
+            self.verify_path(now, request.path);
+        }
+        self.send(now);
+    }
+
+    fn carry_out(&mut self, now: Time, from: PathId, request: AddressRequest) -> Option<AddressError> {
+        let path = request.path;
+        let addresses = self.reconfiguration.as_ref()?;
+        let address = *addresses.addresses.get(path.index())?;
+        match request.change {
+            AddressChange::Add if address == Address::Absent => self.address_comes(path),
+            AddressChange::Delete if address != Address::Absent => {
+                // Section 5.3 F7 and F8.
+                if address == Address::Present && addresses.count(Address::Present) == 1 {
+                    return Some(AddressError::LastAddress);
+                }
+                if path == from {
+                    return Some(AddressError::SourceAddress);
+                }
+                self.address_goes(now, path);
+            }
+            // Section 5.4: an address that is not there is left alone.
+            AddressChange::SetPrimary if address == Address::Present => {
+                self.tell_selector(now, PathEvent::PrimaryRequested(path));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Section 5.1 A5 to A8.
+    #[cold]
+    pub(super) fn on_asconf_ack(&mut self, now: Time, ack: &AsconfAck) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        let Some((asconf, path)) = addresses.outstanding.take_if(|(asconf, _)| asconf.serial == ack.serial)
+        else {
+            // Section 5.3 F0: an answer to what was never asked; an old one is nothing.
+            let ahead = ack.serial.wrapping_sub(addresses.next_serial) < 1 << 31;
+            if addresses.outstanding.is_none() && ahead {
+                self.abort(now, ErrorCause::IllegalAsconfAck);
+            }
+            return;
+        };
+        addresses.t4 = Time::NEVER;
+        self.errors_in_a_row = 0;
+        self.status[path.index()].error_count = 0;
+        for AddressRequest { correlation, change, path } in asconf.requests {
+            let response = ack.responses.iter().find(|response| response.correlation == correlation);
+            let succeeded = response.is_none_or(|response| response.error.is_none());
+            match (change, succeeded) {
+                (AddressChange::Add, true) => {
+                    let is_wanted =
+                        self.reconfiguration.as_ref().is_some_and(|a| a.is(path, Address::Adding));
+                    // One that has gone in the meantime is deleted next.
+                    if is_wanted {
+                        self.address_comes(path);
+                        self.verify_path(now, path);
+                    }
+                }
+                (AddressChange::Add, false) => self.set_address(path, Address::Absent),
+                (AddressChange::Delete, true) => self.address_goes(now, path),
+                // The peer goes on sending there.
+                (AddressChange::Delete, false) => self.set_address(path, Address::Deleting),
+                (AddressChange::SetPrimary, _) => {}
+            }
+        }
+        self.restart_additions();
+        self.send_asconf(now);
+        self.send(now);
+    }
+
+    /// An address whose deletion was on its way came again: its addition is wanted by now.
+    fn restart_additions(&mut self) {
+        let Some(addresses) = &mut self.reconfiguration else { return };
+        for (change, path) in &addresses.wanted {
+            let address = &mut addresses.addresses[path.index()];
+            if *change == AddressChange::Add && *address == Address::Absent {
+                *address = Address::Adding;
+            }
+        }
+    }
+
+    fn set_address(&mut self, path: PathId, address: Address) {
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.addresses[path.index()] = address;
+        }
+    }
+
+    /// A path becomes part of the association, as one of which nothing is known.
+    fn address_comes(&mut self, path: PathId) {
+        self.set_address(path, Address::Present);
+        let old = &self.paths[path.index()];
+        let fresh = Path::new(&self.parameters, old.mtu, self.headers_bytes, old.heartbeat.nonce);
+        let (first_inactive, first_potentially_failed) = (old.first_inactive, old.first_potentially_failed);
+        self.paths[path.index()] = Path { first_inactive, first_potentially_failed, ..fresh };
+        self.status[path.index()] = PathStatus { confirmed: false, ..PathStatus::default() };
+        self.outputs.push_back(Output::Event(Event::AddressAdded(path)));
+    }
+
+    /// RFC 9260 section 5.4.
+    fn verify_path(&mut self, now: Time, path: PathId) {
+        if self.is_present(path) && !self.status[path.index()].confirmed {
+            self.send_heartbeat(now, path);
+            self.start_heartbeat_timer(now, path);
+        }
+    }
+
+    /// A path is part of the association no longer. There is another one.
+    fn address_goes(&mut self, now: Time, path: PathId) {
+        self.set_address(path, Address::Absent);
+        self.leave_path(now, path);
+        self.move_data(now, path);
+        self.outputs.push_back(Output::Event(Event::AddressDeleted(path)));
+    }
+
+    /// Nothing is sent on this path any more.
+    fn leave_path(&mut self, now: Time, path: PathId) {
+        let from = self.status[path.index()].state;
+        self.forget_status(path);
+        self.tell_selector(now, PathEvent::StateChanged { path, from });
+        if self.selection.primary == path {
+            let rank = |other: &PathId| {
+                let PathStatus { confirmed, state, error_count, .. } = self.status[other.index()];
+                (!confirmed, state != PathState::Active, error_count)
+            };
+            let others = (0..self.paths.len()).map(|index| PathId(index as u8));
+            let best = others.filter(|&other| self.is_present(other)).min_by_key(rank);
+            if let Some(best) = best {
+                self.tell_selector(now, PathEvent::PrimaryRequested(best));
+            }
+        }
+        // Without a path it waits where it is, and its timer runs.
+        if !self.selection.held {
+            self.move_data(now, path);
+        }
+    }
+
+    /// What was sent on a path that is gone is sent again at once, as FreeBSD does (`sctp_net_immediate_retrans`);
+    /// what may not be sent again counts as sent on the path in use, as in Linux (`sctp_assoc_rm_peer`).
+    fn move_data(&mut self, now: Time, path: PathId) {
+        let to = self.selection.current;
+        if to == path {
+            return;
+        }
+        for index in 0..self.outstanding.chunks.len() {
+            if self.outstanding.chunks[index].path != path {
+                continue;
+            }
+            if self.outstanding.chunks[index].state == SentState::InFlight {
+                if self.is_given_up(now, index) {
+                    let length = self.outstanding.chunks[index].length;
+                    self.paths[path.index()].outstanding -= length;
+                    self.paths[to.index()].outstanding += length;
+                } else {
+                    self.mark_lost(now, index, true);
+                }
+            }
+            self.outstanding.chunks[index].path = to;
+        }
+        let own = &mut self.paths[path.index()];
+        own.t3 = Time::NEVER;
+        own.rtt_probe = None;
+        if self.paths[to.index()].outstanding > 0 && self.paths[to.index()].t3.is_never() {
+            let rto = self.paths[to.index()].rto.rto;
+            self.paths[to.index()].t3 = self.deadline(now, rto);
+        }
+    }
+
+    /// A path is none for any policy, and its heartbeats end.
+    fn forget_status(&mut self, path: PathId) {
+        let status = &mut self.status[path.index()];
+        *status = PathStatus { state: PathState::Inactive, confirmed: false, ..PathStatus::default() };
+        let heartbeat = &mut self.paths[path.index()].heartbeat;
+        // Answers to heartbeats from before do not count.
+        heartbeat.nonce = heartbeat.nonce.wrapping_add(1);
+        heartbeat.timer = Time::NEVER;
+        heartbeat.timeout = Time::NEVER;
+        heartbeat.unanswered = false;
+        heartbeat.idle_since = Time::NEVER;
+    }
+}

@@ -1,0 +1,187 @@
+//! Messages whose fragments alternate with those of others become whole (RFC 8260 section 2.2), and what an
+//! I-FORWARD-TSN gives up is dropped (section 2.3).
+//!
+//! The messages of one stream leave one after the other, so when one is given up, those before it are complete
+//! or given up.
+
+use std::collections::BTreeMap;
+
+use super::chunk::{IData, SkippedMessage};
+use super::tsn;
+use crate::endpoint::Received;
+use crate::packet::Payload;
+
+/// Fragments and messages that wait.
+#[derive(Debug, Default)]
+pub(super) struct Interleaved {
+    /// By stream, U bit and Message Identifier.
+    messages: BTreeMap<(u16, bool, u64), Incomplete>,
+    /// By stream and U bit: the message to deliver next; of unordered ones, the first not given up.
+    next: BTreeMap<(u16, bool), u64>,
+}
+
+/// A message of which something has arrived.
+#[derive(Debug, Default)]
+struct Incomplete {
+    /// By Fragment Sequence Number.
+    fragments: BTreeMap<u32, Payload>,
+    /// How many there are, once the last one is there.
+    count: Option<u32>,
+}
+
+impl Incomplete {
+    fn bytes(&self) -> u64 {
+        self.fragments.values().map(|payload| u64::from(payload.length)).sum()
+    }
+
+    /// The whole message, if it is there.
+    fn payload(&self) -> Option<Payload> {
+        let (_, first) = self.fragments.first_key_value()?;
+        let is_complete = self.count.is_some_and(|count| self.fragments.len() == count as usize);
+        is_complete.then(|| Payload { offset: first.offset, length: self.bytes() as u32 })
+    }
+}
+
+impl Interleaved {
+    /// Takes an I-DATA chunk that has not arrived before; `bytes` counts what waits, `deliver` is called with
+    /// what the chunk completes.
+    pub(super) fn insert(&mut self, data: &IData, bytes: &mut u64, mut deliver: impl FnMut(Received)) {
+        let IData { stream, unordered, payload, .. } = *data;
+        let next = *self.next.entry((stream, unordered)).or_default();
+        let mid = tsn::unwrap_near(next, data.mid);
+        if mid < next {
+            // It has been given up.
+            return;
+        }
+        let key = (stream, unordered, mid);
+        let message = self.messages.entry(key).or_default();
+        message.fragments.insert(data.fsn, payload);
+        *bytes += u64::from(payload.length);
+        if data.ending {
+            message.count = Some(data.fsn + 1);
+        }
+        let Some(payload) = message.payload() else { return };
+        if unordered {
+            self.messages.remove(&key);
+            *bytes -= u64::from(payload.length);
+            deliver(Received { stream, unordered, payload });
+        } else {
+            self.release(stream, bytes, &mut deliver);
+        }
+    }
+
+    /// Drops what an I-FORWARD-TSN gives up; `deliver` is called with what that releases.
+    pub(super) fn forward(
+        &mut self,
+        skip: SkippedMessage,
+        bytes: &mut u64,
+        mut deliver: impl FnMut(Received),
+    ) {
+        let SkippedMessage { stream, unordered, mid } = skip;
+        let next = self.next.entry((stream, unordered)).or_default();
+        let past = tsn::unwrap_near(*next, mid) + 1;
+        if past <= *next {
+            return;
+        }
+        let from = std::mem::replace(next, past);
+        let skipped: Vec<_> = self
+            .messages
+            .range((stream, unordered, from)..(stream, unordered, past))
+            .map(|(&key, _)| key)
+            .collect();
+        for key in skipped {
+            let message = self.messages.remove(&key).expect("it was there");
+            *bytes -= message.bytes();
+            if let Some(payload) = message.payload() {
+                deliver(Received { stream, unordered, payload });
+            }
+        }
+        if !unordered {
+            self.release(stream, bytes, &mut deliver);
+        }
+    }
+
+    /// Delivers whole messages whose turn has come.
+    fn release(&mut self, stream: u16, bytes: &mut u64, deliver: &mut impl FnMut(Received)) {
+        let next = self.next.entry((stream, false)).or_default();
+        while let Some(payload) =
+            self.messages.get(&(stream, false, *next)).and_then(|message| message.payload())
+        {
+            self.messages.remove(&(stream, false, *next));
+            *next += 1;
+            *bytes -= u64::from(payload.length);
+            deliver(Received { stream, unordered: false, payload });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(stream: u16, unordered: bool, mid: u32, fsn: u32, ending: bool) -> IData {
+        let offset = u64::from(mid) * 1_000 + u64::from(fsn) * 10;
+        IData {
+            tsn: 0,
+            stream,
+            mid,
+            fsn,
+            ppid: 0,
+            unordered,
+            beginning: fsn == 0,
+            ending,
+            immediate: false,
+            payload: Payload { offset, length: 10 },
+        }
+    }
+
+    struct Receiver(Interleaved, u64);
+
+    impl Receiver {
+        fn take(&mut self, data: IData) -> Vec<(u64, u32)> {
+            let mut out = Vec::new();
+            self.0.insert(&data, &mut self.1, |m| out.push((m.payload.offset, m.payload.length)));
+            out
+        }
+
+        fn forward(&mut self, stream: u16, unordered: bool, mid: u32) -> Vec<u64> {
+            let mut out = Vec::new();
+            let skip = SkippedMessage { stream, unordered, mid };
+            self.0.forward(skip, &mut self.1, |m| out.push(m.payload.offset));
+            out
+        }
+    }
+
+    #[test]
+    fn messages_of_two_streams_alternate() {
+        let mut receiver = Receiver(Interleaved::default(), 0);
+        assert_eq!(receiver.take(data(1, false, 0, 0, false)), []);
+        assert_eq!(receiver.take(data(2, false, 0, 0, true)), [(0, 10)]);
+        assert_eq!(receiver.take(data(1, false, 0, 2, true)), []);
+        assert_eq!(receiver.1, 20);
+        assert_eq!(receiver.take(data(1, false, 0, 1, false)), [(0, 30)]);
+        assert_eq!(receiver.1, 0);
+    }
+
+    #[test]
+    fn order_is_that_of_the_message_identifier() {
+        let mut receiver = Receiver(Interleaved::default(), 0);
+        assert_eq!(receiver.take(data(1, false, 1, 0, true)), []);
+        assert_eq!(receiver.take(data(1, true, 1, 0, true)), [(1_000, 10)], "numbers of its own");
+        assert_eq!(receiver.take(data(1, false, 0, 0, true)), [(0, 10), (1_000, 10)]);
+    }
+
+    #[test]
+    fn what_is_given_up_is_dropped_and_stays_away() {
+        let mut receiver = Receiver(Interleaved::default(), 0);
+        for unordered in [false, true] {
+            receiver.take(data(1, unordered, 0, 0, false));
+            assert_eq!(receiver.forward(1, unordered, 0), [0_u64; 0]);
+            assert_eq!(receiver.take(data(1, unordered, 0, 1, true)), []);
+            assert_eq!(receiver.1, 0);
+        }
+        receiver.take(data(1, false, 2, 0, true));
+        assert_eq!(receiver.forward(1, false, 1), [2_000]);
+        assert_eq!(receiver.1, 0);
+    }
+}

@@ -1,0 +1,90 @@
+//! A host's addresses come and go: what the scenario says about it, as commands for the flow's side A.
+
+use std::collections::VecDeque;
+
+use crate::endpoint::Command;
+use crate::packet::PathId;
+use crate::scenario::FlowConfig;
+use crate::time::Time;
+
+/// What a host does at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AddressChange {
+    pub(super) at: Time,
+    pub(super) commands: Vec<Command>,
+}
+
+/// The changes of a flow, and the paths that are not there at first.
+///
+/// # Errors
+/// One sentence with key, value and what is allowed.
+pub(super) fn read(flow: &FlowConfig) -> Result<(VecDeque<AddressChange>, Vec<PathId>), String> {
+    let position = |key: &str, name: &Option<String>| {
+        let Some(name) = name else { return Ok(None) };
+        match flow.paths.iter().position(|path| path == name) {
+            Some(index) => Ok(Some(index)),
+            None => {
+                Err(format!("{key} = \"{name}\" is no path of this flow; it has {}", flow.paths.join(", ")))
+            }
+        }
+    };
+    // Whether a path is there; none is what the first change of it tells.
+    let mut present: Vec<Option<bool>> = vec![None; flow.paths.len()];
+    let mut absent = Vec::new();
+    let mut changes = VecDeque::new();
+    let mut last = Time::ZERO;
+    for (number, change) in flow.addresses.iter().enumerate() {
+        let in_change = |error: String| format!("addresses.{number}.{error}");
+        let at = Time::ZERO + change.at;
+        if at < last {
+            return Err(in_change(format!(
+                "at = \"{}\" is before the change above it; write them in order",
+                change.at
+            )));
+        }
+        last = at;
+        let mut commands = Vec::new();
+        if let Some(index) = position("add", &change.add).map_err(in_change)? {
+            if present[index] == Some(true) {
+                return Err(in_change(format!(
+                    "add = \"{}\" is there already; delete it first",
+                    flow.paths[index]
+                )));
+            }
+            let path = PathId(index as u8);
+            if present[index].is_none() {
+                absent.push(path);
+            }
+            present[index] = Some(true);
+            commands.push(Command::AddAddress(path));
+        }
+        if let Some(index) = position("set_primary", &change.set_primary).map_err(in_change)? {
+            if present[index] == Some(false) {
+                let path = &flow.paths[index];
+                return Err(in_change(format!("set_primary = \"{path}\" is not there; add it first")));
+            }
+            // Named here first, it is there from the start.
+            present[index] = Some(true);
+            let path = PathId(index as u8);
+            commands.extend([Command::SetPrimary(path), Command::SetPeerPrimary(path)]);
+        }
+        if let Some(index) = position("delete", &change.delete).map_err(in_change)? {
+            if present[index] == Some(false) {
+                return Err(in_change(format!(
+                    "delete = \"{}\" is not there; add it first",
+                    flow.paths[index]
+                )));
+            }
+            present[index] = Some(false);
+            commands.push(Command::DeleteAddress(PathId(index as u8)));
+        }
+        if commands.is_empty() {
+            return Err(in_change(format!(
+                "at = \"{}\" changes nothing; use add, set_primary or delete",
+                change.at
+            )));
+        }
+        changes.push_back(AddressChange { at, commands });
+    }
+    Ok((changes, absent))
+}
