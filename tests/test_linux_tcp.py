@@ -10,7 +10,7 @@ from rich.console import Console
 
 from anabranch import report
 from anabranch.oracles import linux_tcp
-from conftest import ROOT, Command, one_error
+from conftest import ROOT, Command
 
 GOLDEN = ROOT / "docs" / "linux-tcp.csv"
 NEAR = {("reno", "0"): 0.01, ("cubic", "0"): 0.01, ("reno", "5"): 0.15, ("bbr", "5"): 0.05}

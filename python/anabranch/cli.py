@@ -110,7 +110,7 @@ def run(
     trace
         Write packet, frame, path, queue and event traces into this folder, as Parquet.
     plot
-        Draw frame delay and path state over time, into the trace folder or the current one.
+        Draw frame delay, MOS and path state over time, into the trace folder or the current one.
     json_file
         Write the scalars to this file.
     """

@@ -83,12 +83,16 @@ def save(
 
 
 def of_run(result: Result) -> dict[str, Figure]:
-    """The figures of a traced run: `<flow>-delay` for each call, `<flow>-paths` for each flow.
+    """The figures of a traced run: `<flow>-delay` and `<flow>-mos` for calls, `<flow>-paths`.
 
     With two senders in a flow, `<flow>-<side>-delay` and so on.
     """
     figures = {}
-    for table, name, draw in (("frames", "delay", _delay_of), ("paths", "paths", _paths_of)):
+    for table, name, draw in (
+        ("frames", "delay", _delay_of),
+        ("ratings", "mos", _rating_of),
+        ("paths", "paths", _paths_of),
+    ):
         trace = result.traces.get(table)
         if trace is None or trace.is_empty():
             continue
@@ -107,6 +111,24 @@ def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
         playout_limit_ms=_playout_limit_ms(result, flow, frames),
         title=f"{result.scenario.name}: delay of each frame, flow {flow}",
     )
+
+
+def _rating_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
+    side = rows["side"][0]
+    return rating(
+        rows,
+        changes=primary_changes(result, flow, side),
+        title=f"{result.scenario.name}: MOS of each second, flow {flow}",
+    )
+
+
+def primary_changes(result: Result, flow: str, side: str) -> list[tuple[float, str]]:
+    """When another path became the primary one at this side of a flow, and its name."""
+    names = _flow(result, flow)["paths"]
+    of_side = (pl.col("flow") == flow) & (pl.col("side") == side)
+    primary = result.traces["paths"].filter(of_side & pl.col("is_primary"))
+    changed = primary.filter(pl.col("path").ne_missing(pl.col("path").shift()))
+    return [(row["time_s"], names[row["path"]]) for row in changed.iter_rows(named=True)]
 
 
 def _paths_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
@@ -174,6 +196,57 @@ def frame_delay(
             (f"{lost.height} lost (on the axis)", "black"),
         )
         return figure
+
+
+def rating(
+    trace: pl.DataFrame, *, changes: Sequence[tuple[float, str]] = (), title: str = ""
+) -> Figure:
+    """MOS of each second of a call, with the changes of the primary path.
+
+    Parameters
+    ----------
+    trace
+        The trace `ratings` of one side of one flow: start_s, end_s, mos.
+    changes
+        Time in seconds and name of the new path.
+    title
+        Above the figure.
+    """
+    with style():
+        figure, axes = _figure(8, 3)
+        draw_rating(axes, trace, changes)
+        axes.set_xlabel("time (s)")
+        _title(axes, title, pad=20)
+        return figure
+
+
+def draw_rating(
+    axes: Axes, trace: pl.DataFrame, changes: Sequence[tuple[float, str]], colour: str = COLOURS[0]
+) -> None:
+    """Draws what `rating` shows."""
+    first = trace["start_s"][0]
+    # A second without a frame has no rating: the line breaks there.
+    for _, rows in trace.group_by(
+        (pl.col("start_s") > pl.col("end_s").shift() + 1e-6).fill_null(value=False).cum_sum(),
+        maintain_order=True,
+    ):
+        edges = [*rows["start_s"], rows["end_s"][-1]]
+        axes.stairs(rows["mos"], edges, baseline=None, color=colour, linewidth=1.5)
+    for time, name in changes:
+        if time > first:
+            axes.axvline(time, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), gid="change")
+        axes.annotate(
+            name,
+            (max(time, first), 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, 3),
+            textcoords="offset points",
+            color=QUIET,
+            fontsize=9,
+        )
+    axes.set_ylim(1, 4.6)
+    axes.margins(x=0.01)
+    axes.set_ylabel("MOS")
 
 
 def paths(trace: pl.DataFrame, *, title: str = "") -> Figure:

@@ -1,16 +1,16 @@
 """How long SCTP takes to declare a path down: the closed form, beside ours and the Linux kernel's.
 
-Every retransmission timeout on a black path is an error and doubles RTO (RFC 9260 sections 6.3.3 E2 and
-8.2), so more than Path.Max.Retrans errors take the sum of Path.Max.Retrans + 1 doubling timeouts, each
-at most RTO.Max: 63 s for RTO 1 s and the defaults. More than PFMR errors make it potentially failed
-(RFC 7829 section 5): the same sum with PFMR. Delivery resumes long before: each timeout sends again over
-the alternate path, and the longest gap is the last timeout alone.
+Every retransmission timeout on a black path is an error and doubles RTO (RFC 9260 sections 6.3.3 E2
+and 8.2), so more than Path.Max.Retrans errors take the sum of Path.Max.Retrans + 1 doubling
+timeouts, each at most RTO.Max: 63 s for RTO 1 s and the defaults. More than PFMR errors make it
+potentially failed (RFC 7829 section 5): the same sum with PFMR. Delivery resumes long before: each
+timeout sends again over the alternate path, and the longest gap is the last timeout alone.
 
-The sum counts from the first message that is lost, if none before is outstanding then and there is one
-to send at every timeout. `failover.toml` is made so: ours is the sum to the nanosecond. In Linux the timer
-starts with the last acknowledgement before, at most a round trip and a message interval earlier, the timer
-wheel rounds each timeout up by up to an eighth, and the message that starts the next one comes up to 20 ms
-later.
+The sum counts from the first message that is lost, if none before is outstanding then and there is
+one to send at every timeout. `failover.toml` is made so: ours is the sum to the nanosecond. The
+kernel's timer starts with the last acknowledgement before, at most a round trip and a message
+interval earlier, the timer wheel rounds each timeout up by up to an eighth, and the message that
+starts the next one comes up to 20 ms later.
 """
 
 import math
@@ -31,6 +31,8 @@ FIRST_LOST_S = 5.1
 INTERVAL_S = 0.1
 """Between messages; every RTO of the sweep is a multiple of it."""
 
+KERNEL_SACK_DELAY_S = 0.2
+
 PATH_MAX_RETRANS = tuple(range(11))
 RTO_LIMITS_S = ((0.1, 0.1), (0.1, 1.0), (0.1, 60.0), (1.0, 1.0), (1.0, 10.0), (1.0, 60.0))
 """RTO.Min and RTO.Max."""
@@ -43,8 +45,8 @@ HEADS = (
     "ours",
     "pf: closed form",
     "ours",
-    "last timeout",
-    "longest gap, ours",
+    "longest gap: closed form",
+    "ours",
 )
 """The heads of `cells`; all times in seconds."""
 
@@ -72,7 +74,7 @@ def time_to_inactive(path_max_retrans: int, rto_s: float, rto_max_s: float) -> f
 def time_to_potentially_failed(
     pf_max_retrans: int, path_max_retrans: int, rto_s: float, rto_max_s: float
 ) -> float:
-    """Seconds from the first lost message to potentially failed; NaN where that state is passed over."""
+    """Seconds from the first lost message to potentially failed; NaN if it is passed over."""
     if pf_max_retrans >= path_max_retrans:
         return math.nan
     return time_to_inactive(pf_max_retrans, rto_s, rto_max_s)
@@ -105,9 +107,16 @@ class Row:
         )
 
     @property
-    def last_timeout_s(self) -> float:
-        """The longest of the timeouts."""
-        return timeouts(self.path_max_retrans + 1, self.rto_min_s, self.rto_max_s)[-1]
+    def expected_gap_s(self) -> float:
+        """The longest interval without a delivery: the last timeout, or the first and a message.
+
+        Once the path is potentially failed, data goes elsewhere.
+        """
+        errors = self.path_max_retrans
+        if self.pf_max_retrans is not None:
+            errors = min(errors, self.pf_max_retrans)
+        first, *others = timeouts(errors + 1, self.rto_min_s, self.rto_max_s)
+        return max([first + INTERVAL_S, *others])
 
 
 def scenario(
@@ -163,7 +172,7 @@ def cells(row: Row) -> list[str]:
         _seconds(row.inactive_s),
         _seconds(row.expected_potentially_failed_s),
         _seconds(row.potentially_failed_s),
-        _seconds(row.last_timeout_s),
+        _seconds(row.expected_gap_s),
         _seconds(row.longest_gap_s),
     ]
 
@@ -174,18 +183,27 @@ def _seconds(value: float) -> str:
 
 @dataclass(frozen=True)
 class KernelRow:
-    """A row of the kernel's file without the potentially failed state. Seconds from the blackout."""
+    """A kernel's row without the potentially failed state. Times in seconds from the blackout."""
 
     name: str
     path_max_retrans: int
+    rto_initial_s: float
     rto_min_s: float
     rto_max_s: float
     inactive_s: float
     gap_s: float
 
     @property
+    def is_spurious(self) -> bool:
+        """Whether the healthy path's timer expires before its delayed SACK comes.
+
+        Retransmissions then move to the black path (docs/linux-sctp.md).
+        """
+        return self.rto_initial_s < KERNEL_SACK_DELAY_S
+
+    @property
     def expected_inactive_s(self) -> float:
-        """The closed form with RTO.Min for RTO; the round-trip time of 41 ms is below all of them."""
+        """The closed form with RTO.Min for RTO: the round-trip time of 41 ms is below it."""
         return time_to_inactive(self.path_max_retrans, self.rto_min_s, self.rto_max_s)
 
 
@@ -195,6 +213,7 @@ def kernel_rows() -> list[KernelRow]:
         KernelRow(
             name=",".join(row[name] for name in linux_sctp.KEY),
             path_max_retrans=int(row["pmr"]),
+            rto_initial_s=float(row["rto_initial_ms"]) / 1000,
             rto_min_s=float(row["rto_min_ms"]) / 1000,
             rto_max_s=float(row["rto_max_ms"]) / 1000,
             inactive_s=float(row["first_unreachable_s"]) - linux_sctp.BLACKOUT_S,
@@ -214,12 +233,16 @@ def figures() -> dict[str, Figure]:
         for colour, limits in zip(plots.COLOURS, RTO_LIMITS_S, strict=False):
             ours = [row for row in rows if (row.rto_min_s, row.rto_max_s) == limits]
             kernel = [row for row in kernel_rows() if (row.rto_min_s, row.rto_max_s) == limits]
-            _draw(down, colour, [row.expected_inactive_s for row in ours], [r.inactive_s for r in ours])
-            _draw(gap, colour, [row.last_timeout_s for row in ours], [r.longest_gap_s for r in ours])
+            expected = [row.expected_inactive_s for row in ours]
+            _draw(down, colour, expected, [row.inactive_s for row in ours])
+            longest = [row.expected_gap_s for row in ours]
+            _draw(gap, colour, longest, [row.longest_gap_s for row in ours])
             retrans = [row.path_max_retrans for row in kernel]
-            style = {"color": colour, "marker": "x", "linestyle": "none", "markersize": 8}
-            down.plot(retrans, [row.inactive_s for row in kernel], **style)
-            gap.plot(retrans, [row.gap_s for row in kernel], **style)
+            for axes, values in (
+                (down, [row.inactive_s for row in kernel]),
+                (gap, [row.gap_s for row in kernel]),
+            ):
+                axes.plot(retrans, values, color=colour, marker="x", markersize=8, linestyle="none")
         down.set_yscale("log")
         down.set_ylabel("seconds")
         down.set_title("Until the path is declared down")
@@ -240,10 +263,10 @@ def _keys() -> list[Line2D]:
         Line2D([], [], color=colour, label=f"RTO.Min {low:g} s, RTO.Max {high:g} s")
         for colour, (low, high) in zip(plots.COLOURS, RTO_LIMITS_S, strict=False)
     ]
-    quiet = {"color": plots.QUIET, "linestyle": "none"}
+    grey = plots.QUIET
     return [
         *limits,
-        Line2D([], [], color=plots.QUIET, label="closed form"),
-        Line2D([], [], marker="o", label="ours", **quiet),
-        Line2D([], [], marker="x", label="Linux 6.12", **quiet),
+        Line2D([], [], color=grey, label="closed form"),
+        Line2D([], [], color=grey, marker="o", linestyle="none", label="ours"),
+        Line2D([], [], color=grey, marker="x", linestyle="none", label="Linux 6.12"),
     ]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::window::Windowed;
 use super::{
     AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, ProbeEvent, RecoveryEndEvent,
-    RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, cubic, dctcp, highspeed, htcp, hybla,
-    illinois, ledbat, reno, scalable, sctp, vegas, veno, westwood, yeah,
+    RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, coupled, cubic, dctcp, highspeed, htcp,
+    hybla, illinois, ledbat, reno, scalable, sctp, vegas, veno, westwood, yeah,
 };
 
 /// What a control is built for.
@@ -90,6 +90,8 @@ macro_rules! controls {
         #[derive(Debug)]
         pub enum Controller {
             $($(#[$doc])* $name(Box<$control>),)*
+            /// One path of several that are controlled together.
+            Coupled(coupled::Member),
             /// A user's own.
             Custom(Box<dyn CongestionControl + Send>),
             /// SCTP's own control.
@@ -100,6 +102,7 @@ macro_rules! controls {
             ($self:expr, $inner:ident => $call:expr) => {
                 match $self {
                     $(Controller::$name($inner) => $call,)*
+                    Controller::Coupled($inner) => $call,
                     Controller::Custom($inner) => $call,
                     Controller::Sctp($inner) => $call,
                 }

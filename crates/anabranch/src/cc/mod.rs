@@ -10,6 +10,7 @@ pub mod bbr3;
 mod bbr_model;
 pub mod bic;
 mod controller;
+pub mod coupled;
 pub mod cubic;
 pub mod dctcp;
 pub mod highspeed;

@@ -19,16 +19,16 @@ use super::{
 #[schemars(rename = "SctpCongestionControlConfig")]
 pub struct Config {
     /// The rule for the initial congestion window; default "rfc4960", in profiles rfc2960 and ns2
-    /// "rfc2960", in profile freebsd_10 3 segments.
+    /// "rfc2960", in profile `freebsd_10` 3 segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
     /// The initial slow-start threshold in bytes, 65536 in profile ns2, the receive buffer in profile
-    /// freebsd_10; default: none, slow start goes on until the first loss or until the peer's window is
+    /// `freebsd_10`; default: none, slow start goes on until the first loss or until the peer's window is
     /// filled (RFC 9260 section 7.2.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<u32>,
     /// In slow start a SACK opens the window by at most this many segments, L of RFC 3465; default 1
-    /// (RFC 9260 section 7.2.1), in profile freebsd_10 2.
+    /// (RFC 9260 section 7.2.1), in profile `freebsd_10` 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_start_limit: Option<u32>,
     /// The slow-start threshold after a loss is at least this many segments; default 4 (RFC 9260
@@ -36,11 +36,11 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh_floor: Option<u32>,
     /// Whether an idle path's window is halved once per RTO (RFC 9260 section 7.2.1); default true,
-    /// in profiles freebsd_10 and ns2 false.
+    /// in profiles `freebsd_10` and ns2 false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_decay: Option<bool>,
     /// Whether congestion avoidance also asks for an advancing cumulative TSN; default false, in
-    /// profiles rfc2960, rfc4960, freebsd_10 and ns2 true (RFC 4960 section 7.2.2).
+    /// profiles rfc2960, rfc4960, `freebsd_10` and ns2 true (RFC 4960 section 7.2.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub avoidance_needs_cumulative: Option<bool>,
 }

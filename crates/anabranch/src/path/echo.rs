@@ -1,5 +1,5 @@
 //! ECHO (J. Fitzpatrick, S. Murphy, M. Atiquzzaman, J. Murphy, "ECHO: a quality of service based endpoint centric
-//! handover scheme for VoIP", 2008): the path on which a call would be rated highest by the E-model is the primary
+//! handover scheme for `VoIP`", 2008): the path on which a call would be rated highest by the E-model is the primary
 //! one. Failures are handled as by the standard.
 //!
 //! Of each path, the loss of data over a window, or of heartbeats where no data was sent, and half the smoothed
@@ -106,10 +106,13 @@ impl Counts {
 
     /// Loss in percent since `before`.
     fn loss_percent(self, before: Self) -> f64 {
-        let (mut sent, mut lost) = (self.sent_bytes - before.sent_bytes, self.lost_bytes - before.lost_bytes);
+        // A path whose address comes back is a new one: its counts begin anew.
+        let since = u64::saturating_sub;
+        let mut sent = since(self.sent_bytes, before.sent_bytes);
+        let mut lost = since(self.lost_bytes, before.lost_bytes);
         if sent == 0 {
-            sent = self.heartbeats_sent - before.heartbeats_sent;
-            lost = self.heartbeats_lost - before.heartbeats_lost;
+            sent = since(self.heartbeats_sent, before.heartbeats_sent);
+            lost = since(self.heartbeats_lost, before.heartbeats_lost);
         }
         // What was lost may have been sent before.
         if sent == 0 { 0.0 } else { 100.0 * (lost as f64 / sent as f64).min(1.0) }

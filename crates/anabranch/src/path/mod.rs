@@ -10,6 +10,7 @@ pub mod failover;
 pub mod heartbeat_pair;
 mod hysteresis;
 pub mod rtt_based;
+pub mod scheduler;
 #[cfg(test)]
 mod testing;
 pub mod throughput_checkpoint;
@@ -129,7 +130,7 @@ pub enum PathEvent {
     ProbeDone {
         /// The path.
         path: PathId,
-        /// Bytes of data sent as the probe.
+        /// Bytes of data sent as the probe; fewer than asked for if the path failed meanwhile.
         bytes: u32,
         /// Those of them that were lost.
         lost: u32,

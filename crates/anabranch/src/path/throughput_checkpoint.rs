@@ -248,19 +248,19 @@ impl ThroughputCheckpoint {
     fn on_probe_done(
         &mut self,
         now: Time,
-        path: PathId,
-        has_loss: bool,
+        (path, bytes, lost): (PathId, u32, u32),
         paths: &[PathStatus],
         selection: &mut Selection,
     ) {
         let Some(checkpoint) = self.under_way.take() else { return };
         let samples = self.srtts.get(path.index()).map_or(0, |srtt| srtt.samples);
-        if path == selection.primary || samples < self.config.min_rtt_samples {
-            // The primary path failed meanwhile, or too little is known.
+        let is_whole = bytes >= checkpoint.window && path != selection.primary;
+        if !is_whole || samples < self.config.min_rtt_samples {
+            // A path failed meanwhile, or too little is known.
             self.timer = now + self.config.retry;
             return;
         }
-        let window = if has_loss { checkpoint.window / 2 } else { checkpoint.window };
+        let window = if lost > 0 { checkpoint.window / 2 } else { checkpoint.window };
         let rate = self.rate(path, window).unwrap_or(0.0);
         let is_faster =
             rate > self.config.weight * checkpoint.primary_rate && paths[path.index()].is_usable();
@@ -298,8 +298,8 @@ impl PathSelector for ThroughputCheckpoint {
             PathEvent::FastRetransmit { path, cwnd_before } if path == selection.primary => {
                 self.on_fast_retransmit(now, cwnd_before, paths, path);
             }
-            PathEvent::ProbeDone { path, lost, .. } => {
-                self.on_probe_done(now, path, lost > 0, paths, selection);
+            PathEvent::ProbeDone { path, bytes, lost } => {
+                self.on_probe_done(now, (path, bytes, lost), paths, selection);
             }
             PathEvent::RecoveryEnded(path) if path == selection.primary => {
                 if let Some(checkpoint) = self.asked.take() {
@@ -382,12 +382,12 @@ mod tests {
         }
 
         fn done(&mut self, secs: u64, path: PathId, lost: u32) {
-            assert_eq!(self.tell(secs, PathEvent::ProbeDone { path, bytes: 0, lost }), None);
+            assert_eq!(self.tell(secs, PathEvent::ProbeDone { path, bytes: 50_000, lost }), None);
         }
     }
 
-    const fn probe(path: PathId, bytes: u32) -> Option<Request> {
-        Some(Request::Probe { path, bytes, is_burst: true })
+    const fn probe(path: PathId, bytes: u32) -> Request {
+        Request::Probe { path, bytes, is_burst: true }
     }
 
     #[test]
@@ -395,13 +395,13 @@ mod tests {
         let mut bench = Bench::new(&Config::default());
         assert_eq!(bench.loss(10, 50_000), None, "within 10 s of the end of slow start");
         // 50,000 B in 100 ms are 4 Mbit/s.
-        assert_eq!(bench.loss(11, 50_000), probe(SECOND, 50_000));
+        assert_eq!(bench.loss(11, 50_000), Some(probe(SECOND, 50_000)));
         assert_eq!(bench.loss(12, 10_000), None, "one is under way");
         bench.done(12, SECOND, 1_452);
         assert_eq!(bench.selection.primary, FIRST, "with a loss it is half: 2 Mbit/s");
         assert_eq!(bench.policy.next_tick(), Time::NEVER, "as much as is required");
         assert_eq!(bench.loss(13, 25_000), None, "not below what the other path had");
-        assert_eq!(bench.loss(14, 20_000), probe(SECOND, 20_000));
+        assert_eq!(bench.loss(14, 20_000), Some(probe(SECOND, 20_000)));
         // Equation 2: 7/8 100 ms + 1/8 20 ms = 90 ms.
         bench.rtt(SECOND, 20);
         bench.done(15, SECOND, 0);
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!((bench.selection.primary, bench.selection.current), (SECOND, SECOND));
         assert_eq!(bench.policy.next_tick(), Time::from_secs(25), "1.6 Mbit/s is less than required");
         bench.paths[1].cwnd = 30_000;
-        assert_eq!(bench.tell(25, PathEvent::Tick), probe(FIRST, 30_000), "whatever the last decision");
+        assert_eq!(bench.tell(25, PathEvent::Tick), Some(probe(FIRST, 30_000)), "whatever the last decision");
     }
 
     #[test]
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(bench.loss(24, 50_000), None);
         assert_eq!(bench.loss(26, 50_000), None, "the window has not regained the threshold");
         bench.paths[0].cwnd = 1;
-        assert_eq!(bench.loss(27, 50_000), probe(SECOND, 50_000));
+        assert_eq!(bench.loss(27, 50_000), Some(probe(SECOND, 50_000)));
     }
 
     #[test]
@@ -438,16 +438,16 @@ mod tests {
         let mut bench = Bench::new(&config);
         assert_eq!(bench.loss(20, 5_999), None, "not four packets");
         assert_eq!(bench.policy.next_tick(), Time::from_secs(30));
-        assert_eq!(bench.loss(21, 6_000), probe(SECOND, 6_000));
+        assert_eq!(bench.loss(21, 6_000), Some(probe(SECOND, 6_000)));
         bench.rtt(SECOND, 10);
         bench.done(21, SECOND, 0);
         assert_eq!(bench.selection.primary, FIRST, "the first hit");
-        assert_eq!(bench.loss(22, 6_000), probe(SECOND, 6_000));
+        assert_eq!(bench.loss(22, 6_000), Some(probe(SECOND, 6_000)));
         bench.done(22, SECOND, 0);
         assert_eq!(bench.selection.primary, SECOND, "the second hit");
         assert_eq!(bench.loss(23, 3_000), None);
         bench.paths[1].cwnd = 6_000;
-        assert_eq!(bench.tell(33, PathEvent::Tick), probe(FIRST, 6_000));
+        assert_eq!(bench.tell(33, PathEvent::Tick), Some(probe(FIRST, 6_000)));
         bench.done(34, FIRST, 0);
         assert_eq!(bench.selection.primary, SECOND, "no sample since the change");
     }

@@ -15,7 +15,7 @@ use crate::time::Time;
 
 impl Association {
     #[inline(never)]
-    pub(super) fn on_sack(&mut self, now: Time, from: PathId, sack: &Sack) {
+    pub(super) fn on_sack(&mut self, now: Time, from: PathId, packets: u8, sack: &Sack) {
         if matches!(self.state, State::CookieWait | State::CookieEchoed | State::ShutdownAckSent) {
             return;
         }
@@ -34,9 +34,12 @@ impl Association {
             self.acknowledge_gaps(sack);
             self.limit_missing_reports(advanced);
         }
+        if self.load_sharing.is_some() {
+            self.note_shared_sack(packets, advanced);
+        }
         self.settle_paths(now, from, advanced);
         if self.probing.is_some() {
-            self.note_recovery_end(now, false);
+            self.follow_sack(now);
         }
         // D ii.
         self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes) as u32;
@@ -52,6 +55,10 @@ impl Association {
         if !self.outstanding.gap_acked.is_empty() {
             self.count_missing(now);
         }
+        if self.load_sharing.is_some() {
+            self.release_copies(now);
+            self.reschedule(now);
+        }
         self.advance_peer_ack_point();
         if self.has_refused && self.buffered() < self.parameters.send_buffer {
             self.has_refused = false;
@@ -59,9 +66,6 @@ impl Association {
         }
         if self.advanced_peer_ack_point != cumulative {
             self.send_forward_tsn(now);
-        }
-        if self.probing.is_some() {
-            self.check_probe(now);
         }
         self.send(now);
     }
@@ -152,6 +156,9 @@ impl Association {
                 // Linux restarts the timer for what is acknowledged cumulatively
                 // (`sctp_check_transmitted`).
                 self.paths[chunk.path.index()].acked.earliest |= is_earliest && !self.parameters.linux;
+                if self.load_sharing.is_some() {
+                    self.note_gap_acked(index, is_earliest);
+                }
                 self.outstanding.chunks[index].state = SentState::Acked;
             }
             SentState::Lost => {
@@ -173,13 +180,15 @@ impl Association {
         let cumulative = self.outstanding.cumulative_tsn();
         let together = self.parameters.missing_reports_per == MissingReportsPer::Association;
         let highest = self.paths.iter().fold(None, |highest, path| later(highest, path.missing_below));
-        for path in &mut self.paths {
+        for (index, path) in self.paths.iter_mut().enumerate() {
             if together {
                 path.missing_below = highest;
             }
             let in_recovery = path.fast_recovery_exit.is_some_and(|exit| tsn::before(cumulative, exit));
             if in_recovery && advanced && (together || path.acked.bytes > 0) {
-                path.missing_below = Some(last);
+                // What another path's data reports may still be on its way.
+                let own = || self.outstanding.last_gap_acked(PathId(index as u8));
+                path.missing_below = if together { Some(last) } else { own() };
             }
         }
     }
@@ -208,17 +217,24 @@ impl Association {
             let path = &mut self.paths[index];
             let acked = std::mem::take(&mut path.acked);
             let in_recovery = path.fast_recovery_exit.is_some();
-            if path.fast_recovery_exit.is_some_and(|exit| tsn::at_or_before(exit, cumulative)) {
+            if let Some(exit) = path.fast_recovery_exit
+                && (tsn::at_or_before(exit, cumulative)
+                    || (self.load_sharing.is_some() && !self.outstanding.has_pending(id, exit)))
+            {
                 path.fast_recovery_exit = None;
             }
             if acked.bytes > 0 {
                 let outstanding_before = path.outstanding + acked.bytes - acked.reneged_bytes;
-                path.cc.on_ack(&AckEvent {
+                let mut event = AckEvent {
                     outstanding: path.outstanding,
                     cumulative_advanced: advanced,
                     in_recovery,
                     ..AckEvent::new(now, acked.bytes, outstanding_before)
-                });
+                };
+                if let Some(sharing) = &self.load_sharing {
+                    sharing.adapt(&mut event, &acked, path.cc.limits().cwnd);
+                }
+                path.cc.on_ack(&event);
             }
             if path.outstanding == 0 {
                 // Section 6.3.2 R2.

@@ -126,7 +126,6 @@ impl Association {
     }
 
     /// Whether the addresses of this path allow data on it.
-    #[inline]
     pub(super) fn is_usable(&self, path: PathId) -> bool {
         self.reconfiguration.is_none() || self.is_present(path) && self.status[path.index()].confirmed
     }
@@ -181,7 +180,7 @@ impl Association {
         }
         let rank = |path: &PathId| {
             let PathStatus { state, error_count, .. } = self.status[path.index()];
-            (*path != chosen.primary, state != PathState::Active, state, error_count)
+            (state != PathState::Active, state == PathState::Inactive, *path != chosen.primary, error_count)
         };
         match paths.clone().filter(|&path| self.is_usable(path)).min_by_key(rank) {
             Some(path) => self.selection.current = path,
@@ -506,6 +505,9 @@ impl Association {
         let fresh = Path::new(&self.parameters, old.mtu, self.headers_bytes, old.heartbeat.nonce);
         let (first_inactive, first_potentially_failed) = (old.first_inactive, old.first_potentially_failed);
         self.paths[path.index()] = Path { first_inactive, first_potentially_failed, ..fresh };
+        if let Some(sharing) = &self.load_sharing {
+            sharing.join(&self.parameters, self.headers_bytes, path, &mut self.paths[path.index()]);
+        }
         self.status[path.index()] = PathStatus { confirmed: false, ..PathStatus::default() };
         self.outputs.push_back(Output::Event(Event::AddressAdded(path)));
     }

@@ -8,6 +8,7 @@ use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
 use super::interleaving::Interleaved;
+use super::load_sharing::LoadSharing;
 use super::outstanding::Outstanding;
 use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
 use super::parameters::Parameters;
@@ -75,6 +76,8 @@ pub struct Association {
     /// Addresses come and go (RFC 5061).
     pub(super) reconfiguration: Option<Box<Reconfiguration>>,
 
+    /// Data leaves on several paths at the same time.
+    pub(super) load_sharing: Option<Box<LoadSharing>>,
     pub(super) queue: SendQueue,
     pub(super) outstanding: Outstanding,
     pub(super) advanced_peer_ack_point: u32,
@@ -126,10 +129,14 @@ impl Association {
         }
         let mut handshake_rng = streams.stream(&format!("{name}/handshake"));
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
-        let paths = mtus
+        let mut paths: Vec<Path> = mtus
             .iter()
             .map(|&mtu| Path::new(parameters, mtu, headers, handshake_rng.bits() as u32))
             .collect();
+        let load_sharing = parameters
+            .load_sharing
+            .as_ref()
+            .map(|config| Box::new(LoadSharing::new(config, parameters, headers, &mut paths)));
         // RFC 9260 section 5.3.1: a tag is never zero.
         let local_tag = (handshake_rng.bits() as u32).max(1);
         let local_initial_tsn = handshake_rng.bits() as u32;
@@ -154,6 +161,7 @@ impl Association {
             errors_in_a_row: 0,
             heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
             reconfiguration: None,
+            load_sharing,
             queue: SendQueue::new(parameters.stream_scheduler.build()),
             outstanding: Outstanding::new(local_initial_tsn),
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
@@ -236,6 +244,7 @@ impl Association {
             if self.buffered() + u64::from(length) > self.parameters.send_buffer {
                 self.has_refused = true;
                 self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+                self.note_blocking(now);
                 return;
             }
         }
@@ -322,7 +331,7 @@ impl Association {
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
         match chunk {
             Chunk::Data(data) => self.on_data(path, data),
-            Chunk::Sack(sack) => self.on_sack(now, path, sack),
+            Chunk::Sack(packets, sack) => self.on_sack(now, path, *packets, sack),
             Chunk::Heartbeat(info) => self.on_heartbeat(now, path, *info),
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(now, *info),
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
@@ -490,8 +499,14 @@ impl Association {
     /// Tells the policy what happened, and everyone else what it decided.
     pub(super) fn tell_selector(&mut self, now: Time, event: PathEvent) {
         if self.probing.is_some() {
-            self.refresh_status();
+            self.tell_measuring_selector(now, event);
+        } else {
+            self.select(now, event);
         }
+    }
+
+    #[inline]
+    pub(super) fn select(&mut self, now: Time, event: PathEvent) {
         let from = self.selection.primary;
         if let Some(addresses) = &self.reconfiguration {
             self.selection = addresses.chosen;
@@ -504,9 +519,6 @@ impl Association {
         if to != from {
             self.stats.note_primary_change(now, from, to);
             self.outputs.push_back(Output::Event(Event::PrimaryChanged { from, to, reason }));
-        }
-        if self.probing.is_some() {
-            self.follow_policy(now);
         }
     }
 }
@@ -555,6 +567,12 @@ impl Endpoint for Association {
             let mut section = report.section(&format!("path{index}"));
             section.scalar("first_inactive_s", seconds(path.first_inactive));
             section.scalar("first_pf_s", seconds(path.first_potentially_failed));
+            if let Some(sharing) = &self.load_sharing {
+                sharing.report_path(index, &mut section);
+            }
+        }
+        if let Some(sharing) = &self.load_sharing {
+            sharing.report(self.last_now, report);
         }
     }
 }

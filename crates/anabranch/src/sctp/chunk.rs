@@ -45,8 +45,9 @@ pub enum Chunk {
     Init(Box<Init>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
     InitAck(Box<InitAck>),
-    /// Selective acknowledgement (section 3.3.4).
-    Sack(Sack),
+    /// Selective acknowledgement (section 3.3.4). Its flags hold how many packets with data have arrived
+    /// since the last one, 0 where that is not said (Iyengar et al. 2006, section 3.3; `SCTP_SACK_CMT_DAC`).
+    Sack(u8, Sack),
     /// No more data will come (section 3.3.8).
     Shutdown {
         /// Last TSN received in sequence.
@@ -444,7 +445,7 @@ impl Chunk {
             Self::IForwardTsn(forward) => ("i_forward_tsn", Some(forward.new_cumulative_tsn)),
             Self::Init(_) => ("init", None),
             Self::InitAck(_) => ("init_ack", None),
-            Self::Sack(sack) => ("sack", Some(sack.cumulative_tsn)),
+            Self::Sack(_, sack) => ("sack", Some(sack.cumulative_tsn)),
             Self::Shutdown { cumulative_tsn } => ("shutdown", Some(*cumulative_tsn)),
             Self::ShutdownAck => ("shutdown_ack", None),
             Self::ShutdownComplete { .. } => ("shutdown_complete", None),
@@ -455,25 +456,38 @@ impl Chunk {
     #[inline]
     pub fn wire_size(&self) -> u32 {
         match self {
+            Self::Data(data) => data.wire_size(),
+            Self::ForwardTsn(forward) => 8 + 4 * forward.streams.len() as u32,
+            Self::Heartbeat(info) => info.bytes() + u32::from(info.padding),
+            Self::HeartbeatAck(info) => info.bytes(),
+            Self::Sack(_, sack) => 16 + 4 * (sack.gap_blocks.len() + sack.duplicates.len()) as u32,
+            rare => rare.rare_wire_size(),
+        }
+    }
+
+    /// The same for chunks that do not come with every packet.
+    #[inline(never)]
+    fn rare_wire_size(&self) -> u32 {
+        match self {
             Self::Abort(abort) => 4 + abort.cause.map_or(0, ErrorCause::wire_size),
             Self::Asconf(asconf) => asconf.wire_size(),
             Self::AsconfAck(ack) => ack.wire_size(),
             // RFC 4895 section 4.1: 8 bytes and the HMAC of 20.
             Self::Auth => 28,
-            Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => 4,
             Self::CookieEcho(_) => 4 + StateCookie::BYTES,
-            Self::Data(data) => data.wire_size(),
             Self::Error(cause) => 4 + cause.wire_size(),
-            Self::ForwardTsn(forward) => 8 + 4 * forward.streams.len() as u32,
-            Self::Heartbeat(info) => info.bytes() + u32::from(info.padding),
-            Self::HeartbeatAck(info) => info.bytes(),
             Self::IData(data) => data.wire_size(),
             // RFC 8260 section 2.3.1: 8 bytes a stream.
             Self::IForwardTsn(forward) => 8 + 8 * forward.messages.len() as u32,
             Self::Init(init) => 20 + init.parameters_bytes(),
             Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + StateCookie::BYTES,
-            Self::Sack(sack) => 16 + 4 * (sack.gap_blocks.len() + sack.duplicates.len()) as u32,
             Self::Shutdown { .. } => 8,
+            Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => 4,
+            Self::Data(_)
+            | Self::ForwardTsn(_)
+            | Self::Heartbeat(_)
+            | Self::HeartbeatAck(_)
+            | Self::Sack(..) => unreachable!("measured by the caller"),
         }
     }
 }
@@ -516,9 +530,9 @@ mod tests {
         assert_eq!(size_with_ip(vec![data(160); 8]), 32 + 8 * 176);
         let mut sack =
             Sack { cumulative_tsn: 1, a_rwnd: 1, gap_blocks: smallvec![], duplicates: Box::default() };
-        assert_eq!(size_with_ip(vec![Chunk::Sack(sack.clone())]), 48);
+        assert_eq!(size_with_ip(vec![Chunk::Sack(0, sack.clone())]), 48);
         sack.gap_blocks.push(GapBlock { start: 2, end: 3 });
-        assert_eq!(size_with_ip(vec![Chunk::Sack(sack)]), 52);
+        assert_eq!(size_with_ip(vec![Chunk::Sack(0, sack)]), 52);
         let info = HeartbeatInfo { sent_at: Time::ZERO, nonce: 1, path: PathId(0), padding: 0, pair: None };
         assert_eq!(size_with_ip(vec![Chunk::Heartbeat(info)]), 56);
         let forward = ForwardTsn { new_cumulative_tsn: 1, streams: Box::default() };

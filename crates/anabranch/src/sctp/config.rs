@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::stream_scheduler;
+use super::{load_sharing, stream_scheduler};
 use crate::time::Duration;
 use crate::units::Bytes;
 use crate::{cc, path};
@@ -17,9 +17,9 @@ use crate::{cc, path};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SctpConfig")]
 pub struct Config {
-    /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", "freebsd_10", "linux" (6.12) or "ns2".
+    /// Whose defaults: "rfc9260" (default), "rfc4960", "rfc2960", `freebsd_10`, "linux" (6.12) or "ns2".
     pub profile: Profile,
-    /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, freebsd_10, linux and ns2 3 s.
+    /// RTO.Initial; default 1 s, in profiles rfc2960, rfc4960, `freebsd_10`, linux and ns2 3 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto_initial: Option<Duration>,
     /// RTO.Min; default 1 s.
@@ -68,7 +68,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_interval: Option<Duration>,
     /// HB.Max.Burst: heartbeats at most at one time, on paths to be confirmed; default 1, in profile
-    /// freebsd_10 4. With `hb_rule` linux those wait for their timers.
+    /// `freebsd_10` 4. With `hb_rule` linux those wait for their timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_max_burst: Option<u32>,
     /// When heartbeats are sent; default `per_path`, in profile linux `linux`, in profile ns2
@@ -111,18 +111,18 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_reports: Option<u32>,
     /// Over what missing reports are counted and fast recovery lasts; default "association" (RFC 9260
-    /// section 7.2.4), in profile freebsd_10 "path".
+    /// section 7.2.4), in profile `freebsd_10` and with load sharing "path".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_reports_per: Option<MissingReportsPer>,
     /// The path that is primary at first, by its position in the flow's list; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_path: Option<u8>,
-    /// Send buffer or "off"; default 212992 B (Linux), in profile freebsd_10 233016 B, in profile ns2
+    /// Send buffer or "off"; default 212992 B (Linux), in profile `freebsd_10` 233016 B, in profile ns2
     /// "off": unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Buffer>,
     /// Receive buffer: the advertised window; default 106496 B (Linux: half its 212992 B), in
-    /// profile freebsd_10 233016 B, in profile ns2 64 KiB.
+    /// profile `freebsd_10` 233016 B, in profile ns2 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
     /// Streams in each direction, from 1 to 65535; default 10.
@@ -166,13 +166,21 @@ pub struct Config {
     /// Path policy; default the standard's failover.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<path::Config>,
+    /// Concurrent multipath transfer: new data on all usable paths at the same time. Default: none, new
+    /// data on one path; an empty table has all of its means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_sharing: Option<load_sharing::Config>,
 }
 
 /// Whose defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// FreeBSD 10, as the sctp-handover study used it.
+    /// FreeBSD 10 (defaults of 10.4), as the sctp-handover study used it. Known deviations: Max.Burst limits
+    /// what leaves at once, where the kernel shrinks the window to it (`net.inet.sctp.cwnd_maxburst`); the
+    /// slow-start threshold after fast retransmit is at least 4 segments, as the study's, not 2; fast
+    /// recovery is per path, in the kernel one for all; a chunk is fast retransmitted once; a timeout sends
+    /// no heartbeat on a path that was not in use.
     #[serde(rename = "freebsd_10")]
     FreeBsd10,
     /// Linux 6.12.

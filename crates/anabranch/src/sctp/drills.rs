@@ -51,7 +51,7 @@ fn times(packets: &[&Logged]) -> Vec<u64> {
 }
 
 fn sack(packet: &Logged) -> &super::chunk::Sack {
-    packet.chunks.iter().find_map(|c| if let Chunk::Sack(s) = c { Some(s) } else { None }).expect("a SACK")
+    packet.chunks.iter().find_map(|c| if let Chunk::Sack(_, s) = c { Some(s) } else { None }).expect("a SACK")
 }
 
 /// Drops the first transmission of the data chunks with these numbers, counted from 0.

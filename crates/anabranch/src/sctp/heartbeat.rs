@@ -147,11 +147,15 @@ impl Association {
             // Linux adjusts the window of an idle path with its heartbeat.
             let own = &mut self.paths[path.index()];
             own.cc.on_idle(&IdleEvent::new(rto, rto));
-        } else if own.heartbeat.idle_since <= own.heartbeat.period_start
-            || !self.status[path.index()].confirmed
-        {
+        } else {
+            let status = &self.status[path.index()];
             // Section 8.3: idle is a path on which nothing was sent within the period.
-            self.send_heartbeat(now, path);
+            let is_idle = own.heartbeat.idle_since <= own.heartbeat.period_start;
+            // RFC 7829 section 5: the one on its way counts after one RTO; another would put that off.
+            let is_asked = status.state == PathState::PotentiallyFailed && !own.heartbeat.timeout.is_never();
+            if (is_idle || !status.confirmed) && !is_asked {
+                self.send_heartbeat(now, path);
+            }
         }
         self.start_heartbeat_timer(now, path);
     }

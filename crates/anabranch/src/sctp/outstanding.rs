@@ -49,6 +49,8 @@ pub(super) struct Sent {
     pub(super) fast_retransmitted: bool,
     /// It was marked for retransmission by a timeout, not by missing reports.
     pub(super) timed_out: bool,
+    /// It asks for a SACK at once (RFC 7053).
+    pub(super) immediate: bool,
     pub(super) transmissions: u32,
 }
 
@@ -126,6 +128,19 @@ impl Outstanding {
             self.held_bytes -= u64::from(chunk.length);
         }
         Some(chunk)
+    }
+
+    /// The last TSN of this path that a gap block has acknowledged.
+    pub(super) fn last_gap_acked(&self, path: PathId) -> Option<u32> {
+        let is_acked = |chunk: &Sent| chunk.state == SentState::Acked && chunk.path == path;
+        self.chunks.iter().rposition(is_acked).map(|index| self.tsn(index))
+    }
+
+    /// Whether a chunk of this path up to `last` is neither acknowledged nor given up.
+    pub(super) fn has_pending(&self, path: PathId, last: u32) -> bool {
+        let up_to_last = self.chunks.iter().take(self.index(last) + 1);
+        let mut own = up_to_last.filter(|chunk| chunk.path == path);
+        own.any(|chunk| matches!(chunk.state, SentState::InFlight | SentState::Lost))
     }
 
     /// Position of the first chunk that is marked for retransmission.

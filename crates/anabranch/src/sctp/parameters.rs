@@ -3,6 +3,7 @@
 use super::config::{
     Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, MissingReportsPer, Profile, RttSampling, SackPath,
 };
+use super::load_sharing;
 use super::rto::RtoParameters;
 use super::stream_scheduler;
 use crate::cc::sctp::InitialWindow;
@@ -50,6 +51,7 @@ pub struct Parameters {
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
     pub(super) failover: failover::Settings,
+    pub(super) load_sharing: Option<load_sharing::Config>,
 }
 
 /// When and how heartbeats are sent.
@@ -76,21 +78,6 @@ impl Config {
         let freebsd = profile == Profile::FreeBsd10;
         let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
         self.check(linux)?;
-        let rto = RtoParameters {
-            // RFC 9260 section 16: 1 s; RFC 4960 and RFC 2960: 3 s.
-            initial: self.rto_initial.unwrap_or(Duration::from_secs(if profile == Profile::Rfc9260 {
-                1
-            } else {
-                3
-            })),
-            min: self.rto_min.unwrap_or(Duration::from_secs(1)),
-            max: self.rto_max.unwrap_or(Duration::from_secs(60)),
-            alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
-            beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
-            rule: self.rto_rule.unwrap_or_default(),
-            backoff: self.rto_backoff.unwrap_or_default(),
-            clock: Clock::new(self.clock_granularity.unwrap_or(Duration::from_millis(u64::from(linux)))),
-        };
         let receive_buffer = match profile {
             // net.inet.sctp.recvspace.
             Profile::FreeBsd10 => 233_016,
@@ -103,7 +90,7 @@ impl Config {
         let cc = self.cc.clone().unwrap_or_default();
         let cc = congestion_control(cc, cc_defaults(profile, receive_buffer))?;
         Ok(Parameters {
-            rto,
+            rto: self.rto(),
             valid_cookie_life: self.valid_cookie_life.unwrap_or(Duration::from_secs(60)),
             // The study: Association.Max.Retrans must not end the call.
             association_max_retrans: self
@@ -142,12 +129,14 @@ impl Config {
                 SackPath::Source
             }),
             missing_reports: self.missing_reports.unwrap_or(if profile == Profile::Rfc2960 { 4 } else { 3 }),
-            missing_reports_per: self.missing_reports_per.unwrap_or(if freebsd {
-                // `sctp_strike_gap_ack_chunks`.
-                MissingReportsPer::Path
-            } else {
-                MissingReportsPer::Association
-            }),
+            missing_reports_per: self.missing_reports_per.unwrap_or(
+                if freebsd || self.load_sharing.is_some() {
+                    // `sctp_strike_gap_ack_chunks`.
+                    MissingReportsPer::Path
+                } else {
+                    MissingReportsPer::Association
+                },
+            ),
             samples_every_sack: self.rtt_sampling == Some(RttSampling::Sack),
             primary_path: self.primary_path.unwrap_or(0),
             send_buffer: match self.send_buffer {
@@ -183,20 +172,30 @@ impl Config {
             counts_mtus: linux || freebsd,
             cc,
             policy: self.policy.clone().unwrap_or_default(),
-            failover: failover::Settings {
-                dormant: if ns2 { Dormant::Hop } else { Dormant::Stay },
-                take_returning: !ns2,
-                primary_follows_failover: ns2,
-                skip_failed: !ns2,
-                primary_switchover_max_retrans: None,
-                retransmit_on: match profile {
-                    // `sctp_strike_gap_ack_chunks` and `sctp_t3rxt_timer`.
-                    Profile::FreeBsd10 => RetransmitOn::AlternateAfterTimeout,
-                    Profile::Linux => RetransmitOn::RoundRobin,
-                    _ => RetransmitOn::Alternate,
-                },
-            },
+            load_sharing: self.load_sharing.clone(),
+            failover: failover_defaults(profile, self.load_sharing.is_some()),
         })
+    }
+
+    fn rto(&self) -> RtoParameters {
+        RtoParameters {
+            // RFC 9260 section 16: 1 s; RFC 4960 and RFC 2960: 3 s.
+            initial: self.rto_initial.unwrap_or(Duration::from_secs(if self.profile == Profile::Rfc9260 {
+                1
+            } else {
+                3
+            })),
+            min: self.rto_min.unwrap_or(Duration::from_secs(1)),
+            max: self.rto_max.unwrap_or(Duration::from_secs(60)),
+            alpha_per_65536: per_65536(self.rto_alpha.unwrap_or(0.125)),
+            beta_per_65536: per_65536(self.rto_beta.unwrap_or(0.25)),
+            rule: self.rto_rule.unwrap_or_default(),
+            backoff: self.rto_backoff.unwrap_or_default(),
+            clock: Clock::new(
+                self.clock_granularity
+                    .unwrap_or(Duration::from_millis(u64::from(self.profile == Profile::Linux))),
+            ),
+        }
     }
 
     fn check(&self, linux: bool) -> Result<(), String> {
@@ -317,6 +316,25 @@ fn cc_defaults(profile: Profile, receive_buffer: u32) -> cc::sctp::Config {
         // FreeBSD has none.
         idle_decay: Some(!matches!(profile, Profile::FreeBsd10 | Profile::Ns2)),
         avoidance_needs_cumulative: Some(old || matches!(profile, Profile::FreeBsd10 | Profile::Rfc4960)),
+    }
+}
+
+fn failover_defaults(profile: Profile, shares_load: bool) -> failover::Settings {
+    let ns2 = profile == Profile::Ns2;
+    failover::Settings {
+        dormant: if ns2 { Dormant::Hop } else { Dormant::Stay },
+        take_returning: !ns2,
+        primary_follows_failover: ns2,
+        skip_failed: !ns2,
+        primary_switchover_max_retrans: None,
+        retransmit_on: match profile {
+            // Iyengar et al. 2006, section 4: RTX-SSTHRESH is as good as any for concurrent transfer.
+            _ if shares_load => RetransmitOn::LargestSsthresh,
+            // `sctp_strike_gap_ack_chunks` and `sctp_t3rxt_timer`.
+            Profile::FreeBsd10 => RetransmitOn::AlternateAfterTimeout,
+            Profile::Linux => RetransmitOn::RoundRobin,
+            _ => RetransmitOn::Alternate,
+        },
     }
 }
 

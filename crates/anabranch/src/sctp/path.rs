@@ -61,22 +61,18 @@ pub(super) struct Acked {
     pub(super) clears_errors: bool,
     /// The earliest outstanding chunk is among them.
     pub(super) earliest: bool,
+    /// With load sharing: the path's pseudo-cumulative TSN advances.
+    pub(super) pseudo_cumulative: bool,
     /// When the chunk of the round-trip measurement was sent, if it is among them.
     pub(super) probe_sent_at: Option<Time>,
 }
 
 impl Path {
     pub(super) fn new(parameters: &Parameters, mtu: u32, data_header: u32, nonce: u32) -> Self {
-        // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux and
-        // FreeBSD in whole path MTUs.
-        let mss = if parameters.counts_mtus { mtu } else { mtu - data_header };
-        // Section 7.2.1; SCTP's own control has the RFCs' different forms of it.
-        let initial_cwnd = (4 * mss).min((2 * mss).max(4404));
-        let rules = if parameters.linux { Rules::Linux6 } else { Rules::Rfc };
         Self {
             mtu,
             rto: RtoEstimator::new(&parameters.rto),
-            cc: parameters.cc.build(&Setup { mss, initial_cwnd, rules, seed: 0 }),
+            cc: parameters.cc.build(&Self::control_setup(parameters, mtu, data_header)),
             outstanding: 0,
             t3: Time::NEVER,
             rtt_probe: None,
@@ -96,5 +92,16 @@ impl Path {
             first_inactive: None,
             first_potentially_failed: None,
         }
+    }
+
+    /// What the congestion control of a path is built for.
+    pub(super) fn control_setup(parameters: &Parameters, mtu: u32, data_header: u32) -> Setup {
+        // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux and
+        // FreeBSD in whole path MTUs.
+        let mss = if parameters.counts_mtus { mtu } else { mtu - data_header };
+        // Section 7.2.1; SCTP's own control has the RFCs' different forms of it.
+        let initial_cwnd = (4 * mss).min((2 * mss).max(4404));
+        let rules = if parameters.linux { Rules::Linux6 } else { Rules::Rfc };
+        Setup { mss, initial_cwnd, rules, seed: 0 }
     }
 }

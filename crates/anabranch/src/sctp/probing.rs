@@ -63,8 +63,7 @@ impl Association {
     }
 
     /// Brings what only policies that measure are told up to date.
-    #[cold]
-    pub(super) fn refresh_status(&mut self) {
+    fn refresh_status(&mut self) {
         for (path, status) in self.paths.iter().zip(&mut self.status) {
             let control = path.cc.state();
             (status.cwnd, status.ssthresh) = (control.cwnd, control.ssthresh);
@@ -72,10 +71,15 @@ impl Association {
         }
     }
 
-    /// Asks the policy what it wants after an event.
+    /// Tells a policy that measures what happened, and does what it then asks for.
     #[cold]
-    pub(super) fn follow_policy(&mut self, now: Time) {
-        if !matches!(self.state, State::Established) {
+    pub(super) fn tell_measuring_selector(&mut self, now: Time, event: PathEvent) {
+        self.refresh_status();
+        self.select(now, event);
+        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
+            if let Some(probing) = &mut self.probing {
+                probing.tick = Time::NEVER;
+            }
             return;
         }
         while let Some(request) = self.selector.next_request() {
@@ -104,6 +108,13 @@ impl Association {
             probing.in_recovery[path.index()] = true;
             self.tell_selector(now, PathEvent::FastRetransmit { path, cwnd_before });
         }
+    }
+
+    /// A SACK has been taken to the paths.
+    #[cold]
+    pub(super) fn follow_sack(&mut self, now: Time) {
+        self.note_recovery_end(now, false);
+        self.check_probe(now);
     }
 
     /// After a SACK or a timeout: which fast recoveries are over. A timeout tells nobody.
@@ -144,6 +155,10 @@ impl Association {
     #[cold]
     pub(super) fn send_probe(&mut self, now: Time) {
         let Some(mut probe) = self.probing.as_mut().and_then(|probing| probing.probe.take()) else { return };
+        // It has failed, or its address has gone.
+        if !self.status[probe.path.index()].is_usable() || !self.is_usable(probe.path) {
+            probe.left = 0;
+        }
         let limit = if probe.is_burst { u32::MAX } else { self.burst_limit(probe.path) };
         while probe.left > 0 && self.may_send_new(now, probe.path, limit) {
             let first = self.outstanding.next_tsn();
@@ -161,9 +176,8 @@ impl Association {
         }
     }
 
-    /// After a SACK: whether all of the probe has arrived, or has been given up.
-    #[cold]
-    pub(super) fn check_probe(&mut self, now: Time) {
+    /// Whether all of the probe has arrived, or has been given up.
+    fn check_probe(&mut self, now: Time) {
         let Some(probe) = self.probing.as_mut().and_then(|probing| probing.probe.as_mut()) else { return };
         let outstanding = &self.outstanding;
         probe.tsns.retain(|&tsn| {
@@ -186,6 +200,9 @@ impl Association {
     /// Two heartbeats back to back, filled up with a PAD chunk (RFC 4820) each. They measure only: whether
     /// the path works is what ordinary heartbeats ask.
     fn send_heartbeat_pair(&mut self, now: Time, path: PathId, size: u32) {
+        if !self.is_present(path) {
+            return;
+        }
         let Some(probing) = &mut self.probing else { return };
         probing.pair_number = probing.pair_number.wrapping_add(1);
         let number = probing.pair_number;

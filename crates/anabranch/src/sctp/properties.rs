@@ -1,4 +1,5 @@
-//! Properties of two associations over any network: timers make progress and counters match a recount
+//! Properties of two associations over any network, whatever is lost, reordered or duplicated, whatever
+//! paths die and become primary: timers make progress and counters match a recount
 //! (both checked after every input by the harness), reliable messages arrive exactly once and in order,
 //! partially reliable ones at most once, and each is delivered or reported as given up.
 
@@ -8,10 +9,10 @@ use proptest::prelude::*;
 
 use super::config::{Buffer, Limit, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
-use super::{Config, Profile, stream_scheduler};
+use super::{Config, Profile, load_sharing, stream_scheduler};
 use crate::endpoint::{Command, Event, Message, Reliability};
 use crate::packet::{PathId, Payload, Side};
-use crate::path::{self, failover};
+use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -74,6 +75,41 @@ fn any_config() -> impl Strategy<Value = Config> {
     with_details(base_config())
 }
 
+/// Every policy as it is, the standard's one in all its forms, and one that often hands over.
+fn any_policy() -> impl Strategy<Value = path::Config> {
+    use failover::RetransmitOn;
+    let hop = Some(failover::Dormant::Hop);
+    let stay = Some(failover::Dormant::Stay);
+    let silent = Some(failover::Dormant::Silent);
+    let standard = (
+        proptest::sample::select(vec![None, hop, stay, silent]),
+        proptest::sample::select(vec![
+            RetransmitOn::Alternate,
+            RetransmitOn::AlternateAfterTimeout,
+            RetransmitOn::Current,
+            RetransmitOn::LargestCwnd,
+            RetransmitOn::LargestSsthresh,
+            RetransmitOn::RoundRobin,
+            RetransmitOn::Same,
+            RetransmitOn::SmallestLossRate,
+            RetransmitOn::SmallestRtt,
+        ]),
+    );
+    prop_oneof![
+        proptest::sample::select(path::Config::all()),
+        standard.prop_map(|(dormant, retransmit_on)| {
+            let retransmit_on = Some(retransmit_on);
+            path::Config::Failover(failover::Config { dormant, retransmit_on, ..Default::default() })
+        }),
+        Just(path::Config::ThroughputCheckpoint(throughput_checkpoint::Config {
+            hold: ms(50),
+            retry: ms(100),
+            min_probe_packets: 1,
+            ..Default::default()
+        })),
+    ]
+}
+
 fn base_config() -> impl Strategy<Value = Config> {
     (
         prop_oneof![
@@ -87,14 +123,7 @@ fn base_config() -> impl Strategy<Value = Config> {
         1..3_u32,
         prop_oneof![Just(None), (0..2_u32).prop_map(|max| Some(Limit::At(max)))],
         20..1_000_u64,
-        prop_oneof![
-            Just(path::Config::DelayCentric(path::delay_centric::Config::default())),
-            Just(path::Config::Failover(failover::Config::default())),
-            Just(path::Config::Failover(failover::Config {
-                dormant: Some(failover::Dormant::Silent),
-                ..failover::Config::default()
-            })),
-        ],
+        any_policy(),
         prop_oneof![Just(SackPath::Source), Just(SackPath::Current)],
         prop_oneof![Just(100_000_u64), 3_000..20_000_u64],
         any::<bool>(),
@@ -136,6 +165,8 @@ struct Talk {
     reliability: Reliability,
     length: u32,
     pause_ms: u64,
+    /// The path that becomes primary before, if there are so many.
+    primary: Option<u8>,
 }
 
 fn reliability() -> impl Strategy<Value = Reliability> {
@@ -155,14 +186,16 @@ fn talk(how: impl Strategy<Value = Reliability>) -> impl Strategy<Value = Talk> 
         how,
         prop_oneof![1..200_u32, 1..2_900_u32],
         prop_oneof![Just(0), 0..100_u64],
+        prop_oneof![9 => Just(None), 1 => (0..3_u8).prop_map(Some)],
     )
-        .prop_map(|(from_a, stream, unordered, reliability, length, pause_ms)| Talk {
+        .prop_map(|(from_a, stream, unordered, reliability, length, pause_ms, primary)| Talk {
             from: if from_a { Side::A } else { Side::B },
             stream,
             unordered,
             reliability,
             length,
             pause_ms,
+            primary,
         })
 }
 
@@ -178,6 +211,7 @@ fn with_farewell(mut talks: Vec<Talk>) -> Vec<Talk> {
                 reliability: Reliability::Reliable,
                 length: 10,
                 pause_ms: 500,
+                primary: None,
             });
         }
     }
@@ -224,6 +258,9 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
             reliability: talk.reliability,
             payload,
         };
+        if let Some(path) = talk.primary {
+            pair.command(talk.from, Command::SetPrimary(PathId(path)));
+        }
         pair.command(talk.from, Command::Send(message));
         for _ in 0..talk.pause_ms {
             pair.run_for(ms(1));
@@ -364,5 +401,75 @@ proptest! {
         }
         prop_assert_eq!(pair.log.len(), sent);
         prop_assert_eq!(before, quiet(&pair));
+    }
+}
+
+fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
+    use crate::cc::coupled::{self, resource_pooling};
+    use load_sharing::{CwndUpdate, Sides, SplitBy};
+
+    let sides =
+        || prop_oneof![Just(Sides::Both), Just(Sides::Off), Just(Sides::Receiver), Just(Sides::Sender)];
+    let rp = |version| coupled::Config::ResourcePooling(resource_pooling::Config { version });
+    (
+        prop_oneof![
+            Just(scheduler::Config::MinRtt),
+            Just(scheduler::Config::Redundant),
+            Just(scheduler::Config::RoundRobin)
+        ],
+        prop_oneof![
+            Just(coupled::Config::Lia(coupled::lia::Config {})),
+            Just(coupled::Config::Olia(coupled::olia::Config {})),
+            Just(coupled::Config::PerPath),
+            Just(rp(resource_pooling::Version::V1)),
+            Just(rp(resource_pooling::Version::V2)),
+        ],
+        prop_oneof![
+            Just(CwndUpdate::Cumulative),
+            Just(CwndUpdate::PseudoCumulative),
+            Just(CwndUpdate::PseudoCumulativeV2)
+        ],
+        any::<bool>(),
+        sides(),
+        prop_oneof![Just(SplitBy::Buffered), Just(SplitBy::Outstanding)],
+        sides(),
+    )
+        .prop_map(
+            |(
+                scheduler,
+                coupling,
+                cwnd_update,
+                delayed_ack,
+                buffer_splitting,
+                split_by,
+                chunk_rescheduling,
+            )| {
+                load_sharing::Config {
+                    scheduler,
+                    coupling,
+                    cwnd_update,
+                    delayed_ack,
+                    buffer_splitting,
+                    split_by,
+                    chunk_rescheduling,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn load_sharing_keeps_every_promise(
+        config in any_config(),
+        sharing in load_sharing(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..120),
+    ) {
+        let config = Config { load_sharing: Some(sharing), ..config };
+        let talks = with_farewell(talks);
+        let pair = run(&config, &network, &talks);
+        check(&pair, &talks)?;
     }
 }

@@ -79,8 +79,8 @@ impl Association {
         }
         self.stats.data_chunks_received += 1;
         self.delayed_sack.packet_has_new_data = true;
-        // Section 6.7: SACKs are not delayed while there is a gap.
-        self.delayed_sack.immediate |= self.received.has_gaps();
+        // Section 6.7: SACKs are not delayed while there is a gap, unless reordering is the rule.
+        self.delayed_sack.immediate |= self.received.has_gaps() && !self.delays_sacks_with_gaps();
         Arrival::New(tsn)
     }
 
@@ -180,14 +180,16 @@ impl Association {
 
     pub(super) fn send_sack(&mut self) {
         let path = self.sack_path();
+        let packets = self.packets_to_report();
         let sack = self.take_sack();
-        self.transmit_one(path, Chunk::Sack(sack));
+        self.transmit_one(path, Chunk::Sack(packets, sack));
     }
 
     /// Where a SACK goes.
+    #[inline(always)]
     pub(super) fn sack_path(&self) -> PathId {
         let source = self.delayed_sack.source;
-        if !self.is_usable(source) {
+        if self.reconfiguration.is_some() && !self.is_usable(source) {
             return self.selection.current;
         }
         match self.parameters.sack_path {

@@ -35,6 +35,7 @@ impl ReceivedTsns {
     }
 
     /// Takes note of a TSN; false when it had arrived already.
+    #[inline(always)]
     pub(super) fn insert(&mut self, tsn: u64) -> bool {
         if tsn == self.cumulative + 1 {
             self.cumulative = tsn;

@@ -48,7 +48,8 @@ impl Association {
             if !self.is_retransmission_window_full(now) {
                 self.retransmit_one_packet(now);
             }
-            if self.parameters.send_on_timeout && self.outstanding.lost == 0 {
+            if self.parameters.send_on_timeout && (self.outstanding.lost == 0 || self.load_sharing.is_some())
+            {
                 self.send(now);
             }
         }
@@ -164,13 +165,20 @@ impl Association {
             }
             let loss = Retransmission::new(chunk.path, chunk.timed_out);
             let path = self.selector.retransmission_path(&loss, &self.status, &self.selection);
-            return Some((index, if self.is_usable(path) { path } else { self.selection.current }));
+            return Some((
+                index,
+                if self.reconfiguration.is_none() || self.is_usable(path) {
+                    path
+                } else {
+                    self.selection.current
+                },
+            ));
         }
     }
 
     /// Sends marked chunks from the one at `first` on, those that fit into a packet and into `room`
     /// bytes of chunks, and returns the bytes of these. The first one always goes.
-    fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize, room: u32) -> u32 {
+    pub(super) fn retransmit_packet(&mut self, now: Time, path: PathId, first: usize, room: u32) -> u32 {
         let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
         let headers = self.headers_bytes;
@@ -205,7 +213,7 @@ impl Association {
             chunk.transmissions += 1;
             chunk.fast_retransmitted |= !chunk.timed_out;
             let sent = *chunk;
-            self.add_chunk(&mut packet, self.data_chunk(&sent, tsn));
+            self.add_data(&mut packet, &sent, tsn);
             self.outstanding.lost -= 1;
             self.outstanding.bytes += u64::from(length);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
@@ -255,6 +263,9 @@ impl Association {
             return false;
         }
         chunk.missing_reports = chunk.missing_reports.saturating_add(1);
+        if let Some(sharing) = &self.load_sharing {
+            chunk.missing_reports = chunk.missing_reports.saturating_add(sharing.more_reports(tsn));
+        }
         if u32::from(chunk.missing_reports) < self.parameters.missing_reports {
             return false;
         }

@@ -6,7 +6,7 @@ use super::chunk::{Chunk, Data, IData};
 use super::outstanding::{Sent, SentState};
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
-use crate::packet::{PathId, Payload};
+use crate::packet::{Packet, PathId, Payload};
 use crate::time::Time;
 
 impl Association {
@@ -26,7 +26,9 @@ impl Association {
             if self.outstanding.lost > 0 {
                 self.retransmit(now);
             }
-            if self.outstanding.lost == 0 && !self.queue.is_empty() {
+            if self.load_sharing.is_some() {
+                self.send_shared(now);
+            } else if self.outstanding.lost == 0 && !self.queue.is_empty() {
                 if self.probing.is_some() {
                     self.send_probe(now);
                 }
@@ -83,7 +85,7 @@ impl Association {
         }
     }
 
-    fn note_idle(&mut self, now: Time, path: PathId) {
+    pub(super) fn note_idle(&mut self, now: Time, path: PathId) {
         // Linux adjusts the window of an idle path with its heartbeats (`sctp_cmd_interpreter`,
         // SCTP_CMD_TRANSPORT_IDLE).
         if self.parameters.linux {
@@ -105,7 +107,7 @@ impl Association {
         let mut size = self.headers_bytes;
         // Section 6.1: a SACK that waits travels along, if both fit.
         if self.delayed_sack.is_pending() && self.sack_path() == path {
-            let sack = Chunk::Sack(self.take_sack());
+            let sack = Chunk::Sack(self.packets_to_report(), self.take_sack());
             let sack_size = sack.wire_size();
             if size + sack_size + self.data_header + self.next_length() > mtu {
                 self.transmit_one(path, sack);
@@ -152,9 +154,10 @@ impl Association {
                 missing_reports: 0,
                 fast_retransmitted: false,
                 timed_out: false,
+                immediate: false,
                 transmissions: 1,
             };
-            self.add_chunk(&mut packet, self.data_chunk(&sent, tsn));
+            self.add_data(&mut packet, &sent, tsn);
             self.outstanding.push(sent);
             self.queue.advance(length);
             let own = &mut self.paths[path.index()];
@@ -174,15 +177,21 @@ impl Association {
         }
     }
 
-    /// A chunk as it goes on the wire.
-    #[inline]
-    pub(super) fn data_chunk(&self, sent: &Sent, tsn: u32) -> Chunk {
+    /// Adds a chunk of user data to a packet that is being filled.
+    #[inline(always)]
+    pub(super) fn add_data(&mut self, packet: &mut Option<Box<Packet>>, sent: &Sent, tsn: u32) {
         if self.interleaves {
-            // Every fragment but the last is as long as can be.
-            Chunk::IData(sent.i_data(tsn, sent.start / self.fragment_limit))
+            self.add_i_data(packet, sent, tsn);
         } else {
-            Chunk::Data(sent.data(tsn))
+            self.add_chunk(packet, Chunk::Data(sent.data(tsn)));
         }
+    }
+
+    #[cold]
+    fn add_i_data(&mut self, packet: &mut Option<Box<Packet>>, sent: &Sent, tsn: u32) {
+        // Every fragment but the last is as long as can be.
+        let fsn = sent.start / self.fragment_limit;
+        self.add_chunk(packet, Chunk::IData(sent.i_data(tsn, fsn)));
     }
 
     fn next_length(&self) -> u32 {
@@ -219,12 +228,11 @@ impl Sent {
             unordered,
             beginning: self.beginning,
             ending: self.ending,
-            immediate: false,
+            immediate: self.immediate,
             payload: Payload { offset: offset + self.start as u64, length: self.length },
         }
     }
 
-    #[cold]
     const fn i_data(&self, tsn: u32, fsn: u32) -> IData {
         let Data { stream, ppid, unordered, beginning, ending, immediate, payload, .. } = self.data(tsn);
         IData { tsn, stream, mid: self.mid, fsn, ppid, unordered, beginning, ending, immediate, payload }

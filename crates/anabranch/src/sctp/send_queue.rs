@@ -59,12 +59,18 @@ impl SendQueue {
         self.bytes += u64::from(message.payload.length);
         let waiting = QueuedMessage { message, id: self.next_id, expires, sent: 0, mid: 0 };
         self.next_id = self.next_id.wrapping_add(1);
-        match &mut self.scheduler {
-            None => self.messages.push_back(waiting),
-            Some(scheduler) => {
-                scheduler.push(waiting);
-                self.choose();
-            }
+        if self.scheduler.is_none() {
+            self.messages.push_back(waiting);
+        } else {
+            self.push_to_stream(waiting);
+        }
+    }
+
+    #[cold]
+    fn push_to_stream(&mut self, waiting: QueuedMessage) {
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.push(waiting);
+            self.choose();
         }
     }
 
@@ -73,6 +79,7 @@ impl SendQueue {
     }
 
     /// Takes note that `bytes` of the first message have left; removes it when all of it has.
+    #[inline]
     pub(super) fn advance(&mut self, bytes: u32) {
         self.bytes -= u64::from(bytes);
         let front = self.messages.front_mut().expect("a fragment left, so a message waits");
@@ -81,6 +88,13 @@ impl SendQueue {
         if front.remaining() == 0 {
             self.messages.pop_front();
         }
+        if self.scheduler.is_some() {
+            self.charge(stream, bytes);
+        }
+    }
+
+    #[cold]
+    fn charge(&mut self, stream: u16, bytes: u32) {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.charge(stream, bytes);
             self.choose();
@@ -88,7 +102,15 @@ impl SendQueue {
     }
 
     /// A packet has been filled: the next one may be another stream's.
+    #[inline]
     pub(super) fn finish_packet(&mut self) {
+        if self.scheduler.is_some() {
+            self.choose_for_new_packet();
+        }
+    }
+
+    #[cold]
+    fn choose_for_new_packet(&mut self) {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.finish_packet();
             self.choose();

@@ -302,6 +302,9 @@ impl Association {
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
         assert_eq!(self.outstanding.lost as usize, count(SentState::Lost), "lost chunks");
         assert_eq!(self.outstanding.abandoned as usize, count(SentState::Abandoned), "abandoned chunks");
+        if let Some(sharing) = &self.load_sharing {
+            sharing.check_accounts();
+        }
         let waiting: u64 = self.queue.iter().map(|m| u64::from(m.remaining())).sum();
         assert_eq!(self.queue.bytes, waiting, "bytes that wait");
     }

@@ -182,6 +182,8 @@ fn app() -> impl Strategy<Value = String> {
 fn flow_controlled() -> impl Strategy<Value = (String, String)> {
     let transport = one_of(&[
         "{ kind = 'sctp', profile = 'rfc9260', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s' }",
+        "{ kind = 'sctp', profile = 'freebsd_10', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s', \
+         rto_rule = 'linux_tcp', rtt_sampling = 'sack' }",
         "{ kind = 'sctp', profile = 'linux', rto_min = '50 ms', rto_max = '1 s', send_buffer = '5 kB' }",
         "{ kind = 'sctp', rto_initial = '0.1 s', rto_min = '20 ms', rto_max = '1 s', receive_buffer = '4 kB' }",
         "{ kind = 'tcp', cc = { kind = 'cubic' } }",

@@ -1,0 +1,341 @@
+//! Windows in bytes, one per path, and the frame around the couplings that steer them.
+//!
+//! The frame ([`Frame`]) knows what the couplings have in common: when a window may grow, and what a
+//! loss, a timeout, an undo and idleness do (RFC 5681; RFC 9260 section 7.2). A [`Coupling`] says how much
+//! a window grows and what is left of it after a loss.
+//!
+//! Known deviation: windows are not inflated in fast recovery (RFC 5681 section 3.2), as SCTP and TCP with
+//! selective acknowledgements do not need it; RFC 6356 section 3 asks for the uninflated one.
+
+use std::fmt;
+
+use super::{CoupledCongestionControl, PathSetup};
+use crate::cc::{
+    AckEvent, CongestionEvent, CongestionKind, ControlState, IdleEvent, RttEvent, SendLimits, UndoEvent,
+};
+use crate::packet::PathId;
+
+/// No window is larger, in bytes: what TCP's window field can say (RFC 7323 section 2.3).
+const MAX_BYTES: u32 = 1 << 30;
+
+/// How windows depend on each other.
+pub trait Coupling: fmt::Debug {
+    /// Bytes to grow by in slow start for `acked` bytes, at most a segment of them per acknowledged
+    /// segment; uncoupled unless a coupling says otherwise (RFC 6356 section 3).
+    fn slow_start(&self, _windows: &Windows, _path: PathId, acked: u32) -> f64 {
+        f64::from(acked)
+    }
+
+    /// Bytes to grow by in congestion avoidance for `acked` bytes; shrinks the window where negative.
+    fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64;
+
+    /// The slow-start threshold in bytes after a loss: half the window unless a coupling says otherwise.
+    fn threshold(&self, windows: &Windows, path: PathId) -> f64 {
+        let window = windows.at(path);
+        (f64::from(window.cwnd) / 2.0).max(f64::from(window.floor))
+    }
+
+    /// Bytes were acknowledged on this path, in recovery or not.
+    fn on_acked(&mut self, _path: PathId, _bytes: u32) {}
+
+    /// A loss was noticed on this path.
+    fn on_loss(&mut self, _path: PathId) {}
+
+    /// A path begins or ends.
+    fn on_path(&mut self, _path: PathId) {}
+}
+
+/// The window of one path.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Bytes of data in a full segment.
+    pub mss: u32,
+    /// Congestion window in bytes.
+    pub cwnd: u32,
+    /// Slow-start threshold in bytes.
+    pub ssthresh: u32,
+    /// The least threshold after a loss, in bytes.
+    pub floor: u32,
+    /// Smoothed round-trip time in seconds (RFC 6298 section 2), before the first sample none.
+    pub srtt: Option<f64>,
+    initial: u32,
+    /// What has been granted beyond whole bytes.
+    fraction: f64,
+    /// What an undo restores.
+    prior: Option<(u32, u32)>,
+}
+
+impl Window {
+    fn new(setup: &PathSetup) -> Self {
+        let mss = setup.setup.mss.clamp(1, MAX_BYTES);
+        let initial = setup.setup.initial_cwnd.clamp(mss, MAX_BYTES);
+        Self {
+            mss,
+            cwnd: initial,
+            ssthresh: setup.initial_ssthresh,
+            floor: setup.ssthresh_floor.saturating_mul(mss),
+            srtt: None,
+            initial,
+            fraction: 0.0,
+            prior: None,
+        }
+    }
+
+    /// Window over round-trip time in bytes per second, where the latter is known.
+    pub fn rate(&self) -> Option<f64> {
+        self.srtt.map(|srtt| f64::from(self.cwnd) / srtt)
+    }
+
+    /// Where the two are equal either is allowed (RFC 5681 section 3.1); growth is coupled then.
+    fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    fn add(&mut self, bytes: f64) {
+        self.fraction += bytes;
+        let whole = self.fraction.floor();
+        self.fraction -= whole;
+        let grown = f64::from(self.cwnd) + whole;
+        self.cwnd = (grown as u32).clamp(self.mss, MAX_BYTES);
+    }
+}
+
+/// The windows of all paths.
+#[derive(Debug, Default)]
+pub struct Windows(Vec<Option<Window>>);
+
+impl Windows {
+    /// The window of this path.
+    ///
+    /// # Panics
+    /// When the path has not joined.
+    pub fn at(&self, path: PathId) -> &Window {
+        self.0[path.index()].as_ref().expect("the path has joined")
+    }
+
+    fn at_mut(&mut self, path: PathId) -> &mut Window {
+        self.0[path.index()].as_mut().expect("the path has joined")
+    }
+
+    /// All of them with their paths.
+    pub fn iter(&self) -> impl Iterator<Item = (PathId, &Window)> {
+        let windows = self.0.iter().enumerate();
+        windows.filter_map(|(index, window)| window.as_ref().map(|window| (PathId(index as u8), window)))
+    }
+}
+
+/// Windows and what couples them: a congestion control.
+#[derive(Debug)]
+pub struct Frame<C> {
+    windows: Windows,
+    coupling: C,
+}
+
+impl<C: Coupling> Frame<C> {
+    /// A control without paths.
+    pub fn new(coupling: C) -> Self {
+        Self { windows: Windows::default(), coupling }
+    }
+}
+
+impl<C: Coupling> CoupledCongestionControl for Frame<C> {
+    fn add_path(&mut self, path: PathId, setup: &PathSetup) {
+        let windows = &mut self.windows.0;
+        if windows.len() <= path.index() {
+            windows.resize(path.index() + 1, None);
+        }
+        windows[path.index()] = Some(Window::new(setup));
+        self.coupling.on_path(path);
+    }
+
+    fn remove_path(&mut self, path: PathId) {
+        if let Some(window) = self.windows.0.get_mut(path.index()) {
+            *window = None;
+        }
+        self.coupling.on_path(path);
+    }
+
+    fn on_ack(&mut self, path: PathId, event: &AckEvent) {
+        self.coupling.on_acked(path, event.newly_acked);
+        if event.in_recovery || !event.is_window_limited {
+            return;
+        }
+        let window = self.windows.at(path);
+        let bytes = if window.in_slow_start() {
+            // RFC 9260 section 7.2.1 asks for an advancing cumulative TSN.
+            if !event.cumulative_advanced {
+                return;
+            }
+            let most = event.segments_acked.saturating_mul(window.mss);
+            self.coupling.slow_start(&self.windows, path, event.newly_acked.min(most))
+        } else {
+            self.coupling.avoidance(&self.windows, path, event.newly_acked)
+        };
+        self.windows.at_mut(path).add(bytes);
+    }
+
+    fn on_congestion(&mut self, path: PathId, event: &CongestionEvent) {
+        if event.kind == CongestionKind::Restart {
+            // RFC 7829 section 5: a path back from potentially failed starts with one segment.
+            let window = self.windows.at_mut(path);
+            window.cwnd = window.mss;
+            return;
+        }
+        let threshold = self.coupling.threshold(&self.windows, path);
+        self.coupling.on_loss(path);
+        let window = self.windows.at_mut(path);
+        window.prior = Some((window.cwnd, window.ssthresh));
+        window.ssthresh = (threshold as u32).max(window.mss);
+        window.fraction = 0.0;
+        window.cwnd = match event.kind {
+            // RFC 5681 section 3.1, RFC 9260 section 7.2.3; what a timeout leaves on its way (RFC 8985
+            // section 6.3) does not need the window.
+            CongestionKind::Timeout => window.mss.saturating_add(event.remaining),
+            _ => window.ssthresh,
+        };
+    }
+
+    fn limits(&self, path: PathId) -> SendLimits {
+        SendLimits::window(self.windows.at(path).cwnd)
+    }
+
+    fn state(&self, path: PathId) -> ControlState {
+        let window = self.windows.at(path);
+        let phase = if window.in_slow_start() { "slow_start" } else { "congestion_avoidance" };
+        ControlState { cwnd: window.cwnd, ssthresh: window.ssthresh, phase }
+    }
+
+    fn on_idle(&mut self, path: PathId, event: &IdleEvent) {
+        // RFC 9260 section 7.2.1, RFC 2861: halved once per RTO, not below the initial window.
+        let window = self.windows.at_mut(path);
+        let mut left = event.idle;
+        if event.rto.is_zero() || left < event.rto || window.cwnd <= window.initial {
+            return;
+        }
+        window.ssthresh = window.ssthresh.max(window.cwnd);
+        while left >= event.rto && window.cwnd > window.initial {
+            window.cwnd = (window.cwnd / 2).max(window.initial);
+            left = left.saturating_sub(event.rto);
+        }
+    }
+
+    fn on_undo(&mut self, path: PathId, _event: &UndoEvent) {
+        let window = self.windows.at_mut(path);
+        if let Some((cwnd, ssthresh)) = window.prior.take() {
+            window.cwnd = window.cwnd.max(cwnd);
+            window.ssthresh = window.ssthresh.max(ssthresh);
+        }
+    }
+
+    fn on_rtt_sample(&mut self, path: PathId, event: &RttEvent) {
+        let window = self.windows.at_mut(path);
+        // Never zero: rates are divided by it.
+        let rtt = event.rtt.as_secs_f64().max(1e-9);
+        window.srtt = Some(window.srtt.map_or(rtt, |srtt| 0.875 * srtt + 0.125 * rtt));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::super::Controller;
+    use super::*;
+    use crate::cc::{self, Rules, Setup};
+    use crate::time::{Duration, Time};
+
+    pub(in crate::cc::coupled) const NOW: Time = Time::from_secs(1);
+    pub(in crate::cc::coupled) const MSS: u32 = 1_000;
+
+    /// A path whose window starts with this many segments.
+    pub(in crate::cc::coupled) fn setup(segments: u32) -> PathSetup {
+        PathSetup {
+            own: cc::Config::Reno(cc::reno::Config::default()),
+            setup: Setup { mss: MSS, initial_cwnd: segments * MSS, rules: Rules::Rfc, seed: 0 },
+            initial_ssthresh: 1_000_000,
+            ssthresh_floor: 2,
+        }
+    }
+
+    pub(in crate::cc::coupled) fn measure(control: &mut Controller, path: PathId, millis: u64) {
+        control.on_rtt_sample(path, &RttEvent::new(NOW, Duration::from_millis(millis)));
+    }
+
+    pub(in crate::cc::coupled) fn lose(control: &mut Controller, path: PathId) {
+        let event = CongestionEvent::new(NOW, CongestionKind::FastRetransmit, 0);
+        control.on_congestion(path, &event);
+    }
+
+    /// Windows of these sizes in segments after a loss each, with these round-trip times.
+    pub(in crate::cc::coupled) fn avoiding(
+        config: &super::super::Config,
+        paths: &[(u32, u64)],
+    ) -> Controller {
+        let mut control = config.build();
+        for (index, &(segments, rtt)) in paths.iter().enumerate() {
+            let path = PathId(index as u8);
+            control.add_path(path, &PathSetup { initial_ssthresh: 1, ..setup(segments) });
+            measure(&mut control, path, rtt);
+        }
+        control
+    }
+
+    /// One window of acknowledgements of a segment each; what the window has grown by, in segments.
+    pub(in crate::cc::coupled) fn round(control: &mut Controller, path: PathId) -> f64 {
+        let before = control.limits(path).cwnd;
+        for _ in 0..before / MSS {
+            control.on_ack(path, &AckEvent::new(NOW, MSS, control.limits(path).cwnd));
+        }
+        (f64::from(control.limits(path).cwnd) - f64::from(before)) / f64::from(MSS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, lia, olia, resource_pooling};
+    use super::testing::{MSS, NOW, measure, setup};
+    use super::*;
+    use crate::time::Duration;
+
+    const PATH: PathId = PathId(0);
+
+    #[test]
+    fn one_path_alone_is_a_standard_sender() {
+        // RFC 6356 section 3: alpha is 1; OLIA's and resource pooling's shares are 1.
+        let rp = |version| Config::ResourcePooling(resource_pooling::Config { version });
+        for config in [
+            Config::Lia(lia::Config {}),
+            Config::Olia(olia::Config {}),
+            rp(resource_pooling::Version::V1),
+            rp(resource_pooling::Version::V2),
+        ] {
+            let mut control = config.build();
+            control.add_path(PATH, &setup(10));
+            measure(&mut control, PATH, 100);
+            assert!((testing::round(&mut control, PATH) - 10.0).abs() < 1e-9, "{config:?}: slow start");
+            testing::lose(&mut control, PATH);
+            assert_eq!(control.limits(PATH).cwnd, 10 * MSS, "{config:?}");
+            let grown = testing::round(&mut control, PATH);
+            assert!((0.9..=1.0).contains(&grown), "{config:?}: {grown} segments per round");
+            let timeout = CongestionEvent::new(NOW, CongestionKind::Timeout, 0);
+            control.on_congestion(PATH, &timeout);
+            assert_eq!(control.limits(PATH).cwnd, MSS);
+            control.on_undo(PATH, &UndoEvent::new(NOW));
+            assert!(control.limits(PATH).cwnd > 10 * MSS);
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow_and_idleness_halves_it() {
+        let mut control = Config::Lia(lia::Config {}).build();
+        control.add_path(PATH, &setup(10));
+        let unused = AckEvent { is_window_limited: false, ..AckEvent::new(NOW, MSS, MSS) };
+        let recovering = AckEvent { in_recovery: true, ..AckEvent::new(NOW, MSS, 10 * MSS) };
+        for event in [unused, recovering] {
+            control.on_ack(PATH, &event);
+            assert_eq!(control.limits(PATH).cwnd, 10 * MSS);
+        }
+        testing::round(&mut control, PATH);
+        let rto = Duration::from_secs(1);
+        control.on_idle(PATH, &IdleEvent::new(Duration::from_millis(1_500), rto));
+        assert_eq!(control.limits(PATH).cwnd, 10 * MSS);
+    }
+}

@@ -1,0 +1,316 @@
+//! Congestion control over several paths at once: one control that knows all of them.
+//!
+//! A transport gives every path a [`Member`] of a [`Group`], which is a [`CongestionControl`] like any
+//! other: subflows are endpoints of their own, and each talks to its own path's share of the group.
+
+mod frame;
+pub mod lia;
+pub mod olia;
+pub mod per_path;
+pub mod resource_pooling;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use frame::{Coupling, Frame, Window, Windows};
+
+use super::{
+    AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, RecoveryEndEvent, RttEvent,
+    SendLimits, SentEvent, UndoEvent,
+};
+use crate::packet::PathId;
+
+/// The congestion control of all paths of an association or connection: the hooks of
+/// [`CongestionControl`], each with the path that it is about.
+pub trait CoupledCongestionControl: fmt::Debug {
+    /// A path joins; one of this number that is already there begins anew.
+    fn add_path(&mut self, path: PathId, setup: &PathSetup);
+
+    /// A path leaves; the others are no longer coupled with it.
+    fn remove_path(&mut self, path: PathId);
+
+    /// Data sent on this path was acknowledged.
+    fn on_ack(&mut self, path: PathId, event: &AckEvent);
+
+    /// Data sent on this path was lost, or the path was marked congested.
+    fn on_congestion(&mut self, path: PathId, event: &CongestionEvent);
+
+    /// How much may be sent on this path.
+    fn limits(&self, path: PathId) -> SendLimits;
+
+    /// Its variables for this path, for traces.
+    fn state(&self, path: PathId) -> ControlState;
+
+    /// Nothing was sent on this path for some time.
+    fn on_idle(&mut self, _path: PathId, _event: &IdleEvent) {}
+
+    /// Recovery is over on this path.
+    fn on_recovery_end(&mut self, _path: PathId, _event: &RecoveryEndEvent) {}
+
+    /// The last [`CongestionEvent`] of this path was a mistake.
+    fn on_undo(&mut self, _path: PathId, _event: &UndoEvent) {}
+
+    /// Whether the control itself says what may be sent on this path in recovery.
+    fn owns_recovery(&self, _path: PathId) -> bool {
+        false
+    }
+
+    /// A round-trip time was measured on this path.
+    fn on_rtt_sample(&mut self, _path: PathId, _event: &RttEvent) {}
+
+    /// Data was sent on this path.
+    fn on_sent(&mut self, _path: PathId, _event: &SentEvent) {}
+}
+
+/// What a control must know of a path that joins.
+#[derive(Clone, Debug)]
+pub struct PathSetup {
+    /// The control that this path has where nothing is coupled.
+    pub own: super::Config,
+    /// What that is built for; the window to start with holds for coupled windows too.
+    pub setup: super::Setup,
+    /// The slow-start threshold to start with, in bytes.
+    pub initial_ssthresh: u32,
+    /// The least slow-start threshold after a loss, in segments: 4 in SCTP (RFC 9260 section 7.2.3), 2 in
+    /// TCP (RFC 5681 equation 4).
+    pub ssthresh_floor: u32,
+}
+
+/// How the windows of the paths depend on each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(rename = "CouplingConfig")]
+pub enum Config {
+    /// Linked increases (RFC 6356).
+    Lia(lia::Config),
+    /// Opportunistic linked increases (Khalili et al., 2012).
+    Olia(olia::Config),
+    /// Not at all: each path has a control of its own.
+    #[default]
+    PerPath,
+    /// Resource pooling: CMT/RPv1 or CMT/RPv2 (Dreibholz et al., 2010 and 2011).
+    ResourcePooling(resource_pooling::Config),
+}
+
+impl Config {
+    /// A control without paths.
+    pub fn build(&self) -> Controller {
+        match self {
+            Self::Lia(_) => Controller::Lia(Frame::new(lia::Lia)),
+            Self::Olia(_) => Controller::Olia(Frame::new(olia::Olia::default())),
+            Self::PerPath => Controller::PerPath(per_path::PerPath::default()),
+            Self::ResourcePooling(config) => {
+                Controller::ResourcePooling(Frame::new(resource_pooling::ResourcePooling::new(*config)))
+            }
+        }
+    }
+}
+
+/// A coupled congestion control, dispatched statically where it is a built-in one.
+#[derive(Debug)]
+pub enum Controller {
+    /// A user's own.
+    Custom(Box<dyn CoupledCongestionControl + Send>),
+    /// Linked increases.
+    Lia(Frame<lia::Lia>),
+    /// Opportunistic linked increases.
+    Olia(Frame<olia::Olia>),
+    /// Controls that know nothing of each other.
+    PerPath(per_path::PerPath),
+    /// Resource pooling.
+    ResourcePooling(Frame<resource_pooling::ResourcePooling>),
+}
+
+macro_rules! dispatch {
+    ($self:expr, $inner:ident => $call:expr) => {
+        match $self {
+            Controller::Custom($inner) => $call,
+            Controller::Lia($inner) => $call,
+            Controller::Olia($inner) => $call,
+            Controller::PerPath($inner) => $call,
+            Controller::ResourcePooling($inner) => $call,
+        }
+    };
+}
+
+impl CoupledCongestionControl for Controller {
+    fn add_path(&mut self, path: PathId, setup: &PathSetup) {
+        dispatch!(self, control => control.add_path(path, setup));
+    }
+
+    fn remove_path(&mut self, path: PathId) {
+        dispatch!(self, control => control.remove_path(path));
+    }
+
+    fn on_ack(&mut self, path: PathId, event: &AckEvent) {
+        dispatch!(self, control => control.on_ack(path, event));
+    }
+
+    fn on_congestion(&mut self, path: PathId, event: &CongestionEvent) {
+        dispatch!(self, control => control.on_congestion(path, event));
+    }
+
+    fn limits(&self, path: PathId) -> SendLimits {
+        dispatch!(self, control => control.limits(path))
+    }
+
+    fn state(&self, path: PathId) -> ControlState {
+        dispatch!(self, control => control.state(path))
+    }
+
+    fn on_idle(&mut self, path: PathId, event: &IdleEvent) {
+        dispatch!(self, control => control.on_idle(path, event));
+    }
+
+    fn on_recovery_end(&mut self, path: PathId, event: &RecoveryEndEvent) {
+        dispatch!(self, control => control.on_recovery_end(path, event));
+    }
+
+    fn on_undo(&mut self, path: PathId, event: &UndoEvent) {
+        dispatch!(self, control => control.on_undo(path, event));
+    }
+
+    fn owns_recovery(&self, path: PathId) -> bool {
+        dispatch!(self, control => control.owns_recovery(path))
+    }
+
+    fn on_rtt_sample(&mut self, path: PathId, event: &RttEvent) {
+        dispatch!(self, control => control.on_rtt_sample(path, event));
+    }
+
+    fn on_sent(&mut self, path: PathId, event: &SentEvent) {
+        dispatch!(self, control => control.on_sent(path, event));
+    }
+}
+
+/// The paths that share a control. Clones are the same group.
+///
+/// A run has one thread, so the lock is never waited for.
+#[derive(Clone, Debug)]
+pub struct Group(Arc<Mutex<Controller>>);
+
+impl Group {
+    /// A group without paths.
+    pub fn new(control: Controller) -> Self {
+        Self(Arc::new(Mutex::new(control)))
+    }
+
+    /// A path joins: what its endpoint takes for the path's own control. The path leaves when this is
+    /// dropped.
+    #[must_use]
+    pub fn join(&self, path: PathId, setup: &PathSetup) -> Member {
+        self.control().add_path(path, setup);
+        Member { group: self.clone(), path }
+    }
+
+    fn control(&self) -> MutexGuard<'_, Controller> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One path of a group.
+#[derive(Debug)]
+pub struct Member {
+    group: Group,
+    path: PathId,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.group.control().remove_path(self.path);
+    }
+}
+
+impl CongestionControl for Member {
+    fn on_ack(&mut self, event: &AckEvent) {
+        self.group.control().on_ack(self.path, event);
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.group.control().on_congestion(self.path, event);
+    }
+
+    fn limits(&self) -> SendLimits {
+        self.group.control().limits(self.path)
+    }
+
+    fn state(&self) -> ControlState {
+        self.group.control().state(self.path)
+    }
+
+    fn on_idle(&mut self, event: &IdleEvent) {
+        self.group.control().on_idle(self.path, event);
+    }
+
+    fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {
+        self.group.control().on_recovery_end(self.path, event);
+    }
+
+    fn on_undo(&mut self, event: &UndoEvent) {
+        self.group.control().on_undo(self.path, event);
+    }
+
+    fn owns_recovery(&self) -> bool {
+        self.group.control().owns_recovery(self.path)
+    }
+
+    fn on_rtt_sample(&mut self, event: &RttEvent) {
+        self.group.control().on_rtt_sample(self.path, event);
+    }
+
+    fn on_sent(&mut self, event: &SentEvent) {
+        self.group.control().on_sent(self.path, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::frame::testing::{NOW, setup};
+    use super::*;
+    use crate::cc::{self, CongestionKind};
+
+    #[test]
+    fn per_path_is_the_control_itself() {
+        let group = Group::new(Config::PerPath.build());
+        let setup = setup(10);
+        let mut member = group.join(PathId(0), &setup);
+        let _other = group.join(PathId(1), &setup);
+        let mut own = setup.own.build(&setup.setup);
+        for step in 0..200_u32 {
+            let outstanding = own.limits().cwnd;
+            let ack = AckEvent::new(NOW, 1_000, outstanding);
+            member.on_ack(&ack);
+            own.on_ack(&ack);
+            if step % 60 == 59 {
+                let kind = if step == 119 { CongestionKind::Timeout } else { CongestionKind::FastRetransmit };
+                let event = CongestionEvent::new(NOW, kind, outstanding);
+                member.on_congestion(&event);
+                own.on_congestion(&event);
+            }
+            assert_eq!(member.state(), own.state(), "step {step}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_leaves_is_coupled_no_longer() {
+        let config = Config::Lia(lia::Config {});
+        let group = Group::new(config.build());
+        let mut first = cc::Controller::Coupled(group.join(PathId(0), &setup(10)));
+        let second = group.join(PathId(1), &setup(30));
+        let grown = |control: &mut cc::Controller| {
+            let before = control.limits().cwnd;
+            control.on_ack(&AckEvent::new(NOW, 1_000, before));
+            control.limits().cwnd - before
+        };
+        for member in [PathId(0), PathId(1)] {
+            frame::testing::measure(&mut group.control(), member, 100);
+            frame::testing::lose(&mut group.control(), member);
+        }
+        let coupled = grown(&mut first);
+        drop(second);
+        assert!(grown(&mut first) > coupled, "alone it grows as any single path");
+    }
+}

@@ -1,0 +1,606 @@
+//! Load sharing: concurrent multipath transfer (CMT), new data on all usable paths at the same time.
+//!
+//! Source: J. Iyengar, P. Amer and R. Stewart, "Concurrent multipath transfer using SCTP multihoming over
+//! independent end-to-end paths", IEEE/ACM Transactions on Networking 14(5), 2006 (split fast retransmit,
+//! which is the key `missing_reports_per`, cwnd update and delayed acknowledgement); T. Dreibholz et al.,
+//! "On the use of concurrent multipath transfer over asymmetric paths", GLOBECOM 2010, and H. Adhari et
+//! al., "Evaluation of concurrent multipath transfer over dissimilar paths", AINA workshops 2011 (buffer
+//! splitting, chunk rescheduling); draft-tuexen-tsvwg-sctp-multipath. Paths that are potentially failed
+//! carry no new data (CMT-PF, Natarajan et al. 2009).
+//!
+//! Known deviations: copies of a chunk on further paths are acknowledged with it, since a SACK does not
+//! say which copy arrived, and only the first path's copy is measured and timed.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::association::Association;
+use super::outstanding::SentState;
+use super::parameters::Parameters;
+use super::path::{Acked, Path};
+use super::tsn;
+use crate::cc::coupled::{self, Group, PathSetup};
+use crate::cc::{
+    self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, Controller, SentEvent,
+};
+use crate::packet::PathId;
+use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
+use crate::report::Report;
+use crate::time::{Duration, Time};
+
+/// What part of a path's share of a buffer must be blocked for chunks to be rescheduled (Dreibholz et al.
+/// 2010, section V: 50 %).
+const RESCHEDULING_THRESHOLD: f64 = 0.5;
+
+/// Settings of load sharing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "LoadSharingConfig")]
+pub struct Config {
+    /// On which of the paths with room the next data goes; default `min_rtt`.
+    pub scheduler: scheduler::Config,
+    /// How the congestion windows of the paths depend on each other; default `per_path`: not at all.
+    pub coupling: coupled::Config,
+    /// What must advance for a congestion window to grow (CUC); default `pseudo_cumulative_v2`.
+    pub cwnd_update: CwndUpdate,
+    /// Whether a SACK may be delayed although there are gaps, and says how many packets it is for (DAC);
+    /// default true.
+    pub delayed_ack: bool,
+    /// Which buffers are divided evenly among the usable paths, so that none can fill them; default "both".
+    pub buffer_splitting: Sides,
+    /// What takes up a path's share of a buffer; default "buffered".
+    pub split_by: SplitBy,
+    /// On account of which blocked buffer the chunk that everything waits for is sent again on a path with
+    /// room; default "both".
+    pub chunk_rescheduling: Sides,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            scheduler: scheduler::Config::default(),
+            coupling: coupled::Config::default(),
+            cwnd_update: CwndUpdate::default(),
+            delayed_ack: true,
+            buffer_splitting: Sides::default(),
+            split_by: SplitBy::default(),
+            chunk_rescheduling: Sides::default(),
+        }
+    }
+}
+
+/// What must advance for a congestion window to grow (Iyengar et al. 2006, section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CwndUpdate {
+    /// The cumulative TSN of the association, as without load sharing.
+    Cumulative,
+    /// The path's pseudo-cumulative TSN: its earliest outstanding chunk is acknowledged.
+    PseudoCumulative,
+    /// The same for chunks sent once and chunks sent again, each by themselves (CUCv2, FreeBSD).
+    #[default]
+    PseudoCumulativeV2,
+}
+
+/// Buffers at the two ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sides {
+    /// The send buffer and the receive buffer.
+    #[default]
+    Both,
+    /// None.
+    Off,
+    /// The receive buffer.
+    Receiver,
+    /// The send buffer.
+    Sender,
+}
+
+impl Sides {
+    const fn has_sender(self) -> bool {
+        matches!(self, Self::Both | Self::Sender)
+    }
+
+    const fn has_receiver(self) -> bool {
+        matches!(self, Self::Both | Self::Receiver)
+    }
+}
+
+/// What takes up a path's share of a buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SplitBy {
+    /// What was sent there and the cumulative TSN has not passed (Adhari et al. 2011).
+    #[default]
+    Buffered,
+    /// What is outstanding there (Dreibholz et al. 2010).
+    Outstanding,
+}
+
+/// What keeps data from leaving although a congestion window has room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocking {
+    ReceiveBuffer,
+    SendBuffer,
+}
+
+/// A chunk that was sent on a further path.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    tsn: u32,
+    path: PathId,
+    length: u32,
+}
+
+/// What a path may take, at one occasion.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// The congestion window, limited by Max.Burst.
+    limit: u32,
+    /// Bytes sent there that the cumulative TSN has not passed.
+    buffered: u64,
+}
+
+/// Shares of the buffers in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    sender: u64,
+    receiver: u64,
+}
+
+/// The state of load sharing.
+#[derive(Debug)]
+pub(super) struct LoadSharing {
+    config: Config,
+    group: Group,
+    scheduler: AnyScheduler,
+    /// Chunks that were sent on further paths, by TSN.
+    copies: VecDeque<Copied>,
+    /// Bytes of these per path.
+    copied: Vec<u32>,
+    /// The lowest TSN that a gap block of the SACK being processed acknowledges.
+    lowest_gap_acked: Option<u32>,
+    /// The SACK being processed reports everything before this TSN missing twice (DAC).
+    twice_missing_below: Option<u32>,
+    /// New data and copies sent per path, in bytes.
+    sent_bytes: Vec<u64>,
+    copied_bytes: Vec<u64>,
+    rescheduled: u64,
+    blocked: Option<(Blocking, Time)>,
+    blocked_by_receive_buffer: Duration,
+    blocked_by_send_buffer: Duration,
+}
+
+impl LoadSharing {
+    /// Load sharing over these paths, whose congestion controls become members of one group.
+    pub(super) fn new(
+        config: &Config,
+        parameters: &Parameters,
+        headers_bytes: u32,
+        paths: &mut [Path],
+    ) -> Self {
+        let sharing = Self {
+            config: config.clone(),
+            group: Group::new(config.coupling.build()),
+            scheduler: config.scheduler.build(),
+            copies: VecDeque::new(),
+            copied: vec![0; paths.len()],
+            lowest_gap_acked: None,
+            twice_missing_below: None,
+            sent_bytes: vec![0; paths.len()],
+            copied_bytes: vec![0; paths.len()],
+            rescheduled: 0,
+            blocked: None,
+            blocked_by_receive_buffer: Duration::ZERO,
+            blocked_by_send_buffer: Duration::ZERO,
+        };
+        for (index, path) in paths.iter_mut().enumerate() {
+            sharing.join(parameters, headers_bytes, PathId(index as u8), path);
+        }
+        sharing
+    }
+
+    /// Makes the congestion control of a path, which is new, a member of the group.
+    pub(super) fn join(&self, parameters: &Parameters, headers_bytes: u32, id: PathId, path: &mut Path) {
+        let (initial_ssthresh, ssthresh_floor) = match &parameters.cc {
+            cc::Config::Sctp(config) => (config.initial_ssthresh, config.ssthresh_floor),
+            _ => (None, None),
+        };
+        let setup = PathSetup {
+            own: parameters.cc.clone(),
+            setup: Path::control_setup(parameters, path.mtu, headers_bytes),
+            // RFC 4960 section 7.2.1: the peer's window, which is like ours.
+            initial_ssthresh: initial_ssthresh.unwrap_or(parameters.receive_buffer),
+            ssthresh_floor: ssthresh_floor.unwrap_or(4),
+        };
+        path.cc = Controller::Coupled(self.group.join(id, &setup));
+    }
+
+    /// Tells a congestion control what it needs to know besides: whether its window limits the sender, and
+    /// whether it may grow.
+    pub(super) fn adapt(&self, event: &mut AckEvent, acked: &Acked, cwnd: u32) {
+        event.is_window_limited = event.outstanding_before >= cwnd;
+        if self.config.cwnd_update != CwndUpdate::Cumulative {
+            event.cumulative_advanced = acked.earliest || acked.pseudo_cumulative;
+        }
+    }
+
+    /// Missing reports for this chunk besides the one that the SACK is (Iyengar et al. 2006, section 3.3).
+    pub(super) fn more_reports(&self, tsn: u32) -> u8 {
+        u8::from(self.twice_missing_below.is_some_and(|lowest| tsn::before(tsn, lowest)))
+    }
+
+    fn note_blocked(&mut self, now: Time, blocking: Option<Blocking>) {
+        if self.blocked.map(|(by, _)| by) == blocking {
+            return;
+        }
+        let (receive_buffer, send_buffer) = self.blocked_times(now);
+        self.blocked_by_receive_buffer = receive_buffer;
+        self.blocked_by_send_buffer = send_buffer;
+        self.blocked = blocking.map(|by| (by, now));
+    }
+
+    /// Time blocked by the receive buffer and by the send buffer up to now.
+    fn blocked_times(&self, now: Time) -> (Duration, Duration) {
+        let (mut receive_buffer, mut send_buffer) =
+            (self.blocked_by_receive_buffer, self.blocked_by_send_buffer);
+        match self.blocked {
+            Some((Blocking::ReceiveBuffer, since)) => receive_buffer += now.saturating_since(since),
+            Some((Blocking::SendBuffer, since)) => send_buffer += now.saturating_since(since),
+            None => {}
+        }
+        (receive_buffer, send_buffer)
+    }
+
+    /// Writes what concerns the association.
+    pub(super) fn report(&self, now: Time, report: &mut Report<'_>) {
+        let (receive_buffer, send_buffer) = self.blocked_times(now);
+        report.scalar("blocked_by_receive_buffer_s", receive_buffer.as_secs_f64());
+        report.scalar("blocked_by_send_buffer_s", send_buffer.as_secs_f64());
+        report.count("data_chunks_rescheduled", self.rescheduled);
+    }
+
+    /// Writes what concerns one path.
+    pub(super) fn report_path(&self, path: usize, report: &mut Report<'_>) {
+        report.count("new_bytes_sent", self.sent_bytes[path]);
+        report.count("copied_bytes_sent", self.copied_bytes[path]);
+    }
+}
+
+impl Association {
+    /// Whether the receiver delays SACKs although there are gaps (DAC).
+    pub(super) fn delays_sacks_with_gaps(&self) -> bool {
+        self.load_sharing.as_ref().is_some_and(|sharing| sharing.config.delayed_ack)
+    }
+
+    /// What a SACK says in its flags: packets with data since the last one, 2 bits of them (FreeBSD
+    /// `sctp_send_sack`).
+    pub(super) fn packets_to_report(&self) -> u8 {
+        match &self.load_sharing {
+            Some(sharing) if sharing.config.delayed_ack => self.delayed_sack.packets.min(3) as u8,
+            _ => 0,
+        }
+    }
+
+    /// CUC, DAC: the chunk at this position is acknowledged by a gap block.
+    pub(super) fn note_gap_acked(&mut self, index: usize, is_earliest: bool) {
+        let Some(sharing) = &mut self.load_sharing else { return };
+        sharing.lowest_gap_acked.get_or_insert(self.outstanding.tsn(index));
+        let chunk = self.outstanding.chunks[index];
+        let is_again = chunk.transmissions > 1;
+        let advances = is_earliest
+            || (sharing.config.cwnd_update == CwndUpdate::PseudoCumulativeV2
+                && !self.outstanding.chunks.iter().take(index).any(|earlier| {
+                    earlier.state == SentState::InFlight
+                        && earlier.path == chunk.path
+                        && (earlier.transmissions > 1) == is_again
+                }));
+        self.paths[chunk.path.index()].acked.pseudo_cumulative |= advances;
+    }
+
+    /// DAC: a SACK for several packets that acknowledges data of one path only reports what lies before
+    /// all of it missing once more (FreeBSD `sctp_strike_gap_ack_chunks`).
+    pub(super) fn note_shared_sack(&mut self, packets: u8, advanced: bool) {
+        let paths = self.paths.iter().filter(|path| path.acked.bytes > 0).count();
+        let is_unmixed = packets >= 2 && !advanced && paths == 1;
+        if let Some(sharing) = &mut self.load_sharing {
+            let lowest = sharing.lowest_gap_acked.take();
+            sharing.twice_missing_below = lowest.filter(|_| is_unmixed);
+        }
+    }
+
+    /// Sends new data on all paths that the scheduler names.
+    pub(super) fn send_shared(&mut self, now: Time) {
+        let Some(mut sharing) = self.load_sharing.take() else { return };
+        for index in 0..self.paths.len() {
+            self.note_idle(now, PathId(index as u8));
+        }
+        let mut shares = self.shares();
+        let limits = self.limits(&sharing.config, &shares);
+        // The windows of the paths are asked below.
+        while self.may_send_new(now, self.selection.current, u32::MAX) {
+            let length = self.next_fragment();
+            let views = self.views(&sharing, &shares, limits, length);
+            let data = Pending::new(length, self.queue.bytes, self.peer_rwnd);
+            match sharing.scheduler.schedule(&data, &views) {
+                Decision::Duplicate(paths) => self.send_on(now, &paths, &mut sharing, &mut shares),
+                Decision::Send(path) => self.send_on(now, &[path], &mut sharing, &mut shares),
+                Decision::Wait => break,
+            }
+        }
+        self.load_sharing = Some(sharing);
+        self.note_blocking(now);
+    }
+
+    /// Fills one packet, sends it on the first of these paths, and copies of it on the others.
+    fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing, shares: &mut [Share]) {
+        let Some((&path, further)) = paths.split_first() else { return };
+        let (first, before) = (self.outstanding.next_tsn(), self.paths[path.index()].outstanding);
+        self.send_packet(now, path);
+        let bytes = u64::from(self.paths[path.index()].outstanding - before);
+        shares[path.index()].buffered += bytes;
+        sharing.sent_bytes[path.index()] += bytes;
+        for &path in further {
+            self.send_copies(now, path, first, sharing);
+        }
+    }
+
+    /// Sends the chunks from this TSN on once more on a further path.
+    fn send_copies(&mut self, now: Time, path: PathId, first: u32, sharing: &mut LoadSharing) {
+        let mtu = self.paths[path.index()].mtu;
+        let (mut packet, mut size) = (None, self.headers_bytes);
+        let mut bytes = 0;
+        for index in self.outstanding.index(first)..self.outstanding.chunks.len() {
+            let tsn = self.outstanding.tsn(index);
+            let chunk = self.outstanding.chunks[index];
+            let length = chunk.length;
+            let wire = self.data_header + ((length + 3) & !3);
+            // Another path may have carried more in one packet.
+            if size + wire > mtu
+                && let Some(full) = packet.take()
+            {
+                self.transmit(path, full, size);
+                size = self.headers_bytes;
+            }
+            self.add_data(&mut packet, &chunk, tsn);
+            size += wire;
+            bytes += length;
+            sharing.copies.push_back(Copied { tsn, path, length });
+        }
+        if let Some(packet) = packet {
+            self.transmit(path, packet, size);
+        }
+        let copied = &mut sharing.copied[path.index()];
+        *copied += bytes;
+        sharing.copied_bytes[path.index()] += u64::from(bytes);
+        let own = &mut self.paths[path.index()];
+        own.cc.on_sent(&SentEvent::new(now, bytes, own.outstanding + *copied));
+    }
+
+    /// Copies whose chunks are acknowledged, lost or given up make room again.
+    pub(super) fn release_copies(&mut self, now: Time) {
+        let Some(mut sharing) = self.load_sharing.take() else { return };
+        if !sharing.copies.is_empty() {
+            let mut acked: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.paths.len());
+            let mut lost: SmallVec<[bool; 4]> = SmallVec::from_elem(false, self.paths.len());
+            let before = sharing.copied.clone();
+            let LoadSharing { copies, copied, .. } = &mut *sharing;
+            copies.retain(|copy| {
+                let index = copy.path.index();
+                let state = if tsn::before(copy.tsn, self.outstanding.first_tsn) {
+                    SentState::Acked
+                } else {
+                    self.outstanding.chunks[self.outstanding.index(copy.tsn)].state
+                };
+                match state {
+                    SentState::InFlight => return true,
+                    SentState::Acked => acked[index] += copy.length,
+                    SentState::Abandoned => {}
+                    SentState::Lost => lost[index] = true,
+                }
+                copied[index] -= copy.length;
+                false
+            });
+            let exit = self.outstanding.next_tsn().wrapping_sub(1);
+            for (index, path) in self.paths.iter_mut().enumerate() {
+                let outstanding = path.outstanding + copied[index];
+                if acked[index] > 0 {
+                    let outstanding_before = path.outstanding + before[index];
+                    path.cc.on_ack(&AckEvent {
+                        outstanding,
+                        in_recovery: path.fast_recovery_exit.is_some(),
+                        is_window_limited: outstanding_before >= path.cc.limits().cwnd,
+                        ..AckEvent::new(now, acked[index], outstanding_before)
+                    });
+                }
+                if lost[index] && path.fast_recovery_exit.is_none() {
+                    path.cc.on_congestion(&CongestionEvent::new(
+                        now,
+                        CongestionKind::FastRetransmit,
+                        outstanding,
+                    ));
+                    path.fast_recovery_exit = Some(exit);
+                }
+            }
+        }
+        self.load_sharing = Some(sharing);
+    }
+
+    /// Chunk rescheduling (Dreibholz et al. 2010, section V): where a path has room, but too much of its
+    /// share of a buffer holds chunks that arrived and wait for an earlier one, that one is sent again there.
+    /// Its own path takes it for a loss.
+    pub(super) fn reschedule(&mut self, now: Time) {
+        let Some(sharing) = &self.load_sharing else { return };
+        let sides = sharing.config.chunk_rescheduling;
+        let Some(blocking) = self.outstanding.chunks.front() else { return };
+        // A chunk is moved once.
+        let can_move = blocking.state == SentState::InFlight && blocking.transmissions == 1;
+        if sides == Sides::Off || !can_move || self.outstanding.lost > 0 || self.selection.held {
+            return;
+        }
+        let from = blocking.path;
+        let shares = self.shares();
+        let limits = self.limits(&sharing.config, &shares);
+        let is_blocked = |index: usize| {
+            let waiting = shares[index].buffered.saturating_sub(u64::from(self.paths[index].outstanding));
+            let exceeds = |limit: u64| waiting as f64 >= RESCHEDULING_THRESHOLD * limit as f64;
+            (sides.has_sender() && exceeds(limits.sender))
+                || (sides.has_receiver() && exceeds(limits.receiver))
+        };
+        let target = (0..self.paths.len()).find(|&index| {
+            index != from.index()
+                && self.status[index].is_usable()
+                && self.paths[index].fast_recovery_exit.is_none()
+                && self.paths[index].outstanding + sharing.copied[index] < shares[index].limit
+                && is_blocked(index)
+        });
+        let Some(target) = target else { return };
+        self.mark_lost(now, 0, false);
+        if self.outstanding.chunks[0].state == SentState::Lost {
+            self.outstanding.chunks[0].immediate = true;
+            self.retransmit_packet(now, PathId(target as u8), 0, 0);
+        }
+        let exit = self.outstanding.next_tsn().wrapping_sub(1);
+        let waits_for_forward = self.advanced_peer_ack_point != self.outstanding.cumulative_tsn();
+        let own = &mut self.paths[from.index()];
+        if own.outstanding == 0 && !waits_for_forward {
+            own.t3 = Time::NEVER;
+        }
+        if own.fast_recovery_exit.is_none() {
+            let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, own.outstanding);
+            own.cc.on_congestion(&event);
+            own.fast_recovery_exit = Some(exit);
+        }
+        if let Some(sharing) = &mut self.load_sharing {
+            sharing.rescheduled += 1;
+        }
+    }
+
+    /// Takes note of which buffer keeps data from leaving, if one does.
+    #[cold]
+    pub(super) fn note_blocking(&mut self, now: Time) {
+        let Some(sharing) = &self.load_sharing else { return };
+        let shares = self.shares();
+        let limits = self.limits(&sharing.config, &shares);
+        let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
+        let has_room = |index: usize| {
+            let in_use = self.paths[index].outstanding + sharing.copied[index];
+            self.carries_new(index) && in_use < self.paths[index].cc.limits().cwnd
+        };
+        let mut roomy = (0..self.paths.len()).filter(|&index| has_room(index)).peekable();
+        let blocking = match waiting {
+            _ if roomy.peek().is_none() => None,
+            Some(length) if length > self.peer_rwnd && self.outstanding.bytes > 0 => {
+                Some(Blocking::ReceiveBuffer)
+            }
+            Some(length) => roomy.find_map(|index| self.split(sharing, &shares, limits, index, length)),
+            None => self.has_refused.then_some(Blocking::SendBuffer),
+        };
+        if let Some(sharing) = &mut self.load_sharing {
+            sharing.note_blocked(now, blocking);
+        }
+    }
+
+    /// Bytes of the next chunk of new data.
+    fn next_fragment(&self) -> u32 {
+        self.queue.messages.front().map_or(0, |front| front.remaining().min(self.fragment_limit))
+    }
+
+    /// Whether new data may go on this path: it is usable, or the policy's choice while none is.
+    fn carries_new(&self, index: usize) -> bool {
+        self.status[index].is_usable()
+            || (index == self.selection.current.index() && !self.status.iter().any(|path| path.is_usable()))
+    }
+
+    /// Window and buffered bytes of every path.
+    fn shares(&self) -> SmallVec<[Share; 4]> {
+        let mut shares: SmallVec<[Share; 4]> = (0..self.paths.len())
+            .map(|index| Share { limit: self.burst_limit(PathId(index as u8)), buffered: 0 })
+            .collect();
+        for chunk in &self.outstanding.chunks {
+            if chunk.state != SentState::Abandoned {
+                shares[chunk.path.index()].buffered += u64::from(chunk.length);
+            }
+        }
+        shares
+    }
+
+    /// The usable paths' equal shares of the buffers; whole buffers where they are not split. The receive
+    /// buffer is what the peer still offers and all that was sent and not passed by the cumulative TSN.
+    fn limits(&self, config: &Config, shares: &[Share]) -> Limits {
+        let usable = self.status.iter().filter(|status| status.is_usable()).count().max(1) as u64;
+        let buffered: u64 = shares.iter().map(|share| share.buffered).sum();
+        let part = |whole: u64, is_split: bool| if is_split { whole / usable } else { whole };
+        Limits {
+            sender: part(self.parameters.send_buffer, config.buffer_splitting.has_sender()),
+            receiver: part(u64::from(self.peer_rwnd) + buffered, config.buffer_splitting.has_receiver()),
+        }
+    }
+
+    /// The buffer whose share of this path has no room for `length` bytes. One packet may always be on
+    /// its way, as a probe (RFC 9260 section 6.1 A).
+    fn split(
+        &self,
+        sharing: &LoadSharing,
+        shares: &[Share],
+        limits: Limits,
+        index: usize,
+        length: u32,
+    ) -> Option<Blocking> {
+        let sides = sharing.config.buffer_splitting;
+        let taken = match sharing.config.split_by {
+            SplitBy::Buffered => shares[index].buffered,
+            SplitBy::Outstanding => u64::from(self.paths[index].outstanding),
+        };
+        let is_probe = taken == 0 || self.outstanding.bytes == 0;
+        let exceeds = |limit: u64| !is_probe && taken + u64::from(length) > limit;
+        if sides.has_receiver() && exceeds(limits.receiver) {
+            Some(Blocking::ReceiveBuffer)
+        } else if sides.has_sender() && exceeds(limits.sender) {
+            Some(Blocking::SendBuffer)
+        } else {
+            None
+        }
+    }
+
+    /// The paths as the scheduler sees them.
+    fn views(
+        &self,
+        sharing: &LoadSharing,
+        shares: &[Share],
+        limits: Limits,
+        length: u32,
+    ) -> SmallVec<[PathView; 4]> {
+        (0..self.paths.len())
+            .map(|index| {
+                let (path, id) = (&self.paths[index], PathId(index as u8));
+                let outstanding = path.outstanding + sharing.copied[index];
+                PathView {
+                    is_usable: self.carries_new(index),
+                    has_room: outstanding < shares[index].limit
+                        && self.split(sharing, shares, limits, index, length).is_none(),
+                    srtt: path.rto.srtt,
+                    cwnd: path.cc.limits().cwnd,
+                    outstanding,
+                    in_recovery: path.fast_recovery_exit.is_some(),
+                    ..PathView::new(id)
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+impl LoadSharing {
+    /// The bytes kept in counters are those found by counting again.
+    pub(super) fn check_accounts(&self) {
+        for (index, &copied) in self.copied.iter().enumerate() {
+            let own = self.copies.iter().filter(|copy| copy.path.index() == index);
+            assert_eq!(copied, own.map(|copy| copy.length).sum::<u32>(), "copies on path {index}");
+        }
+    }
+}
