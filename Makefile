@@ -17,7 +17,7 @@ help: ## this list
 
 setup: $(VENV)/.built ## .venv with the anabranch command, built in release mode, and the tools for tests
 
-reproduce: setup ## a study (PAPER=voip-sctp or tcp-wimax), quick form: tables and figures beside the published ones
+reproduce: setup ## a study (PAPER=voip-sctp, tcp-wimax or sctp-handover), quick form: tables and figures beside the published ones
 	$(BIN)/anabranch reproduce $(PAPER) --quick
 
 test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, Python, every scenario file
@@ -65,7 +65,9 @@ validate: setup ## the long validations: release-mode tests marked as slow, gold
 	$(BIN)/python -m anabranch.oracles docs
 	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
+	$(BIN)/python -m anabranch.mobility docs
 	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
+	$(BIN)/python -m anabranch.papers sctp-handover docs/validation/sctp-handover.md
 
 clean: ## removes everything that was built
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

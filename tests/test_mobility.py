@@ -1,5 +1,7 @@
 """Calls that lose their Wi-Fi: what docs/mobility.md says of them."""
 
+from typing import Any
+
 import pytest
 
 import anabranch as package
@@ -45,8 +47,8 @@ def test_a_run_shows_its_handover() -> None:
     result = package.run(path, trace=True)
     figure = plots.of_run(result)["call-a-mos"]
     (axes,) = figure.axes
-    changes = [line for line in axes.lines if line.get_gid() == "change"]
-    assert [round(float(line.get_xdata()[0]), 2) for line in changes] == [12.0]  # type: ignore[index]
+    changes: list[Any] = [line for line in axes.lines if line.get_gid() == "change"]
+    assert [round(line.get_xdata()[0], 2) for line in changes] == [12.0]
     assert [text.get_text() for text in axes.texts] == ["wifi", "lte"]
     assert result.traces["ratings"].height == 2 * 28
 

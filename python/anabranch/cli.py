@@ -367,7 +367,7 @@ def schema() -> None:
 Examples:
   anabranch reproduce voip-sctp --quick
   anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json
-  anabranch reproduce tcp-wimax --quick"""
+  anabranch reproduce sctp-handover --quick"""
 )
 def reproduce(
     paper: str,

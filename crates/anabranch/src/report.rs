@@ -81,6 +81,13 @@ impl Row {
         }
         self
     }
+
+    /// Adds the scalars of a part of the run, each name with `prefix` and a dot before it. What stands for the
+    /// whole run is left out.
+    pub fn add_phase(&mut self, prefix: &str, phase: Self) {
+        let parts = phase.scalars.into_iter().filter(|(_, scalar)| !matches!(scalar, Scalar::Value(_)));
+        self.scalars.extend(parts.map(|(name, scalar)| (format!("{prefix}.{name}"), scalar)));
+    }
 }
 
 /// Writes the scalars of one component: `call.mos`, `link.wifi.forward.lost_packets`.
@@ -146,5 +153,9 @@ mod tests {
         assert_eq!(row.value("a.b.wait_ms"), Some(6.0));
         assert_eq!(row.value("a.mos"), Some(4.0));
         assert!(write(0, 0.0, 0, 0.0).value("a.b.wait_ms").unwrap().is_nan());
+        let mut phases = Row::default();
+        phases.add_phase("run.phase_1", write(4, 6.0, 1, 1.0));
+        let found: Vec<_> = phases.scalars().collect();
+        assert_eq!(found, [("run.phase_1.a.sent", 4.0), ("run.phase_1.a.b.wait_ms", 6.0)]);
     }
 }

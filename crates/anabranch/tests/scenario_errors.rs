@@ -229,6 +229,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("links", "[]", "links"),
     ("seed", "-1", "seed"),
     ("seed", "1.5", "seed"),
+    ("run.phases", "['20 s', '10 s']", "run.phases.1"),
+    ("run.phases", "['60 s']", "run.phases.0"),
     ("run.warm_up", "61 s", "run.warm_up"),
     ("run.max_memory", "much", "run.max_memory"),
     ("sweep.axes.wait.values", "[]", "sweep.axes.wait"),

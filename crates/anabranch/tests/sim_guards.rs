@@ -180,3 +180,38 @@ fn a_warm_up_is_taken_off() {
     assert_eq!(value(&short, "run.packets_sent"), 0.0);
     assert_eq!(value(&short, "link.wan.forward.arrived_packets"), 0.0);
 }
+
+/// Phases are the differences of runs that end where they do, their counters add up, and cutting changes
+/// nothing.
+#[test]
+fn phases_are_reported_one_by_one() {
+    let load = |more: &[(&str, &str)]| {
+        let mut sets = vec![
+            ("flows.call.app", "{ kind = 'datagrams', size = '472 B', rate = '500 kbit/s' }"),
+            ("links.wan.loss", "{ kind = 'gilbert', p = 0.01, r = 0.2 }"),
+            ("links.wan.cross_traffic", "[{ kind = 'poisson', rate = '300 kbit/s' }]"),
+        ];
+        sets.extend_from_slice(more);
+        run(&sets)
+    };
+    let (whole, early) = (load(&[]), load(&[("run.duration", "4 s")]));
+    let cut = load(&[("run.warm_up", "1 s"), ("run.phases", "['4 s', '9 s']")]);
+    let rest = load(&[("run.warm_up", "4 s")]);
+    let names = ["call.received", "call.sent", "link.wan.forward.delivered_bytes", "run.packets_delivered"];
+    for name in names {
+        let phase = |number| value(&cut, &format!("run.phase_{number}.{name}"));
+        assert_eq!(phase(1) + phase(2) + phase(3), value(&cut, name), "{name}");
+        assert_eq!(phase(2) + phase(3), value(&whole, name) - value(&early, name), "{name}");
+        assert_eq!(phase(2) + phase(3), value(&rest, name), "{name}");
+        assert!(phase(2) > 0.0, "{name}");
+    }
+    let of_phases = |(name, _): &(&str, f64)| name.starts_with("run.phase_");
+    let scalars: Vec<_> = cut.scalars().filter(|scalar| !of_phases(scalar)).collect();
+    assert_eq!(
+        format!("{scalars:?}"),
+        format!("{:?}", load(&[("run.warm_up", "1 s")]).scalars().collect::<Vec<_>>())
+    );
+    // What is reached no more has nothing in it.
+    let short = run(&[("run.phases", "['8 s', '9 s']"), ("flows.call.app.duration", "2 s")]);
+    assert_eq!(value(&short, "run.phase_3.run.packets_sent"), 0.0);
+}

@@ -1,6 +1,6 @@
 """A paper's studies: scenarios with the runs wanted of them, and the folders that keep the rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,3 +139,15 @@ def label(value: float | str) -> str:
         if isinstance(value, int | float) and not isinstance(value, bool)
         else str(value)
     )
+
+
+def inline(value: Any) -> str:
+    """A value as TOML, tables inline."""
+    if isinstance(value, Mapping):
+        items = ", ".join(f'"{name}" = {inline(item)}' for name, item in value.items())
+        return f"{{ {items} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(inline, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else f"{value}"

@@ -59,7 +59,7 @@ fn default_seed() -> u64 {
 }
 
 /// How long a run takes and where it is stopped.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
     /// Simulated time after which the run ends at the latest; it ends earlier when every application
@@ -67,6 +67,11 @@ pub struct RunConfig {
     pub duration: Duration,
     /// Counters and means of links and endpoints start here. Default: 0 s.
     pub warm_up: Duration,
+    /// Times that cut the run into phases, increasing, after the warm-up and before the end: with one or
+    /// more, counters and means are also reported for each phase on its own, as `run.phase_1.` and so on
+    /// before their names. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Duration>,
     /// Guard: events after which a run is given up. Default: 10 000 000 000.
     pub max_events: u64,
     /// Guard: wall-clock time after which a run is given up. Default: 1 h.
@@ -81,6 +86,7 @@ impl Default for RunConfig {
         Self {
             duration: Duration::from_secs(3600),
             warm_up: Duration::ZERO,
+            phases: Vec::new(),
             max_events: 10_000_000_000,
             max_wall_time: Duration::from_secs(3600),
             max_memory: Bytes(4_000_000_000),

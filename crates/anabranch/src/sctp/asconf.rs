@@ -182,16 +182,15 @@ impl Association {
             let PathStatus { state, error_count, .. } = self.status[path.index()];
             (state != PathState::Active, state == PathState::Inactive, *path != chosen.primary, error_count)
         };
-        match paths.clone().filter(|&path| self.is_usable(path)).min_by_key(rank) {
-            Some(path) => self.selection.current = path,
-            None => {
-                self.selection.held = true;
-                if !self.is_present(chosen.current)
-                    && let Some(path) = paths.find(|&path| self.is_present(path))
-                {
-                    self.selection.current = path;
-                }
-            }
+        if let Some(path) = paths.clone().filter(|&path| self.is_usable(path)).min_by_key(rank) {
+            self.selection.current = path;
+            return;
+        }
+        self.selection.held = true;
+        if !self.is_present(chosen.current)
+            && let Some(path) = paths.find(|&path| self.is_present(path))
+        {
+            self.selection.current = path;
         }
     }
 

@@ -133,7 +133,8 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_scheduler: Option<stream_scheduler::Config>,
     /// Whether fragments of different messages may alternate, in I-DATA chunks (RFC 8260 section 2), where
-    /// both ends want it; default false.
+    /// both ends want it; default false. The messages of all streams that are on their way must fit into the
+    /// receive buffer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interleaving: Option<bool>,
     /// Whether several messages may share a packet; default true.

@@ -104,9 +104,7 @@ impl Interleaved {
     /// Delivers whole messages whose turn has come.
     fn release(&mut self, stream: u16, bytes: &mut u64, deliver: &mut impl FnMut(Received)) {
         let next = self.next.entry((stream, false)).or_default();
-        while let Some(payload) =
-            self.messages.get(&(stream, false, *next)).and_then(|message| message.payload())
-        {
+        while let Some(payload) = self.messages.get(&(stream, false, *next)).and_then(Incomplete::payload) {
             self.messages.remove(&(stream, false, *next));
             *next += 1;
             *bytes -= u64::from(payload.length);

@@ -27,6 +27,7 @@ use crate::cc::{
     self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, Controller, SentEvent,
 };
 use crate::packet::PathId;
+use crate::path::PathStatus;
 use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::report::Report;
 use crate::time::{Duration, Time};
@@ -51,7 +52,7 @@ pub struct Config {
     pub delayed_ack: bool,
     /// Which buffers are divided evenly among the usable paths, so that none can fill them; default "both".
     pub buffer_splitting: Sides,
-    /// What takes up a path's share of a buffer; default "buffered".
+    /// What takes up a path's share of a buffer; default "outstanding".
     pub split_by: SplitBy,
     /// On account of which blocked buffer the chunk that everything waits for is sent again on a path with
     /// room; default "both".
@@ -80,7 +81,7 @@ pub enum CwndUpdate {
     Cumulative,
     /// The path's pseudo-cumulative TSN: its earliest outstanding chunk is acknowledged.
     PseudoCumulative,
-    /// The same for chunks sent once and chunks sent again, each by themselves (CUCv2, FreeBSD).
+    /// The same for chunks sent once and chunks sent again, each by themselves (`CUCv2`, FreeBSD).
     #[default]
     PseudoCumulativeV2,
 }
@@ -115,9 +116,9 @@ impl Sides {
 #[serde(rename_all = "snake_case")]
 pub enum SplitBy {
     /// What was sent there and the cumulative TSN has not passed (Adhari et al. 2011).
-    #[default]
     Buffered,
     /// What is outstanding there (Dreibholz et al. 2010).
+    #[default]
     Outstanding,
 }
 
@@ -319,7 +320,7 @@ impl Association {
         for index in 0..self.paths.len() {
             self.note_idle(now, PathId(index as u8));
         }
-        let mut shares = self.shares();
+        let mut shares = self.shares(&sharing);
         let limits = self.limits(&sharing.config, &shares);
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
@@ -443,7 +444,7 @@ impl Association {
             return;
         }
         let from = blocking.path;
-        let shares = self.shares();
+        let shares = self.shares(sharing);
         let limits = self.limits(&sharing.config, &shares);
         let is_blocked = |index: usize| {
             let waiting = shares[index].buffered.saturating_sub(u64::from(self.paths[index].outstanding));
@@ -484,7 +485,7 @@ impl Association {
     #[cold]
     pub(super) fn note_blocking(&mut self, now: Time) {
         let Some(sharing) = &self.load_sharing else { return };
-        let shares = self.shares();
+        let shares = self.shares(sharing);
         let limits = self.limits(&sharing.config, &shares);
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
         let has_room = |index: usize| {
@@ -513,14 +514,18 @@ impl Association {
     /// Whether new data may go on this path: it is usable, or the policy's choice while none is.
     fn carries_new(&self, index: usize) -> bool {
         self.status[index].is_usable()
-            || (index == self.selection.current.index() && !self.status.iter().any(|path| path.is_usable()))
+            || (index == self.selection.current.index() && !self.status.iter().any(PathStatus::is_usable))
     }
 
     /// Window and buffered bytes of every path.
-    fn shares(&self) -> SmallVec<[Share; 4]> {
-        let mut shares: SmallVec<[Share; 4]> = (0..self.paths.len())
-            .map(|index| Share { limit: self.burst_limit(PathId(index as u8)), buffered: 0 })
-            .collect();
+    fn shares(&self, sharing: &LoadSharing) -> SmallVec<[Share; 4]> {
+        let limit = |index: usize| {
+            // Max.Burst is for what comes on top of what is on its way, copies too.
+            let with_copies = self.burst_limit(PathId(index as u8)).saturating_add(sharing.copied[index]);
+            with_copies.min(self.paths[index].cc.limits().cwnd)
+        };
+        let mut shares: SmallVec<[Share; 4]> =
+            (0..self.paths.len()).map(|index| Share { limit: limit(index), buffered: 0 }).collect();
         for chunk in &self.outstanding.chunks {
             if chunk.state != SentState::Abandoned {
                 shares[chunk.path.index()].buffered += u64::from(chunk.length);
@@ -602,5 +607,83 @@ impl LoadSharing {
             let own = self.copies.iter().filter(|copy| copy.path.index() == index);
             assert_eq!(copied, own.map(|copy| copy.length).sum::<u32>(), "copies on path {index}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chunk::Chunk;
+    use super::super::testing::{Pair, holds, ms};
+    use super::*;
+    use crate::endpoint::{Command, PathState};
+    use crate::packet::Side;
+
+    fn sharing(config: Config) -> super::super::Config {
+        super::super::Config { load_sharing: Some(config), ..super::super::Config::default() }
+    }
+
+    #[test]
+    fn new_data_leaves_on_all_paths_at_once() {
+        let mut pair = Pair::open(&sharing(Config::default()), 3);
+        pair.run_for(ms(2_000));
+        pair.log.clear();
+        pair.send_reliable(12, 1_400);
+        for path in 0..3 {
+            let sent = pair.sent(Side::A, "data").iter().filter(|packet| packet.path == path).count();
+            assert_eq!(sent, 4, "the initial window of path {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_may_have_failed_carries_no_new_data() {
+        let settings = super::super::Config {
+            pf_max_retrans: Some(super::super::config::Limit::At(0)),
+            ..sharing(Config::default())
+        };
+        let mut pair = Pair::open(&settings, 2);
+        pair.run_for(ms(2_000));
+        pair.set_up(1, false);
+        pair.send_reliable(8, 1_400);
+        pair.run_for(ms(1_500));
+        assert!(pair.path_change(Side::A, 1, PathState::PotentiallyFailed).is_some());
+        pair.log.clear();
+        pair.send_reliable(8, 1_400);
+        pair.run_for(ms(1_000));
+        assert!(pair.sent(Side::A, "data").iter().all(|packet| packet.path == 0));
+        assert_eq!(pair.received(Side::B).len(), 16, "what was lost there was sent again");
+    }
+
+    /// SACKs that arrive before the first chunk, which is lost, is sent again, and what their flags say.
+    fn sacks_before_fast_retransmit(delayed_ack: bool) -> Vec<u8> {
+        let mut pair = Pair::open(&sharing(Config { delayed_ack, ..Config::default() }), 1);
+        let mut first = None;
+        pair.drop_if = Box::new(move |_, _, packet| {
+            first.is_none() && holds(packet, "data") && first.replace(()).is_none()
+        });
+        pair.send_reliable(12, 1_400);
+        pair.run_for(ms(190));
+        let lost = pair.sent(Side::A, "data")[0].tsns()[0];
+        let data = pair.sent(Side::A, "data");
+        let again = data.iter().rfind(|packet| packet.tsns()[0] == lost).expect("it was sent").at;
+        let sacks = pair.sent(Side::B, "sack");
+        sacks
+            .iter()
+            .filter(|packet| packet.at < again)
+            .map(|packet| if let Chunk::Sack(packets, _) = packet.chunks[0] { packets } else { 0 })
+            .collect()
+    }
+
+    #[test]
+    fn a_delayed_sack_reports_a_chunk_missing_once_per_packet() {
+        // Iyengar et al. 2006, section 3.3.
+        assert_eq!(sacks_before_fast_retransmit(true), [2, 2]);
+        assert_eq!(sacks_before_fast_retransmit(false), [0, 0, 0]);
+    }
+
+    #[test]
+    fn the_user_still_names_the_primary_path() {
+        let mut pair = Pair::open(&sharing(Config::default()), 2);
+        pair.command(Side::A, Command::SetPrimary(PathId(1)));
+        assert_eq!(pair.ends[0].selection.primary, PathId(1));
     }
 }

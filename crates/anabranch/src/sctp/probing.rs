@@ -237,3 +237,171 @@ impl Association {
         self.tell_selector(now, PathEvent::PairMeasured { path, rtt, spacing, size });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::super::Config;
+    use super::super::config::Profile;
+    use super::super::testing::{Logged, Pair, config, drop_first, ms};
+    use super::*;
+    use crate::endpoint::{Command, Event};
+    use crate::packet::Side;
+    use crate::path::failover::{self, Failover, Settings};
+    use crate::path::{PathSelector, PathStatus, Retransmission, Selection, Selector};
+
+    /// Asks for one thing a second after the association has opened, and writes down what it hears.
+    #[derive(Debug)]
+    struct Once {
+        at: Time,
+        request: Option<Request>,
+        heard: Arc<Mutex<Vec<PathEvent>>>,
+        failover: Failover,
+    }
+
+    impl PathSelector for Once {
+        fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
+            self.heard.lock().expect("nobody panicked").push(event);
+            match event {
+                PathEvent::Opened => self.at = now + ms(1_000),
+                PathEvent::Tick => self.at = Time::NEVER,
+                _ => self.failover.select(now, event, paths, selection),
+            }
+        }
+        fn retransmission_path(
+            &mut self,
+            loss: &Retransmission,
+            paths: &[PathStatus],
+            selection: &Selection,
+        ) -> PathId {
+            self.failover.retransmission_path(loss, paths, selection)
+        }
+        fn measures(&self) -> bool {
+            true
+        }
+        fn next_tick(&self) -> Time {
+            self.at
+        }
+        fn next_request(&mut self) -> Option<Request> {
+            self.request.take_if(|_| self.at.is_never())
+        }
+    }
+
+    const FIRST: PathId = PathId(0);
+    const SECOND: PathId = PathId(1);
+
+    /// Two ends that are open, some 50 ms before the request.
+    fn open(request: Request) -> (Pair, Arc<Mutex<Vec<PathEvent>>>) {
+        let config =
+            Config { send_buffer: Some(super::super::config::Buffer::Off), ..config(Profile::Rfc9260) };
+        let mut pair = Pair::new(&config, 2);
+        let heard = Arc::default();
+        let failover = Failover::new(&failover::Config::default(), Settings::default());
+        let (at, request) = (Time::ZERO + ms(3_600_000), Some(request));
+        let policy = Once { at, request, heard: Arc::clone(&heard), failover };
+        pair.ends[0].set_path_selector(Selector::Custom(Box::new(policy)));
+        pair.connect();
+        // One round trip until the association is open, and the second.
+        pair.run_for(ms(490));
+        (pair, heard)
+    }
+
+    /// Packets with data that the first end sent on a path.
+    fn data(pair: &Pair, path: PathId) -> Vec<&Logged> {
+        pair.sent(Side::A, "data").into_iter().filter(|packet| packet.path == path.0).collect()
+    }
+
+    fn probe(is_burst: bool) -> Request {
+        Request::Probe { path: SECOND, bytes: 20_000, is_burst }
+    }
+
+    #[test]
+    fn a_probe_is_new_data_in_one_burst_beside_what_the_primary_path_carries() {
+        let (mut pair, heard) = open(probe(true));
+        pair.send_reliable(200, 1_400);
+        pair.run_for(ms(10_000));
+        let burst = data(&pair, SECOND);
+        assert_eq!(burst.len(), 15, "20,000 B in packets of 1,400 B");
+        assert!(burst.iter().all(|packet| packet.at == burst[0].at));
+        let tsns: Vec<u32> = burst.iter().flat_map(|packet| packet.tsns()).collect();
+        assert!(tsns.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)));
+        assert_eq!(data(&pair, FIRST).len(), 185);
+        assert_eq!(pair.received(Side::B).len(), 200);
+        let heard = heard.lock().expect("nobody panicked");
+        assert!(heard.contains(&PathEvent::ProbeDone { path: SECOND, bytes: 21_000, lost: 0 }));
+        assert_eq!(pair.ends[0].stats().probe_bytes, 21_000);
+        assert_eq!((pair.ends[0].status[0].sent_bytes, pair.ends[0].status[1].sent_bytes), (259_000, 21_000));
+    }
+
+    #[test]
+    fn max_burst_holds_where_it_is_asked_for() {
+        let (mut pair, heard) = open(probe(false));
+        pair.send_reliable(200, 1_400);
+        pair.run_for(ms(10_000));
+        let packets = data(&pair, SECOND);
+        let at_once = packets.iter().filter(|packet| packet.at == packets[0].at).count();
+        // Section 6.1 D: the fifth packet takes what is outstanding beyond four MTUs.
+        assert_eq!((packets.len(), at_once), (15, 5));
+        assert!(
+            heard
+                .lock()
+                .expect("nobody panicked")
+                .iter()
+                .any(|event| matches!(event, PathEvent::ProbeDone { .. }))
+        );
+    }
+
+    #[test]
+    fn what_a_probe_loses_is_recovered_before_it_is_done() {
+        let (mut pair, heard) = open(probe(true));
+        let mut left = 2;
+        pair.drop_if = Box::new(move |_, from, packet| {
+            let is_lost = left > 0 && from == Side::A && packet.path == SECOND && packet.size > 1_000;
+            left -= i32::from(is_lost);
+            is_lost
+        });
+        pair.send_reliable(200, 1_400);
+        pair.run_for(ms(10_000));
+        let heard = heard.lock().expect("nobody panicked");
+        assert!(heard.contains(&PathEvent::ProbeDone { path: SECOND, bytes: 21_000, lost: 2_800 }));
+        assert_eq!(pair.ends[0].status[1].lost_bytes, 2_800);
+        assert_eq!(pair.received(Side::B).len(), 200);
+    }
+
+    #[test]
+    fn recovery_is_told_from_the_loss_to_its_end() {
+        let (mut pair, heard) = open(probe(true));
+        pair.drop_if = drop_first("data", 1);
+        pair.send_reliable(40, 1_400);
+        pair.run_for(ms(900));
+        let heard = heard.lock().expect("nobody panicked");
+        let position = |wanted: &dyn Fn(&PathEvent) -> bool| heard.iter().position(wanted);
+        let begin = position(&|event| matches!(event, PathEvent::FastRetransmit { path: FIRST, .. }));
+        let end = position(&|event| *event == PathEvent::RecoveryEnded(FIRST));
+        assert!(begin.is_some() && begin < end, "{heard:?}");
+    }
+
+    #[test]
+    fn a_pair_of_heartbeats_is_full_and_its_answers_are_not() {
+        let (mut pair, heard) = open(Request::HeartbeatPair { path: SECOND, size: 9_000 });
+        pair.run_for(ms(2_000));
+        let pairs: Vec<_> =
+            pair.sent(Side::A, "heartbeat").into_iter().filter(|sent| sent.size > 100).collect();
+        assert_eq!(pairs.iter().map(|sent| (sent.path, sent.size)).collect::<Vec<_>>(), [(1, 1_500); 2]);
+        let answers = pair.sent(Side::B, "heartbeat_ack").into_iter().filter(|sent| sent.size == 72).count();
+        assert_eq!(answers, 2);
+        let measured = PathEvent::PairMeasured { path: SECOND, rtt: ms(40), spacing: ms(0), size: 1_500 };
+        assert!(heard.lock().expect("nobody panicked").contains(&measured));
+        assert_eq!(pair.ends[0].stats().probe_bytes, 3_000);
+    }
+
+    #[test]
+    fn ticks_end_with_the_association() {
+        let (mut pair, heard) = open(probe(true));
+        pair.command(Side::A, Command::Shutdown);
+        pair.run_for(ms(5_000));
+        assert!(pair.events[0].iter().any(|(_, event)| matches!(event, Event::Closed(_))));
+        assert!(!heard.lock().expect("nobody panicked").contains(&PathEvent::Tick));
+    }
+}

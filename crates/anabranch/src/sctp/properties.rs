@@ -365,7 +365,9 @@ proptest! {
         talks in proptest::collection::vec(talk(reliability()), 1..120),
     ) {
         let (stream_scheduler, interleaving) = (Some(scheduler), Some(interleaving));
-        let config = Config { stream_scheduler, interleaving, ..config };
+        // Without partial delivery, a message of each of the three streams has to fit.
+        let receive_buffer = config.receive_buffer.max(Some(Bytes(12_000)));
+        let config = Config { receive_buffer, stream_scheduler, interleaving, ..config };
         let talks = with_farewell(talks);
         let pair = run(&config, &network, &talks);
         check(&pair, &talks)?;

@@ -11,13 +11,14 @@ use crate::time::Time;
 
 impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, now: Time) {
         if self.outstanding.lost > 0 || !self.queue.is_empty() || self.state != State::Established {
             self.send_waiting(now);
         }
     }
 
+    #[inline(never)]
     fn send_waiting(&mut self, now: Time) {
         if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
             return;
@@ -101,6 +102,7 @@ impl Association {
     }
 
     /// Fills and sends one packet with new data.
+    #[inline(always)]
     pub(super) fn send_packet(&mut self, now: Time, path: PathId) {
         let mut packet = None;
         let mtu = self.paths[path.index()].mtu;
@@ -201,7 +203,7 @@ impl Association {
     }
 
     /// Timers and idleness after data has left (section 6.3.2 R1, section 8.3).
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_data_sent(&mut self, now: Time, id: PathId, bytes: u32) {
         let clock = self.parameters.rto.clock;
         let path = &mut self.paths[id.index()];

@@ -52,26 +52,33 @@ impl SendQueue {
     }
 
     pub(super) fn push(&mut self, now: Time, message: Message) {
+        if self.scheduler.is_some() {
+            self.push_to_stream(now, message);
+            return;
+        }
+        let waiting = self.queued(now, message);
+        self.messages.push_back(waiting);
+    }
+
+    #[cold]
+    fn push_to_stream(&mut self, now: Time, message: Message) {
+        let waiting = self.queued(now, message);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.push(waiting);
+            self.choose();
+        }
+    }
+
+    #[inline(always)]
+    fn queued(&mut self, now: Time, message: Message) -> QueuedMessage {
         let expires = match message.reliability {
             Reliability::Timed(lifetime) => now + lifetime,
             _ => Time::NEVER,
         };
         self.bytes += u64::from(message.payload.length);
-        let waiting = QueuedMessage { message, id: self.next_id, expires, sent: 0, mid: 0 };
-        self.next_id = self.next_id.wrapping_add(1);
-        if self.scheduler.is_none() {
-            self.messages.push_back(waiting);
-        } else {
-            self.push_to_stream(waiting);
-        }
-    }
-
-    #[cold]
-    fn push_to_stream(&mut self, waiting: QueuedMessage) {
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.push(waiting);
-            self.choose();
-        }
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        QueuedMessage { message, id, expires, sent: 0, mid: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {

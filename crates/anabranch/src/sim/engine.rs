@@ -1,6 +1,7 @@
 //! The event loop of one run.
 
 use super::address_changes;
+use super::cuts::{self, Cuts};
 use super::event_queue::Class;
 use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
 use super::flow_groups::{self, Group};
@@ -81,12 +82,7 @@ impl Simulation {
         trace: bool,
         fuse: bool,
     ) -> Result<Self, ScenarioError> {
-        let RunConfig { duration, warm_up, .. } = scenario.run;
-        if warm_up > duration {
-            return Err(ScenarioError::new(format!(
-                "run.warm_up: \"{warm_up}\" is longer than the run; use at most run.duration, \"{duration}\""
-            )));
-        }
+        cuts::check(&scenario.run)?;
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
         let streams = Streams { seed: scenario.seed, replication };
@@ -113,10 +109,16 @@ impl Simulation {
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            network: Network::new(links, media, routes, Time::ZERO + duration, trace.then(Box::default)),
+            network: Network::new(
+                links,
+                media,
+                routes,
+                Time::ZERO + scenario.run.duration,
+                trace.then(Box::default),
+            ),
             unfinished: flows.len(),
             flows,
-            limits: scenario.run,
+            limits: scenario.run.clone(),
             link_names: scenario.links.keys().cloned().collect(),
             flow_names: scenario.flows.keys().cloned().collect(),
             groups,
@@ -202,9 +204,8 @@ impl Simulation {
             }
         }
         let end = Time::ZERO + self.limits.duration;
-        let has_warm_up = !self.limits.warm_up.is_zero();
-        let warm_up_end = Time::ZERO + self.limits.warm_up;
-        let mut warm_up = None;
+        let mut cuts = Cuts::new(&self.limits);
+        let mut next_cut = cuts.next();
         // Background loads are always done: without anything else the run takes its whole duration.
         let ends_early = self.unfinished > 0;
         while !ends_early || self.unfinished > 0 {
@@ -213,10 +214,10 @@ impl Simulation {
                 break;
             };
             let time = event.time;
-            if has_warm_up && warm_up.is_none() && time >= warm_up_end {
+            while time >= next_cut {
                 // What happens at that very time is not part of it.
-                let before = Time::from_nanos(warm_up_end.as_nanos() - 1);
-                warm_up = Some(self.warm_up_row(warm_up_end, before));
+                let before = Time::from_nanos(next_cut.as_nanos() - 1);
+                next_cut = cuts.push(self.row_so_far(next_cut, before));
             }
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
@@ -234,11 +235,11 @@ impl Simulation {
                 Class::Host => self.change_addresses(event.component()),
             }
         }
-        if has_warm_up && warm_up.is_none() {
-            let now = self.network.now.min(warm_up_end);
-            warm_up = Some(self.warm_up_row(now, now));
+        while !next_cut.is_never() {
+            let now = self.network.now.min(next_cut);
+            next_cut = cuts.push(self.row_so_far(now, now));
         }
-        Ok(self.finish(warm_up.as_ref()))
+        Ok(self.finish(cuts))
     }
 
     /// The wall-clock time that the run may take at most; its guard keeps it.
@@ -366,14 +367,12 @@ impl Simulation {
         trace.paths.record(self.network.now, index as u32, side, &self.samples);
     }
 
-    fn finish(mut self, warm_up: Option<&Row>) -> Outcome {
+    fn finish(mut self, cuts: Cuts) -> Outcome {
         self.network.settle(self.network.now);
         self.network.check_conservation();
         let now = self.network.now;
-        let mut row = self.row(now, now);
-        if let Some(warm_up) = warm_up {
-            row = row.without(warm_up);
-        }
+        let end = self.row(now, now);
+        let mut row = cuts.report(end);
         flow_groups::report(&self.groups, &mut row);
         let mut tables = Vec::new();
         if let Some(trace) = self.network.trace.take() {
@@ -404,8 +403,8 @@ impl Simulation {
         Outcome { row, tables }
     }
 
-    /// The scalars of the warm-up, after which the run goes on.
-    fn warm_up_row(&mut self, now: Time, settled: Time) -> Row {
+    /// The scalars up to now; the run goes on.
+    fn row_so_far(&mut self, now: Time, settled: Time) -> Row {
         self.network.settle(settled);
         let links = self.network.links.clone();
         let row = self.row(now, settled);

@@ -1,6 +1,7 @@
 //! The simulator: events, packets in flight, routes. It knows protocols only as endpoints that it builds.
 
 mod address_changes;
+mod cuts;
 mod engine;
 mod event_queue;
 mod flow;

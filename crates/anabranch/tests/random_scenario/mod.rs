@@ -162,6 +162,8 @@ fn transport() -> impl Strategy<Value = String> {
          path_max_retrans = 0, policy = { kind = 'delay_centric' } }",
         "{ kind = 'sctp', profile = 'linux', hb_interval = '0.3 s', rto_min = '50 ms', rto_max = '1 s' }",
         "{ kind = 'sctp', profile = 'rfc4960', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s' }",
+        "{ kind = 'sctp', rto_initial = '0.2 s', rto_min = '50 ms', rto_max = '1 s', interleaving = true, \
+         stream_scheduler = { kind = 'round_robin' } }",
     ])
 }
 
@@ -172,6 +174,7 @@ fn app() -> impl Strategy<Value = String> {
         "{ kind = 'voip', start = '0 s', duration = '1500 ms', reliability = 'reliable', unordered = false }",
         "{ kind = 'datagrams', size = '125 B', rate = '100 kbit/s', intervals = { kind = 'cbr' } }",
         "{ kind = 'datagrams', size = '1000 B', rate = '500 kbit/s', duration = '1 s', measure = true }",
+        "{ kind = 'datagrams', size = '4000 B', rate = '1 Mbit/s', streams = 3, unordered = false }",
         "{ kind = 'datagrams', size = '500 B', rate = '300 kbit/s', intervals = { kind = 'on_off', on = '100 \
          ms', off = '100 ms' }, reverse = true, reliability = { timed = '200 ms' } }",
     ])

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study, with_sweep
+from anabranch.papers.studies import Key, Sets, Study, inline, with_sweep
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
 
@@ -309,18 +309,7 @@ def _network() -> str:
 
 def _toml(value: Any) -> str:
     """A tree of tables as TOML: those on top as lines, the others inline."""
-    return "".join(f"{name} = {_inline(item)}\n" for name, item in value.items())
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        items = ", ".join(f'"{name}" = {_inline(item)}' for name, item in value.items())
-        return f"{{ {items} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_inline, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value}"
+    return "".join(f"{name} = {inline(item)}\n" for name, item in value.items())
 
 
 def _text(name: str) -> str:

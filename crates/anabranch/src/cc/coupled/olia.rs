@@ -1,5 +1,5 @@
-//! Opportunistic linked increases (R. Khalili et al., "MPTCP is not Pareto-optimal", CoNEXT 2012;
-//! draft-khalili-mptcp-congestion-control-05).
+//! Opportunistic linked increases (R. Khalili et al., "MPTCP is not Pareto-optimal", ACM
+//! `CoNEXT` 2012; draft-khalili-mptcp-congestion-control-05).
 //!
 //! Known deviation: the draft ranks paths by `l^2 / rtt`; as in the authors' Linux module it is `l / rtt^2`
 //! here, the square of the rate that a loss every `l` bytes allows.

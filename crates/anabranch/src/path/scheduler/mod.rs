@@ -14,6 +14,7 @@ use crate::packet::PathId;
 use crate::time::Duration;
 
 /// What a scheduler may know about one path.
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about the path")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathView {

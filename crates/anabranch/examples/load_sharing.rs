@@ -1,0 +1,119 @@
+//! The tables of `docs/load-sharing.md`: means and 95 % confidence intervals over 20 replications.
+//! `cargo run --release --example load_sharing`, in the root of the repository.
+
+use std::path::Path;
+
+use anabranch::report::Row;
+use anabranch::scenario::Study;
+use anabranch::sim::Simulation;
+
+const REPLICATIONS: u64 = 20;
+/// Student's t for 19 degrees of freedom, 97.5 %.
+const T_19: f64 = 2.093;
+
+type Sets<'a> = &'a [(&'a str, &'a str)];
+
+const TRANSPORT: &str = "flows.transfer.transport";
+
+fn main() {
+    println!("| | Mbit/s | blocked by a buffer (of 60 s) | chunks rescheduled |\n|---|---|---|---|");
+    let long: Sets<'_> = &[("links.second.rate", "1 Mbit/s"), ("links.second.delay", "200 ms")];
+    transfer("one path", &[], "4 MB", true, &[]);
+    transfer("two equal paths", &[], "4 MB", false, &[]);
+    transfer(
+        "the slow path alone",
+        &[("links.first.rate", "1 Mbit/s"), ("links.first.delay", "200 ms")],
+        "4 MB",
+        true,
+        &[],
+    );
+    for buffer in ["100 kB", "200 kB", "400 kB", "1 MB", "4 MB"] {
+        for (name, splitting, split_by, rescheduling) in [
+            ("neither", "off", "outstanding", "off"),
+            ("splitting by what is buffered", "both", "buffered", "off"),
+            ("splitting by what is outstanding", "both", "outstanding", "off"),
+            ("rescheduling", "off", "outstanding", "both"),
+            ("both (the defaults)", "both", "outstanding", "both"),
+        ] {
+            let means = [
+                ("buffer_splitting", splitting),
+                ("split_by", split_by),
+                ("chunk_rescheduling", rescheduling),
+            ];
+            transfer(&format!("fast and slow path, {buffer}, {name}"), long, buffer, false, &means);
+        }
+    }
+    println!("\n| coupling | two paths, Mbit/s | single path, Mbit/s | share of the two | Jain's index |");
+    println!("|---|---|---|---|---|");
+    for (name, coupling) in [
+        ("none", "{ kind = \"per_path\" }"),
+        ("LIA", "{ kind = \"lia\" }"),
+        ("OLIA", "{ kind = \"olia\" }"),
+        ("CMT/RPv1", "{ kind = \"resource_pooling\", version = \"v1\" }"),
+        ("CMT/RPv2", "{ kind = \"resource_pooling\", version = \"v2\" }"),
+    ] {
+        let sets = [("flows.multi.transport.load_sharing.coupling".to_owned(), coupling.to_owned())];
+        let rows = rows("scenarios/shared-bottleneck.toml", &sets);
+        let value = |row: &Row, flow: &str| mbit_per_s(row, flow);
+        let of = |flow: &str| interval(rows.iter().map(|row| value(row, flow)), 2);
+        let share = interval(
+            rows.iter().map(|row| value(row, "multi") / (value(row, "multi") + value(row, "single"))),
+            3,
+        );
+        let jain = interval(
+            rows.iter().map(|row| {
+                let (a, b) = (value(row, "multi"), value(row, "single"));
+                (a + b) * (a + b) / (2.0 * (a * a + b * b))
+            }),
+            3,
+        );
+        println!("| {name} | {} | {} | {share} | {jain} |", of("multi"), of("single"));
+    }
+}
+
+/// One row of the first table.
+fn transfer(name: &str, network: Sets<'_>, buffer: &str, is_single: bool, means: Sets<'_>) {
+    let mut sets: Vec<(String, String)> =
+        network.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();
+    for key in ["receive_buffer", "send_buffer"] {
+        sets.push((format!("{TRANSPORT}.{key}"), buffer.to_owned()));
+    }
+    for (key, value) in means {
+        sets.push((format!("{TRANSPORT}.load_sharing.{key}"), (*value).to_owned()));
+    }
+    if is_single {
+        sets.push(("flows.transfer.paths".to_owned(), "[\"p0\"]".to_owned()));
+    }
+    let rows = rows("scenarios/load-sharing.toml", &sets);
+    let sum = |row: &Row, names: &[&str]| {
+        names.iter().filter_map(|name| row.value(&format!("transfer.sctp.a.{name}"))).sum::<f64>()
+    };
+    let goodput = interval(rows.iter().map(|row| mbit_per_s(row, "transfer")), 2);
+    let blocked = ["blocked_by_receive_buffer_s", "blocked_by_send_buffer_s"];
+    let blocked = interval(rows.iter().map(|row| sum(row, &blocked)), 1);
+    let rescheduled = interval(rows.iter().map(|row| sum(row, &["data_chunks_rescheduled"])), 0);
+    println!("| {name} | {goodput} | {blocked} s | {rescheduled} |");
+}
+
+fn rows(file: &str, sets: &[(String, String)]) -> Vec<Row> {
+    let scenario = Study::load(Path::new(file), sets).expect("the scenario can be read").scenario;
+    (0..REPLICATIONS)
+        .map(|replication| {
+            let simulation = Simulation::build(&scenario, replication, false).expect("it can be built");
+            simulation.run(&mut || None).expect("it can be run").row
+        })
+        .collect()
+}
+
+fn mbit_per_s(row: &Row, flow: &str) -> f64 {
+    row.value(&format!("{flow}.goodput_kbit_per_s")).expect("a bulk transfer has a goodput") / 1e3
+}
+
+/// Mean and half-width of the confidence interval.
+fn interval(values: impl Iterator<Item = f64>, digits: usize) -> String {
+    let values: Vec<f64> = values.collect();
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0);
+    format!("{mean:.digits$} ± {:.digits$}", T_19 * (variance / count).sqrt())
+}

@@ -1,0 +1,76 @@
+//! Where a run is cut: at the end of its warm-up and between its phases.
+
+use crate::report::Row;
+use crate::scenario::{RunConfig, ScenarioError};
+use crate::time::{Duration, Time};
+
+/// The cuts of a run, and what was reported at each that has been reached.
+pub(super) struct Cuts {
+    times: Vec<Time>,
+    has_warm_up: bool,
+    rows: Vec<Row>,
+}
+
+impl Cuts {
+    pub(super) fn new(config: &RunConfig) -> Self {
+        let has_warm_up = !config.warm_up.is_zero();
+        let warm_up = has_warm_up.then_some(config.warm_up);
+        let times = warm_up.into_iter().chain(config.phases.iter().copied());
+        Self { times: times.map(|time| Time::ZERO + time).collect(), has_warm_up, rows: Vec::new() }
+    }
+
+    /// The cut that comes next.
+    pub(super) fn next(&self) -> Time {
+        self.times.get(self.rows.len()).copied().unwrap_or(Time::NEVER)
+    }
+
+    /// What has been reported at the next cut; returns the one after it.
+    pub(super) fn push(&mut self, row: Row) -> Time {
+        self.rows.push(row);
+        self.next()
+    }
+
+    /// What is reported of a run whose scalars at its end are these: all of it without the warm-up, then each
+    /// phase.
+    pub(super) fn report(mut self, end: Row) -> Row {
+        let mut start = self.has_warm_up.then(|| self.rows.remove(0));
+        let mut row = since(start.as_ref(), &end);
+        if !self.rows.is_empty() {
+            self.rows.push(end);
+            for (index, cut) in self.rows.into_iter().enumerate() {
+                row.add_phase(&format!("run.phase_{}", index + 1), since(start.as_ref(), &cut));
+                start = Some(cut);
+            }
+        }
+        row
+    }
+}
+
+/// What was reported between two cuts, or up to the first.
+fn since(start: Option<&Row>, end: &Row) -> Row {
+    start.map_or_else(|| end.clone(), |start| end.clone().without(start))
+}
+
+/// Whether the run's times come in order.
+///
+/// # Errors
+/// The sentence that says which does not.
+pub(super) fn check(config: &RunConfig) -> Result<(), ScenarioError> {
+    let RunConfig { duration, warm_up, phases, .. } = config;
+    if warm_up > duration {
+        return Err(ScenarioError::new(format!(
+            "run.warm_up: \"{warm_up}\" is longer than the run; use at most run.duration, \"{duration}\""
+        )));
+    }
+    let mut before: Duration = *warm_up;
+    for (index, &phase) in phases.iter().enumerate() {
+        if phase <= before || phase >= *duration {
+            return Err(ScenarioError::new(format!(
+                "run.phases.{index}: \"{phase}\" is not a time after \"{before}\" and before run.duration, \
+                 \"{duration}\""
+            )));
+        }
+        before = phase;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+"""Mitsuie et al. on switching SCTP's primary path by measured throughput.
+
+"SCTP におけるプライマリパスの切替に関する研究" (Hiroshima Institute of Technology), measurements
+with FreeBSD 10 and Dummynet: two experiments, plain SCTP against the proposal. Beside it a
+tournament of every path policy.
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+from anabranch import _engine
+from anabranch.papers.intervals import interval
+from anabranch.papers.reproduction import Paper
+from anabranch.papers.studies import compute_all
+
+from . import document, figures, outcome, page, story, studies, tables, traced
+from .claims import CLAIMS, PROFILE, Material
+from .factors import EXPERIMENTS, SENDERS
+from .outcome import Outcome
+from .samples import Runs, tidy
+from .studies import EFFORTS, Effort
+
+__all__ = ["PAPER"]
+
+
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+    """Runs the studies and puts together what they say."""
+    works = list(studies.all_studies(effort))
+    rows = compute_all(works, out, jobs, "runs")
+    arenas = studies.arenas()
+    tournament = {
+        arena.name: Runs(tidy(rows[f"tournament/{arena.name}"], arena), PROFILE) for arena in arenas
+    }
+    ablations = {
+        (number, sender): Runs(
+            tidy(rows[f"ablations/experiment{number}-{sender}"], studies.experiment(number)),
+            PROFILE,
+        )
+        for number in EXPERIMENTS
+        for sender in SENDERS
+    }
+    runs = outcome.experiments(tournament)
+    failover_s = failover_times(rows["death"])
+    material = Material(
+        runs, {number: traced.proposed(number, effort) for number in EXPERIMENTS}, failover_s
+    )
+    return Outcome(
+        mode=mode,
+        version=_engine.__version__,
+        total_runs=sum(len(work.runs()) for work in works),
+        cells=outcome.cells(runs),
+        claims=[claim.judge(material, PROFILE) for claim in CLAIMS],
+        arenas=arenas,
+        tournament=tournament,
+        ablations=ablations,
+        traced=material.traced,
+        timelines={
+            (number, sender): traced.trace(number, sender)
+            for number in EXPERIMENTS
+            for sender in SENDERS
+        },
+        failover_s=interval(failover_s.values()),
+    )
+
+
+def failover_times(rows: pl.DataFrame) -> dict[int, float]:
+    """By replication, how long path 1 was dead before it was declared inactive."""
+    name = "transfer.sctp.a.path0.first_inactive_s"
+    return {
+        int(row["replication"]): row[name] - studies.DEATH_S for row in rows.iter_rows(named=True)
+    }
+
+
+PAPER = Paper(
+    name="sctp-handover",
+    package=__package__,
+    runs="runs",
+    efforts=EFFORTS,
+    compute=compute,
+    headline=story.headline,
+    sentences=story.sentences,
+    tables=tables.of,
+    figures=figures.of,
+    context=page.context,
+    sections=document.sections,
+)

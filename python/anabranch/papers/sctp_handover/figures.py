@@ -1,0 +1,299 @@
+"""The figures. Every function returns one; path 1 is blue and path 2 green in all of them."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from anabranch import plots
+
+from .factors import (
+    AVAILABLE_MBPS,
+    EXPERIMENT_NAMES,
+    EXPERIMENTS,
+    SENDER_NAMES,
+    SENDERS,
+    better_path,
+)
+from .outcome import Outcome, names
+from .published import of_experiment
+from .studies import Arena, policies
+from .traced import Traced
+
+PATH_COLOURS = (plots.COLOURS[0], plots.COLOURS[2])
+SENDER_COLOURS = dict(zip(SENDERS, (plots.COLOURS[4], plots.COLOURS[0]), strict=True))
+DASHED: Any = (0, (4, 3))
+COLUMNS = 5
+"""Of the tournament's panels."""
+
+
+def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+    """The figures of an outcome by file name, drawn when called."""
+    found: dict[str, Callable[[], Figure]] = {
+        "tables": partial(tables, outcome),
+        "handovers": partial(handovers, outcome.traced),
+        "tournament": partial(tournament, outcome),
+        "switching": partial(switching, outcome),
+    }
+    for (number, sender), run in outcome.timelines.items():
+        found[f"timeline-{number}-{sender}"] = partial(timeline, run, number, sender)
+    return found
+
+
+def tables(outcome: Outcome) -> Figure:
+    """Throughput in each phase: ours as bars with intervals, the paper's as marks."""
+    with plots.style():
+        figure = plots.blank(10, 3.8)
+        panels = figure.subplots(1, len(EXPERIMENTS), sharey=True, width_ratios=(3, 4))
+        for axes, number in zip(panels, EXPERIMENTS, strict=True):
+            keys = [phase.key for phase in of_experiment(number)]
+            for cell in outcome.cells:
+                if cell.key["experiment"] != number:
+                    continue
+                sender = str(cell.key["sender"])
+                x = keys.index(str(cell.key["phase"])) + 0.36 * (SENDERS.index(sender) - 0.5)
+                axes.bar(x, cell.measured, width=0.32, color=SENDER_COLOURS[sender])
+                axes.errorbar(
+                    x,
+                    cell.measured,
+                    yerr=plots.finite(cell.half_width),
+                    color="black",
+                    elinewidth=1.2,
+                    capsize=3,
+                )
+                axes.plot(
+                    x,
+                    cell.published,
+                    marker="D",
+                    markersize=6,
+                    color="none" if cell.key["published_as"] == "computed" else plots.ACCENT,
+                    markeredgecolor=plots.ACCENT,
+                    linestyle="none",
+                )
+            axes.set_xticks(range(len(keys)), keys)
+            axes.tick_params(axis="x", length=0)
+            axes.set_title(EXPERIMENT_NAMES[number], fontsize=10)
+            axes.set_ylim(bottom=0)
+        panels[0].set_ylabel("throughput (Mbit/s)")
+        mark: Any = {"marker": "D", "linestyle": "", "markeredgecolor": plots.ACCENT}
+        handles = [
+            *(
+                Patch(color=SENDER_COLOURS[name], label=f"{SENDER_NAMES[name]}, ours")
+                for name in SENDERS
+            ),
+            Line2D([], [], color=plots.ACCENT, label="paper, measured", **mark),
+            Line2D([], [], color="none", label="paper, computed", **mark),
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def timeline(run: Traced, number: int, sender: str) -> Figure:
+    """Throughput over each path, with handovers, checkpoints and timeouts."""
+    with plots.style():
+        figure = plots.blank(10, 3.6)
+        axes = figure.add_subplot()
+        for path, colour in enumerate(PATH_COLOURS):
+            rows = run.rates.filter(path=path)
+            axes.plot(rows["time_s"], rows["mbps"], color=colour, linewidth=1.3)
+        _phases(axes, number)
+        for found in run.handovers:
+            axes.axvline(found.time_s, color=PATH_COLOURS[found.to], linewidth=1.6, alpha=0.6)
+        top = axes.get_xaxis_transform()
+        for checkpoint in run.checkpoints:
+            axes.plot(
+                checkpoint.time_s,
+                0.97,
+                marker="v",
+                markersize=5,
+                color="black" if checkpoint.lost else "none",
+                markeredgecolor="black",
+                transform=top,
+            )
+        axes.plot(
+            run.timeouts_s,
+            [0.03] * len(run.timeouts_s),
+            linestyle="none",
+            marker="x",
+            color=plots.ACCENT,
+            transform=top,
+        )
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, of_experiment(number)[-1].to_s)
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel("throughput (Mbit/s)")
+        axes.set_title(f"{EXPERIMENT_NAMES[number]}; {SENDER_NAMES[sender]}", fontsize=10, pad=16)
+        handles = [
+            *(
+                Line2D([], [], color=colour, label=f"path {path + 1}")
+                for path, colour in enumerate(PATH_COLOURS)
+            ),
+            Line2D(
+                [],
+                [],
+                color=plots.QUIET,
+                linestyle="",
+                marker="|",
+                markersize=11,
+                markeredgewidth=1.2,
+                label="handover, in the new path's colour",
+            ),
+            Line2D(
+                [],
+                [],
+                color="none",
+                markeredgecolor="black",
+                linestyle="",
+                marker="v",
+                label="checkpoint",
+            ),
+            Line2D([], [], color="black", linestyle="", marker="v", label="with a loss"),
+            Line2D([], [], color=plots.ACCENT, linestyle="", marker="x", label="timeout"),
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def handovers(traced: dict[int, list[Traced]]) -> Figure:
+    """When each traced run handed over, and whether to the better path."""
+    with plots.style():
+        figure = plots.blank(10, 4.6)
+        panels = figure.subplots(len(traced), 1)
+        for axes, (number, runs) in zip(panels, traced.items(), strict=True):
+            phases = of_experiment(number)
+            for index, run in enumerate(runs):
+                for found in run.handovers:
+                    phase = next(
+                        (phase for phase in phases if found.time_s < phase.to_s), phases[-1]
+                    )
+                    good = found.to == better_path(number, phase.number)
+                    axes.plot(
+                        found.time_s,
+                        index + 1,
+                        marker=">" if found.to else "<",
+                        markersize=5,
+                        markeredgewidth=0,
+                        color="black" if good else plots.ACCENT,
+                    )
+            _phases(axes, number)
+            axes.set_xlim(0, phases[-1].to_s)
+            axes.set_ylim(0, len(runs) + 1)
+            axes.set_ylabel("run")
+            axes.set_title(EXPERIMENT_NAMES[number], fontsize=10, pad=16)
+        panels[-1].set_xlabel("time (s)")
+        handles = [
+            Line2D([], [], color="black", linestyle="", marker=">", label="to path 2"),
+            Line2D([], [], color="black", linestyle="", marker="<", label="to path 1"),
+            Line2D(
+                [],
+                [],
+                color=plots.ACCENT,
+                linestyle="",
+                marker=">",
+                label="to the path that has less",
+            ),
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def tournament(outcome: Outcome) -> Figure:
+    """Throughput or MOS of every policy, one panel for each arena."""
+    order = [policy.name for policy in policies()]
+    lines = math.ceil(len(outcome.arenas) / COLUMNS)
+    with plots.style():
+        figure = plots.blank(12, (1 + 0.2 * len(order)) * lines)
+        panels = figure.subplots(lines, COLUMNS, sharey=True, squeeze=False)
+        for axes, arena in zip(panels.flat, outcome.arenas, strict=False):
+            _ranks(axes, outcome, arena, order)
+        for axes in panels.flat[len(outcome.arenas) :]:
+            axes.set_visible(False)
+        for line in panels:
+            line[0].set_yticks(range(len(order)), [policy.title for policy in policies()])
+        panels[0][0].set_ylim(len(order) - 0.5, -0.5)
+        return figure
+
+
+def _ranks(axes: Axes, outcome: Outcome, arena: Arena, order: list[str]) -> None:
+    value, unit = ("mos", "MOS") if arena.is_call else ("goodput_mbps", "throughput (Mbit/s)")
+    runs = outcome.tournament[arena.name]
+    for index, name in enumerate(order):
+        found = runs.where(policy=name).mean(value)
+        axes.errorbar(
+            found.mean,
+            index,
+            xerr=plots.finite(found.half_width),
+            marker="o",
+            markersize=4,
+            color=plots.ACCENT if name == "proposed" else plots.COLOURS[0],
+            elinewidth=1.2,
+            capsize=2.5,
+        )
+    axes.axvline(
+        runs.where(policy="plain").mean(value).mean,
+        color=plots.QUIET,
+        linewidth=1,
+        linestyle=DASHED,
+    )
+    axes.grid(visible=True, axis="both")
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.set_xlabel(unit, fontsize=8.5)
+    axes.set_title(arena.name.removeprefix("mobility-"), fontsize=9)
+
+
+def switching(outcome: Outcome) -> Figure:
+    """Switches of every policy in the experiments, by whether the new path has more."""
+    order = [policy.name for policy in policies()]
+    with plots.style():
+        figure = plots.blank(10, 1.2 + 0.27 * len(order))
+        panels = figure.subplots(1, len(EXPERIMENTS), sharey=True)
+        for axes, number in zip(panels, EXPERIMENTS, strict=True):
+            runs = outcome.experiment(number)
+            there = names(runs.frame, "policy")
+            for index, name in enumerate(order):
+                if name not in there:
+                    continue
+                own = runs.where(policy=name)
+                worse, switches = own.mean("to_worse").mean, own.mean("switches").mean
+                axes.barh(index, worse, height=0.62, color=plots.ACCENT)
+                axes.barh(index, switches - worse, left=worse, height=0.62, color=plots.COLOURS[4])
+                axes.annotate(f" {switches:.1f}", (switches, index), va="center", fontsize=8.5)
+            axes.grid(visible=True, axis="x")
+            axes.grid(visible=False, axis="y")
+            axes.margins(x=0.12)
+            axes.set_xlabel("switches a run", fontsize=9)
+            axes.set_title(EXPERIMENT_NAMES[number], fontsize=10)
+            axes.tick_params(axis="y", length=0, labelsize=8.5)
+        panels[0].set_yticks(range(len(order)), [policy.title for policy in policies()])
+        panels[0].invert_yaxis()
+        handles = [
+            Patch(color=plots.COLOURS[4], label="to the path that has more"),
+            Patch(color=plots.ACCENT, label="to the path that has less"),
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def _phases(axes: Axes, number: int) -> None:
+    """Where the cross traffic changes, and what each path then has by the timetable."""
+    for phase, (first, second) in zip(of_experiment(number), AVAILABLE_MBPS[number], strict=True):
+        if phase.from_s > 0:
+            axes.axvline(phase.from_s, color=plots.QUIET, linewidth=0.9, linestyle=DASHED)
+        axes.text(
+            (phase.from_s + phase.to_s) / 2,
+            1.0,
+            f"{first:.1f} | {second:.1f}",
+            transform=axes.get_xaxis_transform(),
+            ha="center",
+            va="bottom",
+            color=plots.QUIET,
+            fontsize=8,
+        )

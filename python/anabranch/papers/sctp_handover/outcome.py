@@ -1,0 +1,81 @@
+"""What a reproduction found: everything that tables, figures, page and JSON show."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from anabranch.papers import outcome
+from anabranch.papers.intervals import Interval
+from anabranch.papers.verdicts import SHARE_TOLERANCE, Comparison, Verdict, verdict
+
+from .factors import EXPERIMENTS, SENDERS
+from .published import phases
+from .samples import Runs
+from .studies import Arena
+from .traced import Traced
+
+COMPUTED = "computed"
+MEASURED = "measured"
+
+
+@dataclass(frozen=True)
+class Outcome(outcome.Outcome):
+    """Everything that tables, figures, page and JSON show."""
+
+    arenas: list[Arena]
+    tournament: dict[str, Runs]
+    """By arena."""
+    ablations: dict[tuple[int, str], Runs]
+    """By experiment and sender: the column `variant` says what was changed."""
+    traced: dict[int, list[Traced]]
+    """By experiment, the proposed sender's runs."""
+    timelines: dict[tuple[int, str], Traced]
+    """By experiment and sender, the first run."""
+    failover_s: Interval
+
+    def experiment(self, number: int) -> Runs:
+        """The tournament in one of the paper's experiments."""
+        return self.tournament[f"experiment{number}"]
+
+
+def cells(runs: Mapping[int, Runs]) -> list[Comparison]:
+    """The published tables beside ours."""
+    found = []
+    for phase in phases():
+        for sender in SENDERS:
+            ours = runs[phase.experiment].where(policy=sender).mean(f"mbps_{phase.number}")
+            paper = phase.of(sender)
+            is_computed = phase.experiment == 2 and sender == "plain"
+            found.append(
+                Comparison(
+                    "2" if phase.experiment == 1 else "4",
+                    {
+                        "experiment": phase.experiment,
+                        "phase": phase.key,
+                        "sender": sender,
+                        "published_as": COMPUTED if is_computed else MEASURED,
+                    },
+                    paper,
+                    ours.mean,
+                    ours.half_width,
+                    of_number(paper, ours),
+                    "Mbit/s",
+                )
+            )
+    return found
+
+
+def of_number(paper: float, ours: Interval) -> Verdict:
+    """The verdict of one throughput."""
+    return verdict(paper, ours.mean, ours.half_width, SHARE_TOLERANCE * paper)
+
+
+def names(frame: pl.DataFrame, axis: str) -> list[str]:
+    """The values of an axis, in order of appearance."""
+    return frame[axis].unique(maintain_order=True).to_list()
+
+
+def experiments(tournament: Mapping[str, Runs]) -> dict[int, Runs]:
+    """The tournament's runs in the paper's experiments."""
+    return {number: tournament[f"experiment{number}"] for number in EXPERIMENTS}

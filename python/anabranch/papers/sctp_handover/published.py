@@ -1,0 +1,49 @@
+"""The paper's two tables."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import polars as pl
+
+SENDERS = ("plain", "proposed")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of an experiment and the throughputs that the paper gives for it, in Mbit/s."""
+
+    experiment: int
+    number: int
+    """From 1 on."""
+    from_s: float
+    to_s: float
+    plain_mbps: float
+    proposed_mbps: float
+
+    @property
+    def key(self) -> str:
+        """As the terminal and the page name it."""
+        return f"{self.from_s:g}-{self.to_s:g} s"
+
+    def of(self, sender: str) -> float:
+        """The throughput of one of SENDERS."""
+        return {"plain": self.plain_mbps, "proposed": self.proposed_mbps}[sender]
+
+
+@cache
+def phases() -> tuple[Phase, ...]:
+    """Every phase of both experiments, in order."""
+    content = files(__package__).joinpath("published.csv").read_bytes()
+    rows = pl.read_csv(content, comment_prefix="#").with_columns(pl.all().cast(pl.Float64))
+    found: list[Phase] = []
+    for row in rows.iter_rows(named=True):
+        experiment = int(row.pop("experiment"))
+        number = 1 + sum(phase.experiment == experiment for phase in found)
+        found.append(Phase(experiment, number, **row))
+    return tuple(found)
+
+
+def of_experiment(experiment: int) -> tuple[Phase, ...]:
+    """The phases of one experiment."""
+    return tuple(phase for phase in phases() if phase.experiment == experiment)

@@ -1,0 +1,132 @@
+"""The finding in words, made from the numbers.
+
+The same sentences on the terminal, on the page and in the record.
+"""
+
+import polars as pl
+
+from anabranch.papers.intervals import Interval, difference
+from anabranch.papers.verdicts import WORDS
+
+from .claims import PROFILE
+from .factors import EXPERIMENTS
+from .outcome import Outcome, names
+from .published import of_experiment
+from .samples import Runs
+from .studies import policies
+
+AFTER_S = 2.0
+"""A timeout within this time of a checkpoint comes from it: RTO.Min and the recovery before."""
+COMPARED = ["policy", "replication", "mos"]
+TITLES = {policy.name: policy.title for policy in policies()}
+
+
+def headline(outcome: Outcome) -> str:
+    """One sentence on what the proposal brings in each experiment."""
+    parts = []
+    for number in EXPERIMENTS:
+        runs = outcome.experiment(number)
+        plain, proposed = (runs.where(policy=sender).mean() for sender in ("plain", "proposed"))
+        gain = runs.where(policy="proposed").minus(runs.where(policy="plain"))
+        phases = of_experiment(number)
+        length = sum(phase.to_s - phase.from_s for phase in phases)
+        paper = sum(
+            (phase.proposed_mbps - phase.plain_mbps) * (phase.to_s - phase.from_s)
+            for phase in phases
+        )
+        parts.append(
+            f"{proposed.text()} against {plain.text()} Mbit/s in experiment {number}"
+            f" ({gain.text(signed=True)}; paper: {paper / length:+.1f})"
+        )
+    return f"Handing over by measured throughput, SCTP reaches {' and '.join(parts)}."
+
+
+def sentences(outcome: Outcome) -> list[str]:
+    """Verdicts, spurious handovers, failover, checkpoints, and the tournament."""
+    return [
+        f"Claims: {', '.join(f'{found.id} {WORDS[found.verdict]}' for found in outcome.claims)}.",
+        *(_spurious(outcome, number) for number in EXPERIMENTS),
+        "A path that dies is declared inactive by plain SCTP after"
+        f" {outcome.failover_s.text(1)} s (paper: 63 s).",
+        _after_losses(outcome),
+        *(_winner(outcome, number) for number in EXPERIMENTS),
+        _calls(outcome),
+    ]
+
+
+def _spurious(outcome: Outcome, number: int) -> str:
+    runs = outcome.experiment(number).where(policy="proposed")
+    switches, worse, reverted, checkpoints, probe_kb, timeouts = (
+        runs.mean(name)
+        for name in ("switches", "to_worse", "reverted", "checkpoints", "probe_kb", "timeouts")
+    )
+    return (
+        f"Experiment {number}: the proposal makes {checkpoints.text(1)} checkpoints"
+        f" ({probe_kb.text(0)} kB of data) and {switches.text(1)} handovers a run;"
+        f" {worse.text(1)} of these are to the path that has less by the timetable,"
+        f" {reverted.text(1)} are undone within 10 s; {timeouts.text(1)} retransmission timeouts."
+    )
+
+
+def _after_losses(outcome: Outcome) -> str:
+    lossy, clean = (_followed_percent(outcome, is_lossy=is_lossy) for is_lossy in (True, False))
+    return (
+        "A checkpoint is a burst, and what a full queue takes from the end of a burst only a"
+        f" timeout brings back: one follows within {AFTER_S:g} s of {lossy} of the checkpoints that"
+        f" meet a loss and of {clean} of the others."
+    )
+
+
+def _followed_percent(outcome: Outcome, *, is_lossy: bool) -> str:
+    found = [
+        any(0 < time_s - checkpoint.time_s <= AFTER_S for time_s in run.timeouts_s)
+        for runs in outcome.traced.values()
+        for run in runs
+        for checkpoint in run.checkpoints
+        if (checkpoint.lost > 0) == is_lossy
+    ]
+    return f"{100 * sum(found) / len(found):.0f} %" if found else "none"
+
+
+def _winner(outcome: Outcome, number: int) -> str:
+    runs = outcome.experiment(number)
+    found = ranking(runs, "goodput_mbps")
+    first = found[0]
+    lead = _difference(runs, first, "plain", "goodput_mbps")
+    tied = [
+        other for other in found[1:] if not _difference(runs, first, other, "goodput_mbps").positive
+    ]
+    switches = runs.where(policy=first).mean("switches")
+    return (
+        f"Tournament, experiment {number}: {TITLES[first]} leads with"
+        f" {runs.where(policy=first).mean().text(2)} Mbit/s"
+        f" ({lead.text(2, signed=True)} against plain SCTP) and {switches.text(1)} switches a run;"
+        f" {len(tied)} of the {len(found) - 1} others cannot be told from it."
+    )
+
+
+def _calls(outcome: Outcome) -> str:
+    arenas = [arena.name for arena in outcome.arenas if arena.is_call]
+    frame = pl.concat([outcome.tournament[name].frame.select(COMPARED) for name in arenas])
+    runs = Runs(frame, PROFILE)
+    found = ranking(runs, "mos")
+    parts = [
+        f"{TITLES[name]} with {runs.where(policy=name).mean('mos').text(2)}"
+        f" ({_difference(runs, name, 'plain', 'mos').text(2, signed=True)} against each place's own"
+        " failover)"
+        for name in (found[0], found[-1])
+    ]
+    return (
+        f"Tournament of calls, mean MOS over {len(arenas)} places: the best is {parts[0]}, the last"
+        f" {parts[1]}."
+    )
+
+
+def ranking(runs: Runs, value: str) -> list[str]:
+    """The policies from the best mean to the worst."""
+    means = {name: runs.where(policy=name).mean(value).mean for name in names(runs.frame, "policy")}
+    return sorted(means, key=lambda name: -means[name])
+
+
+def _difference(runs: Runs, first: str, second: str, value: str) -> Interval:
+    return difference(*(runs.where(policy=name).per_replication(value) for name in (first, second)))

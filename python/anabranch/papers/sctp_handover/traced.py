@@ -1,0 +1,150 @@
+"""Runs that are made once more with traces: throughput over time, and when handovers came."""
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+from anabranch import study
+
+from .factors import REVERTED_S
+from .studies import Effort, experiment
+
+STEP_S = 1.0
+"""Throughput is that of so long."""
+APART_S = 1.0
+"""Between two checkpoints at least."""
+HEADERS_BYTES = 48
+"""IP, SCTP and DATA header of a packet with one chunk."""
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A change of the primary path."""
+
+    time_s: float
+    to: int
+    """0 or 1."""
+    reason: str
+    new_mbps: float
+    """Measured throughput of the new primary path; NaN where none was measured."""
+    old_mbps: float
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """New data that was sent on the alternate path."""
+
+    time_s: float
+    packets: int
+    lost: int
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a run of an experiment tells."""
+
+    handovers: list[Handover]
+    checkpoints: list[Checkpoint]
+    timeouts_s: list[float]
+    """When the retransmission timer of a path expired."""
+    rates: pl.DataFrame
+    """time_s, path and mbps: data that arrived over each path, in steps of STEP_S."""
+
+    def within(self, from_s: float, to_s: float) -> list[Handover]:
+        """Handovers in this time."""
+        return [found for found in self.handovers if from_s <= found.time_s < to_s]
+
+    def reverted(self) -> list[Handover]:
+        """Handovers that were undone within REVERTED_S."""
+        return [
+            found
+            for found, after in pairwise(self.handovers)
+            if after.time_s - found.time_s <= REVERTED_S
+        ]
+
+    def follows_timeout(self, found: Handover) -> bool:
+        """Whether a retransmission timer had expired shortly before a handover."""
+        return any(0 <= found.time_s - time_s <= REVERTED_S for time_s in self.timeouts_s)
+
+
+def proposed(number: int, effort: Effort) -> list[Traced]:
+    """The proposed sender's runs of an experiment, by replication."""
+    return [trace(number, "proposed", replication) for replication in range(effort.traced)]
+
+
+def trace(number: int, sender: str, replication: int = 0) -> Traced:
+    """One run."""
+    arena = experiment(number)
+    scenario = arena.only(sender)
+    traces = study.run(scenario, replication=replication, trace=True).traces
+    events, packets, paths = (
+        traces[table].filter(flow=arena.flow, side="a") for table in ("events", "packets", "paths")
+    )
+    data = packets.filter(pl.col("tsn") >= 0, pl.col("kind") == "data")
+    changes = handovers(events)
+    return Traced(changes, checkpoints(data, changes), timeouts(paths), rates(data))
+
+
+def handovers(events: pl.DataFrame) -> list[Handover]:
+    """From the events of the sending side."""
+    found = []
+    for row in events.filter(event="primary_changed").iter_rows(named=True):
+        match = re.match(r"\D*(\d+)\D+(\d+): (.*)", row["detail"])
+        assert match, row["detail"]
+        numbers = re.search(r"([\d.]+) Mbit/s > ([\d.]+) Mbit/s", match[3])
+        new, old = map(float, numbers.groups()) if numbers else (float("nan"), float("nan"))
+        found.append(Handover(row["time_s"], int(match[2]), match[3], new, old))
+    return found
+
+
+def checkpoints(data: pl.DataFrame, changes: list[Handover]) -> list[Checkpoint]:
+    """Bursts of data that is sent for the first time, on the path that is not primary."""
+    primary = pl.DataFrame(
+        {
+            "sent_s": [0.0, *(change.time_s for change in changes)],
+            "primary": [0, *(change.to for change in changes)],
+        }
+    )
+    first = data.unique("tsn", keep="first", maintain_order=True).sort("sent_s")
+    probes = (
+        first.join_asof(primary, on="sent_s")
+        .filter(pl.col("path") != pl.col("primary"))
+        .with_columns(burst=(pl.col("sent_s").diff().fill_null(0) > APART_S).cum_sum())
+        .group_by("burst", maintain_order=True)
+        .agg(
+            pl.col("sent_s").first(),
+            pl.len().alias("packets"),
+            pl.col("fate").is_in(["queue_full", "lost"]).sum().alias("lost"),
+        )
+    )
+    return [Checkpoint(*row) for row in probes.select("sent_s", "packets", "lost").iter_rows()]
+
+
+def timeouts(paths: pl.DataFrame) -> list[float]:
+    """When the error counter of a path grew; in the experiments only timers make it grow."""
+    grown = (pl.col("error_count") > pl.col("error_count").shift().over("path")).fill_null(
+        pl.col("error_count") > 0
+    )
+    return paths.filter(grown)["time_s"].to_list()
+
+
+def rates(data: pl.DataFrame) -> pl.DataFrame:
+    """Throughput over each path from the sending side's packets with data."""
+    arrived = data.filter(fate="delivered")
+    last = arrived["delivered_s"].max()
+    steps = range(int((last if isinstance(last, float) else 0.0) / STEP_S))
+    grid = pl.DataFrame({"step": list(steps)}, schema={"step": pl.Int64}).join(
+        pl.DataFrame({"path": [0, 1]}), how="cross"
+    )
+    counted = arrived.group_by(
+        (pl.col("delivered_s") / STEP_S).floor().cast(pl.Int64).alias("step"), "path"
+    ).agg(((pl.col("size_bytes") - HEADERS_BYTES).sum() * 8 / STEP_S / 1e6).alias("mbps"))
+    return (
+        grid.join(counted, on=["step", "path"], how="left")
+        .select(
+            ((pl.col("step") + 0.5) * STEP_S).alias("time_s"), "path", pl.col("mbps").fill_null(0)
+        )
+        .sort("path", "time_s")
+    )
