@@ -51,6 +51,22 @@ def test_a_run_shows_its_handover() -> None:
     assert [round(line.get_xdata()[0], 2) for line in changes] == [12.0]
     assert [text.get_text() for text in axes.texts] == ["wifi", "lte"]
     assert result.traces["ratings"].height == 2 * 28
+    assert axes.get_title(loc="left").endswith("flow call from phone to server")
+    assert axes.get_xlabel() == "time (s); dashed: the primary path changes"
+
+
+def test_a_run_shows_when_its_primary_path_had_failed() -> None:
+    result = package.run(library.scenarios()["mobility-return"], trace=True)
+    for side in "ab":
+        # Two timeouts of 0.1 and 0.2 s, and the first heartbeat that is answered again.
+        ((start, end),) = plots.primary_failures(result, "call", side)
+        assert 10.2 < start < 10.4
+        assert 18 < end < 18.6
+    (axes,) = plots.of_run(result)["call-b-mos"].axes
+    (failed,) = [patch for patch in axes.patches if patch.get_gid() == "failed"]
+    assert failed.get_window_extent().width > 0
+    assert axes.get_title(loc="left").endswith("flow call from server to phone")
+    assert axes.get_xlabel() == "time (s); grey: the primary path has failed"
 
 
 def test_seconds_add_up_to_the_call() -> None:

@@ -1,5 +1,6 @@
 """Figures show what they should, and the same figure is the same file."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,18 @@ def test_the_same_figure_is_the_same_file(tmp_path: Path, suffix: str) -> None:
 def test_an_empty_status_is_no_problem(tmp_path: Path) -> None:
     lost = FRAMES.filter(pl.col("status") == "lost")
     assert plots.save(plots.frame_delay(lost), tmp_path / "lost", ["png"])
+
+
+def test_names_of_paths_that_change_often_do_not_overlap() -> None:
+    seconds = pl.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0], "mos": [4.0, 4.2]})
+    changes = [(0.1 * i, ("wifi", "lte")[i % 2]) for i in range(-3, 25)]
+    figure = plots.rating(seconds, changes=changes)
+    (axes,) = figure.axes
+    marks: list[Any] = [line for line in axes.lines if line.get_gid() == "change"]
+    # Those within the call.
+    assert len(marks) == 20
+    figure.draw_without_rendering()
+    boxes = sorted(text.get_window_extent().intervalx.tolist() for text in axes.texts)
+    assert len(boxes) > 5
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
+    assert axes.texts[0].get_text() == "wifi"

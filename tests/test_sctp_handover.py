@@ -254,6 +254,9 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
     assert len(drawn) == 4 + 4
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     check_page(tmp_path, len(drawn))
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<h3>Experiment 2: TCP beside it" in text
+    assert "<h3>A call whose Wi-Fi fades" in text
 
 
 @pytest.mark.parametrize("width", [80, 140])

@@ -147,7 +147,7 @@ def figure() -> Figure:
             result = run(way, 0)
             seconds = result.traces["ratings"].filter(pl.col("side") == "b")
             plots.draw_rating(axes, seconds, plots.primary_changes(result, "call", "b"), colour)
-            axes.axvspan(LOSS_S, seconds["end_s"][-1], color="#F2F2F2", zorder=0)
+            axes.axvspan(LOSS_S, seconds["end_s"][-1], color=plots.FAILED, linewidth=0, zorder=0)
             axes.set_title(way.name, pad=16)
         panels[-1].set_xlabel("time (s); grey: no Wi-Fi; dashed: the server's primary path changes")
         return drawn

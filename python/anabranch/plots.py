@@ -31,6 +31,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 
 ACCENT = "#D55E00"
 QUIET = "#666666"
+FAILED = "#EEEEEE"
+"""Behind the time in which something is not there."""
+
+_CHARACTER = 0.0115
+"""Width of one in a note above the axes, as a part of theirs."""
 
 _STYLE: Any = {
     "axes.axisbelow": True,
@@ -105,11 +110,19 @@ def of_run(result: Result) -> dict[str, Figure]:
     return figures
 
 
+def _direction(result: Result, flow: str, side: str) -> str:
+    """From which host to which the side sends."""
+    ends = [_flow(result, flow)[end] for end in ("from", "to")]
+    sender, receiver = ends if side == "a" else reversed(ends)
+    return f"flow {flow} from {sender} to {receiver}"
+
+
 def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
     return frame_delay(
         frames,
         playout_limit_ms=_playout_limit_ms(result, flow, frames),
-        title=f"{result.scenario.name}: delay of each frame, flow {flow}",
+        title=f"{result.scenario.name}: delay of each frame, "
+        + _direction(result, flow, frames["side"][0]),
     )
 
 
@@ -118,23 +131,42 @@ def _rating_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
     return rating(
         rows,
         changes=primary_changes(result, flow, side),
-        title=f"{result.scenario.name}: MOS of each second, flow {flow}",
+        failures=primary_failures(result, flow, side),
+        title=f"{result.scenario.name}: MOS of each second, {_direction(result, flow, side)}",
     )
 
 
 def primary_changes(result: Result, flow: str, side: str) -> list[tuple[float, str]]:
     """When another path became the primary one at this side of a flow, and its name."""
     names = _flow(result, flow)["paths"]
-    of_side = (pl.col("flow") == flow) & (pl.col("side") == side)
-    primary = result.traces["paths"].filter(of_side & pl.col("is_primary"))
+    primary = _primary(result, flow, side)
     changed = primary.filter(pl.col("path").ne_missing(pl.col("path").shift()))
     return [(row["time_s"], names[row["path"]]) for row in changed.iter_rows(named=True)]
 
 
+def primary_failures(result: Result, flow: str, side: str) -> list[tuple[float, float]]:
+    """From when to when the primary path at this side of a flow was not active."""
+    primary = _primary(result, flow, side).with_columns(failed=pl.col("state") != "active")
+    turns = primary.filter(pl.col("failed").ne_missing(pl.col("failed").shift()))
+    ends = [*turns["time_s"][1:], math.inf]
+    return [
+        (start, end)
+        for start, end, failed in zip(turns["time_s"], ends, turns["failed"], strict=False)
+        if failed
+    ]
+
+
+def _primary(result: Result, flow: str, side: str) -> pl.DataFrame:
+    """The rows of the trace `paths` that are of the primary path of the time."""
+    of_side = (pl.col("flow") == flow) & (pl.col("side") == side)
+    return result.traces["paths"].filter(of_side & pl.col("is_primary"))
+
+
 def _paths_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
     names = _flow(result, flow)["paths"]
+    host = _flow(result, flow)["from" if rows["side"][0] == "a" else "to"]
     rows = rows.with_columns(pl.Series("path", [names[number] for number in rows["path"]]))
-    return paths(rows, title=f"{result.scenario.name}: paths, flow {flow}")
+    return paths(rows, title=f"{result.scenario.name}: paths, flow {flow} at {host}")
 
 
 def frame_delay(
@@ -199,9 +231,13 @@ def frame_delay(
 
 
 def rating(
-    trace: pl.DataFrame, *, changes: Sequence[tuple[float, str]] = (), title: str = ""
+    trace: pl.DataFrame,
+    *,
+    changes: Sequence[tuple[float, str]] = (),
+    failures: Sequence[tuple[float, float]] = (),
+    title: str = "",
 ) -> Figure:
-    """MOS of each second of a call, with the changes of the primary path.
+    """MOS of each second of a call, with the changes and failures of the primary path.
 
     Parameters
     ----------
@@ -209,13 +245,24 @@ def rating(
         The trace `ratings` of one side of one flow: start_s, end_s, mos.
     changes
         Time in seconds and name of the new path.
+    failures
+        From when to when, in seconds, the primary path was not active.
     title
         Above the figure.
     """
+    first, last = trace["start_s"][0], trace["end_s"][-1]
+    notes = ["time (s)"]
     with style():
         figure, axes = _figure(8, 3)
         draw_rating(axes, trace, changes)
-        axes.set_xlabel("time (s)")
+        if any(first < time <= last for time, _ in changes):
+            notes.append("dashed: the primary path changes")
+        shown = [(max(a, first), min(b, last)) for a, b in failures if a < last and b > first]
+        for start, end in shown:
+            axes.axvspan(start, end, color=FAILED, linewidth=0, zorder=0, gid="failed")
+        if shown:
+            notes.append("grey: the primary path has failed")
+        axes.set_xlabel("; ".join(notes))
         _title(axes, title, pad=20)
         return figure
 
@@ -224,7 +271,7 @@ def draw_rating(
     axes: Axes, trace: pl.DataFrame, changes: Sequence[tuple[float, str]], colour: str = COLOURS[0]
 ) -> None:
     """Draws what `rating` shows."""
-    first = trace["start_s"][0]
+    first, last = trace["start_s"][0], trace["end_s"][-1]
     # A second without a frame has no rating: the line breaks there.
     for _, rows in trace.group_by(
         (pl.col("start_s") > pl.col("end_s").shift() + 1e-6).fill_null(value=False).cum_sum(),
@@ -232,18 +279,25 @@ def draw_rating(
     ):
         edges = [*rows["start_s"], rows["end_s"][-1]]
         axes.stairs(rows["mos"], edges, baseline=None, color=colour, linewidth=1.5)
-    for time, name in changes:
+    # The path that is primary when the call begins, and those that follow.
+    before = [(first, name) for time, name in changes if time <= first][-1:]
+    after = [(time, name) for time, name in changes if first < time <= last]
+    free = first
+    for time, name in before + after:
         if time > first:
             axes.axvline(time, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), gid="change")
+        if time < free:
+            continue  # no room for its name
         axes.annotate(
             name,
-            (max(time, first), 1),
+            (time, 1),
             xycoords=("data", "axes fraction"),
             xytext=(2, 3),
             textcoords="offset points",
             color=QUIET,
             fontsize=9,
         )
+        free = time + (0.01 + _CHARACTER * len(name)) * (last - first)
     axes.set_ylim(1, 4.6)
     axes.margins(x=0.01)
     axes.set_ylabel("MOS")
@@ -490,7 +544,7 @@ def _counts(axes: Axes, *parts: tuple[str, str]) -> None:
             color=colour,
             fontsize=9,
         )
-        x += 0.022 + 0.0115 * len(label.get_text())
+        x += 0.022 + _CHARACTER * len(label.get_text())
 
 
 def _label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:

@@ -13,6 +13,15 @@ const T_19: f64 = 2.093;
 
 type Sets<'a> = &'a [(&'a str, &'a str)];
 
+/// Means against blocking: `buffer_splitting`, `split_by` and `chunk_rescheduling`.
+const WAYS: [(&str, &str, &str, &str); 5] = [
+    ("neither", "off", "outstanding", "off"),
+    ("splitting by what is buffered", "both", "buffered", "off"),
+    ("splitting by what is outstanding", "both", "outstanding", "off"),
+    ("rescheduling", "off", "outstanding", "both"),
+    ("both (the defaults)", "both", "outstanding", "both"),
+];
+
 const TRANSPORT: &str = "flows.transfer.transport";
 
 fn main() {
@@ -28,13 +37,7 @@ fn main() {
         &[],
     );
     for buffer in ["100 kB", "200 kB", "400 kB", "1 MB", "4 MB"] {
-        for (name, splitting, split_by, rescheduling) in [
-            ("neither", "off", "outstanding", "off"),
-            ("splitting by what is buffered", "both", "buffered", "off"),
-            ("splitting by what is outstanding", "both", "outstanding", "off"),
-            ("rescheduling", "off", "outstanding", "both"),
-            ("both (the defaults)", "both", "outstanding", "both"),
-        ] {
+        for (name, splitting, split_by, rescheduling) in WAYS {
             let means = [
                 ("buffer_splitting", splitting),
                 ("split_by", split_by),
@@ -43,8 +46,28 @@ fn main() {
             transfer(&format!("fast and slow path, {buffer}, {name}"), long, buffer, false, &means);
         }
     }
-    println!("\n| coupling | two paths, Mbit/s | single path, Mbit/s | share of the two | Jain's index |");
-    println!("|---|---|---|---|---|");
+    // A deep queue on the slow path, and a scheduler that fills every window.
+    println!("\n| | Mbit/s | blocked by a buffer (of 60 s) | chunks rescheduled |\n|---|---|---|---|");
+    let deep: Sets<'_> = &[("links.second.rate", "1 Mbit/s"), ("links.second.queue.packets", "500")];
+    for (order, nr_sack) in [("false", "false"), ("true", "false"), ("false", "true"), ("true", "true")] {
+        for (name, splitting, split_by, rescheduling) in WAYS {
+            let means = [
+                ("scheduler", "round_robin"),
+                ("nr_sack", nr_sack),
+                ("buffer_splitting", splitting),
+                ("split_by", split_by),
+                ("chunk_rescheduling", rescheduling),
+            ];
+            let network = [deep, &[("flows.transfer.app.unordered", order)]].concat();
+            let order = if order == "true" { "unordered" } else { "ordered" };
+            let sack = if nr_sack == "true" { "NR-SACK" } else { "SACK" };
+            transfer(&format!("{order}, {sack}, {name}"), &network, "400 kB", false, &means);
+        }
+    }
+    println!(
+        "\n| coupling | two paths, Mbit/s | single path, Mbit/s | share of the two | Jain's index | share under random loss |"
+    );
+    println!("|---|---|---|---|---|---|");
     for (name, coupling) in [
         ("none", "{ kind = \"per_path\" }"),
         ("LIA", "{ kind = \"lia\" }"),
@@ -53,13 +76,17 @@ fn main() {
         ("CMT/RPv2", "{ kind = \"resource_pooling\", version = \"v2\" }"),
     ] {
         let sets = [("flows.multi.transport.load_sharing.coupling".to_owned(), coupling.to_owned())];
+        let without_queue = [
+            ("links.bottleneck.rate".to_owned(), "100 Mbit/s".to_owned()),
+            ("links.bottleneck.loss.probability".to_owned(), "0.001".to_owned()),
+        ];
+        let random = rows("scenarios/shared-bottleneck.toml", &[&sets[..], &without_queue].concat());
         let rows = rows("scenarios/shared-bottleneck.toml", &sets);
         let value = |row: &Row, flow: &str| mbit_per_s(row, flow);
         let of = |flow: &str| interval(rows.iter().map(|row| value(row, flow)), 2);
-        let share = interval(
-            rows.iter().map(|row| value(row, "multi") / (value(row, "multi") + value(row, "single"))),
-            3,
-        );
+        let part = |row: &Row| value(row, "multi") / (value(row, "multi") + value(row, "single"));
+        let share = interval(rows.iter().map(part), 3);
+        let random = interval(random.iter().map(part), 3);
         let jain = interval(
             rows.iter().map(|row| {
                 let (a, b) = (value(row, "multi"), value(row, "single"));
@@ -67,7 +94,7 @@ fn main() {
             }),
             3,
         );
-        println!("| {name} | {} | {} | {share} | {jain} |", of("multi"), of("single"));
+        println!("| {name} | {} | {} | {share} | {jain} | {random} |", of("multi"), of("single"));
     }
 }
 

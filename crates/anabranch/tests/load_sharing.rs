@@ -78,6 +78,36 @@ fn a_slow_path_blocks_a_fast_one_until_chunks_are_rescheduled() {
 }
 
 #[test]
+fn buffer_splitting_mends_what_a_long_queue_blocks() {
+    // The slow path's queue holds 6 s of data, and its window grows until it takes up the buffers that the
+    // fast path needs. Delivered without order, and with SACKs that are final, no chunk waits for another
+    // one, so what each path has outstanding is all that there is to share.
+    let long_queue = [
+        ("links.second.rate", "1 Mbit/s"),
+        ("links.second.queue.packets", "500"),
+        ("flows.transfer.transport.load_sharing.scheduler", "round_robin"),
+        ("flows.transfer.transport.load_sharing.chunk_rescheduling", "off"),
+    ];
+    let off = ("flows.transfer.transport.load_sharing.buffer_splitting", "off");
+    let independent =
+        [("flows.transfer.app.unordered", "true"), ("flows.transfer.transport.load_sharing.nr_sack", "true")];
+    let fast = goodput("400 kB", &[ONE_PATH]);
+    let blocked = goodput("400 kB", &[&long_queue[..], &independent, &[off]].concat());
+    assert!(blocked < 0.8 * fast, "{blocked} of {fast} kbit/s");
+    for split_by in ["outstanding", "buffered"] {
+        let by = [("flows.transfer.transport.load_sharing.split_by", split_by)];
+        let mended = goodput("400 kB", &[&long_queue[..], &independent, &by].concat());
+        assert!(mended > 1.08 * fast, "{split_by}: {mended} of {fast} kbit/s");
+    }
+    // Where chunks wait for earlier ones, in the receive buffer for their order or in the send buffer for
+    // the cumulative TSN, the fast path's share fills with them: splitting does not mend that.
+    for one in independent {
+        let waiting = goodput("400 kB", &[&long_queue[..], &[one]].concat());
+        assert!(waiting < 0.7 * fast, "{one:?}: {waiting} of {fast} kbit/s");
+    }
+}
+
+#[test]
 fn coupled_windows_take_no_more_than_a_single_flow_beside_them() {
     // RFC 6356 section 2, goal 2: at a shared bottleneck. Uncoupled, two windows of three take two thirds.
     let share = |coupling: &str| {

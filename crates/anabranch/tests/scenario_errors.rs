@@ -224,6 +224,16 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("flows.call.app.reliability", "{ timed = '1 parsec' }", "flows.call.app.reliability"),
     ("flows.call.app.jitter_buffer.dpeth", "1 s", "flows.call.app.jitter_buffer.dpeth"),
     ("flows.call.app.codek", "g711", "flows.call.app.codek"),
+    (
+        "flows.call.transport.load_sharing",
+        "{ coupling = { kind = 'per_path', gain = 1 } }",
+        "flows.call.transport.load_sharing.coupling.gain",
+    ),
+    (
+        "flows.call.transport",
+        "{ kind = 'sctp', load_sharing = {}, policy = { kind = 'throughput_checkpoint' } }",
+        "flows.call.transport.policy.kind",
+    ),
     ("flows", "{}", "flows"),
     ("flows.call", "5", "flows.call"),
     ("links", "[]", "links"),
@@ -384,6 +394,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "{ ends = ['c', 'd'], radio = { kind = 'wimax', modulation = { kind = 'fixed', profile = 'qam' } } }",
         "links.other.radio.modulation.profile",
     ),
+    ("flows.call.transport.rto_rule", "5", "flows.call.transport.rto_rule"),
+    ("flows.call.transport.rto_rule", "[]", "flows.call.transport.rto_rule"),
+    ("flows.call.transport.policy.retransmit_on", "true", "flows.call.transport.policy.retransmit_on"),
+    ("flows.call.transport.load_sharing", "{ split_by = {} }", "load_sharing.split_by: "),
+    ("flows.call.transport.load_sharing", "{ split_by = { x = 1, y = 2 } }", "load_sharing.split_by: "),
+    ("flows.call.transport.load_sharing", "{ scheduler = 1.5 }", "load_sharing.scheduler: "),
 ];
 
 #[test]

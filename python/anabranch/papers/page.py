@@ -53,6 +53,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["sentence"] = sentence
     return environment.get_template("page.html.j2").render(
         outcome=outcome,
         figure={name: Markup(text) for name, text in figures.items()},
@@ -61,6 +62,11 @@ def render(
         words=WORDS,
         **context,
     )
+
+
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning; `capitalize` makes all others small: TCP, Wi-Fi."""
+    return text[:1].upper() + text[1:]
 
 
 def draw(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> dict[str, str]:

@@ -21,6 +21,8 @@ pub(super) const MESSAGE: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) side: Side,
+    /// Messages go without regard to their order.
+    unordered: bool,
     /// Bytes per command at most.
     write_size: u64,
     /// The time from one write to the next.
@@ -44,6 +46,7 @@ impl Writer {
         let is_free = cost.is_none() && service == Service::Stream;
         Self {
             side,
+            unordered: false,
             write_size: if is_free { PIECE } else { write_size },
             cost: cost.unwrap_or_default().max(Duration::from_nanos(1)),
             offset: 0,
@@ -52,6 +55,11 @@ impl Writer {
             next_write: Time::NEVER,
             is_blocked: false,
         }
+    }
+
+    /// The same with messages that go without regard to their order, or with it.
+    pub(super) fn unordered(self, unordered: bool) -> Self {
+        Self { unordered, ..self }
     }
 
     /// Writes so many bytes after what there is already; `u64::MAX` for without end.
@@ -124,7 +132,7 @@ impl Writer {
         }
         let message = Message {
             stream: 0,
-            unordered: false,
+            unordered: self.unordered,
             reliability: Reliability::Reliable,
             payload: Payload { offset: self.offset, length },
         };

@@ -1,5 +1,6 @@
-//! Adaptive primary path (Kim et al.): a path that has been faster than the primary one by a part of its own
-//! round-trip time for some rounds on end becomes the primary path. Failures are handled as by the standard.
+//! Adaptive primary path (Kim's, as the paper of `throughput_checkpoint` has it): a path that has been faster than
+//! the primary one by a part of its own round-trip time for some rounds on end becomes the primary path. Failures
+//! are handled as by the standard.
 //!
 //! A round is a sample of a path that is not the primary one: usually an answered heartbeat, so that rounds are
 //! about `hb_interval` apart.
@@ -66,6 +67,7 @@ impl AdaptivePrimary {
 }
 
 impl PathSelector for AdaptivePrimary {
+    #[inline(never)]
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
         let PathEvent::SrttUpdated { path: sampled, .. } = event else {
             return self.failover.select(now, event, paths, selection);

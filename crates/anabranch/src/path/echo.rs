@@ -1,6 +1,6 @@
 //! ECHO (J. Fitzpatrick, S. Murphy, M. Atiquzzaman, J. Murphy, "ECHO: a quality of service based endpoint centric
-//! handover scheme for `VoIP`", 2008): the path on which a call would be rated highest by the E-model is the primary
-//! one. Failures are handled as by the standard.
+//! handover scheme for `VoIP`", WCNC 2008): the path on which a call would be rated highest by the E-model is the
+//! primary one. Failures are handled as by the standard.
 //!
 //! Of each path, the loss of data over a window, or of heartbeats where no data was sent, and half the smoothed
 //! round-trip time give the rating R. Paths without data are known by their heartbeats only (`hb_interval`).
@@ -189,6 +189,7 @@ impl Echo {
 }
 
 impl PathSelector for Echo {
+    #[inline(never)]
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
         match event {
             PathEvent::Opened => self.timer = now + self.config.interval,

@@ -169,7 +169,8 @@ pub enum Request {
         size: u32,
     },
     /// Sends the next new data on this path, whatever its congestion window; answered by
-    /// [`PathEvent::ProbeDone`]. One at a time: another one is not heard before that.
+    /// [`PathEvent::ProbeDone`]. One at a time: another one is not heard before that. With load sharing, where
+    /// all paths carry data, none is.
     Probe {
         /// The path.
         path: PathId,
@@ -412,6 +413,8 @@ impl Default for Config {
 }
 
 impl PathSelector for Selector {
+    #[expect(clippy::inline_always, reason = "its callers are few, and one is that of every round-trip time")]
+    #[inline(always)]
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
         dispatch!(self, policy => policy.select(now, event, paths, selection));
     }

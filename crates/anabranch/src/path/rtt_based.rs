@@ -1,8 +1,8 @@
-//! Selection by round-trip time (J. Kelly, G. Muntean, P. Perry, J. Murphy, "Delay-centric handover in SCTP over
-//! WLAN", 2004; F. Leu, Z. Ko, 2008; P. Dahal et al.): the primary path is left for one whose smoothed round-trip
-//! time is smaller by a part of its own. Failures are handled as by the standard.
+//! Selection by round-trip time, as in the proposals of Kelly, of Leu and of Dahal that the paper of
+//! `throughput_checkpoint` compares itself with: the primary path is left for one whose smoothed round-trip time
+//! is smaller by a part of its own. Failures are handled as by the standard.
 //!
-//! Paths that carry no data are known by their heartbeats only: those papers send one every second
+//! Paths that carry no data are known by their heartbeats only: for those proposals, one every second
 //! (`hb_interval = "1 s"`).
 
 use schemars::JsonSchema;
@@ -74,6 +74,7 @@ pub(super) fn faster(delta: f64, paths: &[PathStatus], primary: PathId) -> Optio
 }
 
 impl PathSelector for RttBased {
+    #[inline(never)]
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
         let PathEvent::SrttUpdated { .. } = event else {
             return self.failover.select(now, event, paths, selection);

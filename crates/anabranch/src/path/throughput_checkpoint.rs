@@ -111,6 +111,8 @@ struct Srtt {
 /// A checkpoint that was asked for or is under way.
 #[derive(Clone, Copy, Debug)]
 struct Checkpoint {
+    /// The primary path that the others are compared with.
+    primary: PathId,
     /// The window of the primary path, in bytes: what is sent on the alternate path.
     window: u32,
     /// The throughput of the primary path in bit/s.
@@ -191,7 +193,7 @@ impl ThroughputCheckpoint {
         if let Some(primary_rate) = self.rate(primary, window)
             && primary_rate < self.last_rate
         {
-            self.asked = Some(Checkpoint { window, primary_rate });
+            self.asked = Some(Checkpoint { primary, window, primary_rate });
         }
     }
 
@@ -235,13 +237,14 @@ impl ThroughputCheckpoint {
             return;
         }
         self.timer = now + self.config.retry;
-        let primary = &paths[selection.primary.index()];
-        if self.under_way.is_some() || self.is_ignored(now, primary) {
+        let primary = selection.primary;
+        let window = paths[primary.index()].cwnd;
+        if self.under_way.is_some() || self.is_ignored(now, &paths[primary.index()]) {
             return;
         }
-        if let Some(primary_rate) = self.rate(selection.primary, primary.cwnd) {
+        if let Some(primary_rate) = self.rate(primary, window) {
             self.asked = None;
-            self.begin(now, Checkpoint { window: primary.cwnd, primary_rate }, paths, selection);
+            self.begin(now, Checkpoint { primary, window, primary_rate }, paths, selection);
         }
     }
 
@@ -254,9 +257,9 @@ impl ThroughputCheckpoint {
     ) {
         let Some(checkpoint) = self.under_way.take() else { return };
         let samples = self.srtts.get(path.index()).map_or(0, |srtt| srtt.samples);
-        let is_whole = bytes >= checkpoint.window && path != selection.primary;
+        let is_whole = bytes >= checkpoint.window && checkpoint.primary == selection.primary;
         if !is_whole || samples < self.config.min_rtt_samples {
-            // A path failed meanwhile, or too little is known.
+            // A path failed or another one became primary meanwhile, or too little is known.
             self.timer = now + self.config.retry;
             return;
         }
@@ -293,6 +296,7 @@ impl ThroughputCheckpoint {
 }
 
 impl PathSelector for ThroughputCheckpoint {
+    #[inline(never)]
     fn select(&mut self, now: Time, event: PathEvent, paths: &[PathStatus], selection: &mut Selection) {
         match event {
             PathEvent::FastRetransmit { path, cwnd_before } if path == selection.primary => {
@@ -302,7 +306,8 @@ impl PathSelector for ThroughputCheckpoint {
                 self.on_probe_done(now, (path, bytes, lost), paths, selection);
             }
             PathEvent::RecoveryEnded(path) if path == selection.primary => {
-                if let Some(checkpoint) = self.asked.take() {
+                // What was asked of another primary path says nothing about this one.
+                if let Some(checkpoint) = self.asked.take_if(|asked| asked.primary == path) {
                     self.begin(now, checkpoint, paths, selection);
                 }
             }
@@ -450,6 +455,22 @@ mod tests {
         assert_eq!(bench.tell(33, PathEvent::Tick), Some(probe(FIRST, 6_000)));
         bench.done(34, FIRST, 0);
         assert_eq!(bench.selection.primary, SECOND, "no sample since the change");
+    }
+
+    #[test]
+    fn a_measurement_counts_for_the_primary_path_it_was_begun_with_only() {
+        let mut bench = Bench::new(&Config::default());
+        let primary = |path| PathEvent::PrimaryRequested(path);
+        assert_eq!(bench.loss(20, 50_000), Some(probe(SECOND, 50_000)));
+        // The user changes the primary path there and back: the rate of the first path is still its own.
+        bench.tell(20, primary(SECOND));
+        bench.rtt(SECOND, 10);
+        bench.done(21, SECOND, 0);
+        assert_eq!(bench.selection.primary, SECOND);
+        assert_eq!(bench.policy.next_tick(), Time::from_secs(31), "it is repeated");
+        bench.tell(22, PathEvent::FastRetransmit { path: SECOND, cwnd_before: 20_000 });
+        bench.tell(22, primary(FIRST));
+        assert_eq!(bench.tell(23, PathEvent::RecoveryEnded(FIRST)), None, "asked of the other path");
     }
 
     #[test]

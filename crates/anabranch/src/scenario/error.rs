@@ -35,11 +35,35 @@ pub(super) fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Resul
     serde_path_to_error::deserialize::<_, T>(tree).map_err(|error| {
         let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
         narrow::<T>(tree, &mut path, &error.inner().to_string());
+        let mut message = in_toml_words(&error.inner().to_string());
+        if let Some((found, _)) = message
+            .split_once(", expected string or map")
+            .or(message.split_once(", expected map with a single"))
+            && let Some(allowed) = names_allowed::<T>(tree, &mut path)
+        {
+            message = format!("{found}, expected {allowed}");
+        }
         let key = std::iter::once(root.to_owned()).chain(path).filter(|part| !part.is_empty());
         let key = key.collect::<Vec<_>>().join(".");
-        let message = in_toml_words(&error.inner().to_string());
         ScenarioError::new(if key.is_empty() { message } else { format!("{key}: {message}") })
     })
+}
+
+/// Which names may stand at a path or, when serde has blamed a key of a table there, one level above: as it
+/// says of an empty one. Runs on mistakes only.
+fn names_allowed<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>) -> Option<String> {
+    let mut at = path.clone();
+    for _ in 0..2 {
+        let mut trial = tree.clone();
+        *find_mut(&mut trial, &at)? = Value::String(String::new());
+        let error = serde_path_to_error::deserialize::<_, T>(&trial).err()?.inner().to_string();
+        if let Some(allowed) = error.strip_prefix("unknown variant ``, expected ") {
+            *path = at;
+            return Some(allowed.to_owned());
+        }
+        at.pop();
+    }
+    None
 }
 
 /// A part of a dotted path: items of a list are counted from 0.
@@ -117,14 +141,17 @@ fn find<'a>(tree: &'a Value, path: &[String]) -> Option<&'a Value> {
     })
 }
 
-fn remove(tree: &mut Value, path: &[String]) -> bool {
-    let Some((last, parents)) = path.split_last() else { return false };
-    let parent = parents.iter().try_fold(tree, |node, key| match node {
+fn find_mut<'a>(tree: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
+    path.iter().try_fold(tree, |node, key| match node {
         Value::Object(table) => table.get_mut(key),
         Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
         _ => None,
-    });
-    match parent {
+    })
+}
+
+fn remove(tree: &mut Value, path: &[String]) -> bool {
+    let Some((last, parents)) = path.split_last() else { return false };
+    match find_mut(tree, parents) {
         Some(Value::Object(table)) => table.remove(last).is_some(),
         Some(Value::Array(items)) => last.parse::<usize>().is_ok_and(|index| {
             let is_there = index < items.len();

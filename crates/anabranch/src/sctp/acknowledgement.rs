@@ -159,11 +159,11 @@ impl Association {
                 if self.load_sharing.is_some() {
                     self.note_gap_acked(index, is_earliest);
                 }
-                self.outstanding.chunks[index].state = SentState::Acked;
+                self.outstanding.note_gap_acked(index);
             }
             SentState::Lost => {
                 self.outstanding.lost -= 1;
-                self.outstanding.chunks[index].state = SentState::Acked;
+                self.outstanding.note_gap_acked(index);
                 self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
             }
             // A gap block can only come from data that did arrive.
@@ -204,6 +204,9 @@ impl Association {
             path.outstanding += length;
             path.acked.reneged_bytes += length;
             self.outstanding.bytes += u64::from(length);
+            if self.outstanding.releases_acked {
+                self.outstanding.held_bytes += u64::from(length);
+            }
         }
     }
 

@@ -69,11 +69,18 @@ impl Reconfiguration {
         self.addresses.iter().filter(|&&other| other == address).count()
     }
 
+    /// Whether this is asked for in the ASCONF on its way.
+    fn is_asked(&self, wanted: (AddressChange, PathId)) -> bool {
+        let requests = self.outstanding.iter().flat_map(|(asconf, _)| &asconf.requests);
+        requests.into_iter().any(|request| (request.change, request.path) == wanted)
+    }
+
     fn paths(&self) -> impl Iterator<Item = PathId> + Clone + use<> {
         (0..self.addresses.len()).map(|index| PathId(index as u8))
     }
 
     /// Whether a packet on this path belongs to the association.
+    #[inline(never)]
     pub(super) fn is_known_to_us(&self, path: PathId, packet: &SctpPacket) -> bool {
         match self.addresses[path.index()] {
             Address::Adding | Address::Present => true,
@@ -104,6 +111,7 @@ impl Association {
             addresses[path.index()] = Address::Absent;
             self.forget_status(*path);
         }
+        self.has_rare_timers = true;
         self.reconfiguration = Some(Box::new(Reconfiguration {
             addresses,
             wanted: Vec::new(),
@@ -126,7 +134,7 @@ impl Association {
     }
 
     /// Whether the addresses of this path allow data on it.
-    pub(super) fn is_usable(&self, path: PathId) -> bool {
+    pub(super) fn allows_data(&self, path: PathId) -> bool {
         self.reconfiguration.is_none() || self.is_present(path) && self.status[path.index()].confirmed
     }
 
@@ -175,14 +183,14 @@ impl Association {
         let Some(addresses) = &mut self.reconfiguration else { return };
         addresses.chosen = chosen;
         let mut paths = addresses.paths();
-        if self.is_usable(chosen.current) {
+        if self.allows_data(chosen.current) {
             return;
         }
         let rank = |path: &PathId| {
             let PathStatus { state, error_count, .. } = self.status[path.index()];
             (state != PathState::Active, state == PathState::Inactive, *path != chosen.primary, error_count)
         };
-        if let Some(path) = paths.clone().filter(|&path| self.is_usable(path)).min_by_key(rank) {
+        if let Some(path) = paths.clone().filter(|&path| self.allows_data(path)).min_by_key(rank) {
             self.selection.current = path;
             return;
         }
@@ -207,10 +215,14 @@ impl Association {
             Address::Deleting => {
                 let deletion = (AddressChange::Delete, path);
                 match addresses.wanted.iter().position(|wanted| *wanted == deletion) {
-                    // Not asked for yet: it stays after all.
+                    // Not asked for yet: it stays after all, or its addition is still on its way.
                     Some(index) => {
                         addresses.wanted.remove(index);
-                        *address = Address::Present;
+                        if addresses.is_asked((AddressChange::Add, path)) {
+                            addresses.addresses[path.index()] = Address::Adding;
+                            return;
+                        }
+                        addresses.addresses[path.index()] = Address::Present;
                         self.status[path.index()].state = PathState::Active;
                         self.send_heartbeat(now, path);
                         self.start_heartbeat_timer(now, path);
@@ -220,6 +232,7 @@ impl Association {
             }
             Address::Adding | Address::Present => return,
         }
+        self.restart_additions();
         self.send_asconf(now);
     }
 
@@ -240,7 +253,13 @@ impl Association {
                 }
                 *address = Address::Deleting;
             }
-            Address::Absent | Address::Deleting => return,
+            Address::Deleting => {
+                // It came again, which is not asked for yet: that is taken back.
+                let addition = (AddressChange::Add, path);
+                addresses.wanted.retain(|wanted| *wanted != addition);
+                return;
+            }
+            Address::Absent => return,
         }
         addresses.wanted.push((AddressChange::Delete, path));
         self.leave_path(now, path);
@@ -471,8 +490,7 @@ impl Association {
                 (AddressChange::Add, false) => self.set_address(path, Address::Absent),
                 (AddressChange::Delete, true) => self.address_goes(now, path),
                 // The peer goes on sending there.
-                (AddressChange::Delete, false) => self.set_address(path, Address::Deleting),
-                (AddressChange::SetPrimary, _) => {}
+                (AddressChange::Delete, false) | (AddressChange::SetPrimary, _) => {}
             }
         }
         self.restart_additions();
@@ -480,13 +498,16 @@ impl Association {
         self.send(now);
     }
 
-    /// An address whose deletion was on its way came again: its addition is wanted by now.
+    /// An address that came again while it was being deleted is being added once that is settled, carried out
+    /// or refused.
     fn restart_additions(&mut self) {
         let Some(addresses) = &mut self.reconfiguration else { return };
-        for (change, path) in &addresses.wanted {
-            let address = &mut addresses.addresses[path.index()];
-            if *change == AddressChange::Add && *address == Address::Absent {
-                *address = Address::Adding;
+        for index in 0..addresses.addresses.len() {
+            let path = PathId(index as u8);
+            if addresses.wanted.contains(&(AddressChange::Add, path))
+                && !addresses.is_asked((AddressChange::Delete, path))
+            {
+                addresses.addresses[index] = Address::Adding;
             }
         }
     }
@@ -502,8 +523,10 @@ impl Association {
         self.set_address(path, Address::Present);
         let old = &self.paths[path.index()];
         let fresh = Path::new(&self.parameters, old.mtu, self.headers_bytes, old.heartbeat.nonce);
-        let (first_inactive, first_potentially_failed) = (old.first_inactive, old.first_potentially_failed);
-        self.paths[path.index()] = Path { first_inactive, first_potentially_failed, ..fresh };
+        // With the deletion refused, data may have waited here.
+        let Path { outstanding, t3, first_inactive, first_potentially_failed, .. } = *old;
+        self.paths[path.index()] =
+            Path { outstanding, t3, first_inactive, first_potentially_failed, ..fresh };
         if let Some(sharing) = &self.load_sharing {
             sharing.join(&self.parameters, self.headers_bytes, path, &mut self.paths[path.index()]);
         }

@@ -147,7 +147,7 @@ fn an_address_is_added_verified_and_then_used() {
         // A heartbeat first.
         let first = pair.log.iter().find(|packet| packet.from == side && packet.path == 1).expect("a packet");
         assert!(first.has("heartbeat"), "{side:?}");
-        assert!(pair.ends[side.index()].is_usable(SECOND));
+        assert!(pair.ends[side.index()].allows_data(SECOND));
     }
     // B's heartbeat leaves when it learns of the address, A's when the answer is there.
     let beat = |side: Side| {
@@ -200,7 +200,7 @@ fn requests_wait_while_an_asconf_is_on_its_way() {
     assert_eq!(asked(sent[1]), [(AddressChange::Add, 2)]);
     assert_eq!(asconf(sent[1]).serial, asconf(sent[0]).serial.wrapping_add(1));
     pair.run_for(ms(1_000));
-    assert!(pair.ends.iter().all(|end| end.is_usable(PathId(2))));
+    assert!(pair.ends.iter().all(|end| end.allows_data(PathId(2))));
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn a_request_to_delete_the_last_address_is_refused() {
     assert_eq!(errors, [(70, Some(AddressError::LastAddress)), (71, None)]);
     // 8 bytes each, and the cause of 4 with the request of 16 in it.
     assert_eq!(pair.sent(Side::B, "asconf_ack")[0].size, 20 + 12 + 28 + 8 + 8 + 20 + 8);
-    assert!(pair.ends[1].is_usable(FIRST));
+    assert!(pair.ends[1].allows_data(FIRST));
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_request_to_delete_its_source_is_refused() {
     ask(&mut pair, SECOND, 0, &[(AddressChange::Delete, SECOND)]);
     let answer = asconf_ack(pair.sent(Side::B, "asconf_ack")[0]);
     assert_eq!(answer.responses[0].error, Some(AddressError::SourceAddress));
-    assert!(pair.ends[1].is_usable(SECOND));
+    assert!(pair.ends[1].allows_data(SECOND));
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn an_address_may_come_back() {
             assert_eq!(data_paths(&pair, Side::A, then), [stays.0], "{profile:?} {round}");
             pair.command(Side::A, Command::AddAddress(gone));
             talk(&mut pair, ms(10_000));
-            assert!(pair.ends.iter().all(|end| end.is_usable(gone)), "{profile:?} {round}");
+            assert!(pair.ends.iter().all(|end| end.allows_data(gone)), "{profile:?} {round}");
         }
         let sent = pair.sent(Side::A, "data").len();
         assert!(pair.received(Side::B).len() >= sent - 2, "{profile:?}");
@@ -424,7 +424,7 @@ fn changes_before_the_association_is_open_are_told_after() {
     pair.command(Side::A, Command::AddAddress(SECOND));
     pair.connect();
     pair.run_for(ms(1_000));
-    assert!(pair.ends.iter().all(|end| end.is_usable(SECOND)));
+    assert!(pair.ends.iter().all(|end| end.allows_data(SECOND)));
 }
 
 #[test]
@@ -439,4 +439,51 @@ fn a_path_that_died_first_does_not_stop_the_request() {
     assert!(pair.path_change(Side::A, 0, PathState::Inactive).is_some(), "B1");
     let reason = Reason::new(&REQUESTED);
     assert!(pair.heard(Side::B, &Event::PrimaryChanged { from: FIRST, to: SECOND, reason }));
+}
+
+#[test]
+fn an_address_whose_deletion_was_refused_can_be_added_again() {
+    // Section 5.3 F7: both ends give up another address at the same time, and each holds on to the one that
+    // is left of the other's.
+    let mut pair = multi_homed(&settings());
+    pair.command(Side::A, Command::DeleteAddress(FIRST));
+    pair.command(Side::B, Command::DeleteAddress(SECOND));
+    pair.run_for(ms(2_000));
+    for side in [Side::A, Side::B] {
+        let acks = pair.sent(side, "asconf_ack");
+        assert_eq!(asconf_ack(acks[0]).responses[0].error, Some(AddressError::LastAddress), "{side:?}");
+        assert!([FIRST, SECOND].iter().any(|&path| !pair.ends[side.index()].allows_data(path)));
+    }
+    pair.command(Side::A, Command::AddAddress(FIRST));
+    pair.command(Side::B, Command::AddAddress(SECOND));
+    pair.run_for(ms(5_000));
+    assert!(pair.ends.iter().all(|end| end.allows_data(FIRST) && end.allows_data(SECOND)));
+    pair.log.clear();
+    talk(&mut pair, ms(500));
+    // Each end's primary path became the one that it kept.
+    assert_eq!(data_paths(&pair, Side::A, Time::ZERO), [1]);
+    assert_eq!(data_paths(&pair, Side::B, Time::ZERO), [0]);
+}
+
+#[test]
+fn the_last_word_on_an_address_counts() {
+    // What follows while the first request is on its way.
+    let words = [Command::AddAddress(SECOND), Command::DeleteAddress(SECOND)];
+    for count in 1..=5_usize {
+        let mut pair = mobile(&settings());
+        for word in words.iter().cycle().take(count) {
+            pair.command(Side::A, *word);
+        }
+        pair.run_for(ms(5_000));
+        let is_there = count % 2 == 1;
+        assert!(pair.ends.iter().all(|end| end.allows_data(SECOND) == is_there), "{count} changes");
+
+        let mut pair = multi_homed(&settings());
+        for word in words.iter().cycle().skip(1).take(count) {
+            pair.command(Side::A, *word);
+        }
+        pair.run_for(ms(5_000));
+        let is_there = count % 2 == 0;
+        assert!(pair.ends.iter().all(|end| end.allows_data(SECOND) == is_there), "{count} changes of a path");
+    }
 }

@@ -50,6 +50,7 @@ pub(super) enum State {
 
 /// One end of an SCTP association. See the [module](super) for sources and deviations.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the association")]
 pub struct Association {
     pub(super) parameters: Parameters,
     pub(super) ip: IpVersion,
@@ -71,6 +72,8 @@ pub struct Association {
     pub(super) selection: Selection,
     /// For policies that measure.
     pub(super) probing: Option<Box<Probing>>,
+    /// T4-rto or the ticks of a policy may run.
+    pub(super) has_rare_timers: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
     /// Addresses come and go (RFC 5061).
@@ -158,12 +161,16 @@ impl Association {
             selector: parameters.policy.build(parameters.failover),
             selection: Selection::new(primary),
             probing: None,
+            has_rare_timers: false,
             errors_in_a_row: 0,
             heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
             reconfiguration: None,
             load_sharing,
             queue: SendQueue::new(parameters.stream_scheduler.build()),
-            outstanding: Outstanding::new(local_initial_tsn),
+            outstanding: Outstanding {
+                releases_acked: parameters.load_sharing.as_ref().is_some_and(|config| config.nr_sack),
+                ..Outstanding::new(local_initial_tsn)
+            },
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
             peer_rwnd: 0,
             next_mid: vec![0; usize::from(parameters.streams)],
@@ -408,7 +415,8 @@ impl Association {
         if self.delayed_sack.timer <= now {
             self.send_sack();
         }
-        if self.reconfiguration.as_ref().is_some_and(|addresses| addresses.t4 <= now) {
+        if self.has_rare_timers && self.reconfiguration.as_ref().is_some_and(|addresses| addresses.t4 <= now)
+        {
             self.on_t4(now);
         }
         if self.shutdown.t2 <= now {
@@ -417,7 +425,7 @@ impl Association {
         if self.shutdown.t5 <= now {
             self.on_t5(now);
         }
-        if self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
+        if self.has_rare_timers && self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
             self.on_policy_tick(now);
         }
     }
@@ -428,16 +436,19 @@ impl Association {
             // The timers of opening and closing.
             next = next.min(self.handshake.timer).min(self.shutdown.t2).min(self.shutdown.t5);
         }
-        if let Some(addresses) = &self.reconfiguration {
-            next = next.min(addresses.t4);
+        if self.has_rare_timers {
+            next = next.min(self.next_rare_timeout());
         }
         for path in &self.paths {
             next = next.min(path.t3.min(path.heartbeat.timer).min(path.heartbeat.timeout));
         }
-        if let Some(probing) = &self.probing {
-            next = next.min(probing.tick);
-        }
         next
+    }
+
+    #[cold]
+    fn next_rare_timeout(&self) -> Time {
+        let t4 = self.reconfiguration.as_ref().map_or(Time::NEVER, |addresses| addresses.t4);
+        t4.min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
     }
 
     /// When a timer of this length fires.
@@ -482,7 +493,7 @@ impl Association {
     }
 
     /// Sends a packet; `size` in bytes, all headers included.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(&mut self, path: PathId, mut packet: Box<Packet>, size: u32) {
         (packet.path, packet.ecn, packet.size) = (path, Ecn::NotEct, size);
         debug_assert!(
@@ -508,18 +519,26 @@ impl Association {
     #[inline]
     pub(super) fn select(&mut self, now: Time, event: PathEvent) {
         let from = self.selection.primary;
-        if let Some(addresses) = &self.reconfiguration {
-            self.selection = addresses.chosen;
-        }
-        self.selector.select(now, event, &self.status, &mut self.selection);
         if self.reconfiguration.is_some() {
-            self.keep_to_present_addresses();
+            self.select_among_addresses(now, event);
+        } else {
+            self.selector.select(now, event, &self.status, &mut self.selection);
         }
         let Selection { primary: to, reason, .. } = self.selection;
         if to != from {
             self.stats.note_primary_change(now, from, to);
             self.outputs.push_back(Output::Event(Event::PrimaryChanged { from, to, reason }));
         }
+    }
+
+    /// The policy does not know that addresses come and go: it goes on from what it chose itself.
+    #[cold]
+    fn select_among_addresses(&mut self, now: Time, event: PathEvent) {
+        if let Some(addresses) = &self.reconfiguration {
+            self.selection = addresses.chosen;
+        }
+        self.selector.select(now, event, &self.status, &mut self.selection);
+        self.keep_to_present_addresses();
     }
 }
 

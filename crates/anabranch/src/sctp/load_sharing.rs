@@ -5,11 +5,14 @@
 //! which is the key `missing_reports_per`, cwnd update and delayed acknowledgement); T. Dreibholz et al.,
 //! "On the use of concurrent multipath transfer over asymmetric paths", GLOBECOM 2010, and H. Adhari et
 //! al., "Evaluation of concurrent multipath transfer over dissimilar paths", AINA workshops 2011 (buffer
-//! splitting, chunk rescheduling); draft-tuexen-tsvwg-sctp-multipath. Paths that are potentially failed
-//! carry no new data (CMT-PF, Natarajan et al. 2009).
+//! splitting, chunk rescheduling), as their authors have them in the INET Framework
+//! (`SctpAssociationSendAll.cc`); FreeBSD (`sctp_med_chunk_output`); draft-tuexen-tsvwg-sctp-multipath. Paths that are potentially failed
+//! carry no new data (CMT-PF, Natarajan et al. 2009). NR-SACK: draft-natarajan-tsvwg-sctp-nrsack.
 //!
-//! Known deviations: copies of a chunk on further paths are acknowledged with it, since a SACK does not
-//! say which copy arrived, and only the first path's copy is measured and timed.
+//! Known deviations: the receiver never drops what it has acknowledged, so that with NR-SACK all of its gap
+//! blocks are final (as FreeBSD with `net.inet.sctp.do_sctp_drain` off), and they travel in a SACK, which is
+//! 4 bytes shorter. Copies of a chunk on further paths are acknowledged with it, since a SACK does not say
+//! which copy arrived, and only the first path's copy is measured and timed.
 
 use std::collections::VecDeque;
 
@@ -32,8 +35,8 @@ use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Sc
 use crate::report::Report;
 use crate::time::{Duration, Time};
 
-/// What part of a path's share of a buffer must be blocked for chunks to be rescheduled (Dreibholz et al.
-/// 2010, section V: 50 %).
+/// What part of a path's share of a buffer must be blocked for chunks to be rescheduled (INET Framework's
+/// default of `cmtChunkReschedulingThreshold`).
 const RESCHEDULING_THRESHOLD: f64 = 0.5;
 
 /// Settings of load sharing.
@@ -50,6 +53,9 @@ pub struct Config {
     /// Whether a SACK may be delayed although there are gaps, and says how many packets it is for (DAC);
     /// default true.
     pub delayed_ack: bool,
+    /// Whether SACKs are final (NR-SACK), so that chunks leave the send buffer although earlier ones are
+    /// missing; default false.
+    pub nr_sack: bool,
     /// Which buffers are divided evenly among the usable paths, so that none can fill them; default "both".
     pub buffer_splitting: Sides,
     /// What takes up a path's share of a buffer; default "outstanding".
@@ -66,6 +72,7 @@ impl Default for Config {
             coupling: coupled::Config::default(),
             cwnd_update: CwndUpdate::default(),
             delayed_ack: true,
+            nr_sack: false,
             buffer_splitting: Sides::default(),
             split_by: SplitBy::default(),
             chunk_rescheduling: Sides::default(),
@@ -115,9 +122,9 @@ impl Sides {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SplitBy {
-    /// What was sent there and the cumulative TSN has not passed (Adhari et al. 2011).
+    /// What was sent there and is in the buffer (INET Framework, unless `cmtBufferSplittingUsesOSB`).
     Buffered,
-    /// What is outstanding there (Dreibholz et al. 2010).
+    /// What is outstanding there (FreeBSD, `net.inet.sctp.buffer_splitting`).
     #[default]
     Outstanding,
 }
@@ -142,8 +149,10 @@ struct Copied {
 struct Share {
     /// The congestion window, limited by Max.Burst.
     limit: u32,
-    /// Bytes sent there that the cumulative TSN has not passed.
-    buffered: u64,
+    /// Bytes sent there that are in the send buffer.
+    in_send_buffer: u64,
+    /// Bytes sent there that are on their way, lost, or wait in the receive buffer.
+    in_receive_buffer: u64,
 }
 
 /// Shares of the buffers in bytes.
@@ -321,16 +330,18 @@ impl Association {
             self.note_idle(now, PathId(index as u8));
         }
         let mut shares = self.shares(&sharing);
-        let limits = self.limits(&sharing.config, &shares);
+        let limits = self.limits(&sharing.config, self.outstanding.bytes);
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
             let views = self.views(&sharing, &shares, limits, length);
             let data = Pending::new(length, self.queue.bytes, self.peer_rwnd);
             match sharing.scheduler.schedule(&data, &views) {
-                Decision::Duplicate(paths) => self.send_on(now, &paths, &mut sharing, &mut shares),
+                Decision::Duplicate(paths) if !paths.is_empty() => {
+                    self.send_on(now, &paths, &mut sharing, &mut shares);
+                }
                 Decision::Send(path) => self.send_on(now, &[path], &mut sharing, &mut shares),
-                Decision::Wait => break,
+                Decision::Duplicate(_) | Decision::Wait => break,
             }
         }
         self.load_sharing = Some(sharing);
@@ -343,7 +354,8 @@ impl Association {
         let (first, before) = (self.outstanding.next_tsn(), self.paths[path.index()].outstanding);
         self.send_packet(now, path);
         let bytes = u64::from(self.paths[path.index()].outstanding - before);
-        shares[path.index()].buffered += bytes;
+        shares[path.index()].in_send_buffer += bytes;
+        shares[path.index()].in_receive_buffer += bytes;
         sharing.sent_bytes[path.index()] += bytes;
         for &path in further {
             self.send_copies(now, path, first, sharing);
@@ -431,7 +443,7 @@ impl Association {
         self.load_sharing = Some(sharing);
     }
 
-    /// Chunk rescheduling (Dreibholz et al. 2010, section V): where a path has room, but too much of its
+    /// Chunk rescheduling (INET's `chunkReschedulingControl`): where a path has room, but too much of its
     /// share of a buffer holds chunks that arrived and wait for an earlier one, that one is sent again there.
     /// Its own path takes it for a loss.
     pub(super) fn reschedule(&mut self, now: Time) {
@@ -445,12 +457,15 @@ impl Association {
         }
         let from = blocking.path;
         let shares = self.shares(sharing);
-        let limits = self.limits(&sharing.config, &shares);
+        let buffered = shares.iter().map(|share| share.in_receive_buffer).sum();
+        let limits = self.limits(&sharing.config, buffered);
         let is_blocked = |index: usize| {
-            let waiting = shares[index].buffered.saturating_sub(u64::from(self.paths[index].outstanding));
-            let exceeds = |limit: u64| waiting as f64 >= RESCHEDULING_THRESHOLD * limit as f64;
-            (sides.has_sender() && exceeds(limits.sender))
-                || (sides.has_receiver() && exceeds(limits.receiver))
+            let exceeds = |taken: u64, limit: u64| {
+                let waiting = taken.saturating_sub(u64::from(self.paths[index].outstanding));
+                waiting as f64 >= RESCHEDULING_THRESHOLD * limit as f64
+            };
+            (sides.has_sender() && exceeds(shares[index].in_send_buffer, limits.sender))
+                || (sides.has_receiver() && exceeds(shares[index].in_receive_buffer, limits.receiver))
         };
         let target = (0..self.paths.len()).find(|&index| {
             index != from.index()
@@ -486,7 +501,7 @@ impl Association {
     pub(super) fn note_blocking(&mut self, now: Time) {
         let Some(sharing) = &self.load_sharing else { return };
         let shares = self.shares(sharing);
-        let limits = self.limits(&sharing.config, &shares);
+        let limits = self.limits(&sharing.config, self.outstanding.bytes);
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
         let has_room = |index: usize| {
             let in_use = self.paths[index].outstanding + sharing.copied[index];
@@ -525,24 +540,29 @@ impl Association {
             with_copies.min(self.paths[index].cc.limits().cwnd)
         };
         let mut shares: SmallVec<[Share; 4]> =
-            (0..self.paths.len()).map(|index| Share { limit: limit(index), buffered: 0 }).collect();
+            (0..self.paths.len()).map(|index| Share { limit: limit(index), ..Share::default() }).collect();
         for chunk in &self.outstanding.chunks {
-            if chunk.state != SentState::Abandoned {
-                shares[chunk.path.index()].buffered += u64::from(chunk.length);
+            let (share, length) = (&mut shares[chunk.path.index()], u64::from(chunk.length));
+            if self.outstanding.is_held(chunk.state) {
+                share.in_send_buffer += length;
+            }
+            if chunk.state != SentState::Abandoned && !chunk.is_delivered() {
+                share.in_receive_buffer += length;
             }
         }
         shares
     }
 
     /// The usable paths' equal shares of the buffers; whole buffers where they are not split. The receive
-    /// buffer is what the peer still offers and all that was sent and not passed by the cumulative TSN.
-    fn limits(&self, config: &Config, shares: &[Share]) -> Limits {
+    /// buffer is `taken` and what the peer offers besides. When it is split `taken` is what is outstanding
+    /// (FreeBSD's `max_rwnd_per_dest` in `sctp_med_chunk_output`, INET's `sendOnPath`), when chunks are
+    /// rescheduled all that takes it up (INET's `chunkReschedulingControl`).
+    fn limits(&self, config: &Config, taken: u64) -> Limits {
         let usable = self.status.iter().filter(|status| status.is_usable()).count().max(1) as u64;
-        let buffered: u64 = shares.iter().map(|share| share.buffered).sum();
         let part = |whole: u64, is_split: bool| if is_split { whole / usable } else { whole };
         Limits {
             sender: part(self.parameters.send_buffer, config.buffer_splitting.has_sender()),
-            receiver: part(u64::from(self.peer_rwnd) + buffered, config.buffer_splitting.has_receiver()),
+            receiver: part(u64::from(self.peer_rwnd) + taken, config.buffer_splitting.has_receiver()),
         }
     }
 
@@ -557,15 +577,18 @@ impl Association {
         length: u32,
     ) -> Option<Blocking> {
         let sides = sharing.config.buffer_splitting;
-        let taken = match sharing.config.split_by {
-            SplitBy::Buffered => shares[index].buffered,
-            SplitBy::Outstanding => u64::from(self.paths[index].outstanding),
+        let outstanding = u64::from(self.paths[index].outstanding);
+        let exceeds = |buffered: u64, limit: u64| {
+            let taken = match sharing.config.split_by {
+                SplitBy::Buffered => buffered,
+                SplitBy::Outstanding => outstanding,
+            };
+            let is_probe = taken == 0 || self.outstanding.bytes == 0;
+            !is_probe && taken + u64::from(length) > limit
         };
-        let is_probe = taken == 0 || self.outstanding.bytes == 0;
-        let exceeds = |limit: u64| !is_probe && taken + u64::from(length) > limit;
-        if sides.has_receiver() && exceeds(limits.receiver) {
+        if sides.has_receiver() && exceeds(shares[index].in_receive_buffer, limits.receiver) {
             Some(Blocking::ReceiveBuffer)
-        } else if sides.has_sender() && exceeds(limits.sender) {
+        } else if sides.has_sender() && exceeds(shares[index].in_send_buffer, limits.sender) {
             Some(Blocking::SendBuffer)
         } else {
             None

@@ -54,6 +54,14 @@ pub(super) struct Sent {
     pub(super) transmissions: u32,
 }
 
+impl Sent {
+    /// Whether the peer has given it to its user although an earlier one may be missing: a whole message
+    /// without order.
+    pub(super) fn is_delivered(&self) -> bool {
+        self.state == SentState::Acked && self.message.unordered && self.beginning && self.ending
+    }
+}
+
 /// Absolute, inclusive runs of TSNs.
 pub(super) type Ranges = SmallVec<[(u32, u32); 8]>;
 
@@ -65,8 +73,10 @@ pub(super) struct Outstanding {
     pub(super) chunks: VecDeque<Sent>,
     /// Bytes in flight on all paths.
     pub(super) bytes: u64,
-    /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned.
+    /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned nor released.
     pub(super) held_bytes: u64,
+    /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
+    pub(super) releases_acked: bool,
     /// Chunks marked for retransmission.
     pub(super) lost: u32,
     /// Chunks given up.
@@ -84,6 +94,7 @@ impl Outstanding {
             chunks: VecDeque::new(),
             bytes: 0,
             held_bytes: 0,
+            releases_acked: false,
             lost: 0,
             abandoned: 0,
             lost_from: first_tsn,
@@ -124,10 +135,27 @@ impl Outstanding {
             SentState::Lost => self.lost -= 1,
             SentState::Acked | SentState::InFlight => {}
         }
-        if chunk.state != SentState::Abandoned {
+        if self.is_held(chunk.state) {
             self.held_bytes -= u64::from(chunk.length);
         }
         Some(chunk)
+    }
+
+    /// Whether a chunk in this state, not yet passed by the cumulative TSN, is in the send buffer.
+    pub(super) fn is_held(&self, state: SentState) -> bool {
+        match state {
+            SentState::Abandoned => false,
+            SentState::Acked => !self.releases_acked,
+            SentState::InFlight | SentState::Lost => true,
+        }
+    }
+
+    /// A gap block acknowledges the chunk at this position.
+    pub(super) fn note_gap_acked(&mut self, index: usize) {
+        self.chunks[index].state = SentState::Acked;
+        if self.releases_acked {
+            self.held_bytes -= u64::from(self.chunks[index].length);
+        }
     }
 
     /// The last TSN of this path that a gap block has acknowledged.

@@ -252,6 +252,13 @@ impl Config {
             pf_max_retrans: self.pf_max_retrans.map_or(linux.then_some(0), Limit::count),
             path_max_retrans: self.path_max_retrans.unwrap_or(5),
         };
+        if self.load_sharing.is_some() && matches!(self.policy, Some(path::Config::ThroughputCheckpoint(_))) {
+            return Err(
+                "policy.kind = \"throughput_checkpoint\" probes a path that carries no data, and with \
+                        load_sharing all do; use another kind, or no load_sharing"
+                    .into(),
+            );
+        }
         match &self.policy {
             Some(config) => config.check(limits).map_err(|error| format!("policy.{error}")),
             None => Ok(()),

@@ -32,14 +32,16 @@ impl Association {
         let message = self.outstanding.chunks[index].message.payload;
         let mut first = index;
         // With interleaving, fragments of other messages lie between.
-        let is_part = |chunk: &Sent| self.interleaves || chunk.message_id == id;
+        let interleaves = self.interleaves;
+        let is_part = |chunk: &Sent| interleaves || chunk.message_id == id;
         while first > 0 && is_part(&self.outstanding.chunks[first - 1]) {
             first -= 1;
         }
-        let end =
-            self.outstanding.chunks.iter().skip(index).take_while(|chunk| is_part(chunk)).count() + index;
         let mut last = index;
-        for at in first..end {
+        for at in first..self.outstanding.chunks.len() {
+            if !is_part(&self.outstanding.chunks[at]) {
+                break;
+            }
             if self.outstanding.chunks[at].message_id != id {
                 continue;
             }
@@ -49,10 +51,14 @@ impl Association {
                 SentState::Lost => self.outstanding.lost -= 1,
                 SentState::Acked | SentState::Abandoned => {}
             }
-            let chunk = &mut self.outstanding.chunks[at];
-            if chunk.state != SentState::Abandoned {
+            let state = self.outstanding.chunks[at].state;
+            let is_held = self.outstanding.is_held(state);
+            if state != SentState::Abandoned {
+                let chunk = &mut self.outstanding.chunks[at];
                 chunk.state = SentState::Abandoned;
-                self.outstanding.held_bytes -= u64::from(chunk.length);
+                if is_held {
+                    self.outstanding.held_bytes -= u64::from(chunk.length);
+                }
                 self.outstanding.abandoned += 1;
                 self.stats.data_chunks_abandoned += 1;
             }

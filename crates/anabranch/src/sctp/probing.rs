@@ -60,6 +60,7 @@ impl Association {
     /// Gets ready for what the policy will ask for, if it will.
     pub(super) fn prepare_probing(&mut self) {
         self.probing = self.selector.measures().then(|| Box::new(Probing::new(self.paths.len())));
+        self.has_rare_timers = self.probing.is_some() || self.reconfiguration.is_some();
     }
 
     /// Brings what only policies that measure are told up to date.
@@ -144,7 +145,8 @@ impl Association {
     }
 
     fn begin_probe(&mut self, now: Time, path: PathId, bytes: u32, is_burst: bool) {
-        let Some(probing) = self.probing.as_mut().filter(|probing| probing.probe.is_none()) else { return };
+        let is_idle = |probing: &&mut Box<Probing>| probing.probe.is_none() && self.load_sharing.is_none();
+        let Some(probing) = self.probing.as_mut().filter(is_idle) else { return };
         let tsns = Vec::new();
         probing.probe = Some(Probe { path, left: bytes, bytes: 0, lost: 0, is_burst, tsns });
         self.stats.checkpoints += 1;
@@ -156,7 +158,7 @@ impl Association {
     pub(super) fn send_probe(&mut self, now: Time) {
         let Some(mut probe) = self.probing.as_mut().and_then(|probing| probing.probe.take()) else { return };
         // It has failed, or its address has gone.
-        if !self.status[probe.path.index()].is_usable() || !self.is_usable(probe.path) {
+        if !self.status[probe.path.index()].is_usable() || !self.allows_data(probe.path) {
             probe.left = 0;
         }
         let limit = if probe.is_burst { u32::MAX } else { self.burst_limit(probe.path) };

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::config::{Buffer, Limit, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
 use super::{Config, Profile, load_sharing, stream_scheduler};
-use crate::endpoint::{Command, Event, Message, Reliability};
+use crate::endpoint::{CloseReason, Command, Event, Message, Reliability};
 use crate::packet::{PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;
@@ -25,8 +25,20 @@ struct Network {
     delays_ms: Vec<u64>,
     /// Path, when it dies and when it returns, in ms.
     outages: Vec<(usize, u64, u64)>,
-    /// The address of A on it goes and comes with the path.
-    mobile: bool,
+    /// Whose address on it goes and comes with the path: A's, or B's on every other one.
+    mobile: Option<Mobile>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mobile {
+    Both,
+    OnlyA,
+}
+
+impl Mobile {
+    fn side(self, path: usize) -> Side {
+        if matches!(self, Self::Both) && path % 2 == 1 { Side::B } else { Side::A }
+    }
 }
 
 fn network() -> impl Strategy<Value = Network> {
@@ -37,7 +49,7 @@ fn network() -> impl Strategy<Value = Network> {
         prop_oneof![Just(0), 0..80_u64],
         proptest::collection::vec(1..100_u64, 1..4),
         proptest::collection::vec((0..3_usize, 600..6_000_u64, 1..8_000_u64), 0..4),
-        any::<bool>(),
+        proptest::sample::select(vec![None, Some(Mobile::Both), Some(Mobile::OnlyA)]),
     )
         .prop_map(|(seed, loss, duplication, jitter_ms, delays_ms, outages, mobile)| Network {
             seed,
@@ -227,7 +239,7 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
         let wire = Wire { delay: ms(delay), ..Wire::default() };
         *wires = [wire; 2];
     }
-    if network.mobile {
+    if network.mobile.is_some() {
         for end in &mut pair.ends {
             end.enable_reconfiguration(&[]).expect("no path is absent");
         }
@@ -246,8 +258,10 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
                 let delay = wires[0].delay;
                 *wires = [Wire { delay, jitter: Duration::ZERO, ..Wire::default() }; 2];
             }
-            for path in (0..network.delays_ms.len()).filter(|_| network.mobile) {
-                pair.command(Side::A, Command::AddAddress(PathId(path as u8)));
+            for path in 0..network.delays_ms.len() {
+                if let Some(mobile) = network.mobile {
+                    pair.command(mobile.side(path), Command::AddAddress(PathId(path as u8)));
+                }
             }
         }
         let payload = Payload { offset, length: talk.length };
@@ -268,10 +282,10 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
             for &(path, from, to) in &network.outages {
                 if index + FAREWELLS < talks.len() && (now_ms == from || now_ms == to) {
                     pair.set_up(path, now_ms == to);
-                    if network.mobile {
-                        let path = PathId(path as u8);
+                    if let Some(mobile) = network.mobile {
+                        let (side, path) = (mobile.side(path), PathId(path as u8));
                         let changes = [Command::DeleteAddress(path), Command::AddAddress(path)];
-                        pair.command(Side::A, changes[usize::from(now_ms == to)]);
+                        pair.command(side, changes[usize::from(now_ms == to)]);
                     }
                 }
             }
@@ -422,7 +436,7 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
         prop_oneof![
             Just(coupled::Config::Lia(coupled::lia::Config {})),
             Just(coupled::Config::Olia(coupled::olia::Config {})),
-            Just(coupled::Config::PerPath),
+            Just(coupled::Config::default()),
             Just(rp(resource_pooling::Version::V1)),
             Just(rp(resource_pooling::Version::V2)),
         ],
@@ -431,6 +445,7 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
             Just(CwndUpdate::PseudoCumulative),
             Just(CwndUpdate::PseudoCumulativeV2)
         ],
+        any::<bool>(),
         any::<bool>(),
         sides(),
         prop_oneof![Just(SplitBy::Buffered), Just(SplitBy::Outstanding)],
@@ -442,6 +457,7 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
                 coupling,
                 cwnd_update,
                 delayed_ack,
+                nr_sack,
                 buffer_splitting,
                 split_by,
                 chunk_rescheduling,
@@ -451,12 +467,19 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
                     coupling,
                     cwnd_update,
                     delayed_ack,
+                    nr_sack,
                     buffer_splitting,
                     split_by,
                     chunk_rescheduling,
                 }
             },
         )
+}
+
+/// Load sharing, with a policy that goes with it.
+fn with_load_sharing(config: Config, sharing: load_sharing::Config) -> Config {
+    let policy = config.policy.filter(|policy| !matches!(policy, path::Config::ThroughputCheckpoint(_)));
+    Config { load_sharing: Some(sharing), policy, ..config }
 }
 
 proptest! {
@@ -469,9 +492,45 @@ proptest! {
         network in network(),
         talks in proptest::collection::vec(talk(reliability()), 1..120),
     ) {
-        let config = Config { load_sharing: Some(sharing), ..config };
+        let config = with_load_sharing(config, sharing);
         let talks = with_farewell(talks);
         let pair = run(&config, &network, &talks);
         check(&pair, &talks)?;
+    }
+
+    #[test]
+    fn all_of_it_together_ends_in_order(
+        config in any_config(),
+        sharing in proptest::option::of(load_sharing()),
+        scheduler in stream_scheduler(),
+        interleaving in any::<bool>(),
+        network in network(),
+        talks in proptest::collection::vec(talk(reliability()), 1..80),
+        closer in prop_oneof![Just(vec![Side::A]), Just(vec![Side::B]), Just(vec![Side::A, Side::B])],
+    ) {
+        let (stream_scheduler, interleaving) = (Some(scheduler), Some(interleaving));
+        let receive_buffer = config.receive_buffer.max(Some(Bytes(12_000)));
+        // T5-shutdown-guard is five times RTO.Max: the round trips of the procedure have to fit.
+        let rto_max = Some(ms(1_000));
+        let config = Config { rto_max, receive_buffer, stream_scheduler, interleaving, ..config };
+        let config = sharing.map_or(config.clone(), |sharing| with_load_sharing(config, sharing));
+        let talks = with_farewell(talks);
+        let mut pair = run(&config, &network, &talks);
+        check(&pair, &talks)?;
+        for side in closer {
+            pair.command(side, Command::Shutdown);
+        }
+        pair.run_for(ms(10_000));
+        let closed: Vec<Vec<Event>> = pair
+            .events
+            .iter()
+            .map(|events| events.iter().map(|(_, event)| *event))
+            .map(|events| events.filter(|event| matches!(event, Event::Closed(_))).collect())
+            .collect();
+        prop_assert!(closed.iter().all(|closed| closed.len() == 1), "{closed:?}");
+        // A heartbeat over another path that finds the peer gone before its SHUTDOWN COMPLETE is here is
+        // answered by ABORT (RFC 9260 section 8.4).
+        let in_order = vec![Event::Closed(CloseReason::Shutdown)];
+        prop_assert!(closed.contains(&in_order), "{closed:?}");
     }
 }

@@ -189,7 +189,7 @@ impl Association {
     #[inline(always)]
     pub(super) fn sack_path(&self) -> PathId {
         let source = self.delayed_sack.source;
-        if self.reconfiguration.is_some() && !self.is_usable(source) {
+        if self.reconfiguration.is_some() && !self.allows_data(source) {
             return self.selection.current;
         }
         match self.parameters.sack_path {

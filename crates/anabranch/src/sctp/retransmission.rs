@@ -167,7 +167,7 @@ impl Association {
             let path = self.selector.retransmission_path(&loss, &self.status, &self.selection);
             return Some((
                 index,
-                if self.reconfiguration.is_none() || self.is_usable(path) {
+                if self.reconfiguration.is_none() || self.allows_data(path) {
                     path
                 } else {
                     self.selection.current

@@ -298,7 +298,7 @@ impl Association {
             assert_eq!(u64::from(path.outstanding), own, "bytes in flight on path {index}");
             assert!(own == 0 || !path.t3.is_never() || self.is_over(), "T3-rtx of path {index} stands still");
         }
-        assert_eq!(self.outstanding.held_bytes, bytes(&|c| c.state != SentState::Abandoned), "held bytes");
+        assert_eq!(self.outstanding.held_bytes, bytes(&|c| self.outstanding.is_held(c.state)), "held bytes");
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
         assert_eq!(self.outstanding.lost as usize, count(SentState::Lost), "lost chunks");
         assert_eq!(self.outstanding.abandoned as usize, count(SentState::Abandoned), "abandoned chunks");

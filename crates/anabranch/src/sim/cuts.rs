@@ -33,6 +33,9 @@ impl Cuts {
     /// What is reported of a run whose scalars at its end are these: all of it without the warm-up, then each
     /// phase.
     pub(super) fn report(mut self, end: Row) -> Row {
+        if self.rows.is_empty() {
+            return end;
+        }
         let mut start = self.has_warm_up.then(|| self.rows.remove(0));
         let mut row = since(start.as_ref(), &end);
         if !self.rows.is_empty() {

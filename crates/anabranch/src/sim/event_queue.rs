@@ -53,14 +53,18 @@ impl Scheduled {
     const NEVER: Self = Self { time: Time::NEVER, order: u64::MAX, slot: 0 };
 
     pub(super) const fn class(&self) -> Class {
-        match self.order >> CLASS_SHIFT {
-            0 => Class::Medium,
-            1 => Class::Link,
-            2 => Class::Endpoint,
-            3 => Class::Timer,
-            4 => Class::App,
-            _ => Class::Host,
-        }
+        // One for every number that fits into 3 bits, so that a look-up is all it takes.
+        const CLASSES: [Class; 8] = [
+            Class::Medium,
+            Class::Link,
+            Class::Endpoint,
+            Class::Timer,
+            Class::App,
+            Class::Host,
+            Class::Host,
+            Class::Host,
+        ];
+        CLASSES[(self.order >> CLASS_SHIFT) as usize]
     }
 
     pub(super) const fn component(&self) -> u32 {

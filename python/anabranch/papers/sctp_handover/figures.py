@@ -29,6 +29,8 @@ from .traced import Traced
 PATH_COLOURS = (plots.COLOURS[0], plots.COLOURS[2])
 SENDER_COLOURS = dict(zip(SENDERS, (plots.COLOURS[4], plots.COLOURS[0]), strict=True))
 DASHED: Any = (0, (4, 3))
+LEAST_RANGE = 0.1
+"""Of the axis of a panel of the tournament, in MOS or Mbit/s."""
 COLUMNS = 5
 """Of the tournament's panels."""
 
@@ -79,7 +81,8 @@ def tables(outcome: Outcome) -> Figure:
             axes.set_xticks(range(len(keys)), keys)
             axes.tick_params(axis="x", length=0)
             axes.set_title(EXPERIMENT_NAMES[number], fontsize=10)
-            axes.set_ylim(bottom=0)
+        # The panels share the axis: only when all has been drawn is its top known.
+        panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("throughput (Mbit/s)")
         mark: Any = {"marker": "D", "linestyle": "", "markeredgecolor": plots.ACCENT}
         handles = [
@@ -245,8 +248,12 @@ def _ranks(axes: Axes, outcome: Outcome, arena: Arena, order: list[str]) -> None
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.tick_params(axis="x", labelsize=8)
     axes.xaxis.set_major_locator(MaxNLocator(3))
+    low, high = axes.get_xlim()
+    # What is alike should look alike.
+    short = max(0.0, LEAST_RANGE - (high - low)) / 2
+    axes.set_xlim(low - short, high + short)
     axes.set_xlabel(unit, fontsize=8.5)
-    axes.set_title(arena.name.removeprefix("mobility-"), fontsize=9)
+    axes.set_title(arena.short, fontsize=9)
 
 
 def switching(outcome: Outcome) -> Figure:

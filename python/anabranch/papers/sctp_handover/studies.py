@@ -129,6 +129,13 @@ class Arena:
     """Its number, where it is the paper's."""
 
     @property
+    def short(self) -> str:
+        """A title for the head of a column."""
+        if self.experiment is not None:
+            return f"experiment {self.experiment}"
+        return self.name.removeprefix("mobility-").removeprefix("voip-").replace("-", " ")
+
+    @property
     def phases(self) -> int:
         """Phases that are reported one by one."""
         return 0 if self.experiment is None else len(of_experiment(self.experiment))

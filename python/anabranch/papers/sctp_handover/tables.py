@@ -77,8 +77,7 @@ def calls(outcome: Outcome, *, wide: bool) -> Table:
     grid.add_column("", min_width=14)
     arenas = [arena for arena in outcome.arenas if arena.is_call]
     for arena in arenas:
-        head = arena.name.removeprefix("mobility-").removeprefix("voip-").replace("-", " ")
-        grid.add_column(head, justify="right")
+        grid.add_column(arena.short, justify="right")
     for policy in policies():
         found = [outcome.tournament[arena.name].where(policy=policy.name) for arena in arenas]
         means = [runs.mean("mos") for runs in found]

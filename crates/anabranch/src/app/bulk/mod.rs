@@ -49,6 +49,9 @@ pub struct BulkConfig {
     /// Whether the receiving application reads (TCP): a timetable of true and false makes a slow reader,
     /// whose receive buffer fills; default true.
     pub reading: Schedule<bool>,
+    /// Whether messages are delivered without regard to their order (SCTP); default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unordered: bool,
 }
 
 impl Default for BulkConfig {
@@ -62,6 +65,7 @@ impl Default for BulkConfig {
             start: Start::At(Duration::ZERO),
             interval: Duration::from_secs(1),
             reading: Schedule::Constant(true),
+            unordered: false,
         }
     }
 }
@@ -113,9 +117,12 @@ impl BulkConfig {
                 "reading is not always true: only over \"tcp\" can an application stop reading".to_owned()
             );
         }
+        if self.unordered && service == Service::Stream {
+            return Err("unordered = true: only the messages of \"sctp\" can go without order".to_owned());
+        }
         let start = self.start.draw(&mut streams.stream(&format!("app/{flow}/start")))?;
         let transfer = |side: Side| Transfer {
-            writer: Writer::new(side, service, write_size.0, self.write_cost),
+            writer: Writer::new(side, service, write_size.0, self.write_cost).unordered(self.unordered),
             meter: Meter::new(self.interval),
         };
         let sides = [Side::A, Side::B].into_iter().filter(|&side| self.direction.is_sender(side));
@@ -198,7 +205,10 @@ impl App for Bulk {
         match *event {
             Event::Received(received) => {
                 let Some(transfer) = self.transfer(side.peer()) else { return };
-                debug_assert_eq!(received.payload.offset, transfer.meter.received, "bytes come in order");
+                debug_assert!(
+                    received.unordered || received.payload.offset == transfer.meter.received,
+                    "bytes come in order: {received:?}"
+                );
                 transfer.meter.on_bytes(now, received.payload.length);
                 if self.phase == Phase::Draining {
                     self.look_for_the_end(now, commands);

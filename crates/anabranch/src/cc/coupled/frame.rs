@@ -72,7 +72,8 @@ impl Window {
         Self {
             mss,
             cwnd: initial,
-            ssthresh: setup.initial_ssthresh,
+            // Never zero: a path's share of the sum is computed.
+            ssthresh: setup.initial_ssthresh.max(1),
             floor: setup.ssthresh_floor.saturating_mul(mss),
             srtt: None,
             initial,

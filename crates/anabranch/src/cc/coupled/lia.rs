@@ -44,8 +44,8 @@ impl Coupling for Lia {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::testing::{NOW, avoiding, round};
-    use super::super::{Config as Coupled, CoupledCongestionControl as _};
+    use super::super::frame::testing::{MSS, NOW, avoiding, lose, round};
+    use super::super::{Config as Coupled, CoupledCongestionControl as _, resource_pooling};
     use super::*;
     use crate::cc::AckEvent;
 
@@ -58,6 +58,94 @@ mod tests {
         let mut control = avoiding(&Coupled::Lia(Config {}), &[(20, 100), (20, 100)]);
         let grown = round(&mut control, FIRST);
         assert!((grown - 0.25).abs() < 0.01, "{grown}");
+    }
+
+    /// A stream of uniform numbers (`SplitMix64`, Steele et al., OOPSLA 2014).
+    struct Losses(u64);
+
+    impl Losses {
+        fn is_lost(&mut self, probability: f64) -> bool {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 <= probability
+        }
+    }
+
+    const LOSS: f64 = 0.0001;
+    const ROUNDS: u32 = 40_000;
+
+    /// Segments per round that all paths together carry, with the same round-trip time and independent
+    /// losses, at most one per window. `acked` and `lost` change the windows, in segments.
+    fn carried<C>(
+        paths: usize,
+        control: &mut C,
+        window: impl Fn(&C, usize) -> f64,
+        mut acked: impl FnMut(&mut C, usize),
+        mut lost: impl FnMut(&mut C, usize),
+    ) -> f64 {
+        let mut losses = Losses(1);
+        let mut segments = 0_u64;
+        for _ in 0..ROUNDS {
+            for path in 0..paths {
+                let sent = window(control, path) as u64;
+                segments += sent;
+                let drops = (0..sent).filter(|_| losses.is_lost(LOSS)).count();
+                if drops > 0 {
+                    lost(control, path);
+                } else {
+                    (0..sent).for_each(|_| acked(control, path));
+                }
+            }
+        }
+        segments as f64 / f64::from(ROUNDS)
+    }
+
+    fn carried_by(config: &Coupled, paths: usize) -> f64 {
+        carried(
+            paths,
+            &mut avoiding(config, &vec![(20, 100); paths]),
+            |control, path| f64::from(control.limits(PathId(path as u8)).cwnd) / f64::from(MSS),
+            |control, path| {
+                let path = PathId(path as u8);
+                let cwnd = control.limits(path).cwnd;
+                control.on_ack(path, &AckEvent::new(NOW, MSS, cwnd));
+            },
+            |control, path| lose(control, PathId(path as u8)),
+        )
+    }
+
+    /// The same with windows in fractions of a segment that grow by `alpha(windows) / total`.
+    fn carried_with(alpha: impl Fn([f64; 2]) -> f64) -> f64 {
+        carried(
+            2,
+            &mut [20.0; 2],
+            |windows, path| windows[path],
+            |windows, path| {
+                let total: f64 = windows.iter().sum();
+                windows[path] += (alpha(*windows) / total).min(1.0 / windows[path]);
+            },
+            |windows, path| windows[path] = (windows[path] / 2.0).max(1.0),
+        )
+    }
+
+    #[test]
+    fn two_paths_with_independent_losses_carry_a_little_more_than_one() {
+        let one = carried_by(&Coupled::Lia(Config {}), 1);
+        // Equal paths: alpha is total * max / total^2, one half where the windows are equal. With that the
+        // two carry about what one does.
+        let steady = carried_with(|_| 0.5) / one;
+        assert!((0.92..1.02).contains(&steady), "{steady}");
+        // But each window saws by itself. The larger one has more than half of the total, so that alpha, made
+        // of the windows of the moment, is larger than one half, and the two carry some 9 % more than one.
+        let formula = carried_with(|[a, b]| a.max(b) / (a + b)) / one;
+        assert!((1.05..1.13).contains(&formula), "{formula}");
+        let two = carried_by(&Coupled::Lia(Config {}), 2) / one;
+        assert!((two / formula - 1.0).abs() < 0.02, "{two} of {formula}");
+        // Resource pooling has no such term.
+        let v2 = Coupled::ResourcePooling(resource_pooling::Config::default());
+        let pooled = carried_by(&v2, 2) / one;
+        assert!((0.97..1.07).contains(&pooled), "{pooled}");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub struct PathSetup {
 }
 
 /// How the windows of the paths depend on each other.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schemars(rename = "CouplingConfig")]
 pub enum Config {
@@ -89,10 +89,15 @@ pub enum Config {
     /// Opportunistic linked increases (Khalili et al., 2012).
     Olia(olia::Config),
     /// Not at all: each path has a control of its own.
-    #[default]
-    PerPath,
+    PerPath(per_path::Config),
     /// Resource pooling: CMT/RPv1 or CMT/RPv2 (Dreibholz et al., 2010 and 2011).
     ResourcePooling(resource_pooling::Config),
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::PerPath(per_path::Config {})
+    }
 }
 
 impl Config {
@@ -101,7 +106,7 @@ impl Config {
         match self {
             Self::Lia(_) => Controller::Lia(Frame::new(lia::Lia)),
             Self::Olia(_) => Controller::Olia(Frame::new(olia::Olia::default())),
-            Self::PerPath => Controller::PerPath(per_path::PerPath::default()),
+            Self::PerPath(_) => Controller::PerPath(per_path::PerPath::default()),
             Self::ResourcePooling(config) => {
                 Controller::ResourcePooling(Frame::new(resource_pooling::ResourcePooling::new(*config)))
             }
@@ -225,22 +230,27 @@ impl Drop for Member {
 }
 
 impl CongestionControl for Member {
+    #[inline(never)]
     fn on_ack(&mut self, event: &AckEvent) {
         self.group.control().on_ack(self.path, event);
     }
 
+    #[inline(never)]
     fn on_congestion(&mut self, event: &CongestionEvent) {
         self.group.control().on_congestion(self.path, event);
     }
 
+    #[inline(never)]
     fn limits(&self) -> SendLimits {
         self.group.control().limits(self.path)
     }
 
+    #[inline(never)]
     fn state(&self) -> ControlState {
         self.group.control().state(self.path)
     }
 
+    #[inline(never)]
     fn on_idle(&mut self, event: &IdleEvent) {
         self.group.control().on_idle(self.path, event);
     }
@@ -257,10 +267,12 @@ impl CongestionControl for Member {
         self.group.control().owns_recovery(self.path)
     }
 
+    #[inline(never)]
     fn on_rtt_sample(&mut self, event: &RttEvent) {
         self.group.control().on_rtt_sample(self.path, event);
     }
 
+    #[inline(never)]
     fn on_sent(&mut self, event: &SentEvent) {
         self.group.control().on_sent(self.path, event);
     }
@@ -274,7 +286,7 @@ mod tests {
 
     #[test]
     fn per_path_is_the_control_itself() {
-        let group = Group::new(Config::PerPath.build());
+        let group = Group::new(Config::default().build());
         let setup = setup(10);
         let mut member = group.join(PathId(0), &setup);
         let _other = group.join(PathId(1), &setup);

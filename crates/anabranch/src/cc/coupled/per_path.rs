@@ -1,11 +1,20 @@
 //! Controls of single paths side by side: what several independent connections would do.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{CoupledCongestionControl, PathSetup};
 use crate::cc::{
     AckEvent, CongestionControl as _, CongestionEvent, ControlState, Controller, IdleEvent, RecoveryEndEvent,
     RttEvent, SendLimits, SentEvent, UndoEvent,
 };
 use crate::packet::PathId;
+
+/// Settings of controls of single paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "PerPathConfig")]
+pub struct Config {}
 
 /// A control for each path.
 #[derive(Debug, Default)]

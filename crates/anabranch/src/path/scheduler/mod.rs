@@ -74,7 +74,7 @@ impl Pending {
 /// What to do with the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Send it on each of these paths, the first of which answers for it.
+    /// Send it on each of these paths, the first of which answers for it; on none it waits.
     Duplicate(SmallVec<[PathId; 4]>),
     /// Send it on this path.
     Send(PathId),
