@@ -121,6 +121,7 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     (packets(12), bytes(9_000), packets(6), bytes(4_000), repeat()).prop_map(
         |(packets, bytes, mark_packets, mark_bytes, repeat)| {
             QueueConfig::DropTail(DropTailConfig {
+                measure: false,
                 packets: packets.map(|limit| repeated(limit, repeat)),
                 bytes: bytes.map(|limit| repeated(limit, repeat)),
                 mark_packets: mark_packets.map(|threshold| repeated(threshold, repeat)),

@@ -158,7 +158,8 @@ impl Varying {
         if self.up.at(now) { rate } else { 0 }
     }
 
-    fn until(&self) -> u64 {
+    /// When it may change next, in nanoseconds.
+    pub(crate) fn until(&self) -> u64 {
         self.rate.until().min(self.up.until())
     }
 }

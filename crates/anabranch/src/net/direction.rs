@@ -43,6 +43,8 @@ pub(crate) struct OneWay {
     crossing: VecDeque<Crossing>,
     /// Packets in the medium.
     held: u64,
+    /// Whether a medium of its own has its queue.
+    is_queued: bool,
     ledger: Ledger,
     stages: Stages,
     /// The rate in bit/s if it is one constant rate.
@@ -86,7 +88,8 @@ impl OneWay {
         let component = format!("link/{name}/{}", direction.name());
         let up = config.up.timeline(&format!("{key}.up"))?;
         let sources = sources_of(config, direction, streams, &format!("links.{name}"), &component)?;
-        let server = build_server(config, key, &up, sources, is_traced)?;
+        let is_queued = is_queued(config);
+        let server = if is_queued { None } else { build_server(config, key, &up, sources, is_traced)? };
         let has_no_own_loss_at = |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
         let shared_state = format!("link/{name}/loss");
         let own_state = format!("{component}/loss");
@@ -99,7 +102,7 @@ impl OneWay {
             config.loss.build(streams, state, &format!("{component}/loss/packet"), &loss_key)
         };
         let up_to_enter =
-            (config.down == WhenDown::Drop && server.is_none() && !up.is_constant()).then(|| up.clone());
+            (config.down == WhenDown::Drop && config.rate.is_none() && !up.is_constant()).then(|| up.clone());
         let is_never_up = up.is_constant() && !up.value();
         let up_to_cross =
             (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
@@ -134,6 +137,7 @@ impl OneWay {
             last_delivery: Time::ZERO,
             crossing: VecDeque::new(),
             held: 0,
+            is_queued,
             ledger: Ledger::default(),
             constant_rate: constant_rate(config),
         })
@@ -341,22 +345,20 @@ impl OneWay {
         Ok(())
     }
 
-    /// The medium's queue has not taken a packet.
-    pub(crate) fn refuse_held(&mut self, now: Time, size: u32) -> Step {
-        self.held -= 1;
-        self.drop_at(now.as_nanos(), now.as_nanos(), size, Fate::QueueFull)
-    }
-
-    /// The second half of a link that a medium serves.
-    pub(crate) fn release(&mut self, release: &Release) -> Step {
-        let Release { packet: Held { arrived, size, ecn, found_bytes, is_marked, .. }, at, fate, .. } =
+    /// The second half of a link that a medium serves. `is_lost` says that a process of both directions has lost
+    /// the packet.
+    pub(crate) fn release(&mut self, release: &Release, is_lost: bool) -> Step {
+        let Release { packet: Held { arrived, size, ecn, found_units, is_marked, .. }, at, fate, .. } =
             *release;
         self.held -= 1;
+        if matches!(fate, Fate::Aqm | Fate::Down | Fate::QueueFull) {
+            return self.drop_at(arrived, at, size, fate);
+        }
         let marked = is_marked && is_capable(ecn);
         let ecn = if marked { Ecn::Ce } else { ecn };
-        let crossing = Crossing { arrived, at, found_units: found_bytes * UNITS_PER_BYTE, size, ecn, marked };
+        let crossing = Crossing { arrived, at, found_units, size, ecn, marked };
         match fate {
-            Fate::Delivered => self.leave(crossing, false),
+            Fate::Delivered => self.leave(crossing, is_lost),
             lost => self.settle_later(crossing, at, lost),
         }
     }
@@ -409,13 +411,19 @@ impl OneWay {
         report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
         report.count("lost_packets", ledger.packets(Fate::Lost));
         report.count("queue_full_packets", ledger.packets(Fate::QueueFull));
+        if self.is_queued {
+            report.count("aqm_packets", ledger.packets(Fate::Aqm));
+        }
         report.count("down_packets", ledger.packets(Fate::Down));
         report.count("corrupted_packets", ledger.packets(Fate::Corrupted));
         report.count("duplicated_packets", ledger.copied());
         report.count("marked_packets", ledger.marked());
         report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
+        let (found_units, served) = ledger.found_units();
+        if self.is_queued {
+            report.mean("mean_found_bytes", found_units / UNITS_PER_BYTE as f64, served);
+        }
         if let Some(server) = &self.server {
-            let (found_units, served) = ledger.found_units();
             if let Some(rate) = self.constant_rate {
                 report.mean("mean_wait_ms", found_units / rate as f64 / 1e6, served);
             }
@@ -439,6 +447,7 @@ impl OneWay {
         let Crossing { arrived, found_units, size, marked, .. } = crossing;
         self.ledger.enter(arrived, Entry { arrived, settled, found_units, size, marked, fate });
         Step::Drop(match fate {
+            Fate::Aqm => DropCause::Aqm,
             Fate::Corrupted => DropCause::Corrupted,
             Fate::Down => DropCause::Down,
             Fate::QueueFull => DropCause::QueueFull,
@@ -468,6 +477,27 @@ pub(super) fn constant_rate(config: &LinkConfig) -> Option<u64> {
     }
 }
 
+/// Whether a medium of its own has its queue, whose discipline acts packet by packet.
+pub(super) fn is_queued(config: &LinkConfig) -> bool {
+    config.radio.is_none() && config.rate.is_some() && config.queue.needs_departures()
+}
+
+/// What its server can send over time.
+pub(super) fn varying(
+    config: &LinkConfig,
+    rate: &RateConfig,
+    key: &str,
+    up: &Timeline<bool>,
+) -> Result<Varying, String> {
+    let is_always_up = up.is_constant() && up.value();
+    let stops = config.down != WhenDown::Blackhole && !is_always_up;
+    Ok(Varying {
+        rate: rate.timeline(&format!("{key}.rate"))?,
+        up: if stops { up.clone() } else { Timeline::constant(true) },
+        flush_when_down: stops && config.down == WhenDown::Drop,
+    })
+}
+
 fn build_server(
     config: &LinkConfig,
     key: &str,
@@ -477,6 +507,9 @@ fn build_server(
 ) -> Result<Option<Server>, String> {
     let is_always_up = up.is_constant() && up.value();
     let Some(rate) = &config.rate else {
+        if config.radio.is_none() {
+            config.queue.drop_tail(&format!("{key}.queue"), "without a `rate`")?;
+        }
         if config.down == WhenDown::Hold && !is_always_up {
             return Err(format!(
                 "{key}.down is \"hold\", which needs a link with a `rate`; give it one, or use \"drop\" or \
@@ -485,14 +518,9 @@ fn build_server(
         }
         return Ok(None);
     };
-    let rate = rate.timeline(&format!("{key}.rate"))?;
-    let discipline = config.queue.build(&format!("{key}.queue"))?;
-    let stops = config.down != WhenDown::Blackhole && !is_always_up;
-    let varying = Varying {
-        rate,
-        up: if stops { up.clone() } else { Timeline::constant(true) },
-        flush_when_down: stops && config.down == WhenDown::Drop,
-    };
+    let discipline = config.queue.drop_tail(&format!("{key}.queue"), "here")?;
+    let varying = varying(config, rate, key, up)?;
+    let stops = !varying.up.is_constant() || !varying.up.value();
     if is_traced {
         return Ok(Some(Server::Evented(Box::new(EventedServer::new(varying, discipline, sources)))));
     }

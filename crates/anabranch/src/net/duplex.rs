@@ -3,9 +3,9 @@
 use super::config::{LinkConfig, WhenDown};
 use super::direction::{OneWay, is_shared_by_packets};
 use super::evented::QueueSample;
-use super::ledger;
+use super::ledger::{self, Fate};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
-use super::medium::Release;
+use super::medium::{Release, has_medium};
 use crate::packet::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
@@ -50,6 +50,8 @@ impl Direction {
 /// Why a packet goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropCause {
+    /// The queue discipline dropped it before the queue was full.
+    Aqm,
     /// It arrived damaged.
     Corrupted,
     /// The link was down.
@@ -64,6 +66,7 @@ impl DropCause {
     /// In lower case, for traces.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Aqm => "aqm",
             Self::Corrupted => "corrupted",
             Self::Down => "down",
             Self::Lost => "lost",
@@ -109,8 +112,8 @@ pub struct DuplexLink {
     ingress_loss: Option<Loss>,
     /// One behind the queues.
     wire_loss: Option<Loss>,
-    /// Whether a medium serves it.
-    has_medium: bool,
+    /// Whether a medium serves each direction.
+    has_medium: [bool; 2],
 }
 
 impl DuplexLink {
@@ -172,13 +175,14 @@ impl DuplexLink {
         // What forward has accepted can only be wrong in what `reverse` puts in its place.
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
-        let has_medium = config.radio.is_some();
+        let has_medium = Direction::BOTH.map(|direction| has_medium(config, direction));
         Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium })
     }
 
-    /// Whether a medium serves it: instead of [`DuplexLink::accept`], packets then take `hold` and `release`.
-    pub(crate) fn has_medium(&self) -> bool {
-        self.has_medium
+    /// Whether a medium serves a direction: instead of [`DuplexLink::accept`], packets then take `hold` and
+    /// `release`.
+    pub(crate) fn has_medium(&self, direction: Direction) -> bool {
+        self.has_medium[direction.index()]
     }
 
     /// The stages before the medium. The error is the fate of a packet that goes no further.
@@ -189,14 +193,14 @@ impl DuplexLink {
         self.directions[direction.index()].hold(now, size)
     }
 
-    /// The medium has not taken a packet that came through [`DuplexLink::hold`].
-    pub(crate) fn refuse(&mut self, now: Time, direction: Direction, size: u32) -> Step {
-        self.directions[direction.index()].refuse_held(now, size)
-    }
-
-    /// The stages after the medium.
+    /// The stages after the medium, for a packet that came through [`DuplexLink::hold`].
     pub(crate) fn release(&mut self, release: &Release) -> Step {
-        self.directions[release.direction.index()].release(release)
+        let Release { at, packet, fate, .. } = *release;
+        let is_lost = match &mut self.wire_loss {
+            Some(loss) if fate == Fate::Delivered => loss.is_lost(Time::from_nanos(at), packet.size),
+            _ => false,
+        };
+        self.directions[release.direction.index()].release(release, is_lost)
     }
 
     /// Packets that are held.
@@ -276,7 +280,7 @@ impl DuplexLink {
     /// The second part for all others.
     #[inline(never)]
     pub(crate) fn accept_arrived(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
-        debug_assert!(!self.has_medium, "such a link holds packets");
+        debug_assert!(!self.has_medium(direction), "such a link holds packets");
         let one_way = &mut self.directions[direction.index()];
         match &mut self.wire_loss {
             Some(loss) => one_way.accept_shared(now, size, ecn, loss),

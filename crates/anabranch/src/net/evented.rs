@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::backlog::Waiting;
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::cross_traffic::Source;
-use super::qdisc::{DropTail, QueueDisc};
+use super::qdisc::DropTail;
 use super::schedule::Timeline;
 use super::server::{CrossCounters, Verdict, earliest};
 use crate::time::Time;
@@ -113,8 +113,7 @@ impl Line {
 }
 
 impl EventedServer {
-    pub(crate) fn new(capacity: Varying, discipline: QueueDisc, sources: Vec<Source>) -> Self {
-        let QueueDisc::DropTail(discipline) = discipline;
+    pub(crate) fn new(capacity: Varying, discipline: Timeline<DropTail>, sources: Vec<Source>) -> Self {
         Self {
             line: Line { now: 0, capacity, packets: VecDeque::new() },
             discipline,

@@ -11,6 +11,8 @@ pub(crate) const AHEAD_LIMIT: u64 = 1_000_000_000;
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
+    /// Dropped by active queue management.
+    Aqm,
     Copied,
     Corrupted,
     #[default]
@@ -21,8 +23,8 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Copied, Self::Corrupted, Self::Delivered, Self::Down, Self::Lost, Self::QueueFull];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Aqm, Self::Copied, Self::Corrupted, Self::Delivered, Self::Down, Self::Lost, Self::QueueFull];
 }
 
 const FATES: usize = Fate::ALL.len();

@@ -10,9 +10,11 @@
 use indexmap::IndexMap;
 
 use super::config::LinkConfig;
+use super::direction::is_queued;
 use super::duplex::Direction;
 use super::evented::QueueSample;
 use super::ledger::Fate;
+use super::queued::QueuedServer;
 use super::radio::{self, BaseStation, RadioSample};
 use crate::packet::Ecn;
 use crate::report::Report;
@@ -28,8 +30,10 @@ pub(crate) struct Held {
     pub(crate) arrived: u64,
     pub(crate) size: u32,
     pub(crate) ecn: Ecn,
-    /// What waited when it came.
-    pub(crate) found_bytes: u64,
+    /// The flow, side and path that sent it, as a number; disciplines tell flows apart by it.
+    pub(crate) flow: u32,
+    /// The unfinished work that it found when it came, in units of `UNITS_PER_BYTE`.
+    pub(crate) found_units: u64,
     /// Whether the queue marks it, if its transport understands marks.
     pub(crate) is_marked: bool,
 }
@@ -49,20 +53,24 @@ pub(crate) struct Release {
 /// A server of some links.
 #[derive(Clone, Debug)]
 pub(crate) enum Medium {
+    Queue(Box<QueuedServer>),
     Wimax(Box<BaseStation>),
 }
 
 impl Medium {
-    /// Takes a packet that comes to this port at `now`; whether it does.
-    pub(crate) fn accept(&mut self, port: Port, packet: Held) -> bool {
+    /// Takes a packet that comes to this port now. Packets that leave for that, perhaps this one, are appended to
+    /// `releases`.
+    pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
         match self {
-            Self::Wimax(station) => station.accept(port, packet),
+            Self::Queue(server) => server.accept(packet, releases),
+            Self::Wimax(station) => station.accept(port, packet, releases),
         }
     }
 
     /// When it wants to act.
     pub(crate) fn next_event(&self) -> Time {
         match self {
+            Self::Queue(server) => server.next_event(),
             Self::Wimax(station) => station.next_event(),
         }
     }
@@ -70,39 +78,62 @@ impl Medium {
     /// Acts at `now`, the time that it named; packets that leave are appended to `releases`.
     pub(crate) fn handle_event(&mut self, now: Time, releases: &mut Vec<Release>) {
         match self {
+            Self::Queue(server) => server.advance(now.as_nanos(), releases),
             Self::Wimax(station) => station.handle_event(now.as_nanos(), releases),
+        }
+    }
+
+    /// The run is at this time, and reports.
+    fn finish(&mut self, now: u64) {
+        match self {
+            Self::Queue(server) => server.finish(now),
+            Self::Wimax(_) => {}
         }
     }
 
     fn holds(&self, port: Port) -> u64 {
         match self {
+            Self::Queue(server) => server.holds(),
             Self::Wimax(station) => station.holds(port),
         }
     }
 
     fn memory(&self) -> usize {
         match self {
+            Self::Queue(server) => server.memory(),
             Self::Wimax(station) => station.memory(),
         }
     }
 
     fn report(&self, port: Port, report: &mut Report<'_>) {
         match self {
+            Self::Queue(server) => server.report(report),
             Self::Wimax(station) => station.report(port, report),
         }
     }
 
     fn take_queue_samples(&mut self, port: Port) -> Vec<QueueSample> {
         match self {
+            Self::Queue(server) => server.take_samples(),
             Self::Wimax(station) => station.take_queue_samples(port),
         }
     }
 
     fn take_radio_samples(&mut self, port: Port) -> Vec<RadioSample> {
         match self {
+            Self::Queue(_) => Vec::new(),
             Self::Wimax(station) => station.take_radio_samples(port),
         }
     }
+}
+
+/// Whether a medium serves this direction of a link.
+pub(super) fn has_medium(link: &LinkConfig, direction: Direction) -> bool {
+    link.radio.is_some()
+        || match direction {
+            Direction::Forward => is_queued(link),
+            Direction::Reverse => is_queued(&link.reversed()),
+        }
 }
 
 /// Where a direction of a link enters its medium.
@@ -117,8 +148,8 @@ pub(crate) struct Port {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Media {
     pub(crate) list: Vec<Medium>,
-    /// By link: its medium and its number there; empty if no link has one.
-    of_links: Vec<Option<(u32, u32)>>,
+    /// By link and direction: its medium and its number there; empty if no link has one.
+    of_links: Vec<[Option<(u32, u32)>; 2]>,
 }
 
 impl Media {
@@ -131,22 +162,42 @@ impl Media {
         streams: Streams,
         is_traced: bool,
     ) -> Result<Self, String> {
-        if links.values().all(|link| link.radio.is_none()) {
+        let has_any = |link| Direction::BOTH.iter().any(|&direction| has_medium(link, direction));
+        if !links.values().any(has_any) {
             return Ok(Self::default());
         }
-        let mut of_links = vec![None; links.len()];
-        let list = radio::build(links, streams, is_traced, |link, place| of_links[link] = Some(place))?;
+        let mut of_links = vec![[None; 2]; links.len()];
+        let mut list =
+            radio::build(links, streams, is_traced, |link, place| of_links[link] = [Some(place); 2])?;
+        for (index, (name, link)) in links.iter().enumerate() {
+            for direction in Direction::BOTH {
+                let Some(server) =
+                    QueuedServer::build(index as u32, name, link, direction, streams, is_traced)?
+                else {
+                    continue;
+                };
+                of_links[index][direction.index()] = Some((list.len() as u32, 0));
+                list.push(Medium::Queue(Box::new(server)));
+            }
+        }
         Ok(Self { list, of_links })
     }
 
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    /// Whether one of them is a radio.
+    pub(crate) fn has_radio(&self) -> bool {
+        self.list.iter().any(|medium| !matches!(medium, Medium::Queue(_)))
+    }
+
+    /// Brings all of them to this time, at which the run reports.
+    pub(crate) fn finish(&mut self, now: Time) {
+        for medium in &mut self.list {
+            medium.finish(now.as_nanos());
+        }
     }
 
     /// The medium of a link that has one, and where its direction enters.
     pub(crate) fn port(&self, link: u32, direction: Direction) -> Option<(u32, Port)> {
-        let (medium, station) = (*self.of_links.get(link as usize)?)?;
+        let (medium, station) = self.of_links.get(link as usize)?[direction.index()]?;
         Some((medium, Port { station: station as usize, direction }))
     }
 

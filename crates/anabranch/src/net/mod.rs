@@ -18,10 +18,12 @@ pub mod loss;
 mod medium;
 mod packet_queue;
 pub mod qdisc;
+mod queued;
 pub mod radio;
 mod ring;
 mod schedule;
 mod server;
+mod sojourns;
 
 pub use capacity::RateConfig;
 pub use config::{LinkConfig, ReverseConfig, WhenDown};

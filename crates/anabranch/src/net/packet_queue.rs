@@ -5,9 +5,10 @@
 use std::collections::VecDeque;
 
 use super::backlog::Waiting;
+use super::capacity::UNITS_PER_BYTE;
 use super::evented::QueueSample;
 use super::medium::Held;
-use super::qdisc::{DropTail, QueueDisc};
+use super::qdisc::{DropTail, Drops, QueueDisc};
 use super::schedule::Timeline;
 use crate::time::Time;
 
@@ -22,20 +23,22 @@ pub(crate) struct PacketQueue {
 }
 
 impl PacketQueue {
-    pub(crate) fn new(discipline: QueueDisc, is_traced: bool) -> Self {
-        let QueueDisc::DropTail(discipline) = discipline;
+    pub(crate) fn new(discipline: Timeline<DropTail>, is_traced: bool) -> Self {
         Self { discipline, packets: VecDeque::new(), bytes: 0, samples: is_traced.then(Vec::new) }
     }
 
     /// Takes a packet at `now`, in nanoseconds; whether it does. What finds nothing before it is always taken.
-    pub(crate) fn enqueue(&mut self, now: u64, mut packet: Held, is_idle: bool) -> bool {
-        let waiting = Waiting { packets: self.packets.len() as u64, bytes: self.bytes };
+    pub(crate) fn accept(&mut self, now: u64, mut packet: Held, is_idle: bool) -> bool {
+        packet.found_units = self.bytes * UNITS_PER_BYTE;
+        self.take(now, packet, is_idle && self.packets.is_empty())
+    }
+
+    fn take(&mut self, now: u64, mut packet: Held, is_first: bool) -> bool {
+        let waiting = self.waiting();
         let discipline = self.discipline.at(now);
-        let is_first = is_idle && self.packets.is_empty();
         if !is_first && !discipline.admits(waiting, packet.size.into()) {
             return false;
         }
-        packet.found_bytes = self.bytes;
         packet.is_marked = discipline.is_marked(waiting);
         self.bytes += u64::from(packet.size);
         self.packets.push_back(packet);
@@ -44,7 +47,7 @@ impl PacketQueue {
     }
 
     /// The packet that is served next leaves the queue.
-    pub(crate) fn dequeue(&mut self, now: u64) -> Option<Held> {
+    pub(crate) fn next(&mut self, now: u64) -> Option<Held> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size);
         self.sample(now);
@@ -74,5 +77,25 @@ impl PacketQueue {
             let (packets, bytes) = (self.packets.len() as u64, self.bytes);
             samples.push(QueueSample { time: Time::from_nanos(now), packets, bytes });
         }
+    }
+}
+
+impl QueueDisc for PacketQueue {
+    fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
+        if !self.take(now, packet, packet.found_units == 0) {
+            drops.overflow(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: u64, _: &mut Drops) -> Option<Held> {
+        self.next(now)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting { packets: self.packets.len() as u64, bytes: self.bytes }
+    }
+
+    fn memory(&self) -> usize {
+        Self::memory(self)
     }
 }

@@ -9,7 +9,7 @@ use super::backlog::{Backlog, Waiting};
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};
 use super::cross_traffic::{Arrivals, Poisson, Source};
 use super::evented::EventedServer;
-use super::qdisc::{DropTail, QueueDisc};
+use super::qdisc::DropTail;
 use super::schedule::Timeline;
 
 /// Positions are compared although they wrap: what is entered at once stays far below 2^63 units.
@@ -43,6 +43,7 @@ pub(crate) struct CrossCounters {
     pub(crate) arrived: u64,
     pub(crate) dropped_full: u64,
     pub(crate) dropped_down: u64,
+    pub(crate) dropped_aqm: u64,
 }
 
 /// The queue and server of one direction.
@@ -123,12 +124,11 @@ struct LazyQueue {
 }
 
 impl LazyServer {
-    pub(crate) fn new(capacity: Capacity, discipline: QueueDisc, sources: Vec<Source>) -> Self {
+    pub(crate) fn new(capacity: Capacity, discipline: Timeline<DropTail>, sources: Vec<Source>) -> Self {
         let up_to_enter = match &capacity {
             Capacity::Varying(Varying { flush_when_down: true, up, .. }) => Some(up.clone()),
             _ => None,
         };
-        let QueueDisc::DropTail(discipline) = discipline;
         let sure_rate = match capacity {
             Capacity::Constant(rate) if discipline.is_constant() && !discipline.value().marks() => Some(rate),
             _ => None,
@@ -327,6 +327,11 @@ impl LazyQueue {
 
 /// The source with the earliest arrival up to `now`, the first one of several at the same time.
 pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut Source)> {
+    earliest_index(sources, now).map(|(time, index)| (time, &mut sources[index]))
+}
+
+/// Its place among them.
+pub(crate) fn earliest_index(sources: &mut [Source], now: u64) -> Option<(u64, usize)> {
     let mut best: Option<(u64, usize)> = None;
     for (index, source) in sources.iter_mut().enumerate() {
         let time = source.peek();
@@ -334,7 +339,7 @@ pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut So
             best = Some((time, index));
         }
     }
-    best.map(|(time, index)| (time, &mut sources[index]))
+    best
 }
 
 #[cfg(test)]
@@ -361,7 +366,7 @@ mod tests {
         let source = traffic.build(streams, "traffic", Some(RATE), "traffic").unwrap();
         LazyServer::new(
             Capacity::Constant(ConstantRate::new(RATE)),
-            queue.build("queue").unwrap(),
+            queue.drop_tail("queue", "here").unwrap(),
             vec![source],
         )
     }

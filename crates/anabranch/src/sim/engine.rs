@@ -394,7 +394,7 @@ impl Simulation {
                 samples.extend(self.network.media.take_queue_samples(link as u32, direction));
                 samples
             }));
-            if !self.network.media.is_empty() {
+            if self.network.media.has_radio() {
                 tables.push(trace::radio_table(&self.link_names, now, |link, direction| {
                     self.network.media.take_radio_samples(link as u32, direction)
                 }));
@@ -423,6 +423,7 @@ impl Simulation {
                 endpoint.report(&mut report.section(&format!("{}.{}", endpoint.protocol(), side.name())));
             }
         }
+        self.network.media.finish(settled);
         for (index, (name, link)) in self.link_names.iter().zip(&mut self.network.links).enumerate() {
             link.finish(settled);
             let mut report = row.section(format!("link.{name}"));

@@ -126,8 +126,8 @@ impl Network {
         let Counters { sent, duplicated, delivered, dropped } = self.counters;
         let in_flight = self.packets.len() as u64 - self.lost_late;
         assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
-        for (index, link) in self.links.iter().enumerate().filter(|(_, link)| link.has_medium()) {
-            for direction in Direction::BOTH {
+        for (index, link) in self.links.iter().enumerate() {
+            for direction in Direction::BOTH.into_iter().filter(|&direction| link.has_medium(direction)) {
                 let in_medium = self.media.holds(index as u32, direction);
                 assert_eq!(link.held(direction), in_medium, "a medium has what its links hold");
             }
@@ -175,6 +175,12 @@ impl Network {
         }
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].handle_event(self.now, &mut releases);
+        self.let_go(releases);
+        self.wind(medium);
+    }
+
+    /// Packets that a medium releases go on.
+    fn let_go(&mut self, mut releases: Vec<Release>) {
         for release in releases.drain(..) {
             let Held { slot, size, .. } = release.packet;
             let InFlight { route, hop, .. } = *self.packets.get_mut(slot);
@@ -185,12 +191,11 @@ impl Network {
             }
         }
         self.releases = releases;
-        self.wind(medium);
     }
 
     /// A packet comes to a link that a medium serves, now.
     fn hold(&mut self, traveller: Traveller, hop: u32) {
-        let Traveller { slot, size, .. } = traveller;
+        let Traveller { slot, route, size } = traveller;
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let now = self.now;
         let in_flight = self.packets.get_mut(slot);
@@ -203,12 +208,11 @@ impl Network {
         }
         let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
         let arrived = now.as_nanos();
-        let held = Held { slot, arrived, size, ecn, found_bytes: 0, is_marked: false };
-        if self.media.list[medium as usize].accept(port, held) {
-            return self.wind(medium);
-        }
-        let step = duplex.refuse(now, direction, size);
-        self.take_step(traveller, hop, now, step);
+        let held = Held { slot, arrived, size, ecn, flow: route, found_units: 0, is_marked: false };
+        let mut releases = std::mem::take(&mut self.releases);
+        self.media.list[medium as usize].accept(port, held, &mut releases);
+        self.let_go(releases);
+        self.wind(medium);
     }
 
     /// Sets the alarm of a medium that was called.

@@ -87,7 +87,7 @@ impl Routes {
         let mut late: Vec<[bool; 2]> = vec![[false; 2]; links.len()];
         self.for_each_hop(|feeder, hop| {
             let link = &links[hop.link as usize];
-            if link.has_medium() {
+            if link.has_medium(hop.direction) {
                 hop.turn = Turn::Held;
                 return;
             }

@@ -63,6 +63,16 @@ fn queue() -> impl Strategy<Value = String> {
         "queue = { kind = 'drop_tail', packets = 3 }",
         "queue = { kind = 'drop_tail', bytes = '2 kB' }",
         "queue = { kind = 'drop_tail', packets = 8, mark_packets = 1 }",
+        "queue = { kind = 'drop_tail', packets = 5, measure = true }",
+        "queue = { kind = 'codel', packets = 30 }",
+        "queue = { kind = 'codel', packets = 20, target = '1 ms', interval = '20 ms', ecn = true, mtu = '0 B' }",
+        "queue = { kind = 'codel_literal', packets = 30, target = '10 ms' }",
+        "queue = { kind = 'fq_codel', packets = 20, interval = '30 ms', mtu = '100 B' }",
+        "queue = { kind = 'fq_lifo_codel', packets = 20, rule = 'theta', quantum = '300 B' }",
+        "queue = { kind = 'head_drop', packets = 4 }",
+        "queue = { kind = 'lifo_codel', packets = 10, interval = '10 ms', mtu = '0 B', drop_bottom = true }",
+        "queue = { kind = 'pie', packets = 20, target = '2 ms', burst = '0 s', ecn = true }",
+        "queue = { kind = 'red', packets = 15, min_threshold = 0.5, max_threshold = 2, weight = 0.1, adaptive = true }",
         "queue = { kind = 'drop_tail', packets = { timetable = [['0 s', 9], ['600 ms', 0]], repeat = '900 ms' } }",
     ])
 }
@@ -142,6 +152,8 @@ fn link() -> impl Strategy<Value = String> {
     (rate(), delay(), impairments(), queue(), loss(), up(), cross_traffic(), reverse()).prop_map(
         |(rate, delay, impairments, queue, (loss, can_be_crossed), up, cross_traffic, reverse)| {
             let has_rate = !rate.is_empty();
+            let is_lazy = queue.contains("drop_tail") && !queue.contains("measure");
+            let queue = if has_rate || is_lazy { queue } else { String::new() };
             // What a link without a rate, or with such a loss, cannot have.
             let up = up.replace("HOLD", if has_rate { "down = 'hold'" } else { "down = 'drop'" });
             let is_crossed = has_rate && can_be_crossed && !cross_traffic.is_empty();

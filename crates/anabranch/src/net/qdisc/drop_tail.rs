@@ -9,8 +9,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Place;
 use crate::net::backlog::Waiting;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
+use crate::net::packet_queue::PacketQueue;
 use crate::net::schedule::{Changes, Schedule, Timeline, from_words};
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -35,6 +37,9 @@ pub struct DropTailConfig {
     /// Default: no marking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_bytes: Option<Schedule<Bytes>>,
+    /// Whether waiting times are also reported as quantiles and the queue as its mean length, as they are for the other
+    /// disciplines: the same results with an event for each departure. Default: false.
+    pub measure: bool,
 }
 
 impl DropTailConfig {
@@ -43,7 +48,13 @@ impl DropTailConfig {
     /// Work in the queue is counted in 63 bits: 1.15 GB.
     const MAX_BYTES: u64 = 1_000_000_000;
 
-    pub(crate) fn build(&self, key: &str) -> Result<Timeline<DropTail>, String> {
+    /// The queue, to be asked packet by packet.
+    pub(super) fn build(&self, place: Place<'_>) -> Result<PacketQueue, String> {
+        self.timeline(place.key).map(|limits| PacketQueue::new(limits, false))
+    }
+
+    /// The limits as a function of time.
+    pub(crate) fn timeline(&self, key: &str) -> Result<Timeline<DropTail>, String> {
         let mut changes = Changes::default();
         for (packets, name) in [(&self.packets, "packets"), (&self.mark_packets, "mark_packets")] {
             packets.iter().try_for_each(|packets| changes.add(packets, key, name))?;
@@ -133,18 +144,18 @@ mod tests {
         let bytes = |bytes| Some(Schedule::Constant(Bytes(bytes)));
         let packets = Some(Schedule::Constant(2));
         let queue = DropTailConfig { packets, mark_bytes: bytes(100), ..Default::default() };
-        let queue = queue.build("queue").unwrap().value();
+        let queue = queue.timeline("queue").unwrap().value();
         assert!(queue.admits(Waiting { packets: 1, bytes: 0 }, 1));
         assert!(!queue.admits(Waiting { packets: 2, bytes: 0 }, 1));
         assert!(queue.is_marked(Waiting { packets: 0, bytes: 100 }));
         assert!(!queue.is_marked(Waiting { packets: 9, bytes: 99 }));
         let queue = DropTailConfig { bytes: bytes(100), ..Default::default() };
-        let queue = queue.build("queue").unwrap().value();
+        let queue = queue.timeline("queue").unwrap().value();
         assert!(queue.admits(Waiting { packets: 1_000, bytes: 60 }, 40));
         assert!(!queue.admits(Waiting { packets: 1, bytes: 60 }, 41));
         assert_eq!(
             DropTailConfig { bytes: bytes(2_000_000_000), ..Default::default() }
-                .build("link.a.queue")
+                .timeline("link.a.queue")
                 .unwrap_err(),
             "link.a.queue.bytes is 2000000000 B, allowed is at most 1000000000 B"
         );

@@ -1,26 +1,182 @@
 //! Queue disciplines: the policy of a link's queue. Counters live in the link.
 //!
-//! To add a discipline: one file here, and a variant in [`QueueConfig`] and `QueueDisc`; the compiler
-//! lists where the link's servers (`server.rs`, `evented.rs`) and the queue of media (`packet_queue.rs`) ask
-//! the discipline and need an answer for the new one. Those servers know only disciplines that decide on
-//! arrival, as `drop_tail` does; one that decides at departure needs a medium (`medium.rs`).
+//! To add a discipline: one file here with its config and its [`QueueDisc`], and a line in the table of
+//! [`QueueConfig`]. `drop_tail` alone decides on arrival about nothing but the arriving packet, so the lazy
+//! server (`server.rs`) can serve it; all others are asked at every arrival and departure by
+//! `queued.rs`, which has an event for each departure.
 
+mod codel;
+mod codel_literal;
 mod drop_tail;
+mod fair_queue;
+mod fifo;
+mod fq_codel;
+mod fq_lifo_codel;
+mod head_drop;
+mod lifo_codel;
+mod pie;
+mod red;
+#[cfg(test)]
+mod testing;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use codel::CodelConfig;
+pub use codel_literal::CodelLiteralConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
+pub use fq_codel::FqCodelConfig;
+pub use fq_lifo_codel::FqLifoCodelConfig;
+pub use head_drop::HeadDropConfig;
+pub use lifo_codel::{LifoCodelConfig, LifoRule};
+pub use pie::PieConfig;
+pub use red::RedConfig;
 
-use crate::net::schedule::Timeline;
+use super::backlog::Waiting;
+use super::ledger::Fate;
+use super::medium::Held;
+use super::packet_queue::PacketQueue;
+use super::schedule::Timeline;
+use crate::packet::Ecn;
+use crate::rng::Streams;
 
-/// Which discipline a link's queue has. Default: `drop_tail` with 50 packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum QueueConfig {
+/// Where packets wait and which of them go on, asked packet by packet. Times are in nanoseconds and never
+/// decrease.
+pub(crate) trait QueueDisc {
+    /// Takes a packet that comes; those that do not stay, it or others, are told to `drops`.
+    fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops);
+
+    /// The server is free: the packet that it takes, marked or not. None only when nothing waits any more.
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
+
+    /// What waits.
+    fn waiting(&self) -> Waiting;
+
+    /// Bytes of memory in use.
+    fn memory(&self) -> usize;
+}
+
+/// Packets that a discipline drops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drops(pub(crate) Vec<(Held, Fate)>);
+
+impl Drops {
+    /// Active queue management drops this packet.
+    fn early(&mut self, packet: Held) {
+        self.0.push((packet, Fate::Aqm));
+    }
+
+    /// There is no room for this packet.
+    pub(crate) fn overflow(&mut self, packet: Held) {
+        self.0.push((packet, Fate::QueueFull));
+    }
+}
+
+/// What a discipline is built for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// Names the queue's settings in messages.
+    pub(crate) key: &'a str,
+    pub(crate) streams: Streams,
+    /// The name of its random stream.
+    pub(crate) component: &'a str,
+}
+
+/// Marks a packet instead of dropping it (RFC 3168 section 5). Whether its transport understands marks.
+fn mark(packet: &mut Held) -> bool {
+    let is_capable = packet.ecn != Ecn::NotEct;
+    packet.is_marked |= is_capable;
+    is_capable
+}
+
+/// Whether a whole number is in its range.
+fn check_range(place: Place<'_>, name: &str, value: u64, least: u64, most: u64) -> Result<(), String> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{}.{name} is {value}, allowed is {least} to {most}", place.key))
+}
+
+macro_rules! disciplines {
+    ($($(#[$doc:meta])* $name:ident: $config:ty => $disc:ty,)*) => {
+        /// Which discipline a link's queue has. Default: `drop_tail` with 50 packets.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum QueueConfig {
+            $($(#[$doc])* $name($config),)*
+        }
+
+        impl QueueConfig {
+            /// Every discipline with its default settings.
+            pub fn all() -> Vec<Self> {
+                vec![$(Self::$name(<$config>::default()),)*]
+            }
+
+            /// The discipline, to be asked packet by packet.
+            ///
+            /// # Errors
+            /// One sentence that names the key, the value and what is allowed.
+            pub(crate) fn build(&self, place: Place<'_>) -> Result<Discipline, String> {
+                match self {
+                    $(Self::$name(config) => config.build(place).map(Discipline::$name),)*
+                }
+            }
+        }
+
+        /// A discipline, dispatched statically.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Discipline {
+            $($name($disc),)*
+        }
+
+        impl QueueDisc for Discipline {
+            fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
+                match self {
+                    $(Self::$name(queue) => queue.enqueue(now, packet, drops),)*
+                }
+            }
+
+            fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
+                match self {
+                    $(Self::$name(queue) => queue.dequeue(now, drops),)*
+                }
+            }
+
+            fn waiting(&self) -> Waiting {
+                match self {
+                    $(Self::$name(queue) => queue.waiting(),)*
+                }
+            }
+
+            fn memory(&self) -> usize {
+                match self {
+                    $(Self::$name(queue) => queue.memory(),)*
+                }
+            }
+        }
+    };
+}
+
+disciplines! {
+    /// CoDel (RFC 8289): drops at departure what has waited too long for too long.
+    Codel: CodelConfig => codel::Codel,
+    /// An ablation of CoDel: drops everything that has waited longer than the target.
+    CodelLiteral: CodelLiteralConfig => codel_literal::CodelLiteral,
     /// First in, first out, up to a limit. Timetables have the same `repeat`.
-    DropTail(DropTailConfig),
+    DropTail: DropTailConfig => PacketQueue,
+    /// Flows take turns, each with CoDel (RFC 8290).
+    FqCodel: FqCodelConfig => fq_codel::FqCodel,
+    /// Flows take turns, each with LIFO-CoDel.
+    FqLifoCodel: FqLifoCodelConfig => fq_lifo_codel::FqLifoCodel,
+    /// First in, first out; a packet that finds the queue full pushes out the one that has waited longest.
+    HeadDrop: HeadDropConfig => head_drop::HeadDrop,
+    /// A stack, last in, first out, with a drop rule beside CoDel's (Felix, Santos and Nogueira).
+    LifoCodel: LifoCodelConfig => lifo_codel::LifoCodel,
+    /// PIE (RFC 8033): drops at arrival with a probability that follows the waiting time.
+    Pie: PieConfig => pie::Pie,
+    /// RED and adaptive RED: drops at arrival with a probability that follows the mean length.
+    Red: RedConfig => red::Red,
 }
 
 impl Default for QueueConfig {
@@ -30,15 +186,30 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    pub(crate) fn build(&self, key: &str) -> Result<QueueDisc, String> {
+    /// The name of its kind in scenario files.
+    pub fn kind(&self) -> String {
+        let tagged = serde_json::to_value(self).unwrap_or_default();
+        tagged["kind"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Whether a link has to serve it packet by packet.
+    pub(crate) fn needs_departures(&self) -> bool {
+        !matches!(self, Self::DropTail(config) if !config.measure)
+    }
+
+    /// The limits over time where it is `drop_tail`. `place` says in a message where nothing else goes.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value and what is allowed.
+    pub(crate) fn drop_tail(&self, key: &str, place: &str) -> Result<Timeline<DropTail>, String> {
         match self {
-            Self::DropTail(config) => config.build(key).map(QueueDisc::DropTail),
+            Self::DropTail(config) if config.measure => {
+                Err(format!("{key}.measure is true, allowed {place} is only false"))
+            }
+            Self::DropTail(config) => config.timeline(key),
+            other => {
+                Err(format!("{key}.kind is \"{}\", allowed {place} is only \"drop_tail\"", other.kind()))
+            }
         }
     }
-}
-
-/// The discipline of one queue, as a function of time.
-#[derive(Clone, Debug)]
-pub(crate) enum QueueDisc {
-    DropTail(Timeline<DropTail>),
 }

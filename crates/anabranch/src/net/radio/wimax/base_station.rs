@@ -149,7 +149,8 @@ impl BaseStation {
         let framing = Framing::new(config.cell.packing, config.arq);
         let reversed = link.reversed();
         let lane = |link: &LinkConfig, key: &str| {
-            link.queue.build(key).map(|queue| Lane::new(framing, PacketQueue::new(queue, is_traced)))
+            let queue = link.queue.drop_tail(key, "with a `radio`")?;
+            Ok::<_, String>(Lane::new(framing, PacketQueue::new(queue, is_traced)))
         };
         let lanes = [
             lane(link, &format!("links.{name}.queue"))?,
@@ -178,12 +179,14 @@ impl BaseStation {
         self.stations.len()
     }
 
-    pub(crate) fn accept(&mut self, port: Port, packet: Held) -> bool {
-        let is_taken = self.stations[port.station].lanes[port.direction.index()].accept(packet);
-        if is_taken && self.next_frame.is_none() {
+    pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
+        let station = &mut self.stations[port.station];
+        if !station.lanes[port.direction.index()].accept(packet) {
+            let (link, direction, at) = (station.link, port.direction, packet.arrived);
+            releases.push(Release { link, direction, packet, at, fate: Fate::QueueFull });
+        } else if self.next_frame.is_none() {
             self.next_frame = Some(packet.arrived / self.frame.nanos + 1);
         }
-        is_taken
     }
 
     pub(crate) fn next_event(&self) -> Time {

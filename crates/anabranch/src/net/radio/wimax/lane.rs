@@ -82,7 +82,7 @@ impl Lane {
     /// Takes a packet; whether it does.
     pub(super) fn accept(&mut self, packet: Held) -> bool {
         let is_idle = self.begun.is_empty();
-        self.waiting.enqueue(packet.arrived, packet, is_idle)
+        self.waiting.accept(packet.arrived, packet, is_idle)
     }
 
     /// Packets in it.
@@ -169,7 +169,7 @@ impl Lane {
             return Some(piece);
         }
         if self.begun.back().is_none_or(|begun| begun.unsent == 0) {
-            let packet = self.waiting.dequeue(now)?;
+            let packet = self.waiting.next(now)?;
             let (unsent, open) = (packet.size, packet.size);
             self.begun.push_back(Begun { packet, unsent, open, is_lost: false, last: 0 });
         }
@@ -248,12 +248,12 @@ mod tests {
     use crate::packet::Ecn;
 
     fn lane(packs: bool, arq: Option<ArqConfig>) -> Lane {
-        let queue = PacketQueue::new(QueueConfig::default().build("queue").unwrap(), false);
+        let queue = PacketQueue::new(QueueConfig::default().drop_tail("queue", "here").unwrap(), false);
         Lane::new(Framing::new(packs, arq), queue)
     }
 
     fn packet(slot: u32, size: u32) -> Held {
-        Held { slot, arrived: 0, size, ecn: Ecn::NotEct, found_bytes: 0, is_marked: false }
+        Held { slot, arrived: 0, size, ecn: Ecn::NotEct, flow: 0, found_units: 0, is_marked: false }
     }
 
     /// Sends a burst of at most so many bytes with 100 bytes in a block, of which these fail. Returns the bytes of

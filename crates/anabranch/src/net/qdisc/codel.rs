@@ -1,0 +1,284 @@
+//! CoDel (RFC 8289): controlled delay.
+//!
+//! At departure, a packet that has waited for `target` or longer, when all have for an `interval`, is dropped or
+//! marked; then the next ones at times that come closer as interval / sqrt(count). The state machine
+//! is that of RFC 8289 section 5 in the form that Linux gives it (`codel_impl.h`), whose defaults are the same:
+//! target 5 ms, interval 100 ms, 1000 packets, at most one MTU left alone. Deviations: the square root is exact
+//! where Linux has one Newton step in 16 bits; packets have no link-layer header, so an MTU is
+//! 1500 B where Linux has 1514 B.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fifo::Fifo;
+use super::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// CoDel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodelConfig {
+    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    pub packets: u32,
+    /// Acceptable standing delay. Default: 5 ms.
+    pub target: Duration,
+    /// For how long the delay is above the target before the first drop; about the longest round-trip time.
+    /// Default: 100 ms.
+    pub interval: Duration,
+    /// Nothing is dropped while no more bytes than this wait behind the packet. Default: 1500 B.
+    pub mtu: Bytes,
+    /// Mark ECN-capable packets instead of dropping them. Default: false.
+    pub ecn: bool,
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        let Settings { target, interval, mtu, ecn } = Settings::DEFAULT;
+        Self {
+            packets: 1000,
+            target: Duration::from_nanos(target),
+            interval: Duration::from_nanos(interval),
+            mtu: Bytes(mtu),
+            ecn,
+        }
+    }
+}
+
+impl CodelConfig {
+    pub(super) fn build(&self, place: Place<'_>) -> Result<Codel, String> {
+        check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
+        let settings = Settings::new(place, self.target, self.interval, self.mtu, self.ecn)?;
+        Ok(Codel { packets: self.packets.into(), queue: Fifo::default(), control: Control::new(settings) })
+    }
+}
+
+/// A queue with CoDel.
+#[derive(Clone, Debug)]
+pub(crate) struct Codel {
+    packets: u64,
+    queue: Fifo,
+    control: Control,
+}
+
+impl QueueDisc for Codel {
+    fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
+        if self.queue.len() < self.packets {
+            self.queue.push(packet);
+        } else {
+            drops.overflow(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
+        self.control.dequeue(now, &mut self.queue, drops)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.queue.waiting()
+    }
+
+    fn memory(&self) -> usize {
+        self.queue.memory()
+    }
+}
+
+/// The parameters of RFC 8289 section 4, in nanoseconds and bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) target: u64,
+    pub(super) interval: u64,
+    pub(super) mtu: u64,
+    pub(super) ecn: bool,
+}
+
+impl Settings {
+    /// RFC 8289 sections 4.3 and 4.4; one packet of Ethernet's MTU.
+    pub(super) const DEFAULT: Self = Self { target: 5_000_000, interval: 100_000_000, mtu: 1500, ecn: false };
+
+    pub(super) fn new(
+        place: Place<'_>,
+        target: Duration,
+        interval: Duration,
+        mtu: Bytes,
+        ecn: bool,
+    ) -> Result<Self, String> {
+        if interval.is_zero() || interval > MAX_INTERVAL {
+            return Err(format!(
+                "{}.interval is {interval}, allowed is more than 0 s to {MAX_INTERVAL}",
+                place.key
+            ));
+        }
+        if target > MAX_INTERVAL {
+            return Err(format!("{}.target is {target}, allowed is at most {MAX_INTERVAL}", place.key));
+        }
+        Ok(Self { target: target.as_nanos(), interval: interval.as_nanos(), mtu: mtu.0, ecn })
+    }
+}
+
+const MAX_INTERVAL: Duration = Duration::from_secs(1000);
+
+/// The state of RFC 8289 section 5.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    pub(super) settings: Settings,
+    /// When the delay will have been above the target for an interval; 0 while it is below.
+    first_above: u64,
+    is_dropping: bool,
+    drop_next: u64,
+    /// Drops since dropping began.
+    count: u64,
+    /// `count` when it last began.
+    last_count: u64,
+}
+
+impl Control {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { settings, first_above: 0, is_dropping: false, drop_next: 0, count: 0, last_count: 0 }
+    }
+
+    /// Whether the delay has been above the target for an interval, this packet's included, which leaves so many
+    /// bytes behind it (RFC 8289 section 5.6, `dodequeue`).
+    pub(super) fn is_sustained(&mut self, now: u64, packet: &Held, bytes_left: u64) -> bool {
+        if now - packet.arrived < self.settings.target || bytes_left <= self.settings.mtu {
+            self.first_above = 0;
+            return false;
+        }
+        if self.first_above == 0 {
+            self.first_above = now + self.settings.interval;
+            return false;
+        }
+        now >= self.first_above
+    }
+
+    /// Whether a drop is due once the delay is sustained, and enters it if so: the schedule of `dequeue` for those
+    /// that have another say in it.
+    pub(super) fn takes_turn(&mut self, now: u64, is_sustained: bool) -> bool {
+        if !is_sustained {
+            self.is_dropping = false;
+            return false;
+        }
+        if !self.is_dropping {
+            self.begin(now);
+            return true;
+        }
+        let is_due = now >= self.drop_next;
+        if is_due {
+            self.count += 1;
+            self.drop_next = self.control_law(self.drop_next);
+        }
+        is_due
+    }
+
+    /// The next packet to send (RFC 8289 section 5.5, `deque`).
+    pub(super) fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held> {
+        let Some((mut packet, mut is_sustained)) = self.pop(now, queue) else {
+            self.is_dropping = false;
+            return None;
+        };
+        if self.is_dropping {
+            if !is_sustained {
+                self.is_dropping = false;
+            }
+            while self.is_dropping && now >= self.drop_next {
+                self.count += 1;
+                if self.settings.ecn && mark(&mut packet) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    return Some(packet);
+                }
+                drops.early(packet);
+                let Some(next) = self.pop(now, queue) else {
+                    self.is_dropping = false;
+                    return None;
+                };
+                (packet, is_sustained) = next;
+                if is_sustained {
+                    self.drop_next = self.control_law(self.drop_next);
+                } else {
+                    self.is_dropping = false;
+                }
+            }
+            return Some(packet);
+        }
+        if is_sustained {
+            let is_marked = self.settings.ecn && mark(&mut packet);
+            self.begin(now);
+            if !is_marked {
+                drops.early(packet);
+                return self.pop(now, queue).map(|(packet, _)| packet);
+            }
+        }
+        Some(packet)
+    }
+
+    /// Dropping begins: where it left off if that is not long ago (RFC 8289 section 5.5; Linux counts the drops
+    /// of the last time only).
+    fn begin(&mut self, now: u64) {
+        self.is_dropping = true;
+        let since_last = self.count - self.last_count;
+        let is_recent = now.saturating_sub(self.drop_next) < 16 * self.settings.interval;
+        self.count = if since_last > 1 && is_recent { since_last } else { 1 };
+        self.last_count = self.count;
+        self.drop_next = self.control_law(now);
+    }
+
+    fn pop(&mut self, now: u64, queue: &mut Fifo) -> Option<(Held, bool)> {
+        let Some(packet) = queue.pop_oldest() else {
+            self.first_above = 0;
+            return None;
+        };
+        Some((packet, self.is_sustained(now, &packet, queue.bytes())))
+    }
+
+    /// RFC 8289 section 5.6: the next drop after one at `from`.
+    fn control_law(&self, from: u64) -> u64 {
+        from + (self.settings.interval as f64 / libm::sqrt(self.count as f64)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{overload, place};
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    /// Constant overload: the first drop comes an interval after the delay reached the target, and the n-th
+    /// interval / sqrt(n) after the one before it (RFC 8289 section 5.6).
+    #[test]
+    fn drops_follow_the_control_law() {
+        let mut codel = CodelConfig { packets: 100_000, ..Default::default() }.build(place()).unwrap();
+        // A packet leaves each 100 us; two come.
+        let (drops, _) = overload(&mut codel, 100_000, 2, 1_500 * MILLI);
+        let times: Vec<u64> = drops.iter().map(|&(at, _)| at).collect();
+        // Number i, which leaves at i x 100 us, has come in the first half of that time: number 99 waits for 5 ms.
+        assert_eq!(times[0], 109_900_000);
+        let mut due = times[0];
+        for (index, &at) in times.iter().enumerate().skip(1) {
+            due += (100.0 * MILLI as f64 / (index as f64).sqrt()) as u64;
+            // It comes with the next departure.
+            assert!(at >= due && at - due <= 100_000, "drop {index} at {at}, due {due}");
+        }
+        assert!(times.len() > 40, "{}", times.len());
+    }
+
+    #[test]
+    fn marks_replace_drops() {
+        let mut codel =
+            CodelConfig { packets: 100_000, ecn: true, ..Default::default() }.build(place()).unwrap();
+        let (drops, marks) = overload(&mut codel, 100_000, 2, 1_000 * MILLI);
+        assert!(drops.is_empty() && marks > 20, "{} {marks}", drops.len());
+    }
+
+    #[test]
+    fn a_short_queue_is_left_alone() {
+        let mut codel =
+            CodelConfig { target: Duration::ZERO, packets: 2, ..Default::default() }.build(place()).unwrap();
+        // Two packets of 1500 B wait at most: no more than an MTU behind the one that leaves.
+        let (drops, _) = overload(&mut codel, MILLI, 2, 1_000 * MILLI);
+        assert!(drops.iter().all(|&(_, fate)| fate == crate::net::ledger::Fate::QueueFull));
+        assert!(!drops.is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! An ablation of CoDel: every packet that has waited longer than the target is dropped.
+//!
+//! So the prose of Felix, Santos and Nogueira describes CoDel, whose RFC 8289 drops one packet per interval, and
+//! that only once the delay has lasted for an interval. For comparison with [`codel`](super::codel) alone.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fifo::Fifo;
+use super::{Drops, Place, QueueDisc, check_range};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::time::Duration;
+
+/// CoDel as prose has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodelLiteralConfig {
+    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    pub packets: u32,
+    /// What has waited longer than this is dropped. Default: 5 ms.
+    pub target: Duration,
+}
+
+impl Default for CodelLiteralConfig {
+    fn default() -> Self {
+        Self { packets: 1000, target: Duration::from_millis(5) }
+    }
+}
+
+impl CodelLiteralConfig {
+    pub(super) fn build(&self, place: Place<'_>) -> Result<CodelLiteral, String> {
+        check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
+        let (packets, target) = (self.packets.into(), self.target.as_nanos());
+        Ok(CodelLiteral { packets, target, queue: Fifo::default() })
+    }
+}
+
+/// A queue that is so controlled.
+#[derive(Clone, Debug)]
+pub(crate) struct CodelLiteral {
+    packets: u64,
+    target: u64,
+    queue: Fifo,
+}
+
+impl QueueDisc for CodelLiteral {
+    fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
+        if self.queue.len() < self.packets {
+            self.queue.push(packet);
+        } else {
+            drops.overflow(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
+        loop {
+            let packet = self.queue.pop_oldest()?;
+            if now - packet.arrived <= self.target {
+                return Some(packet);
+            }
+            drops.early(packet);
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.queue.waiting()
+    }
+
+    fn memory(&self) -> usize {
+        self.queue.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{packet, place};
+    use super::*;
+
+    #[test]
+    fn everything_that_is_late_is_dropped() {
+        let mut queue = CodelLiteralConfig::default().build(place()).unwrap();
+        let mut drops = Drops::default();
+        for millis in 0..10 {
+            queue.enqueue(millis * 1_000_000, packet(millis as u32, millis * 1_000_000, 0), &mut drops);
+        }
+        let sent = queue.dequeue(12_000_000, &mut drops).map(|packet| packet.slot);
+        assert_eq!((sent, drops.0.len()), (Some(7), 7));
+    }
+}

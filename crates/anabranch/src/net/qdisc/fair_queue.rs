@@ -1,0 +1,183 @@
+//! Fair queueing by deficit round robin (RFC 8290 sections 4.1 and 4.2), with any discipline for a flow's queue.
+//!
+//! A flow's packets go to the queue that a hash of the flow chooses, so two flows may share one. A flow is what a
+//! transport sends on one path in one direction. Queues that were empty are served first, for
+//! a quantum; then they take turns with the others. When too many packets wait, the queue with the most bytes loses
+//! its oldest ones: up to `drop_batch` of them, up to half of its bytes (Linux, `fq_codel_drop`).
+//! Deviation: no limit of memory, as Linux has one of 32 MB.
+
+use std::collections::VecDeque;
+
+use super::{Drops, Place, QueueDisc, check_range};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::rng::{BlockRng, Draw as _};
+use crate::units::Bytes;
+
+/// The queue of one flow.
+pub(crate) trait FlowQueue {
+    fn push(&mut self, packet: Held);
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
+    /// Takes out the packet that has waited longest.
+    fn pop_oldest(&mut self) -> Option<Held>;
+    fn waiting(&self) -> Waiting;
+    fn memory(&self) -> usize;
+}
+
+/// What all fair queues have as settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing {
+    pub(super) packets: u32,
+    pub(super) flows: u32,
+    pub(super) quantum: Bytes,
+    pub(super) drop_batch: u32,
+}
+
+impl Sharing {
+    /// RFC 8290 section 5.2; a quantum is one packet of Ethernet's MTU, which Linux counts with its header,
+    /// 1514 B.
+    pub(super) const DEFAULT: Self =
+        Self { packets: 10_240, flows: 1024, quantum: Bytes(1500), drop_batch: 64 };
+
+    /// The fair queue whose flows have queues like this one.
+    pub(super) fn build<Q: FlowQueue + Clone>(
+        self,
+        place: Place<'_>,
+        empty: Q,
+    ) -> Result<FairQueue<Q>, String> {
+        check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
+        check_range(place, "flows", self.flows.into(), 1, 65_536)?;
+        check_range(place, "drop_batch", self.drop_batch.into(), 1, u32::MAX.into())?;
+        if !(1..=1_000_000).contains(&self.quantum.0) {
+            return Err(format!("{}.quantum is {}, allowed is 1 B to 1000000 B", place.key, self.quantum));
+        }
+        Ok(FairQueue {
+            sharing: self,
+            hash_key: place.streams.key(place.component),
+            empty,
+            numbers: vec![NONE; self.flows as usize],
+            flows: Vec::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            waiting: Waiting::default(),
+        })
+    }
+}
+
+/// A hash value without a queue.
+const NONE: u32 = u32::MAX;
+
+/// Queues that take turns.
+#[derive(Clone, Debug)]
+pub(crate) struct FairQueue<Q> {
+    sharing: Sharing,
+    /// The perturbation of the hash.
+    hash_key: u64,
+    empty: Q,
+    /// By hash value, the number of its queue.
+    numbers: Vec<u32>,
+    flows: Vec<Flow<Q>>,
+    /// Queues in the order of their turns: those that were empty, then the others.
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    waiting: Waiting,
+}
+
+#[derive(Clone, Debug)]
+struct Flow<Q> {
+    queue: Q,
+    /// Bytes that it may still send in its turn.
+    deficit: i64,
+    has_turn: bool,
+}
+
+impl<Q: FlowQueue + Clone> FairQueue<Q> {
+    /// The number of the queue for a flow (RFC 8290 section 4.1.1).
+    fn classify(&mut self, flow: u32) -> u32 {
+        let hash = BlockRng::new(self.hash_key, flow.into()).below(self.sharing.flows.into());
+        let number = &mut self.numbers[hash as usize];
+        if *number == NONE {
+            *number = self.flows.len() as u32;
+            self.flows.push(Flow { queue: self.empty.clone(), deficit: 0, has_turn: false });
+        }
+        *number
+    }
+
+    /// RFC 8290 section 4.1.3.
+    fn drop_from_fattest(&mut self, drops: &mut Drops) {
+        let bytes = |flow: &Flow<Q>| flow.queue.waiting().bytes;
+        // The first one of several, as Linux looks for it.
+        let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|flow| bytes(flow)) else { return };
+        let enough = bytes(fattest).div_ceil(2);
+        let mut dropped = 0;
+        for _ in 0..self.sharing.drop_batch {
+            let Some(packet) = fattest.queue.pop_oldest() else { break };
+            self.waiting.packets -= 1;
+            self.waiting.bytes -= u64::from(packet.size);
+            dropped += u64::from(packet.size);
+            drops.overflow(packet);
+            if dropped >= enough {
+                break;
+            }
+        }
+    }
+}
+
+impl<Q: FlowQueue + Clone> QueueDisc for FairQueue<Q> {
+    fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
+        let number = self.classify(packet.flow);
+        let flow = &mut self.flows[number as usize];
+        self.waiting.packets += 1;
+        self.waiting.bytes += u64::from(packet.size);
+        flow.queue.push(packet);
+        if !flow.has_turn {
+            flow.has_turn = true;
+            flow.deficit = self.sharing.quantum.0 as i64;
+            self.new.push_back(number);
+        }
+        if self.waiting.packets > self.sharing.packets.into() {
+            self.drop_from_fattest(drops);
+        }
+    }
+
+    /// RFC 8290 section 4.2.
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let number = *list.front()?;
+            let flow = &mut self.flows[number as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += self.sharing.quantum.0 as i64;
+                list.pop_front();
+                self.old.push_back(number);
+                continue;
+            }
+            let before = flow.queue.waiting();
+            let packet = flow.queue.dequeue(now, drops);
+            let after = flow.queue.waiting();
+            self.waiting.packets -= before.packets - after.packets;
+            self.waiting.bytes -= before.bytes - after.bytes;
+            if let Some(packet) = packet {
+                flow.deficit -= i64::from(packet.size);
+                return Some(packet);
+            }
+            list.pop_front();
+            // A new queue that is empty takes a turn among the old ones, or it could starve them.
+            if is_new && !self.old.is_empty() {
+                self.old.push_back(number);
+            } else {
+                flow.has_turn = false;
+            }
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.waiting
+    }
+
+    fn memory(&self) -> usize {
+        let queues: usize = self.flows.iter().map(|flow| flow.queue.memory()).sum();
+        queues + self.flows.capacity() * size_of::<Flow<Q>>() + self.numbers.len() * size_of::<u32>()
+    }
+}

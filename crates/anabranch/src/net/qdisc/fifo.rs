@@ -1,0 +1,48 @@
+//! Packets in the order in which they came, with their bytes.
+
+use std::collections::VecDeque;
+
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+
+/// Packets in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fifo {
+    packets: VecDeque<Held>,
+    bytes: u64,
+}
+
+impl Fifo {
+    pub(super) fn push(&mut self, packet: Held) {
+        self.bytes += u64::from(packet.size);
+        self.packets.push_back(packet);
+    }
+
+    pub(super) fn pop_oldest(&mut self) -> Option<Held> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
+    pub(super) fn pop_newest(&mut self) -> Option<Held> {
+        let packet = self.packets.pop_back()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.packets.len() as u64
+    }
+
+    pub(super) fn waiting(&self) -> Waiting {
+        Waiting { packets: self.len(), bytes: self.bytes }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.packets.capacity() * size_of::<Held>()
+    }
+}

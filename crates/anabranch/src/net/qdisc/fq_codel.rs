@@ -1,0 +1,135 @@
+//! FQ-CoDel (RFC 8290): flows take turns, and CoDel acts on each one's queue.
+//!
+//! `fair_queue.rs` says how flows are told apart and take turns, `codel.rs` how CoDel differs from Linux's.
+//! Defaults are Linux's (RFC 8290 section 5.2), marks included.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codel::{Control, Settings};
+use super::fair_queue::{FairQueue, FlowQueue, Sharing};
+use super::fifo::Fifo;
+use super::{Drops, Place};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// FQ-CoDel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FqCodelConfig {
+    /// Most packets that wait in all queues together, at least 1. Default: 10240.
+    pub packets: u32,
+    /// Number of queues, up to 65536; a hash assigns flows to them. Default: 1024.
+    pub flows: u32,
+    /// Bytes of a queue's turn, up to 1 MB. Default: 1500 B.
+    pub quantum: Bytes,
+    /// Most packets that the longest queue loses when there are too many, at least 1. Default: 64.
+    pub drop_batch: u32,
+    /// Acceptable standing delay. Default: 5 ms.
+    pub target: Duration,
+    /// For how long the delay is above the target before the first drop. Default: 100 ms.
+    pub interval: Duration,
+    /// Nothing is dropped while no more bytes than this wait in a flow's queue. Default: 1500 B.
+    pub mtu: Bytes,
+    /// Mark ECN-capable packets instead of dropping them. Default: true.
+    pub ecn: bool,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        let Sharing { packets, flows, quantum, drop_batch } = Sharing::DEFAULT;
+        let Settings { target, interval, mtu, .. } = Settings::DEFAULT;
+        Self {
+            packets,
+            flows,
+            quantum,
+            drop_batch,
+            target: Duration::from_nanos(target),
+            interval: Duration::from_nanos(interval),
+            mtu: Bytes(mtu),
+            ecn: true,
+        }
+    }
+}
+
+impl FqCodelConfig {
+    pub(super) fn build(&self, place: Place<'_>) -> Result<FqCodel, String> {
+        let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn } = self;
+        let control = Control::new(Settings::new(place, target, interval, mtu, ecn)?);
+        let empty = CodelFlow { queue: Fifo::default(), control };
+        Sharing { packets, flows, quantum, drop_batch }.build(place, empty)
+    }
+}
+
+/// Queues with CoDel that take turns.
+pub(crate) type FqCodel = FairQueue<CodelFlow>;
+
+/// A flow's queue with CoDel.
+#[derive(Clone, Debug)]
+pub(crate) struct CodelFlow {
+    queue: Fifo,
+    control: Control,
+}
+
+impl FlowQueue for CodelFlow {
+    fn push(&mut self, packet: Held) {
+        self.queue.push(packet);
+    }
+
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
+        self.control.dequeue(now, &mut self.queue, drops)
+    }
+
+    fn pop_oldest(&mut self) -> Option<Held> {
+        self.queue.pop_oldest()
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.queue.waiting()
+    }
+
+    fn memory(&self) -> usize {
+        self.queue.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::QueueDisc as _;
+    use super::super::testing::{packet, place};
+    use super::*;
+
+    fn order(config: &FqCodelConfig, flows: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let mut queue = config.build(place()).unwrap();
+        let mut drops = Drops::default();
+        for (slot, &flow) in flows.iter().enumerate() {
+            queue.enqueue(0, packet(slot as u32, 0, flow), &mut drops);
+        }
+        let sent = std::iter::from_fn(|| queue.dequeue(1, &mut drops)).map(|packet| packet.slot).collect();
+        (sent, drops.0.iter().map(|(packet, _)| packet.slot).collect())
+    }
+
+    #[test]
+    fn flows_take_turns() {
+        // Three packets of one flow, then two of another: they alternate.
+        let (sent, _) = order(&FqCodelConfig::default(), &[1, 1, 1, 2, 2]);
+        assert_eq!(sent, [0, 3, 1, 4, 2]);
+        // One queue for all is first in, first out.
+        let (sent, _) = order(&FqCodelConfig { flows: 1, ..Default::default() }, &[1, 1, 1, 2, 2]);
+        assert_eq!(sent, [0, 1, 2, 3, 4]);
+        // A turn of two packets.
+        let config = FqCodelConfig { quantum: Bytes(3000), ..Default::default() };
+        assert_eq!(order(&config, &[1, 1, 1, 2, 2]).0, [0, 1, 3, 4, 2]);
+    }
+
+    #[test]
+    fn the_longest_queue_makes_room_at_its_head() {
+        let config = FqCodelConfig { packets: 4, ..Default::default() };
+        // The fifth packet is one too many: half of the four packets of flow 1 go.
+        assert_eq!(order(&config, &[1, 1, 1, 1, 2]).1, [0, 1]);
+        let config = FqCodelConfig { packets: 4, drop_batch: 1, ..Default::default() };
+        assert_eq!(order(&config, &[1, 1, 1, 1, 2]).1, [0]);
+    }
+}

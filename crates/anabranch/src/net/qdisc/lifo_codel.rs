@@ -1,0 +1,264 @@
+//! LIFO-CoDel (Felix, Santos and Nogueira): a stack whose drops CoDel's condition and the spread of waiting times
+//! decide together.
+//!
+//! Every packet that is taken off the stack, dropped or not, is measured (their equations 3 to 8): delta, its
+//! waiting time; Gamma, what delta is above the last one; k, how many times in a row Gamma was positive, otherwise 0,
+//! and then mean and maximum of delta restart; theta, the maximum divided by the mean. The packet is dropped if
+//! CoDel finds the delay sustained and k is above theta. Where the text restarts at Gamma < 0 and equation 8
+//! at Gamma <= 0, this is the equation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codel::{Control, Settings};
+use super::fifo::Fifo;
+use super::{Drops, Place, QueueDisc, check_range};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// When LIFO-CoDel drops a packet that it takes off its stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LifoRule {
+    /// As `gate`, but mean and maximum never restart.
+    Cumulative,
+    /// When the delay has been above the target for an interval and k > theta.
+    #[default]
+    Gate,
+    /// As `gate`, and a drop is due by CoDel's control law.
+    Law,
+    /// Never: a stack without active queue management.
+    Plain,
+    /// When the packet has waited longer than the target and k > theta.
+    Target,
+    /// When k > theta.
+    Theta,
+}
+
+/// LIFO-CoDel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LifoCodelConfig {
+    /// Most packets that wait, at least 1. Default: 1000.
+    pub packets: u32,
+    /// Acceptable standing delay. Default: 5 ms.
+    pub target: Duration,
+    /// For how long the delay is above the target before a drop. Default: 100 ms.
+    pub interval: Duration,
+    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on the stack.
+    /// Default: 1500 B.
+    pub mtu: Bytes,
+    /// When a packet is dropped. Default: `gate`.
+    pub rule: LifoRule,
+    /// Whether a full stack drops its bottom, which has waited longest, instead of the packet that comes.
+    /// Default: false.
+    pub drop_bottom: bool,
+}
+
+impl Default for LifoCodelConfig {
+    fn default() -> Self {
+        let Settings { target, interval, mtu, .. } = Settings::DEFAULT;
+        Self {
+            packets: 1000,
+            target: Duration::from_nanos(target),
+            interval: Duration::from_nanos(interval),
+            mtu: Bytes(mtu),
+            rule: LifoRule::default(),
+            drop_bottom: false,
+        }
+    }
+}
+
+impl LifoCodelConfig {
+    pub(super) fn build(&self, place: Place<'_>) -> Result<LifoCodel, String> {
+        check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
+        let settings = Settings::new(place, self.target, self.interval, self.mtu, false)?;
+        Ok(LifoCodel {
+            packets: self.packets.into(),
+            drop_bottom: self.drop_bottom,
+            stack: Fifo::default(),
+            control: LifoControl::new(settings, self.rule),
+        })
+    }
+}
+
+/// A stack with LIFO-CoDel.
+#[derive(Clone, Debug)]
+pub(crate) struct LifoCodel {
+    packets: u64,
+    drop_bottom: bool,
+    stack: Fifo,
+    control: LifoControl,
+}
+
+impl QueueDisc for LifoCodel {
+    fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
+        if self.stack.len() == self.packets {
+            if !self.drop_bottom {
+                return drops.overflow(packet);
+            }
+            if let Some(bottom) = self.stack.pop_oldest() {
+                drops.overflow(bottom);
+            }
+        }
+        self.stack.push(packet);
+    }
+
+    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
+        self.control.dequeue(now, &mut self.stack, drops)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.stack.waiting()
+    }
+
+    fn memory(&self) -> usize {
+        self.stack.memory()
+    }
+}
+
+/// Which packets of one stack are dropped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LifoControl {
+    rule: LifoRule,
+    codel: Control,
+    /// The last waiting time, in nanoseconds.
+    delta: Option<u64>,
+    /// How many times in a row the waiting time has grown.
+    k: u64,
+    /// Number, sum and maximum of the waiting times since k was 0.
+    n: u64,
+    sum: u64,
+    max: u64,
+}
+
+impl LifoControl {
+    pub(super) fn new(settings: Settings, rule: LifoRule) -> Self {
+        Self { rule, codel: Control::new(settings), delta: None, k: 0, n: 0, sum: 0, max: 0 }
+    }
+
+    /// The next packet to send.
+    pub(super) fn dequeue(&mut self, now: u64, stack: &mut Fifo, drops: &mut Drops) -> Option<Held> {
+        loop {
+            let packet = stack.pop_newest()?;
+            if !self.drops(now, &packet, stack.bytes()) {
+                return Some(packet);
+            }
+            drops.early(packet);
+        }
+    }
+
+    fn drops(&mut self, now: u64, packet: &Held, bytes_left: u64) -> bool {
+        let delta = now - packet.arrived;
+        self.measure(delta);
+        let is_above_theta = self.is_above_theta();
+        let is_sustained = self.codel.is_sustained(now, packet, bytes_left);
+        match self.rule {
+            LifoRule::Cumulative | LifoRule::Gate => is_sustained && is_above_theta,
+            LifoRule::Law => self.codel.takes_turn(now, is_sustained && is_above_theta),
+            LifoRule::Plain => false,
+            LifoRule::Target => delta > self.codel.settings.target && is_above_theta,
+            LifoRule::Theta => is_above_theta,
+        }
+    }
+
+    /// Equations 3, 4, 5, 7 and 8.
+    fn measure(&mut self, delta: u64) {
+        let has_grown = self.delta.is_some_and(|last| delta > last);
+        self.delta = Some(delta);
+        if has_grown {
+            self.k += 1;
+        } else {
+            self.k = 0;
+            if self.rule != LifoRule::Cumulative {
+                (self.n, self.sum, self.max) = (0, 0, 0);
+            }
+        }
+        self.n += 1;
+        self.sum += delta;
+        self.max = self.max.max(delta);
+    }
+
+    /// k > theta = max / mean (equation 6; 0 when the mean is 0, and then k is 0), in whole numbers.
+    fn is_above_theta(&self) -> bool {
+        u128::from(self.k) * u128::from(self.sum) > u128::from(self.max) * u128::from(self.n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{packet, place};
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    /// Which of 20 packets that came a millisecond apart are dropped when one is taken each millisecond from
+    /// 200 ms on, top first: their waiting times grow by 2 ms each time.
+    fn dropped(config: &LifoCodelConfig) -> Vec<u32> {
+        let mut stack = config.build(place()).unwrap();
+        let mut drops = Drops::default();
+        for slot in 0..20 {
+            stack.enqueue(slot * MILLI, packet(slot as u32, slot * MILLI, 0), &mut drops);
+        }
+        for at in 200..220 {
+            stack.dequeue(at * MILLI, &mut drops);
+        }
+        drops.0.iter().map(|(packet, _)| packet.slot).collect()
+    }
+
+    #[test]
+    fn rules() {
+        let with = |rule| LifoCodelConfig { rule, interval: Duration::from_millis(4), ..Default::default() };
+        assert!(dropped(&with(LifoRule::Plain)).is_empty());
+        // Waiting times 181, 183, ...: theta is hardly above 1, so that k is above it from the third on.
+        let theta = dropped(&with(LifoRule::Theta));
+        assert_eq!(theta[0], 17);
+        assert_eq!(dropped(&with(LifoRule::Target)), theta);
+        // Packets 19, 18 leave, and 17, 16 at 202 and 203 ms; an interval after the first, 15 at 204 ms and all
+        // after it but the last one, behind which no more than an MTU is left.
+        let gate = dropped(&with(LifoRule::Gate));
+        assert_eq!(gate.first(), Some(&15));
+        assert_eq!(gate, (2..=15).rev().collect::<Vec<u32>>());
+        assert_eq!(dropped(&with(LifoRule::Cumulative)), gate);
+        // The first drop at 204 ms, which takes 15; the second 4 ms later.
+        assert_eq!(dropped(&with(LifoRule::Law))[..2], [15, 10]);
+    }
+
+    #[test]
+    fn measures_restart_when_the_waiting_time_does_not_grow() {
+        let settings = Settings::DEFAULT;
+        let mut control = LifoControl::new(settings, LifoRule::Gate);
+        let mut ks = Vec::new();
+        for delta in [5, 6, 9, 9, 10, 4, 5] {
+            control.measure(delta);
+            ks.push((control.k, control.n, control.sum, control.max));
+        }
+        let expected = [
+            (0, 1, 5, 5),
+            (1, 2, 11, 6),
+            (2, 3, 20, 9),
+            (0, 1, 9, 9),
+            (1, 2, 19, 10),
+            (0, 1, 4, 4),
+            (1, 2, 9, 5),
+        ];
+        assert_eq!(ks, expected);
+        // k = 1 against theta = 5 / 4.5.
+        assert!(!control.is_above_theta());
+    }
+
+    #[test]
+    fn a_full_stack_drops_what_comes_or_its_bottom() {
+        for (drop_bottom, expected) in [(false, 2), (true, 0)] {
+            let config = LifoCodelConfig { packets: 2, drop_bottom, ..Default::default() };
+            let mut stack = config.build(place()).unwrap();
+            let mut drops = Drops::default();
+            for slot in 0..3 {
+                stack.enqueue(0, packet(slot, 0, 0), &mut drops);
+            }
+            assert_eq!(drops.0.iter().map(|(packet, _)| packet.slot).collect::<Vec<_>>(), [expected]);
+        }
+    }
+}

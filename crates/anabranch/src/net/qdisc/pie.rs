@@ -1,0 +1,299 @@
+//! PIE (RFC 8033): proportional integral controller enhanced.
+//!
+//! An arriving packet is dropped or marked with a probability that follows the waiting time: every `update` it moves
+//! by alpha times what the waiting time is above the target and beta times what it has grown, in steps that are
+//! smaller while it is small (RFC 8033 section 4.2). The waiting time is that of the packet that left last, by
+//! its time stamp (section 4.3), instead of an estimate of the departure rate (section 5.2); that is
+//! Linux's default (`sch_pie.c`, `pie_process_dequeue`). Defaults are those of RFC 8033 sections 4 and 5 and of Linux,
+//! 1000 packets included. Updates between two packets change nothing that was not known at the first, so they are
+//! made up for at the second.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fifo::Fifo;
+use super::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::rng::{Draw as _, Rng};
+use crate::time::Duration;
+use crate::units::Probability;
+
+/// PIE.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PieConfig {
+    /// Most packets that wait, at least 1; what finds as many is dropped. Default: 1000.
+    pub packets: u32,
+    /// The waiting time to hold. Default: 15 ms.
+    pub target: Duration,
+    /// Time between updates of the probability, from 1 ms to 1 s. Default: 15 ms.
+    pub update: Duration,
+    /// Change of the probability per update and second above the target, from 0 to 100. Default: 0.125.
+    pub alpha: f64,
+    /// Change of the probability per update and second of growth, from 0 to 100. Default: 1.25.
+    pub beta: f64,
+    /// For so long after an idle time nothing is dropped. Default: 150 ms.
+    pub burst: Duration,
+    /// Mark ECN-capable packets instead of dropping them, as long as the probability is not above
+    /// `mark_up_to`. Default: false.
+    pub ecn: bool,
+    /// Above this probability ECN-capable packets are dropped as well. Default: 10 %.
+    pub mark_up_to: Probability,
+}
+
+impl Default for PieConfig {
+    fn default() -> Self {
+        Self {
+            packets: 1000,
+            target: Duration::from_millis(15),
+            update: Duration::from_millis(15),
+            alpha: 0.125,
+            beta: 1.25,
+            burst: Duration::from_millis(150),
+            ecn: false,
+            mark_up_to: Probability::new(0.1).unwrap_or(Probability::ZERO),
+        }
+    }
+}
+
+impl PieConfig {
+    pub(super) fn build(&self, place: Place<'_>) -> Result<Pie, String> {
+        check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
+        if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.update) {
+            return Err(format!("{}.update is {}, allowed is 1 ms to 1 s", place.key, self.update));
+        }
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if !(0.0..=100.0).contains(&value) {
+                return Err(format!("{}.{name} is {value}, allowed is 0 to 100", place.key));
+            }
+        }
+        let config = self.clone();
+        let control = Control::new(config, place.streams.stream(place.component));
+        Ok(Pie { packets: self.packets.into(), queue: Fifo::default(), control })
+    }
+}
+
+/// A queue with PIE.
+#[derive(Clone, Debug)]
+pub(crate) struct Pie {
+    packets: u64,
+    queue: Fifo,
+    control: Control,
+}
+
+impl QueueDisc for Pie {
+    fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
+        self.control.update_until(now, self.queue.bytes());
+        if self.queue.len() >= self.packets {
+            // Such a drop starts the accumulation anew.
+            self.control.accumulated = 0.0;
+            return drops.overflow(packet);
+        }
+        if self.control.drops_early(self.queue.bytes()) && !(self.control.may_mark() && mark(&mut packet)) {
+            return drops.early(packet);
+        }
+        self.queue.push(packet);
+    }
+
+    fn dequeue(&mut self, now: u64, _: &mut Drops) -> Option<Held> {
+        self.control.update_until(now, self.queue.bytes());
+        let packet = self.queue.pop_oldest()?;
+        self.control.has_left(now - packet.arrived, self.queue.bytes());
+        Some(packet)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.queue.waiting()
+    }
+
+    fn memory(&self) -> usize {
+        self.queue.memory()
+    }
+}
+
+/// The state of RFC 8033 section 4 and appendix A. Times are in seconds, except where it says nanoseconds.
+#[derive(Clone, Debug)]
+struct Control {
+    config: PieConfig,
+    target: f64,
+    rng: Rng,
+    probability: f64,
+    /// The sum of the probabilities since the last drop.
+    accumulated: f64,
+    delay: f64,
+    old_delay: f64,
+    /// Nanoseconds in which nothing is dropped yet.
+    burst_left: u64,
+    /// The next update, in nanoseconds.
+    next_update: u64,
+}
+
+/// RFC 8033 section 5.4: no drop below the first, a certain one from the second on.
+const LEAST_ACCUMULATED: f64 = 0.85;
+const MOST_ACCUMULATED: f64 = 8.5;
+
+/// RFC 8033 section 4.1: while no more than two packets of this size wait, nothing is dropped. It is Linux's, one MTU.
+const MEAN_PACKET: u64 = 1500;
+
+impl Control {
+    fn new(config: PieConfig, rng: Rng) -> Self {
+        let (burst, update) = (config.burst.as_nanos(), config.update.as_nanos());
+        Self {
+            target: config.target.as_secs_f64(),
+            config,
+            rng,
+            probability: 0.0,
+            accumulated: 0.0,
+            delay: 0.0,
+            old_delay: 0.0,
+            burst_left: burst,
+            next_update: update,
+        }
+    }
+
+    /// A packet has left after so many nanoseconds, and so many bytes wait.
+    fn has_left(&mut self, waited: u64, bytes: u64) {
+        self.delay = if bytes == 0 { 0.0 } else { waited as f64 / 1e9 };
+    }
+
+    fn may_mark(&self) -> bool {
+        self.config.ecn && self.probability <= self.config.mark_up_to.get()
+    }
+
+    /// RFC 8033 sections 4.1 and 5.4.
+    fn drops_early(&mut self, bytes: u64) -> bool {
+        if self.burst_left > 0 {
+            return false;
+        }
+        let is_calm = self.delay < self.target / 2.0 && self.probability < 0.2;
+        if is_calm || bytes <= 2 * MEAN_PACKET {
+            return false;
+        }
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.probability;
+        if self.accumulated < LEAST_ACCUMULATED {
+            return false;
+        }
+        let is_dropped = self.accumulated >= MOST_ACCUMULATED || self.rng.bernoulli(self.probability);
+        if is_dropped {
+            self.accumulated = 0.0;
+        }
+        is_dropped
+    }
+
+    /// The updates up to `now`, with so many bytes that have waited since the last packet came or left.
+    fn update_until(&mut self, now: u64, bytes: u64) {
+        while self.next_update <= now {
+            if self.is_at_rest() {
+                // Nothing changes until a packet has waited.
+                let update = self.config.update.as_nanos();
+                self.next_update += (now - self.next_update) / update * update + update;
+                return;
+            }
+            self.update(bytes);
+            self.next_update += self.config.update.as_nanos();
+        }
+    }
+
+    /// Whether updates change nothing.
+    fn is_at_rest(&self) -> bool {
+        self.probability == 0.0
+            && self.delay == 0.0
+            && self.old_delay == 0.0
+            && self.burst_left == self.config.burst.as_nanos()
+    }
+
+    /// RFC 8033 sections 4.2 and 4.4.
+    fn update(&mut self, bytes: u64) {
+        let Self { delay, old_delay, target, .. } = *self;
+        let is_tiny = delay == 0.0 && bytes > 0;
+        let error = self.config.alpha * (delay - target) + self.config.beta * (delay - old_delay);
+        let mut change = error / scale(self.probability);
+        // RFC 8033 section 5.5.
+        if self.probability >= 0.1 {
+            change = change.min(0.02);
+        }
+        // Linux (`pie_calculate_probability`): a long delay is answered at once.
+        if delay > 0.25 {
+            change += 0.02;
+        }
+        self.probability = (self.probability + change).clamp(0.0, 1.0);
+        if delay == 0.0 && old_delay == 0.0 && !is_tiny {
+            // RFC 8033 section 4.2; Linux has 1 - 1/64.
+            self.probability *= 1.0 - 1.0 / 64.0;
+            if self.probability < LEAST_PROBABILITY {
+                self.probability = 0.0;
+            }
+        }
+        self.burst_left = self.burst_left.saturating_sub(self.config.update.as_nanos());
+        if self.probability == 0.0 && delay < target / 2.0 && old_delay < target / 2.0 {
+            self.burst_left = self.config.burst.as_nanos();
+        }
+        self.old_delay = delay;
+    }
+}
+
+/// What the probability cannot be told from 0 below; Linux counts in 2^-56.
+const LEAST_PROBABILITY: f64 = 1.0 / (1_u64 << 56) as f64;
+
+/// RFC 8033 section 4.2: by what a change is divided at this probability.
+fn scale(probability: f64) -> f64 {
+    const STEPS: [(f64, f64); 6] =
+        [(0.000_001, 2048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
+    STEPS.iter().find(|(below, _)| probability < *below).map_or(1.0, |&(_, divisor)| divisor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{overload, place};
+    use super::*;
+    use crate::net::ledger::Fate;
+
+    const MILLI: u64 = 1_000_000;
+
+    /// The probability after each update with a delay that is 20 ms throughout, by hand.
+    #[test]
+    fn the_probability_follows_the_delay() {
+        let mut pie = PieConfig::default().build(place()).unwrap();
+        let control = &mut pie.control;
+        control.delay = 0.02;
+        control.update(9_000);
+        // (0.125 x 0.005 + 1.25 x 0.02) / 2048.
+        let first = 0.025_625 / 2048.0;
+        assert!((control.probability - first).abs() < 1e-15);
+        control.update(9_000);
+        // No growth any more, and the probability is from 0.00001 to 0.0001.
+        assert!((control.probability - first - 0.000_625 / 128.0).abs() < 1e-15);
+        assert_eq!(control.burst_left, 120 * MILLI);
+        control.probability = 0.5;
+        control.delay = 0.3;
+        control.update(9_000);
+        assert!((control.probability - 0.54).abs() < 1e-12);
+    }
+
+    /// Twice what leaves comes: in the end, half of it is dropped. Below a probability of 0.85 no two packets in a row
+    /// are (section 5.4), so it settles there.
+    #[test]
+    fn a_constant_overload_is_halved() {
+        let mut pie = PieConfig::default().build(place()).unwrap();
+        let (drops, _) = overload(&mut pie, MILLI, 2, 60_000 * MILLI);
+        let late: Vec<_> = drops.iter().filter(|(at, _)| *at >= 30_000 * MILLI).collect();
+        assert!(late.iter().all(|(_, fate)| *fate == Fate::Aqm));
+        assert!((late.len() as f64 / 30_000.0 - 1.0).abs() < 0.01, "{}", late.len());
+        assert!((pie.control.probability - 0.85).abs() < 0.05, "{}", pie.control.probability);
+        assert!(drops[0].0 > 150 * MILLI, "a burst passes");
+    }
+
+    #[test]
+    fn marks_replace_drops_up_to_a_probability() {
+        let config = PieConfig { ecn: true, ..Default::default() };
+        let mut pie = config.build(place()).unwrap();
+        let (drops, marks) = overload(&mut pie, MILLI, 1, 2_000 * MILLI);
+        assert!(drops.is_empty() && marks == 0, "no queue");
+        let (drops, marks) = overload(&mut config.build(place()).unwrap(), MILLI, 2, 20_000 * MILLI);
+        assert!(marks > 0 && !drops.is_empty(), "{marks}");
+    }
+}

@@ -1,0 +1,37 @@
+//! What tests of disciplines share.
+
+use super::{Drops, Place, QueueDisc};
+use crate::net::ledger::Fate;
+use crate::net::medium::Held;
+use crate::packet::Ecn;
+use crate::rng::Streams;
+
+pub(super) fn place() -> Place<'static> {
+    Place { key: "queue", streams: Streams { seed: 1, replication: 0 }, component: "queue" }
+}
+
+/// A packet of 1500 B that came at this time, in nanoseconds, from this flow.
+pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
+    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, found_units: 0, is_marked: false }
+}
+
+/// So many packets come at each departure, and one leaves, up to `until`. Times and fates of what is dropped, and
+/// how many of those that leave are marked.
+pub(super) fn overload(
+    queue: &mut impl QueueDisc,
+    departure: u64,
+    arrivals: u32,
+    until: u64,
+) -> (Vec<(u64, Fate)>, u64) {
+    let mut drops = Drops::default();
+    let (mut dropped, mut marked, mut slot) = (Vec::new(), 0, 0);
+    for now in (0..until).step_by(departure as usize) {
+        for _ in 0..arrivals {
+            queue.enqueue(now, packet(slot, now, 0), &mut drops);
+            slot += 1;
+        }
+        marked += u64::from(queue.dequeue(now, &mut drops).is_some_and(|packet| packet.is_marked));
+        dropped.extend(drops.0.drain(..).map(|(_, fate)| (now, fate)));
+    }
+    (dropped, marked)
+}

@@ -1,0 +1,315 @@
+//! Queue and server of one direction of a link whose discipline is asked packet by packet.
+//!
+//! It is a medium of its own (`medium.rs`) with an event for each departure; while no packet of interest is in
+//! it, it has none, and cross traffic is caught up with at the next arrival. At equal times packets leave
+//! first, then the link's state changes, then cross traffic arrives in the order of its sources, then the packet of
+//! interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with `drop_tail` both give the
+//! same results.
+
+use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
+use super::config::LinkConfig;
+use super::cross_traffic::{Source, sources_of};
+use super::direction::{is_queued, varying};
+use super::duplex::Direction;
+use super::evented::QueueSample;
+use super::ledger::Fate;
+use super::medium::{Held, Release};
+use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
+use super::server::{CrossCounters, earliest_index};
+use super::sojourns::Sojourns;
+use crate::packet::Ecn;
+use crate::report::Report;
+use crate::rng::Streams;
+use crate::time::Time;
+
+/// The queue and server of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct QueuedServer {
+    link: u32,
+    direction: Direction,
+    discipline: Discipline,
+    capacity: Varying,
+    /// The time up to which everything has happened, in nanoseconds.
+    now: u64,
+    serving: Option<Held>,
+    /// What is left of the work for it.
+    left: u64,
+    sources: Vec<Source>,
+    cross_counters: CrossCounters,
+    /// Packets of interest in it.
+    held: u64,
+    drops: Drops,
+    sojourns: Sojourns,
+    /// Waiting packets times nanoseconds, up to `now`.
+    queue_area: u128,
+    /// The time of the report.
+    reported_at: u64,
+    /// The queue's changes, for a link that is traced.
+    samples: Option<Vec<QueueSample>>,
+}
+
+/// The slot of background packets, which nobody waits for.
+const BACKGROUND: u32 = u32::MAX;
+
+impl QueuedServer {
+    /// The server of a direction of a link; none if its queue needs none of this kind.
+    ///
+    /// # Errors
+    /// One sentence that names the key, what was found and what is allowed.
+    pub(crate) fn build(
+        index: u32,
+        name: &str,
+        link: &LinkConfig,
+        direction: Direction,
+        streams: Streams,
+        is_traced: bool,
+    ) -> Result<Option<Self>, String> {
+        let (config, key) = match direction {
+            Direction::Forward => (link.clone(), format!("links.{name}")),
+            Direction::Reverse => (link.reversed(), format!("links.{name}.reverse")),
+        };
+        let Some(rate) = config.rate.as_ref().filter(|_| is_queued(&config)) else { return Ok(None) };
+        let component = format!("link/{name}/{}", direction.name());
+        let place = Place { key: &format!("{key}.queue"), streams, component: &format!("{component}/queue") };
+        let up = config.up.timeline(&format!("{key}.up"))?;
+        Ok(Some(Self {
+            link: index,
+            direction,
+            discipline: config.queue.build(place)?,
+            capacity: varying(&config, rate, &key, &up)?,
+            now: 0,
+            serving: None,
+            left: 0,
+            sources: sources_of(&config, direction, streams, &format!("links.{name}"), &component)?,
+            cross_counters: CrossCounters::default(),
+            held: 0,
+            drops: Drops::default(),
+            sojourns: Sojourns::default(),
+            queue_area: 0,
+            reported_at: 0,
+            samples: is_traced.then(Vec::new),
+        }))
+    }
+
+    /// Takes a packet that comes now, or releases it with its fate.
+    pub(crate) fn accept(&mut self, packet: Held, releases: &mut Vec<Release>) {
+        self.advance(packet.arrived, releases);
+        self.held += 1;
+        if self.is_closed() {
+            self.release(packet, Fate::Down, releases);
+        } else {
+            self.enter(packet, releases);
+        }
+    }
+
+    /// When it wants to act.
+    pub(crate) fn next_event(&self) -> Time {
+        if self.held == 0 {
+            return Time::NEVER;
+        }
+        let arrival = self.sources.iter().map(Source::peek).min().unwrap_or(u64::MAX);
+        Time::from_nanos(arrival.min(self.completion()).min(self.capacity.until()))
+    }
+
+    /// The run is at this time, and reports.
+    pub(crate) fn finish(&mut self, now: u64) {
+        if self.held == 0 {
+            self.advance(now.max(self.now), &mut Vec::new());
+        }
+        self.reported_at = now.max(self.now);
+    }
+
+    /// Packets of interest in it.
+    pub(crate) fn holds(&self) -> u64 {
+        self.held
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let samples = self.samples.as_ref().map_or(0, Vec::capacity) * size_of::<QueueSample>();
+        samples + self.discipline.memory() + self.sojourns.memory()
+    }
+
+    pub(crate) fn take_samples(&mut self) -> Vec<QueueSample> {
+        self.samples.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Writes what the link does not count: waiting times of packets of interest that were sent, the mean
+    /// length of the queue, and cross traffic.
+    pub(crate) fn report(&self, report: &mut Report<'_>) {
+        self.sojourns.report(report);
+        let since = u128::from(self.reported_at - self.now) * u128::from(self.discipline.waiting().packets);
+        report.mean("mean_queue_packets", (self.queue_area + since) as f64, self.reported_at);
+        report.count("cross_arrived_packets", self.cross_counters.arrived);
+        report.count("cross_queue_full_packets", self.cross_counters.dropped_full);
+        report.count("cross_down_packets", self.cross_counters.dropped_down);
+        report.count("cross_aqm_packets", self.cross_counters.dropped_aqm);
+    }
+
+    /// Does everything up to this time, in nanoseconds.
+    pub(crate) fn advance(&mut self, to: u64, releases: &mut Vec<Release>) {
+        loop {
+            let arrival = earliest_index(&mut self.sources, to).map_or(u64::MAX, |(time, _)| time);
+            let completion = self.completion();
+            let change = self.capacity.until();
+            let next = arrival.min(completion).min(change);
+            let work = self.rate().saturating_mul(next.min(to) - self.now);
+            self.go_to(next.min(to));
+            if next > to {
+                self.left -= work.min(self.left);
+                return;
+            }
+            if completion == next {
+                self.complete(work, releases);
+            } else {
+                self.left -= work.min(self.left);
+            }
+            if change == next {
+                self.change(releases);
+            }
+            if arrival == next {
+                self.enter_background(releases);
+            }
+        }
+    }
+
+    fn go_to(&mut self, to: u64) {
+        self.queue_area += u128::from(to - self.now) * u128::from(self.discipline.waiting().packets);
+        self.now = to;
+    }
+
+    fn rate(&self) -> u64 {
+        if self.capacity.up.value() { self.capacity.rate.value() } else { 0 }
+    }
+
+    /// The end of the transmission in progress, if it is going to end at this rate.
+    fn completion(&self) -> u64 {
+        match (&self.serving, self.rate()) {
+            (None, _) | (_, 0) => u64::MAX,
+            (Some(_), rate) => self.now + self.left.div_ceil(rate),
+        }
+    }
+
+    /// A transmission has ended. What the last nanosecond has left of `work` goes to the next packet.
+    fn complete(&mut self, mut work: u64, releases: &mut Vec<Release>) {
+        while let Some(packet) = self.serving
+            && work >= self.left
+        {
+            work -= self.left;
+            self.release(packet, Fate::Delivered, releases);
+            self.serve_next(releases);
+        }
+        self.left -= work.min(self.left);
+    }
+
+    /// The server takes the next packet.
+    fn serve_next(&mut self, releases: &mut Vec<Release>) {
+        self.serving = self.discipline.dequeue(self.now, &mut self.drops);
+        self.left = self.serving.map_or(0, |packet| u64::from(packet.size) * UNITS_PER_BYTE);
+        if let Some(packet) = self.serving
+            && packet.slot != BACKGROUND
+        {
+            self.sojourns.record(self.now - packet.arrived);
+        }
+        self.settle_drops(releases);
+        self.sample();
+    }
+
+    /// Whether the link is down and takes nothing.
+    fn is_closed(&self) -> bool {
+        self.capacity.flush_when_down && !self.capacity.up.value()
+    }
+
+    fn enter(&mut self, mut packet: Held, releases: &mut Vec<Release>) {
+        let units = u64::from(packet.size) * UNITS_PER_BYTE;
+        packet.found_units = self.left + self.discipline.waiting().bytes * UNITS_PER_BYTE;
+        if packet.found_units + units < MAX_BACKLOG_UNITS {
+            self.discipline.enqueue(self.now, packet, &mut self.drops);
+        } else {
+            self.drops.overflow(packet);
+        }
+        self.settle_drops(releases);
+        if self.serving.is_none() {
+            self.serve_next(releases);
+        } else {
+            self.sample();
+        }
+    }
+
+    fn enter_background(&mut self, releases: &mut Vec<Release>) {
+        let Some((arrived, index)) = earliest_index(&mut self.sources, self.now) else { return };
+        let source = &mut self.sources[index];
+        let size = source.size;
+        source.pop();
+        self.cross_counters.arrived += 1;
+        if self.is_closed() {
+            self.cross_counters.dropped_down += 1;
+            return;
+        }
+        let packet = Held {
+            slot: BACKGROUND,
+            arrived,
+            size,
+            ecn: Ecn::NotEct,
+            // Each source is a flow; those of transports are counted from below.
+            flow: u32::MAX - index as u32,
+            found_units: 0,
+            is_marked: false,
+        };
+        self.enter(packet, releases);
+    }
+
+    /// Applies what the timetables say for the present time.
+    fn change(&mut self, releases: &mut Vec<Release>) {
+        let was_up = self.capacity.up.value();
+        self.capacity.rate.at(self.now);
+        let is_up = self.capacity.up.at(self.now);
+        if !(self.capacity.flush_when_down && was_up && !is_up) {
+            return;
+        }
+        let waiting = std::iter::from_fn(|| self.discipline.dequeue(self.now, &mut self.drops));
+        let mut lost: Vec<Held> = self.serving.take().into_iter().chain(waiting).collect();
+        lost.extend(self.drops.0.drain(..).map(|(packet, _)| packet));
+        self.left = 0;
+        for packet in lost {
+            if packet.slot != BACKGROUND {
+                self.release(packet, Fate::Down, releases);
+            }
+        }
+        self.sample();
+    }
+
+    /// Lets go what the discipline has dropped.
+    fn settle_drops(&mut self, releases: &mut Vec<Release>) {
+        if self.drops.0.is_empty() {
+            return;
+        }
+        let mut drops = std::mem::take(&mut self.drops);
+        for (packet, fate) in drops.0.drain(..) {
+            if packet.slot == BACKGROUND {
+                let is_full = fate == Fate::QueueFull;
+                self.cross_counters.dropped_full += u64::from(is_full);
+                self.cross_counters.dropped_aqm += u64::from(!is_full);
+            } else {
+                self.release(packet, fate, releases);
+            }
+        }
+        self.drops = drops;
+    }
+
+    fn release(&mut self, packet: Held, fate: Fate, releases: &mut Vec<Release>) {
+        if packet.slot == BACKGROUND {
+            return;
+        }
+        self.held -= 1;
+        let Self { link, direction, now, .. } = *self;
+        releases.push(Release { link, direction, packet, at: now, fate });
+    }
+
+    fn sample(&mut self) {
+        if let Some(samples) = &mut self.samples {
+            let waiting = self.discipline.waiting();
+            let time = Time::from_nanos(self.now);
+            samples.push(QueueSample { time, packets: waiting.packets, bytes: waiting.bytes });
+        }
+    }
+}
