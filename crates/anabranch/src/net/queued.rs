@@ -250,7 +250,7 @@ impl QueuedServer {
             arrived,
             size,
             ecn: Ecn::NotEct,
-            // Each source is a flow; those of transports are counted from below.
+            // Each source is a flow of its own.
             flow: u32::MAX - index as u32,
             found_units: 0,
             is_marked: false,

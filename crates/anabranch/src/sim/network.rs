@@ -208,7 +208,8 @@ impl Network {
         }
         let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
         let arrived = now.as_nanos();
-        let held = Held { slot, arrived, size, ecn, flow: route, found_units: 0, is_marked: false };
+        let flow = self.routes.hash(route);
+        let held = Held { slot, arrived, size, ecn, flow, found_units: 0, is_marked: false };
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].accept(port, held, &mut releases);
         self.let_go(releases);

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use crate::net::{Direction, DuplexLink, LinkConfig};
 use crate::packet::Side;
+use crate::rng::fnv1a;
 use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
 
 /// One link of a route.
@@ -41,6 +42,8 @@ pub(super) struct Routes {
     starts: Vec<u32>,
     /// The flow and the side where each route ends.
     receivers: Vec<(u32, Side)>,
+    /// A hash of the names of each route's flow, sender and path: another flow changes nothing of it.
+    hashes: Vec<u32>,
     /// The first route of each flow and side; its paths' routes follow.
     firsts: Vec<[u32; 2]>,
 }
@@ -69,6 +72,11 @@ impl Routes {
     pub(super) fn receiver(&self, route: u32) -> (usize, Side) {
         let (flow, side) = self.receivers[route as usize];
         (flow as usize, side)
+    }
+
+    /// What queue disciplines tell the packets of a route by.
+    pub(super) fn hash(&self, route: u32) -> u32 {
+        self.hashes[route as usize]
     }
 
     /// Sets when each hop is computed. A crossing can be computed ahead of time where everything that
@@ -166,7 +174,9 @@ impl Routes {
         self.firsts.push(sides.map(|paths| {
             let first = self.starts.len() as u32;
             let receiver = receivers.next().expect("one for each side");
-            for hops in paths {
+            for (hops, path) in paths.into_iter().zip(&flow.paths) {
+                let names = format!("{name}/{}/{path}", receiver.peer().name());
+                self.hashes.push(fnv1a(names.as_bytes()) as u32);
                 self.starts.push(self.hops.len() as u32);
                 self.receivers.push((index, receiver));
                 self.hops.extend(hops);
