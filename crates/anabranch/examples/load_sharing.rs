@@ -1,5 +1,6 @@
 //! The tables of `docs/load-sharing.md`: means and 95 % confidence intervals over 20 replications.
-//! `cargo run --release --example load_sharing`, in the root of the repository.
+//! `cargo run --release --example load_sharing -- --full`, in the root of the repository; without `--full` there are
+//! two replications.
 
 use std::path::Path;
 
@@ -7,9 +8,13 @@ use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
 
-const REPLICATIONS: u64 = 20;
-/// Student's t for 19 degrees of freedom, 97.5 %.
-const T_19: f64 = 2.093;
+/// Replications, and Student's t for one degree of freedom less, 97.5 %.
+const FULL: (u64, f64) = (20, 2.093);
+const QUICK: (u64, f64) = (2, 12.706);
+
+fn replications() -> (u64, f64) {
+    if std::env::args().any(|argument| argument == "--full") { FULL } else { QUICK }
+}
 
 type Sets<'a> = &'a [(&'a str, &'a str)];
 
@@ -124,7 +129,7 @@ fn transfer(name: &str, network: Sets<'_>, buffer: &str, is_single: bool, means:
 
 fn rows(file: &str, sets: &[(String, String)]) -> Vec<Row> {
     let scenario = Study::load(Path::new(file), sets).expect("the scenario can be read").scenario;
-    (0..REPLICATIONS)
+    (0..replications().0)
         .map(|replication| {
             let simulation = Simulation::build(&scenario, replication, false).expect("it can be built");
             simulation.run(&mut || None).expect("it can be run").row
@@ -142,5 +147,5 @@ fn interval(values: impl Iterator<Item = f64>, digits: usize) -> String {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0);
-    format!("{mean:.digits$} ± {:.digits$}", T_19 * (variance / count).sqrt())
+    format!("{mean:.digits$} ± {:.digits$}", replications().1 * (variance / count).sqrt())
 }
