@@ -122,7 +122,7 @@ const MAX_INTERVAL: Duration = Duration::from_secs(1000);
 
 /// The state of RFC 8289 section 5.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Control {
+pub(crate) struct Control {
     pub(super) settings: Settings,
     /// When the delay will have been above the target for an interval; 0 while it is below.
     first_above: u64,

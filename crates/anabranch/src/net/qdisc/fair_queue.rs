@@ -1,4 +1,4 @@
-//! Fair queueing by deficit round robin (RFC 8290 sections 4.1 and 4.2), with any discipline for a flow's queue.
+//! Fair queueing by deficit round robin (RFC 8290 sections 4.1 and 4.2), with any control of a flow's queue.
 //!
 //! A flow's packets go to the queue that a hash of the flow chooses, so two flows may share one. A flow is what a
 //! transport sends on one path in one direction. Queues that were empty are served first, for
@@ -8,20 +8,17 @@
 
 use std::collections::VecDeque;
 
+use super::fifo::Fifo;
 use super::{Drops, Place, QueueDisc, check_range};
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::rng::{BlockRng, Draw as _};
 use crate::units::Bytes;
 
-/// The queue of one flow.
-pub(crate) trait FlowQueue {
-    fn push(&mut self, packet: Held);
-    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
-    /// Takes out the packet that has waited longest.
-    fn pop_oldest(&mut self) -> Option<Held>;
-    fn waiting(&self) -> Waiting;
-    fn memory(&self) -> usize;
+/// What decides at the departures of one flow's queue.
+pub(crate) trait FlowControl {
+    /// The next packet to send.
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held>;
 }
 
 /// What all fair queues have as settings.
@@ -39,12 +36,12 @@ impl Sharing {
     pub(super) const DEFAULT: Self =
         Self { packets: 10_240, flows: 1024, quantum: Bytes(1500), drop_batch: 64 };
 
-    /// The fair queue whose flows have queues like this one.
-    pub(super) fn build<Q: FlowQueue + Clone>(
+    /// The fair queue whose flows have this control each, in its first state.
+    pub(super) fn build<C: FlowControl + Clone>(
         self,
         place: Place<'_>,
-        empty: Q,
-    ) -> Result<FairQueue<Q>, String> {
+        control: C,
+    ) -> Result<FairQueue<C>, String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         check_range(place, "flows", self.flows.into(), 1, 65_536)?;
         check_range(place, "drop_batch", self.drop_batch.into(), 1, u32::MAX.into())?;
@@ -54,7 +51,7 @@ impl Sharing {
         Ok(FairQueue {
             sharing: self,
             hash_key: place.streams.key(place.component),
-            empty,
+            control,
             numbers: vec![NONE; self.flows as usize],
             flows: Vec::new(),
             new: VecDeque::new(),
@@ -69,14 +66,15 @@ const NONE: u32 = u32::MAX;
 
 /// Queues that take turns.
 #[derive(Clone, Debug)]
-pub(crate) struct FairQueue<Q> {
+pub(crate) struct FairQueue<C> {
     sharing: Sharing,
     /// The perturbation of the hash.
     hash_key: u64,
-    empty: Q,
+    /// That of a new flow.
+    control: C,
     /// By hash value, the number of its queue.
     numbers: Vec<u32>,
-    flows: Vec<Flow<Q>>,
+    flows: Vec<Flow<C>>,
     /// Queues in the order of their turns: those that were empty, then the others.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -84,28 +82,30 @@ pub(crate) struct FairQueue<Q> {
 }
 
 #[derive(Clone, Debug)]
-struct Flow<Q> {
-    queue: Q,
+struct Flow<C> {
+    queue: Fifo,
+    control: C,
     /// Bytes that it may still send in its turn.
     deficit: i64,
     has_turn: bool,
 }
 
-impl<Q: FlowQueue + Clone> FairQueue<Q> {
+impl<C: FlowControl + Clone> FairQueue<C> {
     /// The number of the queue for a flow (RFC 8290 section 4.1.1).
     fn classify(&mut self, flow: u32) -> u32 {
         let hash = BlockRng::new(self.hash_key, flow.into()).below(self.sharing.flows.into());
         let number = &mut self.numbers[hash as usize];
         if *number == NONE {
             *number = self.flows.len() as u32;
-            self.flows.push(Flow { queue: self.empty.clone(), deficit: 0, has_turn: false });
+            let (queue, control) = (Fifo::default(), self.control.clone());
+            self.flows.push(Flow { queue, control, deficit: 0, has_turn: false });
         }
         *number
     }
 
     /// RFC 8290 section 4.1.3.
     fn drop_from_fattest(&mut self, drops: &mut Drops) {
-        let bytes = |flow: &Flow<Q>| flow.queue.waiting().bytes;
+        let bytes = |flow: &Flow<C>| flow.queue.bytes();
         // The first one of several, as Linux looks for it.
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|flow| bytes(flow)) else { return };
         let enough = bytes(fattest).div_ceil(2);
@@ -123,7 +123,7 @@ impl<Q: FlowQueue + Clone> FairQueue<Q> {
     }
 }
 
-impl<Q: FlowQueue + Clone> QueueDisc for FairQueue<Q> {
+impl<C: FlowControl + Clone> QueueDisc for FairQueue<C> {
     fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
         let number = self.classify(packet.flow);
         let flow = &mut self.flows[number as usize];
@@ -154,7 +154,7 @@ impl<Q: FlowQueue + Clone> QueueDisc for FairQueue<Q> {
                 continue;
             }
             let before = flow.queue.waiting();
-            let packet = flow.queue.dequeue(now, drops);
+            let packet = flow.control.dequeue(now, &mut flow.queue, drops);
             let after = flow.queue.waiting();
             self.waiting.packets -= before.packets - after.packets;
             self.waiting.bytes -= before.bytes - after.bytes;
@@ -178,6 +178,6 @@ impl<Q: FlowQueue + Clone> QueueDisc for FairQueue<Q> {
 
     fn memory(&self) -> usize {
         let queues: usize = self.flows.iter().map(|flow| flow.queue.memory()).sum();
-        queues + self.flows.capacity() * size_of::<Flow<Q>>() + self.numbers.len() * size_of::<u32>()
+        queues + self.flows.capacity() * size_of::<Flow<C>>() + self.numbers.len() * size_of::<u32>()
     }
 }

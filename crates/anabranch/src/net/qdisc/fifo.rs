@@ -7,7 +7,7 @@ use crate::net::medium::Held;
 
 /// Packets in the order in which they came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fifo {
+pub(crate) struct Fifo {
     packets: VecDeque<Held>,
     bytes: u64,
 }

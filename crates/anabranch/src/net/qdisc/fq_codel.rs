@@ -7,10 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::{Control, Settings};
-use super::fair_queue::{FairQueue, FlowQueue, Sharing};
+use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
 use super::{Drops, Place};
-use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -58,40 +57,16 @@ impl FqCodelConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqCodel, String> {
         let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn } = self;
         let control = Control::new(Settings::new(place, target, interval, mtu, ecn)?);
-        let empty = CodelFlow { queue: Fifo::default(), control };
-        Sharing { packets, flows, quantum, drop_batch }.build(place, empty)
+        Sharing { packets, flows, quantum, drop_batch }.build(place, control)
     }
 }
 
 /// Queues with CoDel that take turns.
-pub(crate) type FqCodel = FairQueue<CodelFlow>;
+pub(crate) type FqCodel = FairQueue<Control>;
 
-/// A flow's queue with CoDel.
-#[derive(Clone, Debug)]
-pub(crate) struct CodelFlow {
-    queue: Fifo,
-    control: Control,
-}
-
-impl FlowQueue for CodelFlow {
-    fn push(&mut self, packet: Held) {
-        self.queue.push(packet);
-    }
-
-    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
-        self.control.dequeue(now, &mut self.queue, drops)
-    }
-
-    fn pop_oldest(&mut self) -> Option<Held> {
-        self.queue.pop_oldest()
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.queue.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.queue.memory()
+impl FlowControl for Control {
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held> {
+        Self::dequeue(self, now, queue, drops)
     }
 }
 

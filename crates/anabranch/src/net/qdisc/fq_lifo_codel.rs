@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::Settings;
-use super::fair_queue::{FairQueue, FlowQueue, Sharing};
+use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
 use super::lifo_codel::{LifoControl, LifoRule};
 use super::{Drops, Place};
-use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -57,40 +56,16 @@ impl FqLifoCodelConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqLifoCodel, String> {
         let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, rule } = self;
         let control = LifoControl::new(Settings::new(place, target, interval, mtu, false)?, rule);
-        let empty = LifoFlow { stack: Fifo::default(), control };
-        Sharing { packets, flows, quantum, drop_batch }.build(place, empty)
+        Sharing { packets, flows, quantum, drop_batch }.build(place, control)
     }
 }
 
 /// Stacks with LIFO-CoDel that take turns.
-pub(crate) type FqLifoCodel = FairQueue<LifoFlow>;
+pub(crate) type FqLifoCodel = FairQueue<LifoControl>;
 
-/// A flow's stack with LIFO-CoDel.
-#[derive(Clone, Debug)]
-pub(crate) struct LifoFlow {
-    stack: Fifo,
-    control: LifoControl,
-}
-
-impl FlowQueue for LifoFlow {
-    fn push(&mut self, packet: Held) {
-        self.stack.push(packet);
-    }
-
-    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
-        self.control.dequeue(now, &mut self.stack, drops)
-    }
-
-    fn pop_oldest(&mut self) -> Option<Held> {
-        self.stack.pop_oldest()
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.stack.waiting()
-    }
-
-    fn memory(&self) -> usize {
-        self.stack.memory()
+impl FlowControl for LifoControl {
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held> {
+        Self::dequeue(self, now, queue, drops)
     }
 }
 

@@ -121,7 +121,7 @@ impl QueueDisc for LifoCodel {
 
 /// Which packets of one stack are dropped.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LifoControl {
+pub(crate) struct LifoControl {
     rule: LifoRule,
     codel: Control,
     /// The last waiting time, in nanoseconds.
