@@ -29,6 +29,7 @@ pub mod batch;
 pub mod cc;
 pub mod endpoint;
 mod linux_rtt;
+pub mod mptcp;
 pub mod net;
 pub mod packet;
 pub mod path;

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{sctp, tcp, udp};
+use crate::{mptcp, sctp, tcp, udp};
 
 /// A path of a flow: the position in its list of paths, the same number at both ends.
 ///
@@ -113,6 +113,8 @@ pub struct Packet {
 /// The transport protocol's part of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
+    /// A TCP segment with an MPTCP option.
+    Mptcp(mptcp::Segment),
     /// An SCTP packet: common header and chunks.
     Sctp(sctp::packet::SctpPacket),
     /// A TCP segment.

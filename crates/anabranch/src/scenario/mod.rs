@@ -28,7 +28,7 @@ use crate::rng;
 use crate::text_file;
 use crate::time::Duration;
 use crate::units::Bytes;
-use crate::{sctp, tcp, udp};
+use crate::{mptcp, sctp, tcp, udp};
 
 /// A network, what runs over it, and for how long.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -177,6 +177,8 @@ pub struct AddressChange {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TransportConfig {
+    /// Multipath TCP (RFC 8684), with the coupling and the scheduler of one's choice.
+    Mptcp(Box<mptcp::Config>),
     /// SCTP (RFC 9260), multi-homed, with partial reliability.
     Sctp(Box<sctp::Config>),
     /// TCP (RFC 9293), with the congestion control of one's choice.

@@ -27,7 +27,8 @@ use super::path::{Acked, Path};
 use super::tsn;
 use crate::cc::coupled::{self, Group, PathSetup};
 use crate::cc::{
-    self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, Controller, SentEvent,
+    self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, ControlState, Controller,
+    SentEvent,
 };
 use crate::packet::PathId;
 use crate::path::PathStatus;
@@ -335,7 +336,7 @@ impl Association {
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
             let views = self.views(&sharing, &shares, limits, length);
-            let data = Pending::new(length, self.queue.bytes, self.peer_rwnd);
+            let data = Pending::new(now, length, self.queue.bytes, self.peer_rwnd);
             match sharing.scheduler.schedule(&data, &views) {
                 Decision::Duplicate(paths) if !paths.is_empty() => {
                     self.send_on(now, &paths, &mut sharing, &mut shares);
@@ -493,6 +494,7 @@ impl Association {
         }
         if let Some(sharing) = &mut self.load_sharing {
             sharing.rescheduled += 1;
+            sharing.scheduler.on_blocked();
         }
     }
 
@@ -607,12 +609,15 @@ impl Association {
             .map(|index| {
                 let (path, id) = (&self.paths[index], PathId(index as u8));
                 let outstanding = path.outstanding + sharing.copied[index];
+                let ControlState { cwnd, ssthresh, .. } = path.cc.state();
                 PathView {
                     is_usable: self.carries_new(index),
                     has_room: outstanding < shares[index].limit
                         && self.split(sharing, shares, limits, index, length).is_none(),
                     srtt: path.rto.srtt,
-                    cwnd: path.cc.limits().cwnd,
+                    rttvar: path.rto.rttvar,
+                    cwnd,
+                    ssthresh,
                     outstanding,
                     in_recovery: path.fast_recovery_exit.is_some(),
                     ..PathView::new(id)

@@ -282,6 +282,10 @@ impl Parameters {
                 mtus.len() - 1
             ));
         }
+        if let Some(sharing) = &self.load_sharing {
+            let checked = sharing.scheduler.check(mtus.len());
+            checked.map_err(|error| format!("load_sharing.scheduler.{error}"))?;
+        }
         // RFC 9260 section 6.9 leaves it open; 576 bytes is what every IPv4 host takes (RFC 791).
         match mtus.iter().find(|&&mtu| !(576..=65_535).contains(&mtu)) {
             Some(mtu) => Err(format!("mtu = {mtu} is out of range; it must be from 576 to 65535 bytes")),

@@ -429,9 +429,13 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
     let rp = |version| coupled::Config::ResourcePooling(resource_pooling::Config { version });
     (
         prop_oneof![
+            Just(scheduler::Config::BackupOnly),
+            Just(scheduler::Config::Blest),
+            Just(scheduler::Config::Ecf),
             Just(scheduler::Config::MinRtt),
             Just(scheduler::Config::Redundant),
-            Just(scheduler::Config::RoundRobin)
+            Just(scheduler::Config::RoundRobin),
+            Just(scheduler::Config::Weighted(vec![3])),
         ],
         prop_oneof![
             Just(coupled::Config::Lia(coupled::lia::Config {})),

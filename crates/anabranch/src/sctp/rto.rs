@@ -51,7 +51,7 @@ const FADING: u64 = 24;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RtoEstimator {
     pub(super) srtt: Option<Duration>,
-    rttvar: Duration,
+    pub(super) rttvar: Duration,
     pub(super) rto: Duration,
     memory: Memory,
 }

@@ -10,6 +10,7 @@ use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::cc::Controller;
 use crate::endpoint::{Endpoint, Input, Output, PathSample};
+use crate::mptcp;
 use crate::net::{DuplexLink, Media};
 use crate::packet::{PathId, Side};
 use crate::path::Selector;
@@ -128,7 +129,7 @@ impl Simulation {
         })
     }
 
-    /// Gives one path of one end of an SCTP flow, or one end of a TCP flow, a congestion control of the user's
+    /// Gives one path of one end of an SCTP or MPTCP flow, or one end of a TCP flow, a congestion control of the user's
     /// own, before the run.
     ///
     /// # Errors
@@ -141,8 +142,9 @@ impl Simulation {
         control: Controller,
     ) -> Result<(), ScenarioError> {
         let mut samples = std::mem::take(&mut self.samples);
-        let Some(endpoint @ (AnyEndpoint::Sctp(_) | AnyEndpoint::Tcp(_))) = self.endpoint(flow, side)? else {
-            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP or TCP")));
+        let Some(endpoint) = self.endpoint(flow, side)?.filter(|it| !matches!(it, AnyEndpoint::Udp(_))) else {
+            let sentence = format!("flows.{flow}: there is no such flow over MPTCP, SCTP or TCP");
+            return Err(ScenarioError::new(sentence));
         };
         samples.clear();
         endpoint.sample_paths(&mut samples);
@@ -154,6 +156,7 @@ impl Simulation {
             )));
         }
         match endpoint {
+            AnyEndpoint::Mptcp(connection) => connection.set_congestion_control(path, control),
             AnyEndpoint::Sctp(association) => association.set_congestion_control(path, control),
             AnyEndpoint::Tcp(connection) => connection.set_congestion_control(control),
             AnyEndpoint::Udp(_) => {}
@@ -449,7 +452,7 @@ fn build_flow(
 ) -> Result<Flow, ScenarioError> {
     let mut from = build_endpoint(scenario, name, config, Side::A, streams)?;
     let mut to = build_endpoint(scenario, name, config, Side::B, streams)?;
-    if from.protocol() != to.protocol() {
+    if !from.understands(&to) {
         let (from, to) = (from.protocol(), to.protocol());
         let sentence = format!(
             "flows.{name}.transport_to: kind = \"{to}\" does not go with \"{from}\" at the other side"
@@ -489,10 +492,20 @@ fn build_endpoint(
         _ => ("transport", &config.transport),
     };
     let in_transport = |error: String| ScenarioError::new(format!("flows.{name}.{key}.{error}"));
+    let mtus = || config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect::<Vec<_>>();
     Ok(match transport {
+        TransportConfig::Mptcp(mptcp) => {
+            let parameters = mptcp.resolve().map_err(in_transport)?;
+            let mtus = mtus();
+            parameters.check_paths(&mtus, config.ip).map_err(in_transport)?;
+            let component = format!("flow/{name}/mptcp/{}", side.name());
+            let connection =
+                mptcp::Connection::new(&parameters, side, &mtus, config.ip, streams, &component);
+            AnyEndpoint::Mptcp(Box::new(connection))
+        }
         TransportConfig::Sctp(sctp) => {
             let parameters = sctp.resolve().map_err(in_transport)?;
-            let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
+            let mtus = mtus();
             parameters.check_paths(&mtus).map_err(in_transport)?;
             let component = format!("flow/{name}/sctp/{}", side.name());
             AnyEndpoint::Sctp(Box::new(Association::new(
@@ -506,7 +519,7 @@ fn build_endpoint(
         }
         TransportConfig::Tcp(tcp) => {
             let parameters = tcp.resolve().map_err(in_transport)?;
-            let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
+            let mtus = mtus();
             parameters.check_paths(&mtus, config.ip).map_err(in_transport)?;
             let component = format!("flow/{name}/tcp/{}", side.name());
             let connection = Connection::new(&parameters, side, &mtus, config.ip, streams, &component);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::address_changes::AddressChange;
 use crate::app::AnyApp;
 use crate::endpoint::{Endpoint, Input, Output, PathSample, Service};
+use crate::mptcp;
 use crate::packet::PathId;
 use crate::report::Report;
 use crate::sctp::Association;
@@ -15,6 +16,7 @@ use crate::udp::UdpEndpoint;
 /// The transports that there are.
 #[derive(Debug)]
 pub(super) enum AnyEndpoint {
+    Mptcp(Box<mptcp::Connection>),
     Sctp(Box<Association>),
     Tcp(Box<Connection>),
     Udp(UdpEndpoint),
@@ -24,6 +26,7 @@ impl Endpoint for AnyEndpoint {
     #[inline]
     fn handle_input(&mut self, now: Time, input: Input) {
         match self {
+            Self::Mptcp(connection) => connection.handle_input(now, input),
             Self::Sctp(association) => association.handle_input(now, input),
             Self::Tcp(connection) => connection.handle_input(now, input),
             Self::Udp(udp) => udp.handle_input(now, input),
@@ -33,6 +36,7 @@ impl Endpoint for AnyEndpoint {
     #[inline]
     fn poll_output(&mut self, now: Time) -> Output {
         match self {
+            Self::Mptcp(connection) => connection.poll_output(now),
             Self::Sctp(association) => association.poll_output(now),
             Self::Tcp(connection) => connection.poll_output(now),
             Self::Udp(udp) => udp.poll_output(now),
@@ -41,6 +45,7 @@ impl Endpoint for AnyEndpoint {
 
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
         match self {
+            Self::Mptcp(connection) => connection.sample_paths(samples),
             Self::Sctp(association) => association.sample_paths(samples),
             Self::Tcp(connection) => connection.sample_paths(samples),
             Self::Udp(udp) => udp.sample_paths(samples),
@@ -49,6 +54,7 @@ impl Endpoint for AnyEndpoint {
 
     fn report(&self, report: &mut Report<'_>) {
         match self {
+            Self::Mptcp(connection) => connection.report(report),
             Self::Sctp(association) => association.report(report),
             Self::Tcp(connection) => connection.report(report),
             Self::Udp(udp) => udp.report(report),
@@ -60,8 +66,8 @@ impl AnyEndpoint {
     /// What it offers its application.
     pub(super) fn service(&self) -> Service {
         match self {
+            Self::Mptcp(_) | Self::Tcp(_) => Service::Stream,
             Self::Sctp(association) => association.service(),
-            Self::Tcp(_) => Service::Stream,
             Self::Udp(_) => Service::Datagrams,
         }
     }
@@ -72,15 +78,26 @@ impl AnyEndpoint {
     /// When the transport cannot do that, or its primary path is not there: one sentence.
     pub(super) fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
         match self {
+            Self::Mptcp(connection) => connection.enable_reconfiguration(absent),
             Self::Sctp(association) => association.enable_reconfiguration(absent),
-            Self::Tcp(_) | Self::Udp(_) => {
-                Err(format!("addresses: over \"{}\" they cannot change; use \"sctp\"", self.protocol()))
-            }
+            Self::Tcp(_) | Self::Udp(_) => Err(format!(
+                "addresses: over \"{}\" they cannot change; use \"mptcp\" or \"sctp\"",
+                self.protocol()
+            )),
+        }
+    }
+
+    /// Whether it can talk to this one: MPTCP falls back to TCP (RFC 8684 section 3.1).
+    pub(super) fn understands(&self, peer: &Self) -> bool {
+        match (self, peer) {
+            (Self::Mptcp(_), Self::Tcp(_)) | (Self::Tcp(_), Self::Mptcp(_)) => true,
+            _ => self.protocol() == peer.protocol(),
         }
     }
 
     pub(super) fn protocol(&self) -> &'static str {
         match self {
+            Self::Mptcp(_) => "mptcp",
             Self::Sctp(_) => "sctp",
             Self::Tcp(_) => "tcp",
             Self::Udp(_) => "udp",

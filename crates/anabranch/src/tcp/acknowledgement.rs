@@ -333,6 +333,9 @@ impl Connection {
         self.rtt.note_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
         self.rtt.on_sample(&self.parameters, rtt, acknowledged, sent);
+        if let Some(measures) = &mut self.measures {
+            measures.on_rtt(rtt);
+        }
         self.cc.on_rtt_sample(&RttEvent::new(now, newest));
     }
 

@@ -130,6 +130,10 @@ pub struct Config {
     /// default true, in profiles `linux_2_6_20` and rfc false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_counting: Option<bool>,
+    /// Whether the window's mean over time and the mean round-trip time, of all samples and as smoothed whenever
+    /// the window changes, are reported as well; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure: Option<bool>,
     /// Port of the flow's end `from`; each further connection takes the next one; default 49152, the first
     /// dynamic port (RFC 6335 section 6).
     #[serde(skip_serializing_if = "Option::is_none")]

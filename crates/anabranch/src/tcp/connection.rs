@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
 use super::handshake::Handshake;
+use super::measures::Measures;
 use super::pacing::Pacing;
 use super::parameters::Parameters;
 use super::rack::Rack;
@@ -17,9 +18,12 @@ use super::segment::{Flags, Segment};
 use super::send::Sender;
 use super::sequence::Numbering;
 use super::stats::Stats;
+use super::subflow::OptionSpace;
 use super::timers::RetransmissionTimer;
+use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller, Setup};
 use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, PathState};
+use crate::mptcp;
 use crate::packet::{Body, Ecn as EcnField, IpVersion, Packet, PathId, Payload, Side};
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
@@ -101,6 +105,9 @@ pub struct Connection {
     pub(super) cc: Controller,
     /// A control that replaces the one of the settings.
     pub(super) has_own_cc: bool,
+    /// Whom the control joins, where this is a subflow, and what the connection above adds to segments.
+    pub(super) group: Option<Group>,
+    pub(super) option_space: OptionSpace,
 
     pub(super) receiver: Receiver,
     pub(super) delayed_ack: DelayedAck,
@@ -109,6 +116,8 @@ pub struct Connection {
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<Packet>>,
     pub(super) stats: Stats,
+    /// Only where they are asked for.
+    pub(super) measures: Option<Box<Measures>>,
     pub(super) last_now: Time,
 }
 
@@ -169,11 +178,14 @@ impl Connection {
                 seed: 0,
             }),
             has_own_cc: false,
+            group: None,
+            option_space: OptionSpace::default(),
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),
+            measures: parameters.measure.then(Box::default),
             last_now: Time::ZERO,
             rng,
             parameters,
@@ -231,12 +243,17 @@ impl Connection {
     #[inline(never)]
     fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let mark = packet.ecn;
-        let Body::Tcp(segment) = &mut packet.body else { return };
+        let (Body::Tcp(segment) | Body::Mptcp(mptcp::Segment { tcp: segment, .. })) = &mut packet.body else {
+            return;
+        };
         self.stats.segments_received += 1;
         self.on_segment(now, segment, mark);
         // It is used again for a packet of our own.
         if self.spare.len() < SPARE_PACKETS {
             self.spare.push(packet);
+        }
+        if self.measures.is_some() {
+            self.measure(now);
         }
     }
 
@@ -298,6 +315,9 @@ impl Connection {
         if self.time_wait <= now {
             self.time_wait = Time::NEVER;
             self.state = State::Closed;
+        }
+        if self.measures.is_some() {
+            self.measure(now);
         }
     }
 
@@ -378,5 +398,8 @@ impl Endpoint for Connection {
         report.scalar("min_rtt_ms", millis(self.rtt.min_rtt()));
         report.scalar("rto_ms", self.rtt.rto().as_millis_f64());
         report.scalar("cwnd_bytes", f64::from(self.cwnd().saturating_mul(self.mss)));
+        if let Some(measures) = &self.measures {
+            measures.report(report);
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::rate_sample::RateSampler;
 use super::recovery::Recovery;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Flags, Segment, TIMESTAMPS_BYTES, Timestamps};
+use super::segment::{Flags, Segment, Timestamps};
 use super::send::Sender;
 use super::sequence::Numbering;
 use super::timers::RetransmissionTimer;
@@ -108,7 +108,7 @@ impl Connection {
 
     /// Whether a SYN opens a connection here: there was none before, or the peer has begun another one and so
     /// knows the last one no more.
-    pub(super) fn opens_anew(&self, segment: &Segment) -> bool {
+    pub(crate) fn opens_anew(&self, segment: &Segment) -> bool {
         if segment.destination_port != self.ports[0] {
             return false;
         }
@@ -152,7 +152,7 @@ impl Connection {
         self.has_sack = peer.sack;
         self.has_timestamps = peer.timestamps;
         let peer_mss = u32::from(segment.mss.unwrap_or(DEFAULT_MSS)).max(MIN_MSS);
-        let options = if peer.timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let options = self.option_bytes(peer.timestamps);
         // RFC 6691: the announced size does not count options; segments are shorter by theirs.
         self.mss = self.parameters.mss(self.mtu, self.ip).min(peer_mss) - options;
         if let Some(scale) = peer.window_scale {
@@ -174,7 +174,7 @@ impl Connection {
 
     /// Bytes of options in every segment.
     const fn segment_options(&self) -> u32 {
-        if self.has_timestamps { TIMESTAMPS_BYTES } else { 0 }
+        self.option_bytes(self.has_timestamps)
     }
 
     /// The window of our SYN.
@@ -332,7 +332,7 @@ impl Connection {
         if !self.has_own_cc {
             let seed = self.rng.bits();
             let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
-            self.cc = self.parameters.cc.build(&setup);
+            self.build_control(setup);
         }
         if retransmissions == 0 {
             // RFC 6298 section 3: no sample of what was sent twice.
@@ -355,7 +355,7 @@ impl Connection {
 
     /// RFC 9293 section 3.10.7.1: answers a segment that belongs to no connection.
     #[cold]
-    pub(super) fn out_of_the_blue(&mut self, segment: &Segment) {
+    pub(crate) fn out_of_the_blue(&mut self, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
             return;
         }

@@ -27,6 +27,7 @@ mod delayed_ack;
 mod drills;
 mod ecn;
 mod handshake;
+mod measures;
 mod pacing;
 pub mod parameters;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub mod segment;
 mod send;
 mod sequence;
 mod stats;
+pub(crate) mod subflow;
 #[cfg(test)]
 mod testing;
 mod timers;

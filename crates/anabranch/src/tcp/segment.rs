@@ -97,6 +97,12 @@ impl Flags {
         if condition { self.with(other) } else { self }
     }
 
+    /// These but not the other ones.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether all of these are set.
     pub const fn has(self, wanted: Self) -> bool {
         self.0 & wanted.0 == wanted.0
@@ -120,7 +126,7 @@ impl Flags {
 
 impl Segment {
     /// A segment without options and payload.
-    pub(super) fn blank() -> Self {
+    pub(crate) fn blank() -> Self {
         Self {
             source_port: 0,
             destination_port: 0,

@@ -6,6 +6,7 @@ use super::connection::{Connection, State};
 use super::parameters::MIN_MSS;
 use super::scoreboard::Sent;
 use super::segment::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
+use super::subflow::OptionSpace;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::{Event, Output};
 use crate::packet::{Ecn as EcnField, Payload};
@@ -201,7 +202,7 @@ impl Connection {
     }
 
     /// Whether the congestion window has room for one segment more.
-    fn may_add_to_flight(&self) -> bool {
+    pub(super) fn may_add_to_flight(&self) -> bool {
         let mut out = self.board.in_flight();
         if !self.parameters.limited_transmit && self.recovery.is_calm() {
             // Without RFC 3042, what was acknowledged selectively lets nothing out.
@@ -317,8 +318,10 @@ impl Connection {
         if !self.has_sack || !self.receiver.has_blocks() {
             return;
         }
-        let size = self.ip.header_bytes() + segment.wire_size();
-        let room = (self.mtu - size).min(MAX_OPTION_BYTES - segment.option_bytes());
+        let OptionSpace { data, ack } = self.option_space;
+        let space = if segment.payload.length > 0 { data } else { ack };
+        let size = self.ip.header_bytes() + segment.wire_size() + space;
+        let room = (self.mtu - size).min(MAX_OPTION_BYTES - segment.option_bytes() - space);
         let most = room.saturating_sub(4) / 8;
         let numbers = self.peer_numbers;
         for (start, end) in self.receiver.take_blocks(most as usize) {

@@ -3,9 +3,9 @@
 //! At departure, a packet that has waited for `target` or longer, when all have for an `interval`, is dropped or
 //! marked; then the next ones at times that come closer as interval / sqrt(count). The state machine
 //! is that of RFC 8289 section 5 in the form that Linux gives it (`codel_impl.h`), whose defaults are the same:
-//! target 5 ms, interval 100 ms, 1000 packets, at most one MTU left alone. Deviations: the square root is exact
-//! where Linux has one Newton step in 16 bits; packets have no link-layer header, so an MTU is
-//! 1500 B where Linux has 1514 B.
+//! target 5 ms, interval 100 ms, 1000 packets, at most one MTU left alone. The square root is exact, as in the RFC; Linux
+//! approximates it (`square_root = "newton"`). Deviation: packets have no link-layer header, so an MTU is 1500 B
+//! where Linux has 1514 B.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,26 @@ use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::time::Duration;
 use crate::units::Bytes;
+
+/// How 1 / sqrt(count) of CoDel's control law is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SquareRoot {
+    /// As it is (RFC 8289).
+    #[default]
+    Exact,
+    /// As Linux and ns-3 do: one Newton step in 16 bits from the last value each time that the count changes. Where
+    /// dropping begins again with a lower count than it ended with, the first drops come sooner.
+    Newton,
+}
+
+impl SquareRoot {
+    /// Whether scenario files need not say it.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,17 +52,21 @@ pub struct CodelConfig {
     pub mtu: Bytes,
     /// Mark ECN-capable packets instead of dropping them. Default: false.
     pub ecn: bool,
+    /// How the times between drops are computed. Default: `exact`.
+    #[serde(skip_serializing_if = "SquareRoot::is_default")]
+    pub square_root: SquareRoot,
 }
 
 impl Default for CodelConfig {
     fn default() -> Self {
-        let Settings { target, interval, mtu, ecn } = Settings::DEFAULT;
+        let Settings { target, interval, mtu, ecn, square_root } = Settings::DEFAULT;
         Self {
             packets: 1000,
             target: Duration::from_nanos(target),
             interval: Duration::from_nanos(interval),
             mtu: Bytes(mtu),
             ecn,
+            square_root,
         }
     }
 }
@@ -51,6 +75,7 @@ impl CodelConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<Codel, String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         let settings = Settings::new(place, self.target, self.interval, self.mtu, self.ecn)?;
+        let settings = Settings { square_root: self.square_root, ..settings };
         Ok(Codel { packets: self.packets.into(), queue: Fifo::default(), control: Control::new(settings) })
     }
 }
@@ -73,7 +98,7 @@ impl QueueDisc for Codel {
     }
 
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
-        self.control.dequeue(now, &mut self.queue, drops)
+        self.control.dequeue(now, &mut self.queue, 0, drops)
     }
 
     fn waiting(&self) -> Waiting {
@@ -92,11 +117,18 @@ pub(super) struct Settings {
     pub(super) interval: u64,
     pub(super) mtu: u64,
     pub(super) ecn: bool,
+    pub(super) square_root: SquareRoot,
 }
 
 impl Settings {
     /// RFC 8289 sections 4.3 and 4.4; one packet of Ethernet's MTU.
-    pub(super) const DEFAULT: Self = Self { target: 5_000_000, interval: 100_000_000, mtu: 1500, ecn: false };
+    pub(super) const DEFAULT: Self = Self {
+        target: 5_000_000,
+        interval: 100_000_000,
+        mtu: 1500,
+        ecn: false,
+        square_root: SquareRoot::Exact,
+    };
 
     pub(super) fn new(
         place: Place<'_>,
@@ -114,7 +146,13 @@ impl Settings {
         if target > MAX_INTERVAL {
             return Err(format!("{}.target is {target}, allowed is at most {MAX_INTERVAL}", place.key));
         }
-        Ok(Self { target: target.as_nanos(), interval: interval.as_nanos(), mtu: mtu.0, ecn })
+        Ok(Self {
+            target: target.as_nanos(),
+            interval: interval.as_nanos(),
+            mtu: mtu.0,
+            ecn,
+            ..Self::DEFAULT
+        })
     }
 }
 
@@ -132,11 +170,21 @@ pub(crate) struct Control {
     count: u64,
     /// `count` when it last began.
     last_count: u64,
+    /// Linux's approximation of 1 / sqrt(count), in 2^-16 (`rec_inv_sqrt`).
+    inverse_root: u16,
 }
 
 impl Control {
     pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, first_above: 0, is_dropping: false, drop_next: 0, count: 0, last_count: 0 }
+        Self {
+            settings,
+            first_above: 0,
+            is_dropping: false,
+            drop_next: 0,
+            count: 0,
+            last_count: 0,
+            inverse_root: 0,
+        }
     }
 
     /// Whether the delay has been above the target for an interval, this packet's included, which leaves so many
@@ -166,15 +214,21 @@ impl Control {
         }
         let is_due = now >= self.drop_next;
         if is_due {
-            self.count += 1;
+            self.set_count(self.count + 1);
             self.drop_next = self.control_law(self.drop_next);
         }
         is_due
     }
 
-    /// The next packet to send (RFC 8289 section 5.5, `deque`).
-    pub(super) fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held> {
-        let Some((mut packet, mut is_sustained)) = self.pop(now, queue) else {
+    /// The next packet to send (RFC 8289 section 5.5, `deque`). So many bytes wait in other queues for the same server.
+    pub(super) fn dequeue(
+        &mut self,
+        now: u64,
+        queue: &mut Fifo,
+        others: u64,
+        drops: &mut Drops,
+    ) -> Option<Held> {
+        let Some((mut packet, mut is_sustained)) = self.pop(now, queue, others) else {
             self.is_dropping = false;
             return None;
         };
@@ -183,13 +237,13 @@ impl Control {
                 self.is_dropping = false;
             }
             while self.is_dropping && now >= self.drop_next {
-                self.count += 1;
+                self.set_count(self.count + 1);
                 if self.settings.ecn && mark(&mut packet) {
                     self.drop_next = self.control_law(self.drop_next);
                     return Some(packet);
                 }
                 drops.early(packet);
-                let Some(next) = self.pop(now, queue) else {
+                let Some(next) = self.pop(now, queue, others) else {
                     self.is_dropping = false;
                     return None;
                 };
@@ -207,7 +261,7 @@ impl Control {
             self.begin(now);
             if !is_marked {
                 drops.early(packet);
-                return self.pop(now, queue).map(|(packet, _)| packet);
+                return self.pop(now, queue, others).map(|(packet, _)| packet);
             }
         }
         Some(packet)
@@ -219,22 +273,42 @@ impl Control {
         self.is_dropping = true;
         let since_last = self.count - self.last_count;
         let is_recent = now.saturating_sub(self.drop_next) < 16 * self.settings.interval;
-        self.count = if since_last > 1 && is_recent { since_last } else { 1 };
+        if since_last > 1 && is_recent {
+            self.set_count(since_last);
+        } else {
+            self.count = 1;
+            self.inverse_root = u16::MAX;
+        }
         self.last_count = self.count;
         self.drop_next = self.control_law(now);
     }
 
-    fn pop(&mut self, now: u64, queue: &mut Fifo) -> Option<(Held, bool)> {
+    fn pop(&mut self, now: u64, queue: &mut Fifo, others: u64) -> Option<(Held, bool)> {
         let Some(packet) = queue.pop_oldest() else {
             self.first_above = 0;
             return None;
         };
-        Some((packet, self.is_sustained(now, &packet, queue.bytes())))
+        Some((packet, self.is_sustained(now, &packet, queue.bytes() + others)))
+    }
+
+    /// The count changes, and with it Linux's root (`codel_Newton_step`): x (3 - count x^2) / 2.
+    fn set_count(&mut self, count: u64) {
+        self.count = count;
+        if self.settings.square_root == SquareRoot::Newton {
+            let root = u64::from(self.inverse_root) << 16;
+            let square = (root * root) >> 32;
+            let rest = (3_u64 << 32).saturating_sub(count * square) >> 2;
+            self.inverse_root = ((rest * root) >> 47) as u16;
+        }
     }
 
     /// RFC 8289 section 5.6: the next drop after one at `from`.
     fn control_law(&self, from: u64) -> u64 {
-        from + (self.settings.interval as f64 / libm::sqrt(self.count as f64)) as u64
+        let interval = self.settings.interval;
+        from + match self.settings.square_root {
+            SquareRoot::Exact => (interval as f64 / libm::sqrt(self.count as f64)) as u64,
+            SquareRoot::Newton => (interval * u64::from(self.inverse_root)) >> 16,
+        }
     }
 }
 

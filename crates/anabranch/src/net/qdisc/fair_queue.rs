@@ -17,8 +17,8 @@ use crate::units::Bytes;
 
 /// What decides at the departures of one flow's queue.
 pub(crate) trait FlowControl {
-    /// The next packet to send.
-    fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held>;
+    /// The next packet to send. So many bytes wait in the other flows' queues.
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, others: u64, drops: &mut Drops) -> Option<Held>;
 }
 
 /// What all fair queues have as settings.
@@ -154,7 +154,8 @@ impl<C: FlowControl + Clone> QueueDisc for FairQueue<C> {
                 continue;
             }
             let before = flow.queue.waiting();
-            let packet = flow.control.dequeue(now, &mut flow.queue, drops);
+            let others = self.waiting.bytes - before.bytes;
+            let packet = flow.control.dequeue(now, &mut flow.queue, others, drops);
             let after = flow.queue.waiting();
             self.waiting.packets -= before.packets - after.packets;
             self.waiting.bytes -= before.bytes - after.bytes;

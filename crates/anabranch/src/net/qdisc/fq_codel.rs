@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::codel::{Control, Settings};
+use super::codel::{Control, Settings, SquareRoot};
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
 use super::{Drops, Place};
@@ -30,16 +30,19 @@ pub struct FqCodelConfig {
     pub target: Duration,
     /// For how long the delay is above the target before the first drop. Default: 100 ms.
     pub interval: Duration,
-    /// Nothing is dropped while no more bytes than this wait in a flow's queue. Default: 1500 B.
+    /// Nothing is dropped while no more bytes than this wait, in all queues together as in Linux. Default: 1500 B.
     pub mtu: Bytes,
     /// Mark ECN-capable packets instead of dropping them. Default: true.
     pub ecn: bool,
+    /// How the times between drops are computed. Default: `exact`.
+    #[serde(skip_serializing_if = "SquareRoot::is_default")]
+    pub square_root: SquareRoot,
 }
 
 impl Default for FqCodelConfig {
     fn default() -> Self {
         let Sharing { packets, flows, quantum, drop_batch } = Sharing::DEFAULT;
-        let Settings { target, interval, mtu, .. } = Settings::DEFAULT;
+        let Settings { target, interval, mtu, square_root, .. } = Settings::DEFAULT;
         Self {
             packets,
             flows,
@@ -49,14 +52,16 @@ impl Default for FqCodelConfig {
             interval: Duration::from_nanos(interval),
             mtu: Bytes(mtu),
             ecn: true,
+            square_root,
         }
     }
 }
 
 impl FqCodelConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqCodel, String> {
-        let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn } = self;
-        let control = Control::new(Settings::new(place, target, interval, mtu, ecn)?);
+        let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn, square_root } = self;
+        let settings = Settings::new(place, target, interval, mtu, ecn)?;
+        let control = Control::new(Settings { square_root, ..settings });
         Sharing { packets, flows, quantum, drop_batch }.build(place, control)
     }
 }
@@ -65,8 +70,8 @@ impl FqCodelConfig {
 pub(crate) type FqCodel = FairQueue<Control>;
 
 impl FlowControl for Control {
-    fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held> {
-        Self::dequeue(self, now, queue, drops)
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, others: u64, drops: &mut Drops) -> Option<Held> {
+        Self::dequeue(self, now, queue, others, drops)
     }
 }
 

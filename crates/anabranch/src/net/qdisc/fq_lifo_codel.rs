@@ -64,7 +64,7 @@ impl FqLifoCodelConfig {
 pub(crate) type FqLifoCodel = FairQueue<LifoControl>;
 
 impl FlowControl for LifoControl {
-    fn dequeue(&mut self, now: u64, queue: &mut Fifo, drops: &mut Drops) -> Option<Held> {
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, _others: u64, drops: &mut Drops) -> Option<Held> {
         Self::dequeue(self, now, queue, drops)
     }
 }

@@ -22,7 +22,7 @@ mod testing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use codel::CodelConfig;
+pub use codel::{CodelConfig, SquareRoot};
 pub use codel_literal::CodelLiteralConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;

@@ -29,6 +29,10 @@ pub struct PieConfig {
     pub target: Duration,
     /// Time between updates of the probability, from 1 ms to 1 s. Default: 15 ms.
     pub update: Duration,
+    /// When the first update is made, at most 10 s. Default: as `update`; Linux makes it half a second after the
+    /// discipline is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_update: Option<Duration>,
     /// Change of the probability per update and second above the target, from 0 to 100. Default: 0.125.
     pub alpha: f64,
     /// Change of the probability per update and second of growth, from 0 to 100. Default: 1.25.
@@ -48,6 +52,7 @@ impl Default for PieConfig {
             packets: 1000,
             target: Duration::from_millis(15),
             update: Duration::from_millis(15),
+            first_update: None,
             alpha: 0.125,
             beta: 1.25,
             burst: Duration::from_millis(150),
@@ -63,6 +68,14 @@ impl PieConfig {
         if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.update) {
             return Err(format!("{}.update is {}, allowed is 1 ms to 1 s", place.key, self.update));
         }
+        if let Some(first) = self.first_update
+            && first > MAX_FIRST_UPDATE
+        {
+            return Err(format!(
+                "{}.first_update is {first}, allowed is at most {MAX_FIRST_UPDATE}",
+                place.key
+            ));
+        }
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
             if !(0.0..=100.0).contains(&value) {
                 return Err(format!("{}.{name} is {value}, allowed is 0 to 100", place.key));
@@ -73,6 +86,8 @@ impl PieConfig {
         Ok(Pie { packets: self.packets.into(), queue: Fifo::default(), control })
     }
 }
+
+const MAX_FIRST_UPDATE: Duration = Duration::from_secs(10);
 
 /// A queue with PIE.
 #[derive(Clone, Debug)]
@@ -125,8 +140,9 @@ struct Control {
     old_delay: f64,
     /// Nanoseconds in which nothing is dropped yet.
     burst_left: u64,
-    /// The next update, in nanoseconds.
+    /// The next update, in nanoseconds, and how long it comes after the one before.
     next_update: u64,
+    period: u64,
 }
 
 /// RFC 8033 section 5.4: no drop below the first, a certain one from the second on.
@@ -138,7 +154,8 @@ const MEAN_PACKET: u64 = 1500;
 
 impl Control {
     fn new(config: PieConfig, rng: Rng) -> Self {
-        let (burst, update) = (config.burst.as_nanos(), config.update.as_nanos());
+        let burst = config.burst.as_nanos();
+        let first_update = config.first_update.unwrap_or(config.update).as_nanos();
         Self {
             target: config.target.as_secs_f64(),
             config,
@@ -148,7 +165,8 @@ impl Control {
             delay: 0.0,
             old_delay: 0.0,
             burst_left: burst,
-            next_update: update,
+            next_update: first_update,
+            period: first_update,
         }
     }
 
@@ -191,10 +209,12 @@ impl Control {
                 // Nothing changes until a packet has waited.
                 let update = self.config.update.as_nanos();
                 self.next_update += (now - self.next_update) / update * update + update;
+                self.period = update;
                 return;
             }
             self.update(bytes);
-            self.next_update += self.config.update.as_nanos();
+            self.period = self.config.update.as_nanos();
+            self.next_update += self.period;
         }
     }
 
@@ -228,7 +248,7 @@ impl Control {
                 self.probability = 0.0;
             }
         }
-        self.burst_left = self.burst_left.saturating_sub(self.config.update.as_nanos());
+        self.burst_left = self.burst_left.saturating_sub(self.period);
         if self.probability == 0.0 && delay < target / 2.0 && old_delay < target / 2.0 {
             self.burst_left = self.config.burst.as_nanos();
         }

@@ -2,7 +2,7 @@
 //! for Multipath TCP (C. Raiciu et al., "How hard can it be?", NSDI 2012; the kernel's `mptcp_sched.c`). A
 //! path that has not been measured yet comes first, so that it will be.
 
-use super::{Decision, PathView, Pending, Scheduler, candidates};
+use super::{Decision, PathView, Pending, Scheduler, candidates, fastest};
 
 /// The scheduler.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +10,7 @@ pub struct MinRtt;
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, _data: &Pending, paths: &[PathView]) -> Decision {
-        let best = candidates(paths).min_by_key(|path| (path.srtt, path.path));
-        best.map_or(Decision::Wait, |path| Decision::Send(path.path))
+        fastest(candidates(paths)).map_or(Decision::Wait, |path| Decision::Send(path.path))
     }
 }
 

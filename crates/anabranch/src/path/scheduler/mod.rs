@@ -1,8 +1,12 @@
 //! Load sharing: on which paths the next data goes when several are used at the same time.
 
+pub mod backup_only;
+pub mod blest;
+pub mod ecf;
 pub mod min_rtt;
 pub mod redundant;
 pub mod round_robin;
+pub mod weighted;
 
 use std::fmt;
 
@@ -11,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::packet::PathId;
-use crate::time::Duration;
+use crate::time::{Duration, Time};
 
 /// What a scheduler may know about one path.
 #[expect(clippy::struct_excessive_bools, reason = "each says something else about the path")]
@@ -28,8 +32,12 @@ pub struct PathView {
     pub has_room: bool,
     /// Smoothed round-trip time, before the first sample none.
     pub srtt: Option<Duration>,
+    /// Its variation (RFC 6298 section 2), zero before the first sample.
+    pub rttvar: Duration,
     /// Congestion window in bytes.
     pub cwnd: u32,
+    /// Slow-start threshold in bytes.
+    pub ssthresh: u32,
     /// Bytes outstanding.
     pub outstanding: u32,
     /// Whether losses are being recovered from.
@@ -45,7 +53,9 @@ impl PathView {
             is_backup: false,
             has_room: true,
             srtt: None,
+            rttvar: Duration::ZERO,
             cwnd: 0,
+            ssthresh: u32::MAX,
             outstanding: 0,
             in_recovery: false,
         }
@@ -56,6 +66,8 @@ impl PathView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pending {
+    /// When the question is asked.
+    pub now: Time,
     /// Bytes of data that leave together.
     pub bytes: u32,
     /// Bytes that wait, these included.
@@ -65,9 +77,9 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// `bytes` of `queued` that wait.
-    pub const fn new(bytes: u32, queued: u64, receive_window: u32) -> Self {
-        Self { bytes, queued, receive_window }
+    /// `bytes` of `queued` that wait now.
+    pub const fn new(now: Time, bytes: u32, queued: u64, receive_window: u32) -> Self {
+        Self { now, bytes, queued, receive_window }
     }
 }
 
@@ -84,21 +96,65 @@ pub enum Decision {
 
 /// A scheduler.
 pub trait Scheduler: fmt::Debug {
-    /// Where this data goes. Only paths with room may be named.
+    /// Where this data goes. Only paths with room may be named, and to wait makes sense only while something
+    /// is outstanding whose acknowledgement will ask again.
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision;
+
+    /// Data that was sent on a slower path kept others waiting: a faster one sends it again.
+    fn on_blocked(&mut self) {}
 }
 
 /// The paths that may be used: without the backups while another one is usable.
-fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
+fn eligible(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
     let backups_wait = paths.iter().any(|path| path.is_usable && !path.is_backup);
-    paths.iter().filter(move |path| path.is_usable && path.has_room && !(backups_wait && path.is_backup))
+    paths.iter().filter(move |path| path.is_usable && !(backups_wait && path.is_backup))
+}
+
+/// Those of them with room.
+fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
+    eligible(paths).filter(|path| path.has_room)
+}
+
+/// The one with the smallest smoothed round-trip time; one that has not been measured yet comes first.
+fn fastest<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
+    paths.min_by_key(|path| (path.srtt, path.path))
+}
+
+/// Two paths between which it may pay to wait.
+struct Slower<'a> {
+    /// The fastest path, which has no room, with its smoothed round-trip time.
+    fast: (&'a PathView, Duration),
+    /// The fastest one with room.
+    slow: (&'a PathView, Duration),
+}
+
+/// The two where `min_rtt` would take a slower path because the fastest one has no room; otherwise what
+/// `min_rtt` does. With nothing outstanding on the fastest path there is nothing to wait for.
+fn slower(paths: &[PathView]) -> Result<Slower<'_>, Decision> {
+    let (Some(fast), Some(slow)) = (fastest(eligible(paths)), fastest(candidates(paths))) else {
+        return Err(Decision::Wait);
+    };
+    match (fast.srtt, slow.srtt) {
+        (Some(least), Some(more)) if fast.path != slow.path && fast.outstanding > 0 => {
+            Ok(Slower { fast: (fast, least), slow: (slow, more) })
+        }
+        _ => Err(Decision::Send(slow.path)),
+    }
 }
 
 /// Which scheduler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SchedulerConfig")]
 pub enum Config {
+    /// The first usable path; the others only when it fails.
+    BackupOnly,
+    /// As `min_rtt`, but waits for the fastest path where a slower one would block the receive window (BLEST,
+    /// Ferlin et al., 2016).
+    Blest,
+    /// As `min_rtt`, but waits for the fastest path where that completes the data earlier (ECF, Lim et al.,
+    /// 2017).
+    Ecf,
     /// The path with the smallest smoothed round-trip time of those with room (Linux's default for
     /// Multipath TCP).
     #[default]
@@ -107,15 +163,39 @@ pub enum Config {
     Redundant,
     /// One path with room after the other.
     RoundRobin,
+    /// Paths with room in proportion to these weights, each at least 1; that of paths not listed is 1.
+    Weighted(Vec<u16>),
 }
 
 impl Config {
+    /// Whether a flow with so many paths can have it.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value and what is allowed.
+    pub fn check(&self, paths: usize) -> Result<(), String> {
+        let Self::Weighted(weights) = self else { return Ok(()) };
+        if weights.len() > paths {
+            return Err(format!(
+                "weighted = {} values are too many; the flow has {paths} paths",
+                weights.len()
+            ));
+        }
+        if weights.contains(&0) {
+            return Err("weighted = 0 is too small; each must be at least 1".into());
+        }
+        Ok(())
+    }
+
     /// The scheduler.
-    pub fn build(self) -> AnyScheduler {
+    pub fn build(&self) -> AnyScheduler {
         match self {
+            Self::BackupOnly => AnyScheduler::BackupOnly(backup_only::BackupOnly),
+            Self::Blest => AnyScheduler::Blest(blest::Blest::default()),
+            Self::Ecf => AnyScheduler::Ecf(ecf::Ecf::default()),
             Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
             Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
             Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
+            Self::Weighted(weights) => AnyScheduler::Weighted(weighted::Weighted::new(weights)),
         }
     }
 }
@@ -123,23 +203,49 @@ impl Config {
 /// A scheduler, dispatched statically where it is a built-in one.
 #[derive(Debug)]
 pub enum AnyScheduler {
+    /// One path while it lasts.
+    BackupOnly(backup_only::BackupOnly),
+    /// BLEST.
+    Blest(blest::Blest),
     /// A user's own.
     Custom(Box<dyn Scheduler + Send>),
+    /// ECF.
+    Ecf(ecf::Ecf),
     /// The smallest round-trip time.
     MinRtt(min_rtt::MinRtt),
     /// All paths.
     Redundant(redundant::Redundant),
     /// One after the other.
     RoundRobin(round_robin::RoundRobin),
+    /// In proportion to weights.
+    Weighted(weighted::Weighted),
 }
 
 impl Scheduler for AnyScheduler {
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision {
         match self {
+            Self::BackupOnly(scheduler) => scheduler.schedule(data, paths),
+            Self::Blest(scheduler) => scheduler.schedule(data, paths),
             Self::Custom(scheduler) => scheduler.schedule(data, paths),
+            Self::Ecf(scheduler) => scheduler.schedule(data, paths),
             Self::MinRtt(scheduler) => scheduler.schedule(data, paths),
             Self::Redundant(scheduler) => scheduler.schedule(data, paths),
             Self::RoundRobin(scheduler) => scheduler.schedule(data, paths),
+            Self::Weighted(scheduler) => scheduler.schedule(data, paths),
+        }
+    }
+
+    fn on_blocked(&mut self) {
+        match self {
+            Self::Blest(scheduler) => scheduler.on_blocked(),
+            Self::Custom(scheduler) => scheduler.on_blocked(),
+            // The others take no notice.
+            Self::BackupOnly(_)
+            | Self::Ecf(_)
+            | Self::MinRtt(_)
+            | Self::Redundant(_)
+            | Self::RoundRobin(_)
+            | Self::Weighted(_) => {}
         }
     }
 }
@@ -161,7 +267,20 @@ pub(in crate::path) mod testing {
     }
 
     pub(in crate::path) fn next(scheduler: &mut impl Scheduler, paths: &[PathView]) -> Decision {
-        scheduler.schedule(&Pending::new(1_000, 5_000, 100_000), paths)
+        scheduler.schedule(&Pending::new(Time::ZERO, 1_000, 5_000, 100_000), paths)
+    }
+
+    /// A fast path of 10 ms without room and a slow one of 100 ms with room, each with a window of ten
+    /// segments of 1000 bytes.
+    pub(in crate::path) fn unlike() -> Vec<PathView> {
+        let mut paths = views(&[10, 100]);
+        for path in &mut paths {
+            path.cwnd = 10_000;
+            path.ssthresh = 10_000;
+        }
+        paths[0].has_room = false;
+        paths[0].outstanding = 10_000;
+        paths
     }
 }
 
@@ -172,7 +291,15 @@ mod tests {
 
     #[test]
     fn backups_and_failed_paths_wait_and_full_ones_are_passed_over() {
-        for config in [Config::MinRtt, Config::Redundant, Config::RoundRobin] {
+        for config in [
+            Config::BackupOnly,
+            Config::Blest,
+            Config::Ecf,
+            Config::MinRtt,
+            Config::Redundant,
+            Config::RoundRobin,
+            Config::Weighted(vec![3, 2]),
+        ] {
             let only = |paths: &[PathView]| match next(&mut config.build(), paths) {
                 Decision::Send(path) => Some(path.0),
                 Decision::Duplicate(paths) => {
@@ -190,5 +317,25 @@ mod tests {
             paths[2].is_usable = false;
             assert_eq!(only(&paths), Some(1), "{config:?}: a backup takes over");
         }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_path_on_which_nothing_is_outstanding() {
+        for config in [Config::Blest, Config::Ecf] {
+            let mut paths = super::testing::unlike();
+            paths[0].outstanding = 0;
+            let data = Pending::new(Time::ZERO, 1_000, 1_000, 2_000);
+            assert_eq!(config.build().schedule(&data, &paths), Decision::Send(PathId(1)), "{config:?}");
+        }
+    }
+
+    #[test]
+    fn there_are_not_more_weights_than_paths_and_none_is_zero() {
+        let check = |weights: &[u16]| Config::Weighted(weights.to_vec()).check(2);
+        assert_eq!(check(&[3]), Ok(()));
+        assert_eq!(check(&[3, 1]), Ok(()));
+        let message = "weighted = 3 values are too many; the flow has 2 paths";
+        assert_eq!(check(&[3, 1, 1]).unwrap_err(), message);
+        assert_eq!(check(&[3, 0]).unwrap_err(), "weighted = 0 is too small; each must be at least 1");
     }
 }

@@ -1,0 +1,98 @@
+//! The settings of an MPTCP endpoint: a named profile, and what is to differ from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cc::{self, coupled};
+use crate::path::scheduler;
+use crate::tcp;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// Settings of an MPTCP endpoint. A setting that is left out has its profile's value; defaults in the
+/// descriptions are those of profile `rfc8684`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "MptcpConfig")]
+pub struct Config {
+    /// Whose defaults: "rfc8684" (default), "`linux_6`" (6.12) or "`kheirkhah_v1`" (M. Kheirkhah's model for ns-3).
+    pub profile: Profile,
+    /// On which of the subflows with room the next data goes; default "`min_rtt`", in profile `linux_6` the one that
+    /// has the least to send at its pace, in profile `kheirkhah_v1` "`round_robin`".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<scheduler::Config>,
+    /// How the congestion windows of the subflows depend on each other; default "lia" (RFC 6356), in the other
+    /// profiles "`per_path`": not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coupling: Option<coupled::Config>,
+    /// The congestion control of each subflow with coupling "`per_path`"; default cubic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cc: Option<cc::Config>,
+    /// Settings of every subflow, as those of transport tcp; control, buffers and path are set here instead.
+    /// Default: those of profile rfc, in profile `linux_6` those of `linux_6`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<tcp::Config>,
+    /// Bytes that the application may write ahead of what is acknowledged on the connection level, from one MSS
+    /// to 1 GiB; default 1 MiB, in profile `linux_6` 4 MiB, in profile `kheirkhah_v1` 1 GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
+    /// The receive buffer that all subflows share, which is the largest window that is advertised (RFC 8684
+    /// section 3.3.4), from one MSS to 1 GiB; default 1 MiB, in profile `linux_6` 6 MiB, in profile
+    /// `kheirkhah_v1` 1 GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<Bytes>,
+    /// Whether data is sent again on another subflow when its own has failed or ended, and when the connection's
+    /// timer expires (RFC 8684 section 3.3.6); default true, in profile `kheirkhah_v1` false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reinjection: Option<bool>,
+    /// Whether a subflow with room sends the data again that fills the receive window from its beginning (Raiciu et
+    /// al. 2012, section 4.2, mechanism 1); default true, in the other profiles false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opportunistic_retransmission: Option<bool>,
+    /// Whether the congestion window of the slower subflow is then reduced that holds this data (the same, mechanism
+    /// 2); default true, in the other profiles false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalisation: Option<bool>,
+    /// Timeouts in a row after which a subflow has failed: it gets no data until it makes progress again, from 1 to
+    /// 100; default 1 (the first Linux implementation's `pf`), in profile `linux_6` 4 (`net.mptcp.stale_loss_cnt`),
+    /// in profile `kheirkhah_v1` 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_after: Option<u32>,
+    /// How long after the end of a subflow the side that opens tries to join again; "never" or a time; default
+    /// 1 s, in the other profiles "never".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejoin: Option<Rejoin>,
+    /// How long a connection without any subflow lives; default 60 s (Linux: `net.mptcp.close_timeout`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub close_timeout: Option<Duration>,
+    /// Paths that carry data only while no other one can, by their position in the flow's list (RFC 8684 section
+    /// 3.3.8); default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backup: Vec<u8>,
+}
+
+/// Whose defaults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "MptcpProfile")]
+pub enum Profile {
+    /// M. Kheirkhah's model for ns-3, which the paper mptcp-aqm uses.
+    #[serde(rename = "kheirkhah_v1")]
+    KheirkhahV1,
+    /// Linux 6.12.
+    #[serde(rename = "linux_6")]
+    Linux6,
+    /// The RFC, with the mechanisms of Raiciu et al. 2012.
+    #[default]
+    Rfc8684,
+}
+
+/// When a subflow that has ended is opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rejoin {
+    /// This long after its end, and after each attempt that failed; at least 1 ms.
+    After(Duration),
+    /// Not by itself.
+    Never,
+}

@@ -1,0 +1,27 @@
+//! Multipath TCP: one stream over several TCP connections, as a state machine without clock, socket or thread.
+//!
+//! Source: RFC 8684 (version 1); C. Raiciu et al., "How hard can it be? Designing and implementing a deployable
+//! Multipath TCP", NSDI 2012 (opportunistic retransmission and penalisation). Where a profile follows Linux 6.12,
+//! the place names the kernel's function in `net/mptcp/`. The connection owns a [`crate::tcp::Connection`] for
+//! each of the flow's paths, adds the MPTCP option to what they send, and reads it from what they get; data is
+//! handed to a subflow one mapping at a time, when its congestion window lets it leave. The two ends of a flow are
+//! two [`Connection`]s; they are alike, except that side A opens.
+//!
+//! Known deviations: security is not simulated: keys, tokens, nonces and HMAC are identifiers with their size on
+//! the wire, and none is ever wrong but a token. No checksums, hence no `MP_FAIL`, and fall-back to TCP only when
+//! the peer's SYN or SYN-ACK has no `MP_CAPABLE`. An address that comes at side A is announced and joined by side A,
+//! so that nobody joins an address because of ADD_ADDR alone. A mapping is one segment. The receive buffer does not
+//! tune itself: the window is the whole buffer from the beginning. Data that a subflow holds above a gap of its own
+//! reaches the connection when the gap is filled, as in Linux. Subflows close when both DATA_FIN are acknowledged.
+
+pub mod config;
+mod connection;
+mod option;
+pub mod parameters;
+mod stats;
+
+pub use config::{Config, Profile};
+pub use connection::Connection;
+pub use option::{Handshake, Options, Segment, Signal};
+pub use parameters::Parameters;
+pub use stats::Stats;

@@ -1,0 +1,123 @@
+//! The MPTCP option (RFC 8684 section 3) as it travels with a TCP segment, and what it takes on the wire.
+
+use crate::packet::IpVersion;
+use crate::tcp;
+
+/// A TCP segment of a subflow with its MPTCP option.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// What TCP sends.
+    pub tcp: tcp::segment::Segment,
+    /// The option.
+    pub options: Options,
+    /// Bytes that the options take besides TCP's own.
+    pub option_bytes: u32,
+}
+
+/// What the options of one segment say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// `MP_CAPABLE` or `MP_JOIN`.
+    pub handshake: Option<Handshake>,
+    /// The position that is expected next on the connection level (DSS: Data ACK).
+    pub data_ack: Option<u64>,
+    /// The position on the connection level of the segment's payload (DSS: mapping).
+    pub data_position: Option<u64>,
+    /// Where the stream ends (DSS: `DATA_FIN`).
+    pub data_fin: Option<u64>,
+    /// A signal about addresses or the connection.
+    pub signal: Option<Signal>,
+}
+
+/// The exchange that begins a subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// `MP_CAPABLE` (section 3.1): the first subflow. On SYN without keys, on SYN-ACK with the sender's, on the third
+    /// segment and the first data with both.
+    Capable {
+        /// The key of the end that sends the option.
+        sender_key: Option<u64>,
+        /// The key of the other end.
+        receiver_key: Option<u64>,
+    },
+    /// `MP_JOIN` (section 3.2): a further subflow.
+    Join {
+        /// What tells the connection: follows from its key. On SYN only.
+        token: Option<u32>,
+        /// The address's identifier.
+        address: u8,
+        /// The path is a backup.
+        is_backup: bool,
+    },
+}
+
+/// What is said about addresses, paths and the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// `ADD_ADDR` (section 3.4.1): there is another address.
+    AddAddress {
+        /// Its identifier.
+        address: u8,
+        /// The peer has heard of it.
+        is_echo: bool,
+    },
+    /// `MP_FASTCLOSE` (section 3.5): the connection is aborted.
+    FastClose,
+    /// `MP_PRIO` (section 3.3.8): the subflow is to be a backup, or no longer.
+    Priority {
+        /// To be a backup.
+        is_backup: bool,
+    },
+    /// `REMOVE_ADDR` (section 3.4.2): an address is there no longer.
+    RemoveAddress {
+        /// Its identifier.
+        address: u8,
+    },
+}
+
+impl Signal {
+    /// Bytes on the wire, padded to whole words.
+    pub(super) const fn wire_bytes(self, ip: IpVersion) -> u32 {
+        let address = match ip {
+            IpVersion::Ipv4 => 4,
+            IpVersion::Ipv6 => 16,
+        };
+        match self {
+            // An HMAC of 8 bytes comes with it but for the echo.
+            Self::AddAddress { is_echo: true, .. } => 4 + address,
+            Self::AddAddress { is_echo: false, .. } => 4 + address + 8,
+            Self::FastClose => 12,
+            Self::Priority { .. } | Self::RemoveAddress { .. } => 4,
+        }
+    }
+
+    /// A word for a reader.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AddAddress { is_echo: false, .. } => "add_addr",
+            Self::AddAddress { is_echo: true, .. } => "add_addr_echo",
+            Self::FastClose => "mp_fastclose",
+            Self::Priority { .. } => "mp_prio",
+            Self::RemoveAddress { .. } => "remove_addr",
+        }
+    }
+}
+
+impl Segment {
+    /// A word for a reader, and its sequence number if it carries data.
+    pub fn describe(&self) -> (&'static str, Option<u32>) {
+        let (name, number) = self.tcp.describe();
+        let name = match (self.options.handshake, self.options.signal, name) {
+            (_, Some(signal), _) => signal.name(),
+            (Some(Handshake::Capable { .. }), _, "syn") => "mp_capable_syn",
+            (Some(Handshake::Capable { .. }), _, "syn_ack") => "mp_capable_syn_ack",
+            (Some(Handshake::Capable { .. }), _, "ack") => "mp_capable_ack",
+            (Some(Handshake::Join { .. }), _, "syn") => "mp_join_syn",
+            (Some(Handshake::Join { .. }), _, "syn_ack") => "mp_join_syn_ack",
+            (Some(Handshake::Join { .. }), _, "ack") => "mp_join_ack",
+            (None, None, "ack") if self.options.data_fin.is_some() => "data_fin",
+            _ => name,
+        };
+        (name, number)
+    }
+}

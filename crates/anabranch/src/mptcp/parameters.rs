@@ -1,0 +1,150 @@
+//! Concrete values for every setting: profile and overrides resolved and checked.
+
+use super::config::{Config, Profile, Rejoin};
+use crate::cc::coupled;
+use crate::packet::{IpVersion, PathId};
+use crate::path::scheduler;
+use crate::tcp;
+use crate::tcp::subflow::OptionSpace;
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// An MPTCP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// Of a subflow, the connection's buffers included.
+    pub(super) tcp: tcp::Parameters,
+    pub(super) scheduler: scheduler::Config,
+    pub(super) coupling: coupled::Config,
+    pub(super) reinjection: bool,
+    pub(super) opportunistic_retransmission: bool,
+    pub(super) penalisation: bool,
+    pub(super) stale_after: u32,
+    pub(super) rejoin: Option<Duration>,
+    pub(super) close_timeout: Duration,
+    pub(super) backup: Vec<u8>,
+    /// Bytes of a DSS option, padded to whole words: with a mapping and without. None are on the wire when
+    /// both are 0.
+    pub(super) space: OptionSpace,
+}
+
+impl Config {
+    /// Concrete values.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn resolve(&self) -> Result<Parameters, String> {
+        self.check()?;
+        let profile = self.profile;
+        let pick = |rfc, linux, kheirkhah| match profile {
+            Profile::KheirkhahV1 => kheirkhah,
+            Profile::Linux6 => linux,
+            Profile::Rfc8684 => rfc,
+        };
+        let mut tcp = self.tcp.clone().unwrap_or_else(|| tcp::Config {
+            profile: match profile {
+                Profile::Linux6 => tcp::Profile::Linux6,
+                Profile::KheirkhahV1 | Profile::Rfc8684 => tcp::Profile::Rfc,
+            },
+            ..tcp::Config::default()
+        });
+        tcp.cc.clone_from(&self.cc);
+        let size = |bytes: Option<Bytes>, default| Some(bytes.unwrap_or(Bytes(default)));
+        tcp.send_buffer = size(self.send_buffer, pick(1 << 20, 4 << 20, 1 << 30));
+        tcp.receive_buffer = size(self.receive_buffer, pick(1 << 20, 6 << 20, 1 << 30));
+        let tcp = tcp.resolve().map_err(|error| {
+            // Its control is a key of ours.
+            if error.starts_with("cc.") { error } else { format!("tcp.{error}") }
+        })?;
+        let scheduler = self.scheduler.clone().unwrap_or(match profile {
+            Profile::Linux6 | Profile::Rfc8684 => scheduler::Config::MinRtt,
+            Profile::KheirkhahV1 => scheduler::Config::RoundRobin,
+        });
+        let coupling = self.coupling.clone().unwrap_or_else(|| match profile {
+            Profile::Rfc8684 => coupled::Config::Lia(coupled::lia::Config {}),
+            Profile::KheirkhahV1 | Profile::Linux6 => coupled::Config::default(),
+        });
+        let rejoin = self.rejoin.unwrap_or(match profile {
+            Profile::Rfc8684 => Rejoin::After(Duration::from_secs(1)),
+            Profile::KheirkhahV1 | Profile::Linux6 => Rejoin::Never,
+        });
+        let is_rfc = profile == Profile::Rfc8684;
+        Ok(Parameters {
+            tcp,
+            scheduler,
+            coupling,
+            reinjection: self.reinjection.unwrap_or(profile != Profile::KheirkhahV1),
+            opportunistic_retransmission: self.opportunistic_retransmission.unwrap_or(is_rfc),
+            penalisation: self.penalisation.unwrap_or(is_rfc),
+            stale_after: self.stale_after.unwrap_or(pick(1, 4, 100) as u32),
+            rejoin: match rejoin {
+                Rejoin::After(delay) => Some(delay),
+                Rejoin::Never => None,
+            },
+            close_timeout: self.close_timeout.unwrap_or(Duration::from_secs(60)),
+            backup: self.backup.clone(),
+            space: match profile {
+                // The model has no option on the wire.
+                Profile::KheirkhahV1 => OptionSpace { data: 0, ack: 0 },
+                // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow sequence number
+                // 4, length 2, and a data acknowledgement, which has 8 bytes where it answers such a mapping: 12
+                // bytes in a pure acknowledgement. Where data goes both ways a mapping takes 4 bytes more than here.
+                Profile::Linux6 => OptionSpace { data: 24, ack: 12 },
+                // RFC 8684 section 3.3: 4 bytes, data acknowledgement 4, data sequence number 4, subflow sequence
+                // number 4, length 2, without the checksum.
+                Profile::Rfc8684 => OptionSpace { data: 20, ack: 8 },
+            },
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(tcp) = &self.tcp {
+            let set = [
+                ("cc", tcp.cc.is_some()),
+                ("path", tcp.path.is_some()),
+                ("receive_buffer", tcp.receive_buffer.is_some()),
+                ("send_buffer", tcp.send_buffer.is_some()),
+            ];
+            if let Some((key, _)) = set.iter().find(|(_, is_set)| *is_set) {
+                let instead = if *key == "path" { "the flow's paths" } else { key };
+                return Err(format!("tcp.{key} is not a subflow's own; set {instead} of the connection instead"));
+            }
+        }
+        if let Some(count) = self.stale_after.filter(|count| !(1..=100).contains(count)) {
+            return Err(format!("stale_after = {count} is out of range; it must be from 1 to 100"));
+        }
+        if let Some(Rejoin::After(delay)) = self.rejoin
+            && delay < Duration::from_millis(1)
+        {
+            return Err(format!("rejoin.after = {delay} is too small; it must be at least 1 ms"));
+        }
+        Ok(())
+    }
+}
+
+impl Parameters {
+    /// Whether an endpoint with a path per MTU (bytes, IP header included) can have these settings.
+    ///
+    /// # Errors
+    /// One sentence that names the key, the value found and what is allowed.
+    pub fn check_paths(&self, mtus: &[u32], ip: IpVersion) -> Result<(), String> {
+        for path in 0..mtus.len() {
+            self.tcp.of_subflow(path as u8).check_paths(mtus, ip)?;
+        }
+        if let Some(path) = self.backup.iter().find(|path| usize::from(**path) >= mtus.len()) {
+            let last = mtus.len().saturating_sub(1);
+            return Err(format!("backup = [{path}] is not one of the flow's paths, 0 to {last}"));
+        }
+        Ok(())
+    }
+
+    /// Whether a path is a backup from the beginning.
+    pub(super) fn is_backup(&self, path: PathId) -> bool {
+        self.backup.contains(&path.0)
+    }
+
+    /// Whether options are on the wire.
+    pub(super) const fn has_options(&self) -> bool {
+        self.space.ack > 0
+    }
+}

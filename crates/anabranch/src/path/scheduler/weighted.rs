@@ -1,0 +1,102 @@
+//! Paths with room in proportion to weights, in bytes: smooth weighted round robin as the nginx web server
+//! has it (`ngx_http_upstream_round_robin.c`), with the bytes that leave in the place of requests. With every
+//! decision each path with room earns its weight, and the one that has earned the most pays for all of them.
+//!
+//! A path without room earns nothing, so that the proportion holds while all have room, and otherwise no
+//! room stays unused.
+
+use super::{Decision, PathView, Pending, Scheduler, candidates};
+
+/// The scheduler.
+#[derive(Clone, Debug)]
+pub struct Weighted {
+    weights: Vec<u16>,
+    /// What each path has earned, in bytes times weight; the sum of all is zero.
+    earned: Vec<i64>,
+}
+
+impl Weighted {
+    pub(super) fn new(weights: &[u16]) -> Self {
+        Self { weights: weights.to_vec(), earned: Vec::new() }
+    }
+
+    fn weight(&self, path: &PathView) -> i64 {
+        self.weights.get(path.path.index()).map_or(1, |&weight| i64::from(weight))
+    }
+}
+
+impl Scheduler for Weighted {
+    fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision {
+        let most = paths.iter().map(|path| path.path.index() + 1).max().unwrap_or(0);
+        if self.earned.len() < most {
+            self.earned.resize(most, 0);
+        }
+        let bytes = i64::from(data.bytes);
+        let mut total = 0;
+        for path in candidates(paths) {
+            let weight = self.weight(path);
+            self.earned[path.path.index()] += weight * bytes;
+            total += weight;
+        }
+        // Of several that have earned as much the first.
+        let chosen = candidates(paths)
+            .min_by_key(|path| (-self.earned[path.path.index()], path.path))
+            .map(|path| path.path);
+        let Some(path) = chosen else { return Decision::Wait };
+        self.earned[path.index()] -= total * bytes;
+        Decision::Send(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::views;
+    use super::*;
+    use crate::packet::PathId;
+    use crate::time::Time;
+
+    fn take_turns(scheduler: &mut Weighted, paths: &[PathView], sizes: &[u32]) -> Vec<u8> {
+        let one =
+            |&bytes: &u32| match scheduler.schedule(&Pending::new(Time::ZERO, bytes, 9_000, 9_000), paths) {
+                Decision::Send(path) => path.0,
+                other => panic!("{other:?}"),
+            };
+        sizes.iter().map(one).collect()
+    }
+
+    #[test]
+    fn turns_are_in_proportion_and_spread_out() {
+        // nginx's own example: weights 5, 1 and 1 give a a b a c a a.
+        let mut scheduler = Weighted::new(&[5]);
+        let paths = views(&[30, 20, 10]);
+        assert_eq!(take_turns(&mut scheduler, &paths, &[1_000; 7]), [0, 0, 1, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn the_proportion_is_of_bytes() {
+        let mut scheduler = Weighted::new(&[3, 1]);
+        let paths = views(&[30, 20]);
+        let sizes: Vec<u32> = (0..4_000_u32).map(|turn| 100 + 1_400 * (turn % 2)).collect();
+        let turns = take_turns(&mut scheduler, &paths, &sizes);
+        let bytes = |of: u8| -> u32 {
+            turns.iter().zip(&sizes).filter(|&(&path, _)| path == of).map(|(_, size)| size).sum()
+        };
+        let ratio = f64::from(bytes(0)) / f64::from(bytes(1));
+        assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn room_is_used_whatever_the_weights_and_nothing_is_made_up_for() {
+        let mut scheduler = Weighted::new(&[3, 1]);
+        let mut paths = views(&[30, 20]);
+        paths[0].has_room = false;
+        assert_eq!(take_turns(&mut scheduler, &paths, &[1_000; 5]), [1; 5]);
+        paths[0].has_room = true;
+        assert_eq!(take_turns(&mut scheduler, &paths, &[1_000; 4]), [0, 0, 1, 0]);
+        paths[0].has_room = false;
+        paths[1].has_room = false;
+        let data = Pending::new(Time::ZERO, 1_000, 9_000, 9_000);
+        assert_eq!(scheduler.schedule(&data, &paths), Decision::Wait);
+        assert_eq!(PathId(0), paths[0].path);
+    }
+}

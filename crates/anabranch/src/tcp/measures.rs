@@ -1,0 +1,105 @@
+//! Means over a connection's life that only some studies read: of the window and of round-trip times.
+
+use super::connection::Connection;
+use crate::report::Report;
+use crate::time::{Duration, Time};
+
+/// Sums for the means.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Measures {
+    /// The window in bytes and when it got this size.
+    cwnd: u32,
+    since: Option<Time>,
+    /// Bytes times nanoseconds, and the nanoseconds.
+    cwnd_area: f64,
+    lasted: u64,
+    /// Sum in milliseconds and number of the samples of the round-trip time.
+    rtt: (f64, u64),
+    /// Of the smoothed round-trip time whenever the window has changed.
+    srtt: (f64, u64),
+}
+
+impl Measures {
+    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+        self.rtt.0 += rtt.as_millis_f64();
+        self.rtt.1 += 1;
+    }
+
+    fn on_window(&mut self, now: Time, cwnd: u32, srtt: Option<Duration>) {
+        if let Some(since) = self.since {
+            self.cwnd_area += f64::from(self.cwnd) * (now - since).as_nanos() as f64;
+            self.lasted += (now - since).as_nanos();
+        }
+        self.since = Some(now);
+        if let Some(srtt) = srtt.filter(|_| cwnd != self.cwnd) {
+            self.srtt.0 += srtt.as_millis_f64();
+            self.srtt.1 += 1;
+        }
+        self.cwnd = cwnd;
+    }
+
+    pub(super) fn report(&self, report: &mut Report<'_>) {
+        report.mean("mean_cwnd_bytes", self.cwnd_area, self.lasted);
+        report.mean("mean_rtt_ms", self.rtt.0, self.rtt.1);
+        report.mean("mean_srtt_ms", self.srtt.0, self.srtt.1);
+    }
+}
+
+impl Connection {
+    /// An input has been handled.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn measure(&mut self, now: Time) {
+        if !self.state.is_synchronised() {
+            return;
+        }
+        let (cwnd, srtt) = (self.cwnd().saturating_mul(self.mss), self.rtt.srtt());
+        if let Some(measures) = &mut self.measures {
+            measures.on_window(now, cwnd, srtt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{Command, Endpoint as _};
+    use crate::packet::Side;
+    use crate::report::Row;
+    use crate::tcp::testing::{Pair, config, ms};
+    use crate::tcp::{Config, Profile};
+
+    #[test]
+    fn the_window_is_a_mean_over_time_and_srtt_one_over_changes() {
+        let mut measures = Measures::default();
+        for (at, cwnd, srtt) in [(1, 10, 40), (2, 20, 60), (4, 20, 500), (5, 5, 80)] {
+            measures.on_window(Time::from_secs(at), cwnd, Some(Duration::from_millis(srtt)));
+        }
+        let mut row = Row::default();
+        measures.report(&mut row.section("a"));
+        assert_eq!(row.value("a.mean_cwnd_bytes"), Some((10.0 + 3.0 * 20.0) / 4.0));
+        assert_eq!(row.value("a.mean_srtt_ms"), Some((40.0 + 60.0 + 80.0) / 3.0));
+        assert!(row.value("a.mean_rtt_ms").unwrap().is_nan());
+    }
+
+    #[test]
+    fn measuring_changes_nothing_and_sees_the_round_trip() {
+        let run = |measure| {
+            let mut pair = Pair::new(&Config { measure: Some(measure), ..config(Profile::Linux6) });
+            pair.command(Side::A, Command::Connect);
+            pair.run_for(ms(100));
+            pair.write(Side::A, 200_000);
+            pair.run_for(ms(2_000));
+            let mut row = Row::default();
+            pair.ends[0].report(&mut row.section("a"));
+            (row, pair.log.iter().map(|logged| logged.at_ms()).collect::<Vec<_>>())
+        };
+        let ((plain, sent), (measured, same)) = (run(false), run(true));
+        assert_eq!(sent, same);
+        assert_eq!(plain.value("a.mean_rtt_ms"), None);
+        let value = |name: &str| measured.value(name).unwrap();
+        assert!((value("a.mean_rtt_ms") - 40.0).abs() < 2.0, "{}", value("a.mean_rtt_ms"));
+        let (least, last) = (10.0 * 1_448.0, value("a.cwnd_bytes"));
+        assert!(least < value("a.mean_cwnd_bytes") && value("a.mean_cwnd_bytes") < last);
+    }
+}

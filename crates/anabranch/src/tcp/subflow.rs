@@ -1,0 +1,234 @@
+//! What Multipath TCP needs of a connection that is one of its subflows (RFC 8684): the stream is written a
+//! mapping at a time, windows and closing are the business of the connection above, and the congestion windows
+//! of all subflows belong to one group.
+
+use super::config::Nagle;
+use super::connection::{Connection, State};
+use super::parameters::Parameters;
+use super::segment::{Segment, TIMESTAMPS_BYTES};
+use crate::cc::coupled::{Group, PathSetup};
+use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, Controller, Setup};
+use crate::endpoint::CloseReason;
+use crate::time::{Duration, Time};
+
+/// The least slow-start threshold in segments (RFC 5681 equation 4).
+const SSTHRESH_FLOOR: u32 = 2;
+
+/// How far a subflow has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is none, or it is over.
+    #[default]
+    Closed,
+    /// SYN is exchanged.
+    Opening,
+    /// Data may be sent.
+    Open,
+    /// One of the ends has sent FIN.
+    Closing,
+}
+
+/// Bytes that the options of the connection above take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OptionSpace {
+    /// In a segment with data.
+    pub(crate) data: u32,
+    /// In one without.
+    pub(crate) ack: u32,
+}
+
+impl Parameters {
+    /// The settings of the subflow on this path: what is written leaves at once, in the segments as which it was
+    /// written, and the receive buffer is the connection's.
+    pub(crate) fn of_subflow(&self, path: u8) -> Self {
+        Self { nagle: Nagle::Off, receive_autotuning: false, path, ..self.clone() }
+    }
+
+    pub(crate) const fn nagle(&self) -> Nagle {
+        self.nagle
+    }
+
+    pub(crate) const fn send_buffer(&self) -> u64 {
+        self.send_buffer
+    }
+
+    pub(crate) const fn receive_buffer(&self) -> u64 {
+        self.receive_buffer
+    }
+
+    pub(crate) const fn rto_max(&self) -> Duration {
+        self.rto_max
+    }
+}
+
+impl Connection {
+    /// Makes this one a subflow: its congestion control becomes a member of the group with each connection, and
+    /// its segments leave room for options.
+    pub(crate) fn become_subflow(&mut self, group: Group, space: OptionSpace) {
+        self.group = Some(group);
+        self.option_space = space;
+    }
+
+    /// No options of another protocol from now on: the peer does not know it.
+    pub(crate) fn drop_option_space(&mut self) {
+        self.option_space = OptionSpace::default();
+    }
+
+    /// The control of a connection whose SYN have been acknowledged.
+    pub(super) fn build_control(&mut self, setup: Setup) {
+        let own = self.parameters.cc.build(&setup);
+        let Some(group) = &self.group else {
+            self.cc = own;
+            return;
+        };
+        // The last connection's member leaves before this one's joins.
+        self.cc = own;
+        let setup = PathSetup {
+            own: self.parameters.cc.clone(),
+            setup,
+            initial_ssthresh: u32::MAX,
+            ssthresh_floor: SSTHRESH_FLOOR,
+        };
+        self.cc = Controller::Coupled(group.join(self.path, &setup));
+    }
+
+    /// The subflow is over: its congestion window counts no more among those of its group.
+    pub(crate) fn leave_group(&mut self) {
+        if self.group.is_some() && !self.has_own_cc {
+            let setup = Setup {
+                mss: self.mss,
+                initial_cwnd: self.parameters.initial_cwnd(self.mss),
+                rules: self.parameters.rules,
+                seed: 0,
+            };
+            self.cc = self.parameters.cc.build(&setup);
+        }
+    }
+
+    pub(crate) const fn phase(&self) -> Phase {
+        match self.state {
+            State::Closed | State::TimeWait => Phase::Closed,
+            State::SynSent | State::SynReceived => Phase::Opening,
+            State::Established => Phase::Open,
+            State::CloseWait | State::Closing | State::FinWait1 | State::FinWait2 | State::LastAck => {
+                Phase::Closing
+            }
+        }
+    }
+
+    /// The most bytes that may be appended now; 0 while no segment may leave.
+    pub(crate) fn room(&mut self, now: Time) -> u32 {
+        let sender = &self.sender;
+        if self.state != State::Established || sender.is_finished || sender.has_unsent() {
+            return 0;
+        }
+        let room = sender.window_end().saturating_sub(sender.next);
+        if room == 0 || !self.may_add_to_flight() || self.is_paced(now) {
+            return 0;
+        }
+        u64::from(self.segment_limit()).min(room) as u32
+    }
+
+    /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment. The
+    /// position of the first one.
+    pub(crate) fn append(&mut self, now: Time, length: u32) -> u64 {
+        let position = self.sender.written;
+        self.sender.written += u64::from(length);
+        self.restart_after_idle(now);
+        self.send(now);
+        position
+    }
+
+    /// The position up to which everything is acknowledged.
+    pub(crate) const fn acknowledged_position(&self) -> u64 {
+        self.sender.unacknowledged.saturating_sub(1)
+    }
+
+    /// Whether nothing is outstanding.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.board.is_empty() && !self.sender.has_unsent()
+    }
+
+    /// The application has had nothing to send.
+    pub(crate) fn note_app_limited(&mut self) {
+        if self.state.is_synchronised() {
+            self.check_app_limited();
+        }
+    }
+
+    /// Sends an acknowledgement now, whether one is due or not.
+    pub(crate) fn acknowledge_now(&mut self, now: Time) {
+        self.send_ack(now);
+    }
+
+    /// Sends an acknowledgement that asks for one.
+    pub(crate) fn probe(&mut self, now: Time) {
+        self.send_window_probe(now);
+    }
+
+    /// Ends without a word to the peer.
+    pub(crate) fn vanish(&mut self) {
+        self.end(CloseReason::Aborted);
+    }
+
+    /// The window shrinks as after a congestion mark, though nothing was lost.
+    pub(crate) fn penalise(&mut self, now: Time) {
+        let outstanding = self.in_flight_bytes();
+        self.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Ecn, outstanding));
+    }
+
+    /// Whether a segment without data acknowledges nothing new.
+    pub(crate) fn is_duplicate_ack(&self, segment: &Segment) -> bool {
+        segment.sequence_length() == 0
+            && segment.acknowledgement == self.own_numbers.wire(self.sender.unacknowledged)
+    }
+
+    /// Timeouts in a row.
+    pub(crate) const fn timeouts(&self) -> u32 {
+        self.timer.timeouts
+    }
+
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
+    pub(crate) const fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    /// The congestion window in bytes.
+    pub(crate) fn window_bytes(&self) -> u32 {
+        self.cwnd().saturating_mul(self.mss)
+    }
+
+    /// Bytes on their way.
+    pub(crate) fn outstanding_bytes(&self) -> u32 {
+        self.in_flight_bytes()
+    }
+
+    /// Whether losses are being recovered from.
+    pub(crate) fn is_recovering(&self) -> bool {
+        !self.recovery.is_calm()
+    }
+
+    /// The shift count of the windows that this end announces.
+    pub(crate) const fn own_scale(&self) -> u8 {
+        self.receiver.window_scale
+    }
+
+    /// The shift count of the windows that the peer announces.
+    pub(crate) const fn peer_scale(&self) -> u8 {
+        self.sender.window_scale
+    }
+
+    /// Bytes of data in a full segment.
+    pub(crate) const fn full_segment(&self) -> u32 {
+        self.mss
+    }
+
+    /// Bytes of options in each segment.
+    pub(super) const fn option_bytes(&self, timestamps: bool) -> u32 {
+        let own = if timestamps { TIMESTAMPS_BYTES } else { 0 };
+        own + self.option_space.data
+    }
+}
