@@ -29,6 +29,21 @@ pub trait Endpoint {
     /// The state of every path, for traces; reading it changes nothing.
     fn sample_paths(&self, samples: &mut Vec<PathSample>);
 
+    /// What holds each path back now, for time accounts: nothing where there is no connection. Reading it
+    /// changes nothing.
+    fn sample_limits(&self, _now: Time, _limits: &mut Vec<PathLimit>) {}
+
+    /// What the receiving half waits for, for time accounts; none where nothing waits for anything earlier.
+    fn head_of_line(&self) -> Option<HeadOfLine> {
+        None
+    }
+
+    /// How the sending half has sent the data that a [`HeadOfLine`] of its peer names; none where it has it
+    /// no longer.
+    fn transmission(&self, _missing: u64) -> Option<Transmission> {
+        None
+    }
+
     /// Writes the endpoint's counters as scalars.
     fn report(&self, report: &mut Report<'_>);
 }
@@ -254,4 +269,118 @@ pub struct PathSample {
     pub state: PathState,
     /// Whether new data goes here.
     pub is_primary: bool,
+}
+
+/// What keeps a path, or a whole connection, from carrying more data at one moment. Linux has such accounts
+/// for the receive window and the send buffer (`tcp_chrono_start`, in `TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing waits to be sent, or too little for a packet (Nagle's algorithm).
+    Application,
+    /// Data waits for the congestion window or the pace of the congestion control: the path is used as far as
+    /// it allows.
+    CongestionWindow,
+    /// The connection is being opened.
+    Handshake,
+    /// The path has failed, or there is no such address.
+    PathDown,
+    /// Data waits for room in the receiver's buffer.
+    ReceiveWindow,
+    /// Losses are being repaired (fast recovery).
+    Recovery,
+    /// Data waits and the path has room, but scheduler or policy leave it idle.
+    Scheduler,
+    /// The application waits for room in the send buffer, which acknowledgements must free.
+    SendBuffer,
+    /// The path stands by: new data goes elsewhere.
+    Standby,
+    /// A retransmission timeout has expired, and what was outstanding then is not acknowledged.
+    Timeout,
+}
+
+impl Limit {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 10] = [
+        Self::CongestionWindow,
+        Self::Application,
+        Self::ReceiveWindow,
+        Self::SendBuffer,
+        Self::Scheduler,
+        Self::Recovery,
+        Self::Timeout,
+        Self::PathDown,
+        Self::Standby,
+        Self::Handshake,
+    ];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "application_limited",
+            Self::CongestionWindow => "cwnd_limited",
+            Self::Handshake => "handshake",
+            Self::PathDown => "path_down",
+            Self::ReceiveWindow => "receive_window_limited",
+            Self::Recovery => "in_recovery",
+            Self::Scheduler => "scheduler_waiting",
+            Self::SendBuffer => "send_buffer_limited",
+            Self::Standby => "standby",
+            Self::Timeout => "in_timeout",
+        }
+    }
+
+    /// Its rank among what holds the paths of a connection back: the first of them holds back the whole. What
+    /// its ends or its scheduler do comes before what a path does, and of paths the one that fares best counts.
+    pub(crate) fn rank(self) -> usize {
+        const ORDER: [Limit; 10] = [
+            Limit::ReceiveWindow,
+            Limit::SendBuffer,
+            Limit::Application,
+            Limit::Scheduler,
+            Limit::CongestionWindow,
+            Limit::Recovery,
+            Limit::Timeout,
+            Limit::Handshake,
+            Limit::PathDown,
+            Limit::Standby,
+        ];
+        ORDER.iter().position(|&other| other == self).expect("all are there")
+    }
+}
+
+/// What holds one path back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathLimit {
+    /// The path.
+    pub path: PathId,
+    /// What it is.
+    pub limit: Limit,
+    /// Where a buffer is what limits: the path of the earliest data that is not acknowledged.
+    pub waits_for: Option<PathId>,
+}
+
+impl PathLimit {
+    /// A limit of this path; `earliest` is the path of the earliest data that is not acknowledged.
+    pub(crate) fn new(path: PathId, limit: Limit, earliest: impl FnOnce() -> Option<PathId>) -> Self {
+        let is_buffer = matches!(limit, Limit::ReceiveWindow | Limit::SendBuffer);
+        Self { path, limit, waits_for: if is_buffer { earliest() } else { None } }
+    }
+}
+
+/// Data that has arrived and waits for earlier data, which is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadOfLine {
+    /// Bytes that wait.
+    pub waiting: u64,
+    /// The first number that is missing, as sender and receiver number the data (TSN, sequence number).
+    pub missing: u64,
+}
+
+/// How data was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// On which path.
+    pub path: PathId,
+    /// Whether it was sent before.
+    pub is_again: bool,
 }

@@ -113,6 +113,8 @@ pub struct Packet {
 /// The transport protocol's part of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
+    /// A fragment of an IPv4 packet.
+    Fragment(Fragment),
     /// A TCP segment with an MPTCP option.
     Mptcp(mptcp::Segment),
     /// An SCTP packet: common header and chunks.
@@ -121,4 +123,13 @@ pub enum Body {
     Tcp(tcp::segment::Segment),
     /// A UDP datagram.
     Udp(udp::Datagram),
+}
+
+/// Which bytes of which packet in flight a fragment carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// The number of the packet among those in fragments: what the identification field is on the wire.
+    pub datagram: u32,
+    /// The number of the piece: what the fragment offset is on the wire.
+    pub piece: u32,
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::window::Windowed;
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, ProbeEvent, RecoveryEndEvent,
-    RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, coupled, cubic, dctcp, highspeed, htcp,
-    hybla, illinois, ledbat, reno, scalable, sctp, vegas, veno, westwood, yeah,
+    AckEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent, ProbeEvent,
+    RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, coupled, cubic, dctcp,
+    highspeed, htcp, hybla, illinois, ledbat, reno, scalable, sctp, vegas, veno, westwood, yeah,
 };
 
 /// What a control is built for.
@@ -26,6 +26,9 @@ pub struct Setup {
 /// Whose form of an algorithm is meant where the settings leave it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
+    /// The ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis: Reno with windows in bytes that fast recovery
+    /// inflates. The other controls are then as with [`Rules::Rfc`].
+    KheirkhahV1,
     /// Linux 2.6.20 (2007).
     Linux2620,
     /// Linux 6.
@@ -68,6 +71,12 @@ macro_rules! controls {
 
             /// A control for one path.
             pub fn build(&self, setup: &Setup) -> Controller {
+                if setup.rules == Rules::KheirkhahV1 {
+                    return match self {
+                        Self::Reno(_) => Controller::Coupled(coupled::alone(self, setup)),
+                        _ => self.build(&Setup { rules: Rules::Rfc, ..*setup }),
+                    };
+                }
                 match self {
                     $(Self::$name(config) => Controller::$name(Box::new(config.build(setup))),)*
                     Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup.mss)),
@@ -167,6 +176,10 @@ impl CongestionControl for Controller {
 
     fn state(&self) -> ControlState {
         dispatch!(self, control => control.state())
+    }
+
+    fn on_duplicate(&mut self, event: &DuplicateEvent) {
+        dispatch!(self, control => control.on_duplicate(event));
     }
 
     fn on_idle(&mut self, event: &IdleEvent) {

@@ -54,6 +54,10 @@ pub trait CongestionControl: fmt::Debug {
     /// Its variables, for traces.
     fn state(&self) -> ControlState;
 
+    /// A duplicate acknowledgement arrived in fast recovery: told only to a control that owns recovery, and
+    /// where the acknowledgements are not selective.
+    fn on_duplicate(&mut self, _event: &DuplicateEvent) {}
+
     /// Nothing was sent on the path for some time.
     fn on_idle(&mut self, _event: &IdleEvent) {}
 
@@ -220,6 +224,21 @@ pub enum CongestionKind {
     Restart,
     /// The retransmission timer expired.
     Timeout,
+}
+
+/// A duplicate acknowledgement arrived in fast recovery (RFC 5681 section 3.2 step 4).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct DuplicateEvent {
+    /// When.
+    pub now: Time,
+}
+
+impl DuplicateEvent {
+    /// One that arrives now.
+    pub const fn new(now: Time) -> Self {
+        Self { now }
+    }
 }
 
 /// Nothing was sent on the path for this long.

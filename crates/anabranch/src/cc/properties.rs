@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::{
     AckEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller, IdleEvent,
-    RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent,
+    RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent, coupled, reno,
 };
+use crate::packet::PathId;
 use crate::rng::{BlockRng, Draw as _};
 use crate::time::{Duration, Time};
 
@@ -134,6 +135,53 @@ proptest! {
                     let in_range = (mss..=1 << 30).contains(&limits.cwnd);
                     prop_assert!(in_range, "{config:?} {rules:?} event {event}: {limits:?}");
                     prop_assert!(limits.pacing_rate.is_none_or(|rate| rate.bits_per_sec() > 0));
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    // One case is 100,000 events.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.div_ceil(16),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// The same of all paths of every coupled control, whatever happens on any of them and while they come and
+    /// go.
+    #[test]
+    fn every_coupling_survives_anything(
+        seed: u64,
+        mss in 1_u32..=65_535,
+        segments in 1_u32..=1_000,
+        paths in 1_usize..=4,
+    ) {
+        for config in coupled::Config::all() {
+            let group = coupled::Group::new(config.build());
+            let setup = coupled::PathSetup {
+                own: Config::Reno(reno::Config::default()),
+                setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed },
+                initial_ssthresh: segments.saturating_mul(3 * mss),
+                ssthresh_floor: 2,
+            };
+            let join = |path: usize| Controller::Coupled(group.join(PathId(path as u8), &setup));
+            let mut controls: Vec<_> = (0..paths).map(join).collect();
+            let draws = BlockRng::new(seed, 1);
+            let mut transport = Transport { draws, now: Time::ZERO, delivered: 0, acked: 0, sent: 0 };
+            for event in 0..EVENTS {
+                let path = transport.draws.below(paths as u64) as usize;
+                transport.step(&mut controls[path], mss);
+                for control in &controls {
+                    let limits = control.limits();
+                    let in_range = (mss..=1 << 30).contains(&limits.cwnd);
+                    prop_assert!(in_range, "{config:?} event {event}: {limits:?}");
+                }
+                if transport.chance(1_000) {
+                    // A path that leaves for good is dropped, one that begins anew takes its place.
+                    controls.remove(path);
+                    controls.insert(path, join(path));
                 }
             }
         }

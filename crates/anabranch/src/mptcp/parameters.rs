@@ -107,7 +107,9 @@ impl Config {
             ];
             if let Some((key, _)) = set.iter().find(|(_, is_set)| *is_set) {
                 let instead = if *key == "path" { "the flow's paths" } else { key };
-                return Err(format!("tcp.{key} is not a subflow's own; set {instead} of the connection instead"));
+                return Err(format!(
+                    "tcp.{key} is not a subflow's own; set {instead} of the connection instead"
+                ));
             }
         }
         if let Some(count) = self.stale_after.filter(|count| !(1..=100).contains(count)) {

@@ -10,7 +10,7 @@ use super::qdisc::QueueConfig;
 use super::radio::RadioConfig;
 use super::schedule::Schedule;
 use crate::time::Duration;
-use crate::units::Probability;
+use crate::units::{Bytes, Probability};
 
 /// A duplex link between two nodes. What is said holds for both directions; `reverse` says what is
 /// different from the second end to the first.
@@ -25,6 +25,14 @@ pub struct LinkConfig {
     /// A radio that serves the link, instead of a rate. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioConfig>,
+    /// The largest IP packet that the link carries, from 68 B on: a larger one enters it as fragments, which the
+    /// destination host puts together (RFC 791 section 3.2). Default: every packet of its paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Bytes>,
+    /// Bytes that the link adds to each packet, such as 2 of PPP or 14 of an Ethernet header, up to 1000 B; they
+    /// count in its queue, on its wire and in its counters. Default: 0 B.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub overhead: Bytes,
     /// Constant part of the delay, added after transmission; may follow a timetable. Default: 0 s.
     pub delay: Schedule<Duration>,
     /// Random part of the delay, uniform from 0 to this; may follow a timetable. Default: 0 s.
@@ -50,6 +58,12 @@ pub struct LinkConfig {
     /// What is different from the second end to the first. Default: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<ReverseConfig>,
+}
+
+/// No overhead is the ordinary case: studies keep their hash.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(bytes: &Bytes) -> bool {
+    bytes.0 == 0
 }
 
 /// What is different from a link's second end to its first; what is left out is as forward.
@@ -104,6 +118,8 @@ impl Default for LinkConfig {
             ends: Default::default(),
             rate: None,
             radio: None,
+            mtu: None,
+            overhead: Bytes(0),
             delay: Schedule::default(),
             jitter: Schedule::default(),
             reorder: false,

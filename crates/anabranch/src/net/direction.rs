@@ -33,6 +33,8 @@ pub(crate) struct OneWay {
     is_lossy_on_wire: bool,
     /// For a link that is a black hole while it is down.
     up_to_cross: Option<Timeline<bool>>,
+    /// What the link adds to each packet, in bytes.
+    overhead: u32,
     /// What few links have.
     impairments: Option<Box<Impairments>>,
     delay: Timeline<Duration>,
@@ -86,6 +88,10 @@ impl OneWay {
         is_traced: bool,
     ) -> Result<Self, String> {
         let component = format!("link/{name}/{}", direction.name());
+        if config.overhead.0 > MAX_OVERHEAD_BYTES {
+            let overhead = config.overhead;
+            return Err(format!("{key}.overhead is {overhead}, allowed is at most {MAX_OVERHEAD_BYTES} B"));
+        }
         let up = config.up.timeline(&format!("{key}.up"))?;
         let sources = sources_of(config, direction, streams, &format!("links.{name}"), &component)?;
         let is_queued = is_queued(config);
@@ -113,6 +119,7 @@ impl OneWay {
             && up_to_enter.is_none()
             && up_to_cross.is_none()
             && impairments.is_none()
+            && config.overhead.0 == 0
             && delay.is_constant();
         let wire_loss = build_loss(LossPlace::Wire)?;
         let is_lossy_on_wire = !matches!(wire_loss, Loss::None);
@@ -131,6 +138,7 @@ impl OneWay {
             server,
             up_to_enter,
             up_to_cross,
+            overhead: config.overhead.0 as u32,
             impairments,
             keeps_order: !config.reorder,
             delay,
@@ -179,6 +187,11 @@ impl OneWay {
             _ => 0,
         };
         now + Duration::from_nanos(service) + self.delay.value()
+    }
+
+    /// The bytes that a packet of `size` bytes has in this link.
+    pub(crate) fn wire_size(&self, size: u32) -> u32 {
+        size + self.overhead
     }
 
     /// All stages, one after the other.
@@ -306,7 +319,7 @@ impl OneWay {
 
     #[inline(never)]
     fn accept_in_stages(&mut self, now: Time, size: u32, ecn: Ecn) -> Step {
-        match self.enter(now, size, ecn) {
+        match self.enter(now, self.wire_size(size), ecn) {
             Ok(crossing) => self.leave(crossing, false),
             Err(step) => step,
         }
@@ -315,13 +328,13 @@ impl OneWay {
     /// The first half of a link on whose wire both directions share a process that packets move; both
     /// halves when the packet crosses at once.
     pub(crate) fn accept_shared(&mut self, now: Time, size: u32, ecn: Ecn, loss: &mut Loss) -> Step {
-        match self.enter(now, size, ecn) {
+        match self.enter(now, self.wire_size(size), ecn) {
             Ok(crossing) if crossing.at > now.as_nanos() => {
                 self.crossing.push_back(crossing);
                 Step::Cross { at: Time::from_nanos(crossing.at), ecn: crossing.ecn }
             }
             Ok(crossing) => {
-                let is_lost = loss.is_lost(now, size);
+                let is_lost = loss.is_lost(now, crossing.size);
                 self.leave(crossing, is_lost)
             }
             Err(step) => step,
@@ -456,6 +469,9 @@ impl OneWay {
     }
 }
 
+/// Far above what any link adds.
+const MAX_OVERHEAD_BYTES: u64 = 1_000;
+
 /// No IP packet is shorter than its header.
 const LEAST_PACKET_BYTES: u64 = 20;
 
@@ -477,9 +493,10 @@ pub(super) fn constant_rate(config: &LinkConfig) -> Option<u64> {
     }
 }
 
-/// Whether a medium of its own has its queue, whose discipline acts packet by packet.
+/// Whether a medium of its own has its queue: whose discipline acts packet by packet, or which packets enter in pieces.
 pub(super) fn is_queued(config: &LinkConfig) -> bool {
-    config.radio.is_none() && config.rate.is_some() && config.queue.needs_departures()
+    let has_own_queue = config.mtu.is_some() || config.queue.needs_departures();
+    config.radio.is_none() && config.rate.is_some() && has_own_queue
 }
 
 /// What its server can send over time.

@@ -114,6 +114,7 @@ pub struct DuplexLink {
     wire_loss: Option<Loss>,
     /// Whether a medium serves each direction.
     has_medium: [bool; 2],
+    mtu: Option<u32>,
 }
 
 impl DuplexLink {
@@ -144,6 +145,7 @@ impl DuplexLink {
         is_traced: bool,
     ) -> Result<Self, String> {
         check_medium(config, name)?;
+        let mtu = mtu(config, name)?;
         let is_shared = config.loss.sharing() == LossSharing::Shared;
         if is_shared && config.reverse.as_ref().is_some_and(|reverse| reverse.loss.is_some()) {
             return Err(format!(
@@ -176,7 +178,7 @@ impl DuplexLink {
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
         let has_medium = Direction::BOTH.map(|direction| has_medium(config, direction));
-        Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium })
+        Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium, mtu })
     }
 
     /// Whether a medium serves a direction: instead of [`DuplexLink::accept`], packets then take `hold` and
@@ -185,12 +187,24 @@ impl DuplexLink {
         self.has_medium[direction.index()]
     }
 
+    /// The largest IP packet that it takes, in bytes; larger ones have to be cut. Only a link that a medium serves has
+    /// one.
+    pub(crate) fn mtu(&self) -> Option<u32> {
+        self.mtu
+    }
+
+    /// The bytes that a packet of `size` bytes has in this link.
+    pub(crate) fn wire_size(&self, direction: Direction, size: u32) -> u32 {
+        self.directions[direction.index()].wire_size(size)
+    }
+
     /// The stages before the medium. The error is the fate of a packet that goes no further.
     pub(crate) fn hold(&mut self, now: Time, direction: Direction, size: u32) -> Result<(), Step> {
         if self.loses_on_arrival(now, direction, size) {
             return Err(Step::Drop(DropCause::Lost));
         }
-        self.directions[direction.index()].hold(now, size)
+        let one_way = &mut self.directions[direction.index()];
+        one_way.hold(now, one_way.wire_size(size))
     }
 
     /// The stages after the medium, for a packet that came through [`DuplexLink::hold`].
@@ -263,6 +277,7 @@ impl DuplexLink {
 
     #[inline(never)]
     fn ingress_loses(&mut self, now: Time, direction: Direction, size: u32) -> bool {
+        let size = self.wire_size(direction, size);
         let is_lost = self.ingress_loss.as_mut().is_some_and(|loss| loss.is_lost(now, size));
         if is_lost {
             self.directions[direction.index()].lose_on_arrival(now, size);
@@ -290,6 +305,7 @@ impl DuplexLink {
 
     /// Takes a packet for the second half of the link, at the time that [`Step::Cross`] named.
     pub fn resume(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
+        let size = self.wire_size(direction, size);
         let is_lost = self.wire_loss.as_mut().is_some_and(|loss| loss.is_lost(now, size));
         let one_way = &mut self.directions[direction.index()];
         one_way.resume(now, size, ecn, is_lost)
@@ -322,6 +338,25 @@ impl DuplexLink {
         self.directions[direction.index()].take_samples()
     }
 }
+
+/// Its MTU in bytes, if it has one.
+fn mtu(config: &LinkConfig, name: &str) -> Result<Option<u32>, String> {
+    let Some(mtu) = config.mtu else { return Ok(None) };
+    if !(LEAST_MTU..=MOST_MTU).contains(&mtu.0) {
+        return Err(format!("links.{name}.mtu is {mtu}, allowed is {LEAST_MTU} B to {MOST_MTU} B"));
+    }
+    if config.rate.is_none() && config.radio.is_none() {
+        return Err(format!(
+            "links.{name}.mtu is {mtu}, which needs a link with a `rate` or a `radio`; give it one, or leave out the \
+             mtu"
+        ));
+    }
+    Ok(Some(mtu.0 as u32))
+}
+
+/// What every internet module must forward without fragmentation (RFC 791 section 3.2).
+const LEAST_MTU: u64 = 68;
+const MOST_MTU: u64 = 65_535;
 
 /// What a link that a medium serves cannot have.
 fn check_medium(config: &LinkConfig, name: &str) -> Result<(), String> {

@@ -72,6 +72,10 @@ pub struct RunConfig {
     /// before their names. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Duration>,
+    /// Whether each path's time is accounted for: which share of it the path's sender was held back by what,
+    /// and how long data waited at the receiver for earlier data (`anabranch explain`). Default: false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub time_accounts: bool,
     /// Guard: events after which a run is given up. Default: 10 000 000 000.
     pub max_events: u64,
     /// Guard: wall-clock time after which a run is given up. Default: 1 h.
@@ -87,6 +91,7 @@ impl Default for RunConfig {
             duration: Duration::from_secs(3600),
             warm_up: Duration::ZERO,
             phases: Vec::new(),
+            time_accounts: false,
             max_events: 10_000_000_000,
             max_wall_time: Duration::from_secs(3600),
             max_memory: Bytes(4_000_000_000),
@@ -103,9 +108,21 @@ pub struct PathConfig {
     /// The links of the way back, in order from the far host. Default: the same links backwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
-    /// The largest IP packet that the path carries, from 576 B to 65535 B. Default: 1500 B.
+    /// The largest IP packet that the path carries, from 576 B to 65535 B; links with a smaller one cut it into
+    /// fragments. Default: 1500 B.
     #[serde(default = "default_mtu")]
     pub mtu: Bytes,
+}
+
+impl PathConfig {
+    /// The first link that cuts packets of this path's size, and its MTU.
+    pub(crate) fn fragmenting_link(&self, links: &IndexMap<String, LinkConfig>) -> Option<(&str, Bytes)> {
+        let mut names = self.via.iter().chain(self.back.iter().flatten());
+        names.find_map(|name| {
+            let mtu = links.get(name)?.mtu.filter(|mtu| mtu.0 < self.mtu.0)?;
+            Some((name.as_str(), mtu))
+        })
+    }
 }
 
 fn default_mtu() -> Bytes {

@@ -21,7 +21,8 @@ use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
 use crate::cc::CongestionControl as _;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Reliability, Service,
+    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
+    Reliability, Service, Transmission,
 };
 use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
@@ -577,6 +578,18 @@ impl Endpoint for Association {
                 is_primary: id == self.selection.primary,
             });
         }
+    }
+
+    fn sample_limits(&self, _now: Time, limits: &mut Vec<PathLimit>) {
+        self.limits_of_paths(limits);
+    }
+
+    fn head_of_line(&self) -> Option<HeadOfLine> {
+        self.gap()
+    }
+
+    fn transmission(&self, missing: u64) -> Option<Transmission> {
+        self.sent(missing)
     }
 
     fn report(&self, report: &mut Report<'_>) {

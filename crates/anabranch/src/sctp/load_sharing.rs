@@ -30,6 +30,7 @@ use crate::cc::{
     self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, ControlState, Controller,
     SentEvent,
 };
+use crate::endpoint::Limit;
 use crate::packet::PathId;
 use crate::path::PathStatus;
 use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
@@ -181,6 +182,8 @@ pub(super) struct LoadSharing {
     sent_bytes: Vec<u64>,
     copied_bytes: Vec<u64>,
     rescheduled: u64,
+    /// Whether the scheduler left a path idle that had room, per path.
+    spared: Vec<bool>,
     blocked: Option<(Blocking, Time)>,
     blocked_by_receive_buffer: Duration,
     blocked_by_send_buffer: Duration,
@@ -205,6 +208,7 @@ impl LoadSharing {
             sent_bytes: vec![0; paths.len()],
             copied_bytes: vec![0; paths.len()],
             rescheduled: 0,
+            spared: vec![false; paths.len()],
             blocked: None,
             blocked_by_receive_buffer: Duration::ZERO,
             blocked_by_send_buffer: Duration::ZERO,
@@ -332,6 +336,7 @@ impl Association {
         }
         let mut shares = self.shares(&sharing);
         let limits = self.limits(&sharing.config, self.outstanding.bytes);
+        sharing.spared.fill(false);
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
@@ -342,7 +347,12 @@ impl Association {
                     self.send_on(now, &paths, &mut sharing, &mut shares);
                 }
                 Decision::Send(path) => self.send_on(now, &[path], &mut sharing, &mut shares),
-                Decision::Duplicate(_) | Decision::Wait => break,
+                Decision::Duplicate(_) | Decision::Wait => {
+                    for (spared, view) in sharing.spared.iter_mut().zip(&views) {
+                        *spared = view.is_usable && view.has_room;
+                    }
+                    break;
+                }
             }
         }
         self.load_sharing = Some(sharing);
@@ -523,13 +533,29 @@ impl Association {
         }
     }
 
+    /// What holds new data back on a path whose windows have room: its share of a buffer, or the scheduler.
+    pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<Limit> {
+        let sharing = self.load_sharing.as_ref()?;
+        let limits = self.limits(&sharing.config, self.outstanding.bytes);
+        match self.split(sharing, &self.shares(sharing), limits, path.index(), self.next_fragment()) {
+            Some(Blocking::ReceiveBuffer) => Some(Limit::ReceiveWindow),
+            Some(Blocking::SendBuffer) => Some(Limit::SendBuffer),
+            None => sharing.spared[path.index()].then_some(Limit::Scheduler),
+        }
+    }
+
+    /// Bytes on their way on this path that are copies.
+    pub(super) fn copied(&self, path: PathId) -> u32 {
+        self.load_sharing.as_ref().map_or(0, |sharing| sharing.copied[path.index()])
+    }
+
     /// Bytes of the next chunk of new data.
-    fn next_fragment(&self) -> u32 {
+    pub(super) fn next_fragment(&self) -> u32 {
         self.queue.messages.front().map_or(0, |front| front.remaining().min(self.fragment_limit))
     }
 
     /// Whether new data may go on this path: it is usable, or the policy's choice while none is.
-    fn carries_new(&self, index: usize) -> bool {
+    pub(super) fn carries_new(&self, index: usize) -> bool {
         self.status[index].is_usable()
             || (index == self.selection.current.index() && !self.status.iter().any(PathStatus::is_usable))
     }

@@ -30,6 +30,7 @@ mod failure;
 mod handshake;
 mod heartbeat;
 mod interleaving;
+mod limit;
 pub mod load_sharing;
 mod outstanding;
 pub mod packet;

@@ -26,6 +26,8 @@ pub(super) struct Path {
     pub(super) acked: Acked,
     /// The exit point of fast recovery (RFC 9260 section 7.2.4).
     pub(super) fast_recovery_exit: Option<u32>,
+    /// The last TSN that was outstanding when T3-rtx expired last.
+    pub(super) timeout_exit: Option<u32>,
     /// The SACK being processed reports chunks of this path missing up to this TSN, exclusive.
     pub(super) missing_below: Option<u32>,
     /// A loss has been noticed by missing reports in the SACK being processed.
@@ -87,6 +89,7 @@ impl Path {
             },
             acked: Acked::default(),
             fast_recovery_exit: None,
+            timeout_exit: None,
             missing_below: None,
             reported_missing: false,
             first_inactive: None,

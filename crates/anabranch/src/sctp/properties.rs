@@ -421,12 +421,11 @@ proptest! {
 }
 
 fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
-    use crate::cc::coupled::{self, resource_pooling};
+    use crate::cc::coupled;
     use load_sharing::{CwndUpdate, Sides, SplitBy};
 
     let sides =
         || prop_oneof![Just(Sides::Both), Just(Sides::Off), Just(Sides::Receiver), Just(Sides::Sender)];
-    let rp = |version| coupled::Config::ResourcePooling(resource_pooling::Config { version });
     (
         prop_oneof![
             Just(scheduler::Config::BackupOnly),
@@ -437,13 +436,7 @@ fn load_sharing() -> impl Strategy<Value = load_sharing::Config> {
             Just(scheduler::Config::RoundRobin),
             Just(scheduler::Config::Weighted(vec![3])),
         ],
-        prop_oneof![
-            Just(coupled::Config::Lia(coupled::lia::Config {})),
-            Just(coupled::Config::Olia(coupled::olia::Config {})),
-            Just(coupled::Config::default()),
-            Just(rp(resource_pooling::Version::V1)),
-            Just(rp(resource_pooling::Version::V2)),
-        ],
+        proptest::sample::select(coupled::Config::all()),
         prop_oneof![
             Just(CwndUpdate::Cumulative),
             Just(CwndUpdate::PseudoCumulative),

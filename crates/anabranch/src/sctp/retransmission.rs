@@ -20,6 +20,7 @@ impl Association {
         self.stats.t3_expiries += 1;
         let own = &mut self.paths[path.index()];
         own.t3 = Time::NEVER;
+        own.timeout_exit = Some(self.outstanding.next_tsn().wrapping_sub(1));
         // E1.
         own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, own.outstanding));
         self.leave_fast_recovery(path);

@@ -9,7 +9,7 @@ use super::network::{Counters, Network};
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::cc::Controller;
-use crate::endpoint::{Endpoint, Input, Output, PathSample};
+use crate::endpoint::{Endpoint, Input, Output, PathLimit, PathSample};
 use crate::mptcp;
 use crate::net::{DuplexLink, Media};
 use crate::packet::{PathId, Side};
@@ -20,7 +20,7 @@ use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportC
 use crate::sctp::Association;
 use crate::tcp::Connection;
 use crate::time::{Duration, Time};
-use crate::trace::{self, Table, Trace};
+use crate::trace::{self, Table, TimeAccounts, Trace};
 use crate::udp::UdpEndpoint;
 
 /// One run of a scenario.
@@ -36,6 +36,11 @@ pub struct Simulation {
     commands: Commands,
     events: u64,
     samples: Vec<PathSample>,
+    /// Where the flows' time went, when that was asked for.
+    accounts: Option<Box<TimeAccounts>>,
+    limits_of_paths: Vec<PathLimit>,
+    /// Whether there is anything to record after each step of an endpoint.
+    is_observed: bool,
 }
 
 /// What a run gives.
@@ -109,6 +114,7 @@ impl Simulation {
             .iter()
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
+        let is_observed = trace || scenario.run.time_accounts;
         Ok(Self {
             network: Network::new(
                 links,
@@ -126,6 +132,11 @@ impl Simulation {
             commands: Commands::default(),
             events: 0,
             samples: Vec::new(),
+            accounts: is_observed.then(|| {
+                Box::new(TimeAccounts::new(scenario.flows.values().map(|config| config.paths.len())))
+            }),
+            limits_of_paths: Vec::new(),
+            is_observed,
         })
     }
 
@@ -142,7 +153,8 @@ impl Simulation {
         control: Controller,
     ) -> Result<(), ScenarioError> {
         let mut samples = std::mem::take(&mut self.samples);
-        let Some(endpoint) = self.endpoint(flow, side)?.filter(|it| !matches!(it, AnyEndpoint::Udp(_))) else {
+        let Some(endpoint) = self.endpoint(flow, side)?.filter(|it| !matches!(it, AnyEndpoint::Udp(_)))
+        else {
             let sentence = format!("flows.{flow}: there is no such flow over MPTCP, SCTP or TCP");
             return Err(ScenarioError::new(sentence));
         };
@@ -256,7 +268,8 @@ impl Simulation {
             return stop(format!("run.max_events = {} is reached", self.limits.max_events));
         }
         let applications: usize = self.flows.iter().map(|flow| flow.app.memory()).sum();
-        if (self.network.memory() + applications) as u64 > self.limits.max_memory.0 {
+        let accounts = self.accounts.as_ref().map_or(0, |accounts| accounts.memory());
+        if (self.network.memory() + applications + accounts) as u64 > self.limits.max_memory.0 {
             return stop(format!("run.max_memory = {} is reached", self.limits.max_memory));
         }
         guard().map_or(Ok(()), stop)
@@ -356,10 +369,23 @@ impl Simulation {
         if let Some(time) = timers[side.index()].set(timeout) {
             network.queue.push(time, Class::Timer, flow * 2 + side.index() as u32);
         }
-        if network.trace.is_some() {
+        if self.is_observed {
+            self.account(index, side);
             self.trace_paths(index, side);
         }
         has_heard
+    }
+
+    #[cold]
+    fn account(&mut self, index: usize, side: Side) {
+        let Some(TimeAccounts { limits, head_of_line }) = self.accounts.as_deref_mut() else { return };
+        let (now, endpoints) = (self.network.now, &self.flows[index].endpoints);
+        self.limits_of_paths.clear();
+        endpoints[side.index()].sample_limits(now, &mut self.limits_of_paths);
+        limits.record(now, index, side, &self.limits_of_paths);
+        let sender = &endpoints[side.peer().index()];
+        let gap = endpoints[side.index()].head_of_line();
+        head_of_line.record(now, index, side, gap, |missing| sender.transmission(missing));
     }
 
     #[cold]
@@ -403,6 +429,10 @@ impl Simulation {
                 }));
             }
         }
+        if let Some(TimeAccounts { limits, head_of_line }) = self.accounts.map(|accounts| *accounts) {
+            tables.push(limits.into_table(&self.flow_names, now));
+            tables.push(head_of_line.into_table(&self.flow_names, now));
+        }
         Outcome { row, tables }
     }
 
@@ -418,12 +448,18 @@ impl Simulation {
     /// The scalars at this time, with what has happened up to `settled`, where links are at their end.
     fn row(&mut self, now: Time, settled: Time) -> Row {
         let mut row = Row::default();
-        for (name, flow) in self.flow_names.iter().zip(&self.flows) {
+        let accounts = self.accounts.as_ref().filter(|_| self.limits.time_accounts);
+        for (index, (name, flow)) in self.flow_names.iter().zip(&self.flows).enumerate() {
             let mut report = row.section(name.as_str());
             flow.app.report(now, &mut report);
             for side in [Side::A, Side::B] {
                 let endpoint = &flow.endpoints[side.index()];
-                endpoint.report(&mut report.section(&format!("{}.{}", endpoint.protocol(), side.name())));
+                let mut report = report.section(&format!("{}.{}", endpoint.protocol(), side.name()));
+                endpoint.report(&mut report);
+                if let Some(TimeAccounts { limits, head_of_line }) = accounts.map(|accounts| &**accounts) {
+                    limits.report(now, index, side, &mut report);
+                    head_of_line.report(now, index, side, &mut report);
+                }
             }
         }
         self.network.media.finish(settled);
@@ -499,8 +535,7 @@ fn build_endpoint(
             let mtus = mtus();
             parameters.check_paths(&mtus, config.ip).map_err(in_transport)?;
             let component = format!("flow/{name}/mptcp/{}", side.name());
-            let connection =
-                mptcp::Connection::new(&parameters, side, &mtus, config.ip, streams, &component);
+            let connection = mptcp::Connection::new(&parameters, side, &mtus, config.ip, streams, &component);
             AnyEndpoint::Mptcp(Box::new(connection))
         }
         TransportConfig::Sctp(sctp) => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::address_changes::AddressChange;
 use crate::app::AnyApp;
-use crate::endpoint::{Endpoint, Input, Output, PathSample, Service};
+use crate::endpoint::{Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Transmission};
 use crate::mptcp;
 use crate::packet::PathId;
 use crate::report::Report;
@@ -49,6 +49,33 @@ impl Endpoint for AnyEndpoint {
             Self::Sctp(association) => association.sample_paths(samples),
             Self::Tcp(connection) => connection.sample_paths(samples),
             Self::Udp(udp) => udp.sample_paths(samples),
+        }
+    }
+
+    fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
+        match self {
+            Self::Mptcp(connection) => connection.sample_limits(now, limits),
+            Self::Sctp(association) => association.sample_limits(now, limits),
+            Self::Tcp(connection) => connection.sample_limits(now, limits),
+            Self::Udp(udp) => udp.sample_limits(now, limits),
+        }
+    }
+
+    fn head_of_line(&self) -> Option<HeadOfLine> {
+        match self {
+            Self::Mptcp(connection) => connection.head_of_line(),
+            Self::Sctp(association) => association.head_of_line(),
+            Self::Tcp(connection) => connection.head_of_line(),
+            Self::Udp(udp) => udp.head_of_line(),
+        }
+    }
+
+    fn transmission(&self, missing: u64) -> Option<Transmission> {
+        match self {
+            Self::Mptcp(connection) => connection.transmission(missing),
+            Self::Sctp(association) => association.transmission(missing),
+            Self::Tcp(connection) => connection.transmission(missing),
+            Self::Udp(udp) => udp.transmission(missing),
         }
     }
 

@@ -6,6 +6,7 @@ mod engine;
 mod event_queue;
 mod flow;
 mod flow_groups;
+mod fragments;
 mod network;
 mod packets;
 mod topology;

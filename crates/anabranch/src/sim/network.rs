@@ -6,10 +6,11 @@
 
 use super::event_queue::{Class, EventQueue};
 use super::flow::{self, Alarm};
+use super::fragments::{Datagrams, Loss, Lost};
 use super::packets::{InFlight, PacketSlab, Progress};
 use super::topology::{Hop, Routes, Turn};
 use crate::net::{Direction, DropCause, DuplexLink, Held, Media, Release, Ring, Step};
-use crate::packet::{Ecn, Packet, Side};
+use crate::packet::{Body, Ecn, Fragment, Packet, Side};
 use crate::time::Time;
 use crate::trace::Trace;
 
@@ -21,6 +22,7 @@ pub(super) struct Network {
     pub(super) counters: Counters,
     pub(super) trace: Option<Box<Trace>>,
     packets: PacketSlab,
+    datagrams: Datagrams,
     routes: Routes,
     /// When the run ends at the latest.
     end: Time,
@@ -87,6 +89,7 @@ impl Network {
             counters: Counters::default(),
             trace,
             packets: PacketSlab::default(),
+            datagrams: Datagrams::default(),
             routes,
             end,
             drops_ahead: Vec::new(),
@@ -103,7 +106,8 @@ impl Network {
         });
         let late: usize = self.late.iter().map(Ring::memory).sum();
         let drops = self.drops_ahead.capacity() * size_of::<Time>();
-        self.packets.memory() + self.queue.memory() + late + drops + trace + self.media.memory()
+        let packets = self.packets.memory() + self.datagrams.memory();
+        packets + self.queue.memory() + late + drops + trace + self.media.memory()
     }
 
     /// The event of a packet at the end of its route: the packet, if it has arrived, the flow and the side
@@ -114,17 +118,28 @@ impl Network {
             return None;
         }
         let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
+        if let Body::Fragment(fragment) = packet.body {
+            let (packet, trace_row) = self.datagrams.arrive(fragment, packet.ecn)?;
+            return Some(self.deliver(packet, route, trace_row));
+        }
+        Some(self.deliver(packet, route, trace_row))
+    }
+
+    /// An IP packet has come to the end of its route: itself, the flow and the side that it arrives at.
+    #[inline]
+    fn deliver(&mut self, packet: Box<Packet>, route: u32, trace_row: u32) -> (Box<Packet>, usize, Side) {
         self.counters.delivered += 1;
         if let Some(trace) = &mut self.trace {
             trace.packets.delivered(self.now, trace_row);
         }
         let (flow, side) = self.routes.receiver(route);
-        Some((packet, flow, side))
+        (packet, flow, side)
     }
 
     pub(super) fn check_conservation(&self) {
         let Counters { sent, duplicated, delivered, dropped } = self.counters;
-        let in_flight = self.packets.len() as u64 - self.lost_late;
+        let whole = self.packets.len() as u64 - self.lost_late - self.datagrams.fragments() as u64;
+        let in_flight = whole + self.datagrams.in_flight() as u64;
         assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
         for (index, link) in self.links.iter().enumerate() {
             for direction in Direction::BOTH.into_iter().filter(|&direction| link.has_medium(direction)) {
@@ -182,8 +197,10 @@ impl Network {
     /// Packets that a medium releases go on.
     fn let_go(&mut self, mut releases: Vec<Release>) {
         for release in releases.drain(..) {
-            let Held { slot, size, .. } = release.packet;
-            let InFlight { route, hop, .. } = *self.packets.get_mut(slot);
+            let slot = release.packet.slot;
+            let in_flight = self.packets.get_mut(slot);
+            let InFlight { route, hop, .. } = *in_flight;
+            let size = in_flight.packet.size;
             let traveller = Traveller { slot, route, size };
             let step = self.links[release.link as usize].release(&release);
             if let Some(at) = self.take_step(traveller, hop, Time::from_nanos(release.at), step) {
@@ -195,6 +212,25 @@ impl Network {
 
     /// A packet comes to a link that a medium serves, now.
     fn hold(&mut self, traveller: Traveller, hop: u32) {
+        let Hop { link, .. } = self.routes.hops[hop as usize];
+        match self.links[link as usize].mtu() {
+            Some(mtu) if traveller.size > mtu => self.hold_fragments(traveller, hop, mtu),
+            _ => self.hold_whole(traveller, hop),
+        }
+    }
+
+    /// It is cut into fragments.
+    #[cold]
+    fn hold_fragments(&mut self, Traveller { slot, route, .. }: Traveller, hop: u32, mtu: u32) {
+        let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
+        for packet in self.datagrams.cut(packet, trace_row, mtu) {
+            let (size, packet, progress) = (packet.size, Box::new(packet), Progress::OnTime);
+            let slot = self.packets.insert(InFlight { packet, route, hop, progress, trace_row });
+            self.hold_whole(Traveller { slot, route, size }, hop);
+        }
+    }
+
+    fn hold_whole(&mut self, traveller: Traveller, hop: u32) {
         let Traveller { slot, route, size } = traveller;
         let Hop { link, direction, .. } = self.routes.hops[hop as usize];
         let now = self.now;
@@ -209,6 +245,7 @@ impl Network {
         let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
         let arrived = now.as_nanos();
         let flow = self.routes.hash(route);
+        let size = duplex.wire_size(direction, size);
         let held = Held { slot, arrived, size, ecn, flow, found_units: 0, is_marked: false };
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].accept(port, held, &mut releases);
@@ -399,9 +436,10 @@ impl Network {
             Step::Drop(cause) => {
                 let in_flight = self.packets.get_mut(slot);
                 in_flight.progress = Progress::Lost;
-                let trace_row = in_flight.trace_row;
+                let (trace_row, body) = (in_flight.trace_row, &in_flight.packet.body);
+                let fragment = if let Body::Fragment(fragment) = *body { Some(fragment) } else { None };
                 self.lost_late += 1;
-                self.note_drop(trace_row, cause, link, at);
+                self.lose(trace_row, fragment, Loss { at, link, cause });
             }
             Step::Cross { .. } | Step::Held => unreachable!("such a link is not left for later"),
         }
@@ -415,11 +453,25 @@ impl Network {
     }
 
     fn drop_packet(&mut self, slot: u32, cause: DropCause, link: u32, at: Time) {
-        let dropped = self.packets.remove(slot);
-        self.note_drop(dropped.trace_row, cause, link, at);
+        let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
+        let fragment = if let Body::Fragment(fragment) = packet.body { Some(fragment) } else { None };
+        self.lose(trace_row, fragment, Loss { at, link, cause });
     }
 
-    fn note_drop(&mut self, trace_row: u32, cause: DropCause, link: u32, at: Time) {
+    /// A packet is lost, or a fragment and perhaps its packet.
+    fn lose(&mut self, trace_row: u32, fragment: Option<Fragment>, loss: Loss) {
+        let Some(fragment) = fragment else { return self.note_drop(trace_row, loss) };
+        let Some(Lost { trace_row, loss, corrects }) = self.datagrams.lose(fragment, loss) else { return };
+        if let Some(before) = corrects {
+            self.counters.dropped -= 1;
+            if let Some(index) = self.drops_ahead.iter().position(|&at| at == before) {
+                self.drops_ahead.swap_remove(index);
+            }
+        }
+        self.note_drop(trace_row, loss);
+    }
+
+    fn note_drop(&mut self, trace_row: u32, Loss { at, link, cause }: Loss) {
         if let Some(trace) = &mut self.trace {
             trace.packets.dropped(trace_row, cause.name(), link, at);
         }
@@ -446,9 +498,13 @@ impl Network {
 
     /// A copy of a packet in flight, made by a link that it entered at `at`; returns its slot.
     fn duplicate(&mut self, slot: u32, at: Time) -> u32 {
-        self.counters.duplicated += 1;
         let original = self.packets.get_mut(slot);
         let mut copy = InFlight { packet: original.packet.clone(), ..*original };
+        if let Body::Fragment(fragment) = copy.packet.body {
+            copy.packet.body = self.datagrams.duplicate(fragment);
+            return self.packets.insert(copy);
+        }
+        self.counters.duplicated += 1;
         if let Some(trace) = &mut self.trace {
             copy.trace_row = trace.packets.duplicated(copy.trace_row, at);
         }

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::net::{Direction, DuplexLink, LinkConfig};
-use crate::packet::Side;
+use crate::packet::{IpVersion, Side};
 use crate::rng::fnv1a;
 use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
 
@@ -160,6 +160,16 @@ impl Routes {
                     names(&scenario.paths)
                 ));
             };
+            if flow.ip == IpVersion::Ipv6
+                && let Some((link, mtu)) = path.fragmenting_link(&scenario.links)
+            {
+                // RFC 8200 section 5: only the source fragments.
+                return error(format!(
+                    "ip: \"ipv6\" packets are not fragmented on their way, but links.{link}.mtu = \"{mtu}\" is less \
+                     than paths.{path_name}.mtu = \"{}\"; make the two alike, or use \"ipv4\"",
+                    path.mtu
+                ));
+            }
             let links = &scenario.links;
             let forward = Walk { links, path: path_name, key: "via", from: &flow.from, to: &flow.to };
             let backward = Walk { from: &flow.to, to: &flow.from, ..forward };

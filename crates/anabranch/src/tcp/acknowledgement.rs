@@ -20,6 +20,8 @@ pub(super) struct Ack {
     pub(super) echo: Option<u32>,
     /// SND.UNA advanced.
     pub(super) advanced: bool,
+    /// It is one from before an earlier one.
+    pub(super) is_old: bool,
     /// The segment carries data or FIN.
     pub(super) has_data: bool,
     pub(super) window_changed: bool,
@@ -78,15 +80,15 @@ impl Connection {
             prior,
             echo: segment.timestamps.filter(|_| self.has_timestamps).map(|timestamps| timestamps.echo),
             advanced: number > prior,
+            is_old: number < prior,
             has_data,
             ..Ack::default()
         };
-        let is_old = number < prior;
         if ack.advanced {
             self.timer.timeouts = 0;
             self.stats.bytes_acknowledged += self.stream_bytes(prior, number);
         }
-        if !is_old {
+        if !ack.is_old {
             ack.window_changed = self.update_window(segment, start, number);
             self.sender.unacknowledged = number;
         }

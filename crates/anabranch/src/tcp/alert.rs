@@ -28,6 +28,9 @@ impl Connection {
 
     /// Linux: `tcp_fastretrans_alert`.
     pub(super) fn alert(&mut self, now: Time, ack: &mut Ack) -> Resend {
+        if self.inflates() {
+            return self.alert_newreno(now, ack);
+        }
         let is_duplicate = ack.is_duplicate();
         if ack.is_marked {
             self.recovery.restores_window = false;

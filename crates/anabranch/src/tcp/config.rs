@@ -13,7 +13,9 @@ use crate::units::Bytes;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "TcpConfig")]
 pub struct Config {
-    /// Whose defaults: "`linux_6`" (default; 6.12), "`linux_2_6_20`" (2007) or "rfc".
+    /// Whose defaults: "`linux_6`" (default; 6.12), "`linux_2_6_20`" (2007), "rfc" or "`kheirkhah_v1`" (the subflows
+    /// of an ns-3 model of MPTCP). What is said of the other profiles does not hold for the last one, whose
+    /// defaults its own description has.
     pub profile: Profile,
     /// Congestion control; default that of the profile: cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,6 +152,15 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
+    /// A subflow of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis ("Multipath-TCP in ns-3", 2014), or a
+    /// connection that behaves like one: Reno with a window in bytes, from one segment and a threshold of
+    /// 65535 B; NewReno's recovery (RFC 6582), the window inflated by duplicates; after a timeout everything
+    /// outstanding is sent again; no selective acknowledgements, timestamps, window scaling, limited transmit,
+    /// loss probes, undo, idle restart or Nagle; every segment acknowledged at once; buffers of 65535 B to receive
+    /// and 1 MiB to send; `rto_estimator` "`mean_deviation`", `rto_initial` 1.5 s, `rto_min` 200 ms, `rto_max` 1 d,
+    /// timeouts without number. Every segment has 20 B of options, which do not count in `mss`.
+    #[serde(rename = "kheirkhah_v1")]
+    KheirkhahV1,
     /// Linux 6.12.
     #[default]
     #[serde(rename = "linux_6")]
@@ -191,6 +202,9 @@ pub enum Nagle {
 pub enum RtoEstimator {
     /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
     Linux,
+    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, none taken in the
+    /// handshake, doubled up to 64 times.
+    MeanDeviation,
     /// RFC 6298 section 2.
     Rfc6298,
 }

@@ -22,7 +22,10 @@ use super::subflow::OptionSpace;
 use super::timers::RetransmissionTimer;
 use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller, Setup};
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, PathState};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
+    PathState, Transmission,
+};
 use crate::mptcp;
 use crate::packet::{Body, Ecn as EcnField, IpVersion, Packet, PathId, Payload, Side};
 use crate::report::Report;
@@ -389,6 +392,19 @@ impl Endpoint for Connection {
             state: PathState::Active,
             is_primary: true,
         });
+    }
+
+    fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
+        let own = |limit| PathLimit::new(self.path, limit, || (!self.board.is_empty()).then_some(self.path));
+        limits.extend(self.limit(now, false).map(own));
+    }
+
+    fn head_of_line(&self) -> Option<HeadOfLine> {
+        self.gap()
+    }
+
+    fn transmission(&self, missing: u64) -> Option<Transmission> {
+        self.sent(missing)
     }
 
     fn report(&self, report: &mut Report<'_>) {

@@ -1,5 +1,6 @@
 //! Opening (RFC 9293 sections 3.5 and 3.10.7), and what belongs to no connection.
 
+use super::config::RtoEstimator;
 use super::connection::{Connection, State};
 use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
@@ -334,7 +335,9 @@ impl Connection {
             let setup = Setup { mss: self.mss, initial_cwnd, rules: self.parameters.rules, seed };
             self.build_control(setup);
         }
-        if retransmissions == 0 {
+        if self.parameters.rto_estimator == RtoEstimator::MeanDeviation {
+            // Model, ProcessSynSent: only data is measured.
+        } else if retransmissions == 0 {
             // RFC 6298 section 3: no sample of what was sent twice.
             let rtt = now.saturating_since(sent_at);
             self.take_rtt_sample(now, rtt, rtt);

@@ -7,6 +7,9 @@
 //! Linux, the place names the kernel's function in `net/ipv4/tcp_*.c`. The two ends of a flow are two
 //! [`Connection`]s; they are alike, except that one of them opens.
 //!
+//! Profile `kheirkhah_v1` follows the subflows of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
+//! ("Multipath-TCP in ns-3", WNS3 2014); its places name the functions of its `mp-tcp-socket-base.cc`.
+//!
 //! Known deviations: buffers count bytes of data, not the kernel's memory for them, and the send buffer does
 //! not tune itself; no auto-corking, no urgent data, no fast open, no path MTU discovery; an end that hears
 //! the peer's FIN closes too once everything it was given has been delivered (no half-close); a SYN from the
@@ -27,7 +30,9 @@ mod delayed_ack;
 mod drills;
 mod ecn;
 mod handshake;
+mod limit;
 mod measures;
+mod newreno;
 mod pacing;
 pub mod parameters;
 #[cfg(test)]

@@ -43,11 +43,16 @@ impl Pacing {
 impl Connection {
     /// Whether the pace holds the next segment back; its timer then runs.
     pub(super) fn is_paced(&mut self, now: Time) -> bool {
-        if self.pacing.rate == 0 || self.pacing.next <= now {
+        if !self.waits_for_pace(now) {
             return false;
         }
         self.pacing.timer = self.pacing.next;
         true
+    }
+
+    /// Whether the pace holds the next segment back.
+    pub(super) fn waits_for_pace(&self, now: Time) -> bool {
+        self.pacing.rate != 0 && self.pacing.next > now
     }
 
     /// The rate after an acknowledgement: the control's own, or one of window and round-trip time.

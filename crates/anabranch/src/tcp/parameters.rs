@@ -4,7 +4,7 @@ use super::config::{
     Config, EcnMode, InitialWindow, LossDetection, Nagle, Profile, RtoEstimator, WindowReduction,
 };
 use super::segment::HEADER_BYTES;
-use crate::cc;
+use crate::cc::{self, slow_start::SlowStart};
 use crate::packet::IpVersion;
 use crate::time::Duration;
 use crate::timer::Clock;
@@ -12,6 +12,8 @@ use crate::units::Bytes;
 
 /// The largest buffer: what a scaled window can say (RFC 7323 section 2.3).
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
+/// Bytes of options in every segment of the model (`SendDataPacket`, `SendEmptyPacket`).
+const MODEL_OPTION_BYTES: u8 = 20;
 /// The smallest segment size that is accepted (Linux: `TCP_MIN_MSS`).
 pub(super) const MIN_MSS: u32 = 88;
 
@@ -58,6 +60,8 @@ pub struct Parameters {
     pub(super) source_port: u16,
     pub(super) destination_port: u16,
     pub(super) path: u8,
+    /// Bytes of options without meaning in every segment.
+    pub(super) nops: u8,
     /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
     /// The same of kernels since 6.7.
@@ -73,12 +77,16 @@ impl Config {
         let profile = self.profile;
         let (old, rfc) = (profile == Profile::Linux2620, profile == Profile::Rfc);
         self.check()?;
+        if profile == Profile::KheirkhahV1 {
+            return self.resolve_as_model();
+        }
         let millis = Duration::from_millis;
         let pick = |of_rfc: u64, of_linux: u64| if rfc { of_rfc } else { of_linux };
-        let parameters = Parameters {
+        Parameters {
             // Linux since 2.6.19, and what RFC 9438 recommends.
             cc: self.cc.clone().unwrap_or_else(|| cc::Config::Cubic(cc::cubic::Config::default())),
             rules: match profile {
+                Profile::KheirkhahV1 => cc::Rules::KheirkhahV1,
                 Profile::Linux6 => cc::Rules::Linux6,
                 Profile::Linux2620 => cc::Rules::Linux2620,
                 Profile::Rfc => cc::Rules::Rfc,
@@ -142,14 +150,55 @@ impl Config {
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(5_001),
             path: self.path.unwrap_or(0),
+            nops: 0,
             linux: !rfc,
             linux_6: profile == Profile::Linux6,
-        };
-        let (min, max) = (parameters.rto_min, parameters.rto_max);
-        if min > max {
-            return Err(format!("rto_min = {min} is above rto_max = {max}; it must be at most rto_max"));
         }
-        Ok(parameters)
+        .checked()
+    }
+
+    /// Profile `kheirkhah_v1`: the other settings of the profile rfc are in it too.
+    fn resolve_as_model(&self) -> Result<Parameters, String> {
+        if let Some(cc::Config::Reno(cc::reno::Config { slow_start })) = self.cc
+            && slow_start != SlowStart::Standard
+        {
+            let name = serde_json::to_string(&slow_start).unwrap_or_default();
+            return Err(format!("cc.slow_start = {name} is not in profile kheirkhah_v1; use \"standard\""));
+        }
+        let (cc, off) = (cc::Config::Reno(cc::reno::Config::default()), Some(false));
+        let model = Self {
+            profile: Profile::Rfc,
+            // `OpenCWND` with `Uncoupled_TCPs`.
+            cc: self.cc.clone().or(Some(cc)),
+            // `AdvertisedWindowSize`.
+            receive_buffer: self.receive_buffer.or(Some(Bytes(65_535))),
+            window_scaling: self.window_scaling.or(off),
+            // `AvailableWindow` lets the last, short segment go.
+            nagle: self.nagle.or(Some(Nagle::Off)),
+            initial_window: self.initial_window.or(Some(InitialWindow::Segments(1))),
+            timestamps: self.timestamps.or(off),
+            sack: self.sack.or(off),
+            dsack: self.dsack.or(off),
+            // `ReceivedData` acknowledges every packet.
+            ack_every: self.ack_every.or(Some(1)),
+            // `MpTcpSubFlow`; ns-3's `RttEstimator`.
+            rto_initial: self.rto_initial.or(Some(Duration::from_millis(1_500))),
+            rto_min: self.rto_min.or(Some(Duration::from_millis(200))),
+            rto_max: self.rto_max.or(Some(Duration::from_secs(86_400))),
+            rto_estimator: self.rto_estimator.or(Some(RtoEstimator::MeanDeviation)),
+            retries: self.retries.or(Some(u32::MAX)),
+            // `DupAck`, `ReduceCWND`.
+            loss_detection: self.loss_detection.or(Some(LossDetection::Dupacks)),
+            window_reduction: self.window_reduction.or(Some(WindowReduction::AtOnce)),
+            limited_transmit: self.limited_transmit.or(off),
+            tail_loss_probe: self.tail_loss_probe.or(off),
+            f_rto: self.f_rto.or(off),
+            undo: self.undo.or(off),
+            idle_restart: self.idle_restart.or(off),
+            ..self.clone()
+        };
+        let parameters = model.resolve()?;
+        Ok(Parameters { rules: cc::Rules::KheirkhahV1, nops: MODEL_OPTION_BYTES, ..parameters })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -201,6 +250,15 @@ impl Config {
 }
 
 impl Parameters {
+    /// These, if they go together.
+    fn checked(self) -> Result<Self, String> {
+        let (min, max) = (self.rto_min, self.rto_max);
+        if min > max {
+            return Err(format!("rto_min = {min} is above rto_max = {max}; it must be at most rto_max"));
+        }
+        Ok(self)
+    }
+
     /// Whether an endpoint with a path per MTU (bytes, IP header included) can have these settings.
     ///
     /// # Errors
@@ -227,7 +285,7 @@ impl Parameters {
 
     /// The maximum segment size that this end announces, in bytes (RFC 9293 section 3.7.1).
     pub(super) fn mss(&self, mtu: u32, ip: IpVersion) -> u32 {
-        (mtu - ip.header_bytes() - HEADER_BYTES).min(self.mss_clamp)
+        (mtu - ip.header_bytes() - HEADER_BYTES - u32::from(self.nops)).min(self.mss_clamp)
     }
 
     /// The initial congestion window in bytes for segments of `mss` bytes of data.
@@ -274,6 +332,21 @@ mod tests {
     }
 
     #[test]
+    fn the_model_has_its_own_numbers() {
+        let model = parse(r#"{"profile": "kheirkhah_v1", "mss": "1400 B"}"#).resolve().expect("possible");
+        let millis = Duration::from_millis;
+        assert_eq!([model.rto_initial, model.rto_min], [1_500, 200].map(millis));
+        assert_eq!(model.initial_cwnd(1_400), 1_400);
+        assert_eq!((model.rules, model.receive_buffer, model.ack_every), (cc::Rules::KheirkhahV1, 65_535, 1));
+        assert_eq!(model.mss(1_500, IpVersion::Ipv4), 1_400);
+        // TCP 20 B, options 20 B, IP 20 B.
+        assert_eq!((model.mss(1_460, IpVersion::Ipv4), model.mss(1_459, IpVersion::Ipv4)), (1_400, 1_399));
+        let changed = parse(r#"{"profile": "kheirkhah_v1", "sack": true, "cc": {"kind": "cubic"}}"#);
+        let changed = changed.resolve().expect("possible");
+        assert!(changed.sack && !changed.timestamps);
+    }
+
+    #[test]
     fn the_segment_size_follows_from_mtu_and_version() {
         let parameters = Config::default().resolve().expect("possible");
         assert_eq!(parameters.mss(1_500, IpVersion::Ipv4), 1_460);
@@ -306,6 +379,10 @@ mod tests {
             (
                 r#"{"receive_buffer": "0 B"}"#,
                 "receive_buffer = 0 B is out of range; it must be from one MSS, 1460 B, to 1073741824 B",
+            ),
+            (
+                r#"{"profile": "kheirkhah_v1", "cc": {"kind": "reno", "slow_start": "limited"}}"#,
+                "cc.slow_start = \"limited\" is not in profile kheirkhah_v1; use \"standard\"",
             ),
             (
                 r#"{"cc": {"kind": "sctp"}}"#,

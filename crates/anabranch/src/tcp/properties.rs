@@ -34,7 +34,12 @@ fn buffer() -> impl Strategy<Value = Bytes> {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let profile = prop_oneof![Just(Profile::Linux6), Just(Profile::Linux2620), Just(Profile::Rfc)];
+    let profile = prop_oneof![
+        Just(Profile::Linux6),
+        Just(Profile::Linux2620),
+        Just(Profile::Rfc),
+        Just(Profile::KheirkhahV1)
+    ];
     let detection =
         prop_oneof![Just(LossDetection::Rack), Just(LossDetection::Dupacks), Just(LossDetection::Fack)];
     let reduction = prop_oneof![
@@ -58,9 +63,10 @@ fn any_config() -> impl Strategy<Value = Config> {
         .prop_map(
             |((profile, control, send, receive, detection, reduction), (ecn, nagle, flags), last)| {
                 let [timestamps, sack, dsack, scaling, tlp, f_rto, undo, pacing, tuning] = flags;
+                let is_model = profile == Profile::KheirkhahV1;
                 Config {
                     profile,
-                    cc: Some(control),
+                    cc: if is_model && tuning { None } else { Some(control) },
                     send_buffer: Some(send),
                     receive_buffer: Some(receive),
                     receive_autotuning: Some(tuning),
@@ -69,7 +75,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                     ecn: Some(ecn),
                     nagle: Some(nagle),
                     timestamps: Some(timestamps),
-                    sack: Some(sack),
+                    sack: Some(sack && !(is_model && tuning)),
                     dsack: Some(dsack),
                     window_scaling: Some(scaling),
                     tail_loss_probe: Some(tlp),

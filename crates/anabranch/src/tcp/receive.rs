@@ -34,6 +34,8 @@ pub(super) struct Receiver {
     pub(super) unread: u64,
     /// The buffer, where it tunes itself.
     pub(super) buffer: Option<ReceiveBuffer>,
+    /// See [`Connection::set_stepwise`].
+    pub(super) is_stepwise: bool,
 }
 
 impl Receiver {
@@ -97,10 +99,16 @@ impl Receiver {
         overlap
     }
 
+    /// Whether a segment that starts at RCV.NXT waits there already: the receiver did not move over it.
+    fn has_stepped_short(&self, start: u64) -> bool {
+        self.is_stepwise && self.out_of_order.first().is_some_and(|run| run.0 <= start)
+    }
+
     /// RCV.NXT moves to `end`, and over what was waiting there.
     fn advance(&mut self, end: u64) {
         self.next = end;
-        let reached = self.out_of_order.partition_point(|run| run.0 <= end);
+        let is_stepwise = self.is_stepwise;
+        let reached = self.out_of_order.partition_point(|run| run.0 < end || (run.0 == end && !is_stepwise));
         if reached > 0 {
             self.next = end.max(self.out_of_order[reached - 1].1);
             self.waiting -= self.out_of_order.drain(..reached).map(|run| run.1 - run.0).sum::<u64>();
@@ -223,27 +231,63 @@ impl Connection {
             self.receiver.duplicate = Some((start, next));
         }
         let had_gaps = self.receiver.has_gaps();
+        if had_gaps && self.receiver.has_stepped_short(start) {
+            self.stats.duplicates_received += u64::from(length > 0);
+            return self.delayed_ack.on_out_of_order();
+        }
         if end > next {
             if self.parameters.linux_6 {
                 self.delayed_ack.note_push(length, segment.flags.has(Flags::PSH));
             }
             self.tune_for_data(now, segment, end, is_larger);
-            self.receiver.advance(end);
-            let arrived = self.receiver.next - next;
-            self.stats.bytes_delivered += arrived;
-            self.receiver.unread += arrived;
-            if !self.receiver.is_paused {
-                self.deliver(now);
-            }
+            self.advance(now, end);
         }
         if had_gaps && !self.receiver.has_gaps() {
             // RFC 5681 section 4.2: at once when a gap is filled.
             self.delayed_ack.acknowledge_now();
         }
+        self.reach_fin(now);
+    }
+
+    /// RCV.NXT moves, and the application gets what is in order.
+    #[inline]
+    fn advance(&mut self, now: Time, end: u64) {
+        let next = self.receiver.next;
+        self.receiver.advance(end);
+        let arrived = self.receiver.next - next;
+        self.stats.bytes_delivered += arrived;
+        self.receiver.unread += arrived;
+        if !self.receiver.is_paused {
+            self.deliver(now);
+        }
+    }
+
+    #[inline]
+    fn reach_fin(&mut self, now: Time) {
         if self.receiver.fin == Some(self.receiver.next) {
             self.receiver.next += 1;
             self.on_fin(now);
         }
+    }
+
+    /// Whether a segment that fills a gap moves RCV.NXT by itself only, and not over what waits behind it, as in
+    /// the ns-3 model of MPTCP (`ReceivedData`), where only what fills a gap of the whole connection does so
+    /// (`ReadUnOrderedData`). A segment that waits already and comes again then changes nothing: it is
+    /// acknowledged with the number that it has. To be said before each packet; default false (RFC 9293 section
+    /// 3.10.7.4).
+    pub fn set_stepwise(&mut self, is_stepwise: bool) {
+        self.receiver.is_stepwise = is_stepwise;
+    }
+
+    /// RCV.NXT moves over what waits there, which the application gets; the peer hears of it with the next
+    /// acknowledgement (model: `ReadUnOrderedData`).
+    pub fn skip_stored(&mut self, now: Time) {
+        let is_stepwise = std::mem::take(&mut self.receiver.is_stepwise);
+        if self.receiver.has_gaps() {
+            self.advance(now, self.receiver.next);
+            self.reach_fin(now);
+        }
+        self.receiver.is_stepwise = is_stepwise;
     }
 
     /// Gives the application what it has not read.

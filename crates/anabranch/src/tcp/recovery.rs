@@ -34,6 +34,8 @@ pub(super) struct Recovery {
     pub(super) state: CongestionState,
     /// The state ends when this is acknowledged (RFC 6675: `RecoveryPoint`; Linux: `high_seq`).
     pub(super) high: u64,
+    /// Duplicate acknowledgements since SND.UNA last advanced, where the window is inflated.
+    pub(super) duplicate_acks: u32,
     /// SND.UNA when the window was reduced; none when there is nothing to undo.
     pub(super) undo_from: Option<u64>,
     /// Retransmissions since then that no DSACK has told of; none before the first.
@@ -64,6 +66,7 @@ impl Recovery {
         Self {
             state: CongestionState::Open,
             high,
+            duplicate_acks: 0,
             undo_from: None,
             undo_retransmissions: None,
             restores_window: false,

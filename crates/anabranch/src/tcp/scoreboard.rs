@@ -120,6 +120,12 @@ impl Scoreboard {
         &mut self.segments[(id - self.first_id) as usize]
     }
 
+    /// The segment that holds this number, if it is outstanding.
+    pub(super) fn holding(&self, number: u64) -> Option<&Sent> {
+        let index = self.segments.partition_point(|segment| segment.end() <= number);
+        self.segments.get(index).filter(|segment| segment.start <= number)
+    }
+
     /// Adds a segment that is sent for the first time.
     pub(super) fn push(&mut self, mut segment: Sent) {
         segment.order = self.note_transmission(self.end_id());

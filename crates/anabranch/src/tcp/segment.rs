@@ -36,6 +36,8 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 section 3), a DSACK block first if there is one (RFC 2883).
     pub sack: SackBlocks,
+    /// No-Operation options (RFC 9293 section 3.2), a byte each: where a model has a header of fixed size.
+    pub nops: u8,
     /// What it carries: its position in the sender's stream, counted from 0 in every connection, and its length.
     pub payload: Payload,
 }
@@ -139,6 +141,7 @@ impl Segment {
             sack_permitted: false,
             timestamps: None,
             sack: SackBlocks::new(),
+            nops: 0,
             payload: Payload { offset: 0, length: 0 },
         }
     }
@@ -151,7 +154,7 @@ impl Segment {
         let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
         let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
-        mss + scale + timestamps + permitted + sack
+        mss + scale + timestamps + permitted + sack + u32::from(self.nops)
     }
 
     /// Length on the wire in bytes, without the IP header.

@@ -127,6 +127,11 @@ impl Connection {
         self.board.in_flight().saturating_mul(self.mss)
     }
 
+    /// Bytes in flight as a reduction takes them.
+    pub(super) fn flight_bytes(&self) -> u32 {
+        if self.inflates() { self.flight_size(self.sender.unacknowledged) } else { self.in_flight_bytes() }
+    }
+
     /// The most bytes of a segment: half the largest window at most, so that two are on their way where the
     /// receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
     pub(super) fn segment_limit(&self) -> u32 {
@@ -215,7 +220,7 @@ impl Connection {
     }
 
     /// Whether less than a full segment waits for more.
-    fn nagle_waits(&self) -> bool {
+    pub(super) fn nagle_waits(&self) -> bool {
         match self.parameters.nagle {
             Nagle::Off => false,
             // Linux: tcp_minshall_check.
@@ -309,6 +314,7 @@ impl Connection {
             flags,
             window: self.select_window(),
             timestamps: self.has_timestamps.then_some(timestamps),
+            nops: self.parameters.nops,
             ..Segment::blank()
         }
     }

@@ -483,6 +483,11 @@ impl Drill {
         self
     }
 
+    /// The SYN.
+    pub(super) fn first_sent(&self) -> &Segment {
+        &self.sent[0].segment
+    }
+
     /// What was sent since this was last asked.
     pub(super) fn sent(&mut self) -> Vec<Logged> {
         let new = self.sent[self.seen..].to_vec();

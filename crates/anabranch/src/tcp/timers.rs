@@ -146,7 +146,7 @@ impl Connection {
         self.timer.timeouts += 1;
         let first = self.board.first_id();
         self.retransmit(now, first, true);
-        self.rtt.back_off(&self.parameters);
+        self.rtt.back_off();
         let at = self.deadline(now, self.rtt.rto());
         self.timer.start_retransmission(at);
     }
@@ -154,7 +154,7 @@ impl Connection {
     /// Linux: `tcp_enter_loss`.
     fn enter_loss(&mut self, now: Time) {
         let is_new = self.recovery.state < CongestionState::Recovery;
-        let outstanding = self.in_flight_bytes();
+        let outstanding = self.flight_bytes();
         self.mark_timed_out(now);
         let reduces = self.recovery.is_calm()
             || self.sender.unacknowledged >= self.recovery.high

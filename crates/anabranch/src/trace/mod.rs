@@ -4,13 +4,17 @@
 //! an endpoint's path changed), `frames` (one row a frame of a call), `ratings` (one row a second of a
 //! call), `intervals` (one row an interval of a bulk transfer), `exchanges` (one row a request, page or
 //! probe), `queues` (a row whenever a link's queue changed), `radio` (one row a burst, where there are
-//! radio links), `events` (what endpoints told their applications). Times are in seconds since the start
+//! radio links), `limits` (one row an interval in which the same held a path's sender back), `head_of_line` (one
+//! row an interval in which data waited for earlier data of one path), `events` (what endpoints told their
+//! applications). Times are in seconds since the start
 //! of the run unless the column's name ends otherwise; a time that never came is NaN.
 //! Tracing never changes a result.
 
 mod exchanges;
 mod frames;
+mod head_of_line;
 mod intervals;
+mod limits;
 mod packets;
 mod paths;
 mod queues;
@@ -21,7 +25,9 @@ use std::borrow::Cow;
 
 pub(crate) use exchanges::exchanges_table;
 pub(crate) use frames::frames_table;
+pub(crate) use head_of_line::HeadOfLineTrace;
 pub(crate) use intervals::intervals_table;
+pub(crate) use limits::LimitTrace;
 pub(crate) use packets::PacketTrace;
 pub(crate) use paths::PathTrace;
 pub(crate) use queues::queues_table;
@@ -83,6 +89,25 @@ impl Trace {
     /// Bytes of memory in use, roughly.
     pub(crate) fn memory(&self) -> usize {
         self.packets.memory() + self.paths.memory() + self.events.rows.len() * 128
+    }
+}
+
+/// Where the time of the flows went: at the senders, and at the receivers.
+#[derive(Debug)]
+pub(crate) struct TimeAccounts {
+    pub(crate) limits: LimitTrace,
+    pub(crate) head_of_line: HeadOfLineTrace,
+}
+
+impl TimeAccounts {
+    /// For flows with so many paths each.
+    pub(crate) fn new(paths: impl ExactSizeIterator<Item = usize>) -> Self {
+        Self { head_of_line: HeadOfLineTrace::new(paths.len()), limits: LimitTrace::new(paths) }
+    }
+
+    /// Bytes of memory in use, roughly.
+    pub(crate) fn memory(&self) -> usize {
+        self.limits.memory() + self.head_of_line.memory()
     }
 }
 

@@ -143,25 +143,31 @@ fn cross_traffic() -> impl Strategy<Value = String> {
     ])
 }
 
+fn packet_bytes() -> impl Strategy<Value = String> {
+    one_of(&["", "", "", "overhead = '14 B'", "mtu = '600 B'", "mtu = '292 B'\noverhead = '2 B'"])
+}
+
 fn reverse() -> impl Strategy<Value = String> {
     one_of(&["", "", "", "reverse = { delay = '2 ms' }", "reverse = { jitter = '1 ms', reorder = true }"])
 }
 
 /// The settings of a link, without its ends.
 fn link() -> impl Strategy<Value = String> {
-    (rate(), delay(), impairments(), queue(), loss(), up(), cross_traffic(), reverse()).prop_map(
-        |(rate, delay, impairments, queue, (loss, can_be_crossed), up, cross_traffic, reverse)| {
-            let has_rate = !rate.is_empty();
-            let is_lazy = queue.contains("drop_tail") && !queue.contains("measure");
-            let queue = if has_rate || is_lazy { queue } else { String::new() };
-            // What a link without a rate, or with such a loss, cannot have.
-            let up = up.replace("HOLD", if has_rate { "down = 'hold'" } else { "down = 'drop'" });
-            let is_crossed = has_rate && can_be_crossed && !cross_traffic.is_empty();
-            let cross_traffic =
-                if is_crossed { format!("cross_traffic = [{cross_traffic}]") } else { String::new() };
-            [rate, delay, impairments, queue, loss, up, cross_traffic, reverse].join("\n")
-        },
-    )
+    (rate(), delay(), impairments(), queue(), loss(), up(), cross_traffic(), reverse(), packet_bytes())
+        .prop_map(
+            |(rate, delay, impairments, queue, (loss, can_be_crossed), up, cross_traffic, reverse, bytes)| {
+                let has_rate = !rate.is_empty();
+                let bytes = if has_rate || !bytes.contains("mtu") { bytes } else { String::new() };
+                let is_lazy = queue.contains("drop_tail") && !queue.contains("measure");
+                let queue = if has_rate || is_lazy { queue } else { String::new() };
+                // What a link without a rate, or with such a loss, cannot have.
+                let up = up.replace("HOLD", if has_rate { "down = 'hold'" } else { "down = 'drop'" });
+                let is_crossed = has_rate && can_be_crossed && !cross_traffic.is_empty();
+                let cross_traffic =
+                    if is_crossed { format!("cross_traffic = [{cross_traffic}]") } else { String::new() };
+                [rate, delay, impairments, queue, loss, up, cross_traffic, reverse, bytes].join("\n")
+            },
+        )
 }
 
 fn transport() -> impl Strategy<Value = String> {
@@ -203,6 +209,7 @@ fn flow_controlled() -> impl Strategy<Value = (String, String)> {
         "{ kind = 'sctp', rto_initial = '0.1 s', rto_min = '20 ms', rto_max = '1 s', receive_buffer = '4 kB' }",
         "{ kind = 'tcp', cc = { kind = 'cubic' } }",
         "{ kind = 'tcp', profile = 'rfc', cc = { kind = 'reno' }, rto_min = '50 ms', receive_buffer = '8 kB' }",
+        "{ kind = 'tcp', profile = 'kheirkhah_v1', send_buffer = '20 kB' }",
         "{ kind = 'tcp', profile = 'linux_2_6_20', cc = { kind = 'bic' }, send_buffer = '5 kB' }",
     ]);
     let app = one_of(&[

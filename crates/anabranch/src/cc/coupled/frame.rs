@@ -6,17 +6,31 @@
 //!
 //! Known deviation: windows are not inflated in fast recovery (RFC 5681 section 3.2), as SCTP and TCP with
 //! selective acknowledgements do not need it; RFC 6356 section 3 asks for the uninflated one.
+//!
+//! With [`Rules::KheirkhahV1`] the windows are those of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
+//! ("Multipath-TCP in ns-3", 2014; `mp-tcp-socket-base.cc`), which names the functions below: inflated in fast
+//! recovery (RFC 6582), halved by what is in flight, and grown by whole bytes whether they are used or not. An
+//! acknowledgement grows them once, however much it acknowledges. Known deviation: a partial acknowledgement
+//! leaves at least a segment; in the model the difference wraps.
 
 use std::fmt;
 
 use super::{CoupledCongestionControl, PathSetup};
 use crate::cc::{
-    AckEvent, CongestionEvent, CongestionKind, ControlState, IdleEvent, RttEvent, SendLimits, UndoEvent,
+    AckEvent, CongestionEvent, CongestionKind, ControlState, DuplicateEvent, IdleEvent, RecoveryEndEvent,
+    RttEvent, Rules, SendLimits, UndoEvent,
 };
 use crate::packet::PathId;
+use crate::time::Duration;
 
 /// No window is larger, in bytes: what TCP's window field can say (RFC 7323 section 2.3).
 const MAX_BYTES: u32 = 1 << 30;
+
+/// The model's `MpTcpSubFlow`: the first threshold in bytes, the round-trip time before the first sample in
+/// seconds, and the gain of its estimator.
+const MODEL_SSTHRESH: u32 = 65_535;
+const MODEL_FIRST_SRTT: f64 = 1.5;
+const MODEL_GAIN: f64 = 0.1;
 
 /// How windows depend on each other.
 pub trait Coupling: fmt::Debug {
@@ -35,8 +49,17 @@ pub trait Coupling: fmt::Debug {
         (f64::from(window.cwnd) / 2.0).max(f64::from(window.floor))
     }
 
-    /// Bytes were acknowledged on this path, in recovery or not.
-    fn on_acked(&mut self, _path: PathId, _bytes: u32) {}
+    /// The slow-start threshold in bytes of a window that has just grown by so many bytes, or shrunk where there
+    /// are fewer than none: slow start must not give back at once what was taken without a loss.
+    fn adjusted_threshold(&self, window: &Window, _path: PathId, bytes: f64) -> u32 {
+        if bytes < 0.0 { window.ssthresh.min(window.cwnd) } else { window.ssthresh }
+    }
+
+    /// Data was acknowledged on this path, in recovery or not; before the window grows.
+    fn on_acked(&mut self, _windows: &Windows, _path: PathId, _event: &AckEvent) {}
+
+    /// A round-trip time was measured on this path.
+    fn on_rtt(&mut self, _path: PathId, _rtt: Duration) {}
 
     /// A loss was noticed on this path.
     fn on_loss(&mut self, _path: PathId) {}
@@ -58,6 +81,10 @@ pub struct Window {
     pub floor: u32,
     /// Smoothed round-trip time in seconds (RFC 6298 section 2), before the first sample none.
     pub srtt: Option<f64>,
+    /// Whether it is the model's, and whether that is in fast recovery: inflated.
+    is_model: bool,
+    is_inflated: bool,
+    has_sample: bool,
     initial: u32,
     /// What has been granted beyond whole bytes.
     fraction: f64,
@@ -69,13 +96,18 @@ impl Window {
     fn new(setup: &PathSetup) -> Self {
         let mss = setup.setup.mss.clamp(1, MAX_BYTES);
         let initial = setup.setup.initial_cwnd.clamp(mss, MAX_BYTES);
+        let is_model = setup.setup.rules == Rules::KheirkhahV1;
+        // Never zero: a path's share of the sum is computed.
+        let ssthresh = if is_model { MODEL_SSTHRESH } else { setup.initial_ssthresh.max(1) };
         Self {
             mss,
             cwnd: initial,
-            // Never zero: a path's share of the sum is computed.
-            ssthresh: setup.initial_ssthresh.max(1),
+            ssthresh,
             floor: setup.ssthresh_floor.saturating_mul(mss),
-            srtt: None,
+            srtt: is_model.then_some(MODEL_FIRST_SRTT),
+            is_model,
+            is_inflated: false,
+            has_sample: false,
             initial,
             fraction: 0.0,
             prior: None,
@@ -87,8 +119,14 @@ impl Window {
         self.srtt.map(|srtt| f64::from(self.cwnd) / srtt)
     }
 
+    /// What the window counts in a sum of all: not what fast recovery has inflated it to (model:
+    /// `calculateTotalCWND`).
+    pub fn counted(&self) -> u32 {
+        if self.is_inflated { self.ssthresh } else { self.cwnd }
+    }
+
     /// Where the two are equal either is allowed (RFC 5681 section 3.1); growth is coupled then.
-    fn in_slow_start(&self) -> bool {
+    pub(super) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
@@ -98,6 +136,24 @@ impl Window {
         self.fraction -= whole;
         let grown = f64::from(self.cwnd) + whole;
         self.cwnd = (grown as u32).clamp(self.mss, MAX_BYTES);
+    }
+
+    /// A partial acknowledgement of `acked` bytes deflates the window by them and inflates it by one segment
+    /// (RFC 6582 section 3.2 step 3; model: `NewAckNewReno`).
+    fn deflate(&mut self, acked: u32) {
+        self.cwnd = self.cwnd.saturating_sub(acked).saturating_add(self.mss).min(MAX_BYTES);
+    }
+
+    /// A loss or a timeout with so many bytes in flight (RFC 5681 section 3.1 equation 4 and section 3.2; model:
+    /// `ReduceCWND`, `Retransmit`).
+    fn reduce_as_model(&mut self, kind: CongestionKind, flight: u32) {
+        self.ssthresh = (flight / 2).max(2 * self.mss);
+        self.is_inflated = kind == CongestionKind::FastRetransmit;
+        self.cwnd = match kind {
+            CongestionKind::FastRetransmit => self.ssthresh.saturating_add(3 * self.mss),
+            CongestionKind::Timeout => self.mss,
+            CongestionKind::Ecn | CongestionKind::Restart => self.ssthresh,
+        };
     }
 }
 
@@ -125,6 +181,17 @@ impl Windows {
     }
 }
 
+/// No coupling: a window grows by a segment per round (RFC 5681 equation 3).
+#[derive(Debug)]
+pub struct Alone;
+
+impl Coupling for Alone {
+    fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
+        let window = windows.at(path);
+        f64::from(acked) * f64::from(window.mss) / f64::from(window.cwnd)
+    }
+}
+
 /// Windows and what couples them: a congestion control.
 #[derive(Debug)]
 pub struct Frame<C> {
@@ -136,6 +203,24 @@ impl<C: Coupling> Frame<C> {
     /// A control without paths.
     pub fn new(coupling: C) -> Self {
         Self { windows: Windows::default(), coupling }
+    }
+
+    /// The model's `NewAckNewReno` and `OpenCWND`.
+    fn on_ack_as_model(&mut self, path: PathId, event: &AckEvent) {
+        if !event.cumulative_advanced {
+            return;
+        }
+        let window = self.windows.at_mut(path);
+        let mss = window.mss;
+        if window.is_inflated {
+            return window.deflate(event.newly_acked);
+        }
+        let bytes = if window.in_slow_start() {
+            f64::from(mss)
+        } else {
+            self.coupling.avoidance(&self.windows, path, mss).floor().max(1.0)
+        };
+        self.windows.at_mut(path).add(bytes);
     }
 }
 
@@ -157,7 +242,10 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
     }
 
     fn on_ack(&mut self, path: PathId, event: &AckEvent) {
-        self.coupling.on_acked(path, event.newly_acked);
+        self.coupling.on_acked(&self.windows, path, event);
+        if self.windows.at(path).is_model {
+            return self.on_ack_as_model(path, event);
+        }
         if event.in_recovery || !event.is_window_limited {
             return;
         }
@@ -173,6 +261,8 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
             self.coupling.avoidance(&self.windows, path, event.newly_acked)
         };
         self.windows.at_mut(path).add(bytes);
+        let ssthresh = self.coupling.adjusted_threshold(self.windows.at(path), path, bytes);
+        self.windows.at_mut(path).ssthresh = ssthresh;
     }
 
     fn on_congestion(&mut self, path: PathId, event: &CongestionEvent) {
@@ -185,6 +275,9 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         let threshold = self.coupling.threshold(&self.windows, path);
         self.coupling.on_loss(path);
         let window = self.windows.at_mut(path);
+        if window.is_model {
+            return window.reduce_as_model(event.kind, event.outstanding);
+        }
         window.prior = Some((window.cwnd, window.ssthresh));
         window.ssthresh = (threshold as u32).max(window.mss);
         window.fraction = 0.0;
@@ -202,8 +295,20 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
 
     fn state(&self, path: PathId) -> ControlState {
         let window = self.windows.at(path);
-        let phase = if window.in_slow_start() { "slow_start" } else { "congestion_avoidance" };
+        let phase = match () {
+            () if window.is_inflated => "recovery",
+            () if window.in_slow_start() => "slow_start",
+            () => "congestion_avoidance",
+        };
         ControlState { cwnd: window.cwnd, ssthresh: window.ssthresh, phase }
+    }
+
+    fn on_duplicate(&mut self, path: PathId, _event: &DuplicateEvent) {
+        // RFC 5681 section 3.2 step 4; model: DupAck.
+        let window = self.windows.at_mut(path);
+        if window.is_inflated {
+            window.cwnd = window.cwnd.saturating_add(window.mss).min(MAX_BYTES);
+        }
     }
 
     fn on_idle(&mut self, path: PathId, event: &IdleEvent) {
@@ -220,6 +325,18 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         }
     }
 
+    fn on_recovery_end(&mut self, path: PathId, event: &RecoveryEndEvent) {
+        // RFC 6582 section 3.2 step 3, a full acknowledgement, option 1; model: NewAckNewReno.
+        let window = self.windows.at_mut(path);
+        if std::mem::take(&mut window.is_inflated) {
+            window.cwnd = event.outstanding.saturating_add(window.mss).min(window.ssthresh);
+        }
+    }
+
+    fn owns_recovery(&self, path: PathId) -> bool {
+        self.windows.at(path).is_model
+    }
+
     fn on_undo(&mut self, path: PathId, _event: &UndoEvent) {
         let window = self.windows.at_mut(path);
         if let Some((cwnd, ssthresh)) = window.prior.take() {
@@ -229,9 +346,16 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
     }
 
     fn on_rtt_sample(&mut self, path: PathId, event: &RttEvent) {
+        self.coupling.on_rtt(path, event.rtt);
         let window = self.windows.at_mut(path);
         // Never zero: rates are divided by it.
         let rtt = event.rtt.as_secs_f64().max(1e-9);
+        if window.is_model {
+            // RttMeanDeviation::Measurement of ns-3.
+            let srtt = window.srtt.filter(|_| window.has_sample).unwrap_or(rtt);
+            (window.srtt, window.has_sample) = (Some(srtt + MODEL_GAIN * (rtt - srtt)), true);
+            return;
+        }
         window.srtt = Some(window.srtt.map_or(rtt, |srtt| 0.875 * srtt + 0.125 * rtt));
     }
 }
@@ -291,23 +415,20 @@ pub(super) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, lia, olia, resource_pooling};
+    use super::super::{Config, lia};
     use super::testing::{MSS, NOW, measure, setup};
     use super::*;
-    use crate::time::Duration;
 
     const PATH: PathId = PathId(0);
 
     #[test]
     fn one_path_alone_is_a_standard_sender() {
-        // RFC 6356 section 3: alpha is 1; OLIA's and resource pooling's shares are 1.
-        let rp = |version| Config::ResourcePooling(resource_pooling::Config { version });
-        for config in [
-            Config::Lia(lia::Config {}),
-            Config::Olia(olia::Config {}),
-            rp(resource_pooling::Version::V1),
-            rp(resource_pooling::Version::V2),
-        ] {
+        // RFC 6356 section 3: alpha is 1; OLIA's and resource pooling's shares are 1; BALIA's factors are 1.
+        // Weighted Vegas is a Vegas alone, and a loss is no other to it.
+        for config in Config::all() {
+            if matches!(config, Config::Wvegas(_)) {
+                continue;
+            }
             let mut control = config.build();
             control.add_path(PATH, &setup(10));
             measure(&mut control, PATH, 100);
@@ -321,6 +442,89 @@ mod tests {
             assert_eq!(control.limits(PATH).cwnd, MSS);
             control.on_undo(PATH, &UndoEvent::new(NOW));
             assert!(control.limits(PATH).cwnd > 10 * MSS);
+        }
+    }
+
+    /// Windows of the model in avoidance with these sizes in segments, and these round-trip times in ms.
+    fn model(config: &Config, paths: &[(u32, u64)]) -> super::super::Controller {
+        let mut control = config.build();
+        for (index, &(segments, rtt)) in paths.iter().enumerate() {
+            let path = PathId(index as u8);
+            let mut setup = setup(segments);
+            setup.setup.rules = Rules::KheirkhahV1;
+            control.add_path(path, &setup);
+            assert_eq!(control.state(path).ssthresh, 65_535);
+            measure(&mut control, path, rtt);
+            lose(&mut control, path, 2 * segments);
+            end(&mut control, path, 2 * segments);
+            assert_eq!(control.limits(path).cwnd, segments * MSS);
+        }
+        control
+    }
+
+    fn lose(control: &mut super::super::Controller, path: PathId, flight: u32) {
+        let event = CongestionEvent::new(NOW, CongestionKind::FastRetransmit, flight * MSS);
+        control.on_congestion(path, &event);
+    }
+
+    fn end(control: &mut super::super::Controller, path: PathId, flight: u32) {
+        control.on_recovery_end(path, &RecoveryEndEvent::new(NOW, flight * MSS));
+    }
+
+    #[test]
+    fn the_model_counts_the_threshold_in_recovery_and_shows_the_inflated_window() {
+        let mut control = model(&Config::Lia(lia::Config {}), &[(10, 100), (10, 100)]);
+        lose(&mut control, PATH, 10);
+        assert_eq!(control.limits(PATH).cwnd, 8 * MSS);
+        let windows = match &control {
+            super::super::Controller::Lia(frame) => &frame.windows,
+            _ => unreachable!("it is linked increases"),
+        };
+        assert_eq!(windows.iter().map(|(_, window)| window.counted()).sum::<u32>(), 15 * MSS);
+        assert_eq!(control.state(PATH).phase, "recovery");
+        control.on_congestion(PATH, &CongestionEvent::new(NOW, CongestionKind::Timeout, 10 * MSS));
+        control.on_duplicate(PATH, &DuplicateEvent::new(NOW));
+        assert_eq!(control.limits(PATH).cwnd, MSS, "a timeout ends recovery");
+    }
+
+    #[test]
+    fn the_model_grows_by_whole_bytes_and_at_least_one() {
+        let ack = AckEvent { is_window_limited: false, ..AckEvent::new(NOW, 2 * MSS, 20 * MSS) };
+        // 2 paths of 10 segments each: MSS x MSS / (4 x 10 MSS) = 25 B, 24 where the other is larger.
+        let mut control = model(&Config::Lia(lia::Config {}), &[(10, 100), (10, 100)]);
+        control.on_ack(PATH, &ack);
+        assert_eq!(control.limits(PATH).cwnd, 10 * MSS + 25);
+        control.on_ack(PATH, &ack);
+        assert_eq!(control.limits(PATH).cwnd, 10 * MSS + 25 + 24);
+        let mut large = model(&Config::Lia(lia::Config {}), &[(10, 10_000), (2_000, 10)]);
+        large.on_ack(PATH, &ack);
+        assert_eq!(large.limits(PATH).cwnd, 10 * MSS + 1);
+    }
+
+    #[test]
+    fn the_model_deflates_by_what_is_acknowledged_to_one_segment_at_least() {
+        let mut control = model(&Config::Lia(lia::Config {}), &[(10, 100)]);
+        lose(&mut control, PATH, 10);
+        control.on_ack(PATH, &AckEvent { in_recovery: true, ..AckEvent::new(NOW, 3 * MSS, 10 * MSS) });
+        assert_eq!(control.limits(PATH).cwnd, 6 * MSS);
+        control.on_ack(PATH, &AckEvent { in_recovery: true, ..AckEvent::new(NOW, 8 * MSS, 10 * MSS) });
+        assert_eq!(control.limits(PATH).cwnd, MSS);
+    }
+
+    #[test]
+    fn the_model_smooths_with_a_tenth_after_one_and_a_half_seconds() {
+        let mut control = Config::Lia(lia::Config {}).build();
+        let mut setup = setup(10);
+        setup.setup.rules = Rules::KheirkhahV1;
+        control.add_path(PATH, &setup);
+        let srtt = |control: &super::super::Controller| match control {
+            super::super::Controller::Lia(frame) => frame.windows.at(PATH).srtt.expect("it is known"),
+            _ => unreachable!("it is linked increases"),
+        };
+        assert!((srtt(&control) - 1.5).abs() < 1e-12);
+        for (millis, expected) in [(100, 0.1), (200, 0.11)] {
+            measure(&mut control, PATH, millis);
+            assert!((srtt(&control) - expected).abs() < 1e-12);
         }
     }
 

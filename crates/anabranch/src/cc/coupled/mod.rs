@@ -3,11 +3,14 @@
 //! A transport gives every path a [`Member`] of a [`Group`], which is a [`CongestionControl`] like any
 //! other: subflows are endpoints of their own, and each talks to its own path's share of the group.
 
+pub mod balia;
 mod frame;
+pub mod kheirkhah;
 pub mod lia;
 pub mod olia;
 pub mod per_path;
 pub mod resource_pooling;
+pub mod wvegas;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub use frame::{Coupling, Frame, Window, Windows};
 
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, ControlState, IdleEvent, RecoveryEndEvent, RttEvent,
-    SendLimits, SentEvent, UndoEvent,
+    AckEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent, RecoveryEndEvent,
+    RttEvent, SendLimits, SentEvent, UndoEvent,
 };
 use crate::packet::PathId;
 
@@ -43,6 +46,9 @@ pub trait CoupledCongestionControl: fmt::Debug {
 
     /// Its variables for this path, for traces.
     fn state(&self, path: PathId) -> ControlState;
+
+    /// A duplicate acknowledgement arrived in fast recovery of this path.
+    fn on_duplicate(&mut self, _path: PathId, _event: &DuplicateEvent) {}
 
     /// Nothing was sent on this path for some time.
     fn on_idle(&mut self, _path: PathId, _event: &IdleEvent) {}
@@ -84,14 +90,24 @@ pub struct PathSetup {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schemars(rename = "CouplingConfig")]
 pub enum Config {
+    /// Balanced linked adaptation (Peng et al., 2016).
+    Balia(balia::Config),
+    /// All windows together grow as one, in the model of Multipath TCP by Kheirkhah (2013).
+    FullyCoupled(kheirkhah::Config),
     /// Linked increases (RFC 6356).
     Lia(lia::Config),
+    /// Linked increases without their cap, in the model by Kheirkhah.
+    LinkedIncreases(kheirkhah::Config),
     /// Opportunistic linked increases (Khalili et al., 2012).
     Olia(olia::Config),
     /// Not at all: each path has a control of its own.
     PerPath(per_path::Config),
     /// Resource pooling: CMT/RPv1 or CMT/RPv2 (Dreibholz et al., 2010 and 2011).
     ResourcePooling(resource_pooling::Config),
+    /// Linked increases with their cap, in the model by Kheirkhah.
+    RttCompensator(kheirkhah::Config),
+    /// Weighted Vegas (Cao et al., 2012).
+    Wvegas(wvegas::Config),
 }
 
 impl Default for Config {
@@ -103,22 +119,54 @@ impl Default for Config {
 impl Config {
     /// A control without paths.
     pub fn build(&self) -> Controller {
+        let cited = |rule| Controller::Kheirkhah(Frame::new(kheirkhah::Kheirkhah::new(rule)));
         match self {
+            Self::Balia(_) => Controller::Balia(Frame::new(balia::Balia)),
+            Self::FullyCoupled(_) => cited(kheirkhah::Rule::FullyCoupled),
             Self::Lia(_) => Controller::Lia(Frame::new(lia::Lia)),
+            Self::LinkedIncreases(_) => cited(kheirkhah::Rule::LinkedIncreases),
             Self::Olia(_) => Controller::Olia(Frame::new(olia::Olia::default())),
             Self::PerPath(_) => Controller::PerPath(per_path::PerPath::default()),
             Self::ResourcePooling(config) => {
                 Controller::ResourcePooling(Frame::new(resource_pooling::ResourcePooling::new(*config)))
             }
+            Self::RttCompensator(_) => cited(kheirkhah::Rule::RttCompensator),
+            Self::Wvegas(_) => Controller::Wvegas(Frame::new(wvegas::Wvegas::default())),
         }
+    }
+}
+
+#[cfg(test)]
+impl Config {
+    /// Every kind, with all versions that there are.
+    pub(crate) fn all() -> Vec<Self> {
+        let rp = |version| Self::ResourcePooling(resource_pooling::Config { version });
+        vec![
+            Self::Balia(balia::Config {}),
+            Self::FullyCoupled(kheirkhah::Config {}),
+            Self::Lia(lia::Config {}),
+            Self::LinkedIncreases(kheirkhah::Config {}),
+            Self::Olia(olia::Config {}),
+            Self::PerPath(per_path::Config {}),
+            rp(resource_pooling::Version::V1),
+            rp(resource_pooling::Version::V2),
+            Self::RttCompensator(kheirkhah::Config {}),
+            Self::Wvegas(wvegas::Config {}),
+        ]
     }
 }
 
 /// A coupled congestion control, dispatched statically where it is a built-in one.
 #[derive(Debug)]
 pub enum Controller {
+    /// A single path in windows like the others'.
+    Alone(Frame<frame::Alone>),
+    /// BALIA.
+    Balia(Frame<balia::Balia>),
     /// A user's own.
     Custom(Box<dyn CoupledCongestionControl + Send>),
+    /// The couplings of Kheirkhah's model.
+    Kheirkhah(Frame<kheirkhah::Kheirkhah>),
     /// Linked increases.
     Lia(Frame<lia::Lia>),
     /// Opportunistic linked increases.
@@ -127,16 +175,22 @@ pub enum Controller {
     PerPath(per_path::PerPath),
     /// Resource pooling.
     ResourcePooling(Frame<resource_pooling::ResourcePooling>),
+    /// Weighted Vegas.
+    Wvegas(Frame<wvegas::Wvegas>),
 }
 
 macro_rules! dispatch {
     ($self:expr, $inner:ident => $call:expr) => {
         match $self {
+            Controller::Alone($inner) => $call,
+            Controller::Balia($inner) => $call,
             Controller::Custom($inner) => $call,
+            Controller::Kheirkhah($inner) => $call,
             Controller::Lia($inner) => $call,
             Controller::Olia($inner) => $call,
             Controller::PerPath($inner) => $call,
             Controller::ResourcePooling($inner) => $call,
+            Controller::Wvegas($inner) => $call,
         }
     };
 }
@@ -166,6 +220,10 @@ impl CoupledCongestionControl for Controller {
         dispatch!(self, control => control.state(path))
     }
 
+    fn on_duplicate(&mut self, path: PathId, event: &DuplicateEvent) {
+        dispatch!(self, control => control.on_duplicate(path, event));
+    }
+
     fn on_idle(&mut self, path: PathId, event: &IdleEvent) {
         dispatch!(self, control => control.on_idle(path, event));
     }
@@ -189,6 +247,13 @@ impl CoupledCongestionControl for Controller {
     fn on_sent(&mut self, path: PathId, event: &SentEvent) {
         dispatch!(self, control => control.on_sent(path, event));
     }
+}
+
+/// Reno of a single path with windows in bytes, as those of coupled paths are.
+pub(super) fn alone(own: &super::Config, setup: &super::Setup) -> Member {
+    let group = Group::new(Controller::Alone(Frame::new(frame::Alone)));
+    let (initial_ssthresh, ssthresh_floor) = (u32::MAX, 2);
+    group.join(PathId(0), &PathSetup { own: own.clone(), setup: *setup, initial_ssthresh, ssthresh_floor })
 }
 
 /// The paths that share a control. Clones are the same group.
@@ -248,6 +313,10 @@ impl CongestionControl for Member {
     #[inline(never)]
     fn state(&self) -> ControlState {
         self.group.control().state(self.path)
+    }
+
+    fn on_duplicate(&mut self, event: &DuplicateEvent) {
+        self.group.control().on_duplicate(self.path, event);
     }
 
     #[inline(never)]

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Coupling, Window, Windows};
+use crate::cc::AckEvent;
 use crate::packet::PathId;
 
 /// Settings of opportunistic linked increases.
@@ -79,8 +80,8 @@ impl Coupling for Olia {
         bytes * (rate / srtt / (sum * sum) + self.alpha(windows, path) / f64::from(window.cwnd))
     }
 
-    fn on_acked(&mut self, path: PathId, bytes: u32) {
-        self.of(path).since += u64::from(bytes);
+    fn on_acked(&mut self, _windows: &Windows, path: PathId, event: &AckEvent) {
+        self.of(path).since += u64::from(event.newly_acked);
     }
 
     fn on_loss(&mut self, path: PathId) {
@@ -101,7 +102,6 @@ mod tests {
     use super::super::frame::testing::{MSS, NOW, avoiding, lose, round};
     use super::super::{Config as Coupled, Controller, CoupledCongestionControl as _};
     use super::*;
-    use crate::cc::AckEvent;
 
     const FIRST: PathId = PathId(0);
     const SECOND: PathId = PathId(1);

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CoupledCongestionControl, PathSetup};
 use crate::cc::{
-    AckEvent, CongestionControl as _, CongestionEvent, ControlState, Controller, IdleEvent, RecoveryEndEvent,
-    RttEvent, SendLimits, SentEvent, UndoEvent,
+    AckEvent, CongestionControl as _, CongestionEvent, ControlState, Controller, DuplicateEvent, IdleEvent,
+    RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
 };
 use crate::packet::PathId;
 
@@ -58,6 +58,10 @@ impl CoupledCongestionControl for PerPath {
 
     fn state(&self, path: PathId) -> ControlState {
         self.at(path).state()
+    }
+
+    fn on_duplicate(&mut self, path: PathId, event: &DuplicateEvent) {
+        self.at_mut(path).on_duplicate(event);
     }
 
     fn on_idle(&mut self, path: PathId, event: &IdleEvent) {

@@ -184,7 +184,7 @@ mod tests {
     fn the_correction_follows_what_blocks() {
         let paths = unlike();
         let mut scheduler = Blest::default();
-        let mut after = |scheduler: &mut Blest, at_ms| {
+        let after = |scheduler: &mut Blest, at_ms| {
             next(scheduler, at_ms, 1_000_000, &paths);
             (scheduler.correction * 1_000.0).round() / 1_000.0
         };

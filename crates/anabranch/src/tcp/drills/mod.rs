@@ -3,6 +3,7 @@
 
 mod closing;
 mod ecn;
+mod kheirkhah;
 mod opening;
 mod receive_window;
 mod receiving;

@@ -1,0 +1,89 @@
+//! What holds each path of a sender back, and what a receiver waits for, for time accounts. They are read only
+//! where someone asks for them.
+
+use super::association::{Association, State};
+use super::tsn;
+use crate::cc::CongestionControl as _;
+use crate::endpoint::{HeadOfLine, Limit, PathLimit, PathState, Transmission};
+use crate::packet::PathId;
+
+impl Association {
+    /// What holds each path back now; nothing without an association.
+    pub(super) fn limits_of_paths(&self, limits: &mut Vec<PathLimit>) {
+        let opens = matches!(self.state, State::CookieEchoed | State::CookieWait);
+        if matches!(self.state, State::Closed | State::Ended) {
+            return;
+        }
+        let paths = (0..self.paths.len()).map(|index| PathId(index as u8));
+        limits.extend(paths.map(|path| {
+            let limit = if opens { Limit::Handshake } else { self.limit_of_path(path) };
+            PathLimit::new(path, limit, || self.outstanding.chunks.front().map(|chunk| chunk.path))
+        }));
+    }
+
+    fn limit_of_path(&self, path: PathId) -> Limit {
+        let (own, status) = (&self.paths[path.index()], &self.status[path.index()]);
+        let carries_new = match &self.load_sharing {
+            Some(_) => self.carries_new(path.index()),
+            None => self.selection.current == path,
+        };
+        let is_lonely = carries_new && status.state == PathState::PotentiallyFailed;
+        if !self.allows_data(path) || (status.state != PathState::Active && !is_lonely) {
+            return Limit::PathDown;
+        }
+        if !carries_new {
+            return Limit::Standby;
+        }
+        let first = self.outstanding.first_tsn;
+        let has_timed_out = own.timeout_exit.is_some_and(|exit| tsn::at_or_before(first, exit));
+        if has_timed_out && !self.outstanding.chunks.is_empty() {
+            Limit::Timeout
+        } else if own.fast_recovery_exit.is_some() {
+            Limit::Recovery
+        } else {
+            self.limit_of_new_data(path)
+        }
+    }
+
+    /// The same in the order in which new data is sent (RFC 9260 section 6.1).
+    fn limit_of_new_data(&self, path: PathId) -> Limit {
+        let own = &self.paths[path.index()];
+        let has_queued = !self.queue.is_empty();
+        if !has_queued && self.outstanding.lost == 0 && !self.has_refused {
+            return Limit::Application;
+        }
+        if own.outstanding + self.copied(path) >= own.cc.limits().cwnd {
+            return Limit::CongestionWindow;
+        }
+        if !has_queued && self.outstanding.lost == 0 {
+            return Limit::SendBuffer;
+        }
+        if has_queued && self.next_fragment() > self.peer_rwnd && self.outstanding.bytes > 0 {
+            return Limit::ReceiveWindow;
+        }
+        let is_little = self.parameters.nagle
+            && self.outstanding.bytes > 0
+            && self.queue.bytes < u64::from(self.fragment_limit);
+        if has_queued && is_little {
+            return Limit::Application;
+        }
+        if self.selection.held {
+            return Limit::Scheduler;
+        }
+        // What is left is Max.Burst, which is part of congestion control (section 6.1 D).
+        self.limit_of_sharing(path).unwrap_or(Limit::CongestionWindow)
+    }
+
+    /// What waits above a gap. Where messages need no order, only those wait that are not whole.
+    pub(super) fn gap(&self) -> Option<HeadOfLine> {
+        let waiting = self.reassembly.bytes;
+        let missing = u64::from((self.received.cumulative + 1) as u32);
+        (waiting > 0 && self.received.has_gaps()).then_some(HeadOfLine { waiting, missing })
+    }
+
+    /// How the chunk with this TSN was sent last.
+    pub(super) fn sent(&self, missing: u64) -> Option<Transmission> {
+        let chunk = self.outstanding.chunks.get(self.outstanding.index(missing as u32))?;
+        Some(Transmission { path: chunk.path, is_again: chunk.transmissions > 1 })
+    }
+}

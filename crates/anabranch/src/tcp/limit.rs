@@ -1,0 +1,63 @@
+//! What holds a sender back, and what a receiver waits for, for time accounts. They are read only where someone
+//! asks for them.
+
+use super::burst::Deferral;
+use super::connection::{Connection, State};
+use super::recovery::CongestionState;
+use crate::endpoint::{HeadOfLine, Limit, Transmission};
+use crate::time::Time;
+
+impl Connection {
+    /// What holds the sender back now; none without a connection. `more_waits`: whoever writes to it has data
+    /// that was not handed over, although there was room.
+    pub(crate) fn limit(&self, now: Time, more_waits: bool) -> Option<Limit> {
+        Some(match (self.state, self.recovery.state) {
+            (State::Closed | State::TimeWait, _) => return None,
+            (State::SynReceived | State::SynSent, _) => Limit::Handshake,
+            (_, CongestionState::Loss) => Limit::Timeout,
+            (_, CongestionState::Recovery) => Limit::Recovery,
+            _ => self.limit_of_new_data(now, more_waits),
+        })
+    }
+
+    /// The same in the order in which [`Self::push`] asks (Linux: `tcp_write_xmit`).
+    fn limit_of_new_data(&self, now: Time, more_waits: bool) -> Limit {
+        let unsent = self.sender.unsent();
+        if unsent == 0 && !more_waits && !self.sender.has_refused {
+            return Limit::Application;
+        }
+        if !self.may_add_to_flight() || self.waits_for_pace(now) {
+            return Limit::CongestionWindow;
+        }
+        if unsent == 0 {
+            return if more_waits { Limit::Scheduler } else { Limit::SendBuffer };
+        }
+        let limit = u64::from(self.segment_limit());
+        if self.sender.next + unsent.min(limit) > self.sender.window_end() {
+            return Limit::ReceiveWindow;
+        }
+        match self.deferral(now, self.largest_burst()) {
+            Some(Deferral::CongestionWindow) => Limit::CongestionWindow,
+            // The rest of a burst waits for the narrower of the two windows.
+            Some(Deferral::Other) => {
+                let peer_room = self.sender.window_end() - self.sender.next;
+                let room = self.cwnd().saturating_sub(self.board.in_flight()).saturating_mul(self.mss);
+                if peer_room <= u64::from(room) { Limit::ReceiveWindow } else { Limit::CongestionWindow }
+            }
+            None if unsent < limit && self.nagle_waits() => Limit::Application,
+            None => Limit::CongestionWindow,
+        }
+    }
+
+    /// What waits above a gap.
+    pub(super) fn gap(&self) -> Option<HeadOfLine> {
+        let Self { receiver, .. } = self;
+        (receiver.waiting > 0).then_some(HeadOfLine { waiting: receiver.waiting, missing: receiver.next })
+    }
+
+    /// How the segment with this number was sent last.
+    pub(super) fn sent(&self, number: u64) -> Option<Transmission> {
+        let segment = self.board.holding(number)?;
+        Some(Transmission { path: self.path, is_again: segment.ever_retransmitted })
+    }
+}

@@ -1,0 +1,192 @@
+//! Head-of-line blocking: data that has arrived and waits for earlier data. The trace has a row for every
+//! interval in which what was missing had been sent on the same path.
+
+use super::{Column, Table};
+use crate::endpoint::{HeadOfLine, Transmission};
+use crate::packet::{PathId, Side};
+use crate::report::Report;
+use crate::time::{Duration, Time};
+
+/// Nanoseconds in a second.
+const NANOS: f64 = 1e9;
+
+/// One interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    start: Time,
+    end: Time,
+    /// The path on which the missing data had been sent, and whether it had to be sent again.
+    path: PathId,
+    is_again: bool,
+    /// Bytes that waited, times nanoseconds.
+    byte_nanos: f64,
+}
+
+/// Data waits now.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    missing: u64,
+    waiting: u64,
+    interval: Interval,
+}
+
+/// The account of one receiving end.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    intervals: Vec<Interval>,
+    open: Option<Open>,
+    blocked: Duration,
+    byte_nanos: f64,
+}
+
+impl Account {
+    /// Time goes on to `now`.
+    fn advance(&mut self, now: Time) {
+        if let Some(Open { waiting, interval, .. }) = &mut self.open {
+            let passed = now.saturating_since(interval.end);
+            let byte_nanos = *waiting as f64 * passed.as_nanos() as f64;
+            interval.end = now;
+            interval.byte_nanos += byte_nanos;
+            self.blocked += passed;
+            self.byte_nanos += byte_nanos;
+        }
+    }
+
+    /// What waits from now on; `sent` says how the sender has sent data.
+    fn note(&mut self, now: Time, gap: Option<HeadOfLine>, sent: impl Fn(u64) -> Option<Transmission>) {
+        self.advance(now);
+        if let (Some(open), Some(gap)) = (&mut self.open, gap)
+            && open.missing == gap.missing
+        {
+            open.waiting = gap.waiting;
+            return;
+        }
+        if let Some(open) = self.open.take() {
+            let is_again = sent(open.missing).is_some_and(|sent| sent.is_again);
+            self.push(Interval { is_again, ..open.interval });
+        }
+        self.open = gap.map(|HeadOfLine { missing, waiting }| {
+            let path = sent(missing).map_or_else(PathId::default, |sent| sent.path);
+            let interval = Interval { start: now, end: now, path, is_again: false, byte_nanos: 0.0 };
+            Open { missing, waiting, interval }
+        });
+    }
+
+    fn push(&mut self, interval: Interval) {
+        if interval.start == interval.end {
+            return;
+        }
+        match self.intervals.last_mut() {
+            Some(last)
+                if last.end == interval.start
+                    && (last.path, last.is_again) == (interval.path, interval.is_again) =>
+            {
+                last.end = interval.end;
+                last.byte_nanos += interval.byte_nanos;
+            }
+            _ => self.intervals.push(interval),
+        }
+    }
+}
+
+/// The accounts of all flows.
+#[derive(Debug)]
+pub(crate) struct HeadOfLineTrace {
+    flows: Vec<[Account; 2]>,
+}
+
+impl HeadOfLineTrace {
+    /// For so many flows.
+    pub(crate) fn new(flows: usize) -> Self {
+        Self { flows: vec![Default::default(); flows] }
+    }
+
+    /// One end of a flow has done something.
+    pub(crate) fn record(
+        &mut self,
+        now: Time,
+        flow: usize,
+        side: Side,
+        gap: Option<HeadOfLine>,
+        sent: impl Fn(u64) -> Option<Transmission>,
+    ) {
+        self.flows[flow][side.index()].note(now, gap, sent);
+    }
+
+    /// Writes how long data has waited at one end of a flow, as a share of all time, and how much on average.
+    pub(crate) fn report(&self, now: Time, flow: usize, side: Side, report: &mut Report<'_>) {
+        let mut account = self.flows[flow][side.index()].clone();
+        account.advance(now);
+        let all = now.as_nanos();
+        report.mean("head_of_line_blocked_share", account.blocked.as_nanos() as f64, all);
+        report.mean("mean_head_of_line_bytes", account.byte_nanos, all);
+    }
+
+    /// Bytes of memory in use, roughly.
+    pub(crate) fn memory(&self) -> usize {
+        let size = |account: &Account| account.intervals.capacity() * size_of::<Interval>();
+        self.flows.iter().flatten().map(size).sum()
+    }
+
+    /// The intervals up to the end of the run, by flow and receiving side.
+    pub(crate) fn into_table(mut self, flows: &[String], end: Time) -> Table {
+        let (mut flow, mut side, mut path) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut start, mut until) = (Vec::new(), Vec::new());
+        let (mut again, mut byte_s) = (Vec::new(), Vec::new());
+        for (name, sides) in flows.iter().zip(&mut self.flows) {
+            for (receiver, account) in [Side::A, Side::B].into_iter().zip(sides) {
+                account.note(end, None, |_| None);
+                for interval in &account.intervals {
+                    flow.push(name.clone().into());
+                    side.push(receiver.name().into());
+                    path.push(i64::from(interval.path.0));
+                    start.push(interval.start.as_secs_f64());
+                    until.push(interval.end.as_secs_f64());
+                    again.push(interval.is_again);
+                    byte_s.push(interval.byte_nanos / NANOS);
+                }
+            }
+        }
+        let columns = vec![
+            ("flow", Column::Text(flow)),
+            ("side", Column::Text(side)),
+            ("missing_path", Column::Integers(path)),
+            ("start_s", Column::Numbers(start)),
+            ("end_s", Column::Numbers(until)),
+            ("sent_again", Column::Flags(again)),
+            ("waiting_byte_s", Column::Numbers(byte_s)),
+        ];
+        Table { name: "head_of_line", columns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_charged_to_the_path_of_what_is_missing() {
+        let at = Time::from_secs;
+        let gap = |missing, waiting| Some(HeadOfLine { waiting, missing });
+        let sent =
+            |number: u64| Some(Transmission { path: PathId(u8::from(number >= 20)), is_again: number == 30 });
+        let mut account = Account::default();
+        account.note(at(0), None, sent);
+        account.note(at(1), gap(10, 100), sent);
+        account.note(at(2), gap(10, 300), sent);
+        account.note(at(3), gap(11, 200), sent);
+        account.note(at(4), gap(20, 50), sent);
+        account.note(at(6), gap(30, 50), sent);
+        account.note(at(7), None, sent);
+        account.note(at(9), None, sent);
+        let rows: Vec<_> = account
+            .intervals
+            .iter()
+            .map(|own| (own.start, own.end, own.path.0, own.is_again, own.byte_nanos / NANOS))
+            .collect();
+        let expected =
+            [(at(1), at(4), 0, false, 600.0), (at(4), at(6), 1, false, 100.0), (at(6), at(7), 1, true, 50.0)];
+        assert_eq!(rows, expected);
+        assert_eq!((account.blocked, account.byte_nanos / NANOS), (Duration::from_secs(6), 750.0));
+    }
+}

@@ -1,0 +1,250 @@
+//! Where the time of each path went: an account of what held its sender back, and the limit trace, a row for
+//! every interval in which that stayed the same.
+
+use super::{Column, Table};
+use crate::endpoint::{Limit, PathLimit};
+use crate::packet::{PathId, Side};
+use crate::report::Report;
+use crate::time::{Duration, Time};
+
+/// One interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    start: Time,
+    end: Time,
+    state: State,
+}
+
+/// What holds a sender back, and the path that a full buffer waits for.
+type State = (Limit, Option<PathId>);
+
+/// The account of one path, or of a whole connection. Its intervals neither overlap nor leave gaps, but where
+/// there is no connection.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    intervals: Vec<Interval>,
+    /// What it is now, and since when.
+    open: Option<(State, Time)>,
+    /// Time per limit, the open interval left out.
+    totals: [Duration; Limit::ALL.len()],
+}
+
+/// The place of a limit among all.
+fn place(limit: Limit) -> usize {
+    Limit::ALL.iter().position(|&other| other == limit).expect("all are there")
+}
+
+impl Account {
+    fn note(&mut self, now: Time, limit: Option<&PathLimit>) {
+        let state = limit.map(|own| (own.limit, own.waits_for));
+        if self.open.map(|(state, _)| state) == state {
+            return;
+        }
+        self.close(now);
+        self.open = state.map(|state| {
+            // What came in between took no time.
+            let last = self.intervals.pop_if(|last| last.state == state && last.end == now);
+            let start = last.map_or(now, |last| {
+                self.totals[place(state.0)] -= last.end - last.start;
+                last.start
+            });
+            (state, start)
+        });
+    }
+
+    fn close(&mut self, now: Time) {
+        if let Some((state, start)) = self.open.take()
+            && start < now
+        {
+            self.intervals.push(Interval { start, end: now, state });
+            self.totals[place(state.0)] += now - start;
+        }
+    }
+
+    /// Time per limit until now.
+    fn totals(&self, now: Time) -> [Duration; Limit::ALL.len()] {
+        let mut totals = self.totals;
+        if let Some(((limit, _), start)) = self.open {
+            totals[place(limit)] += now.saturating_since(start);
+        }
+        totals
+    }
+
+    fn report(&self, now: Time, report: &mut Report<'_>) {
+        let totals = self.totals(now);
+        let all: u64 = totals.iter().map(|time| time.as_nanos()).sum();
+        for (limit, time) in Limit::ALL.iter().zip(totals) {
+            report.mean(&format!("{}_share", limit.name()), time.as_nanos() as f64, all);
+        }
+    }
+}
+
+/// The accounts of one end of a flow.
+#[derive(Clone, Debug)]
+struct End {
+    connection: Account,
+    paths: Vec<Account>,
+}
+
+/// The accounts of all flows.
+#[derive(Debug)]
+pub(crate) struct LimitTrace {
+    flows: Vec<[End; 2]>,
+}
+
+impl LimitTrace {
+    /// For flows with so many paths each.
+    pub(crate) fn new(paths: impl Iterator<Item = usize>) -> Self {
+        let end = |count| End { connection: Account::default(), paths: vec![Account::default(); count] };
+        Self { flows: paths.map(|count| [end(count), end(count)]).collect() }
+    }
+
+    /// One end of a flow has done something; this is what holds its paths back from now on.
+    pub(crate) fn record(&mut self, now: Time, flow: usize, side: Side, limits: &[PathLimit]) {
+        let End { connection, paths } = &mut self.flows[flow][side.index()];
+        for (index, account) in paths.iter_mut().enumerate() {
+            let own = limits.iter().find(|limit| limit.path.index() == index);
+            account.note(now, own);
+        }
+        connection.note(now, limits.iter().min_by_key(|own| own.limit.rank()));
+    }
+
+    /// Writes the shares of time of one end of a flow, of its connection first.
+    pub(crate) fn report(&self, now: Time, flow: usize, side: Side, report: &mut Report<'_>) {
+        let End { connection, paths } = &self.flows[flow][side.index()];
+        connection.report(now, report);
+        for (index, account) in paths.iter().enumerate() {
+            account.report(now, &mut report.section(&format!("path{index}")));
+        }
+    }
+
+    /// Bytes of memory in use, roughly.
+    pub(crate) fn memory(&self) -> usize {
+        let size = |account: &Account| account.intervals.capacity() * size_of::<Interval>();
+        let ends = self.flows.iter().flatten();
+        ends.map(|end| size(&end.connection) + end.paths.iter().map(size).sum::<usize>()).sum()
+    }
+
+    /// The intervals up to the end of the run, by flow, side and path; path -1 is the whole connection.
+    /// `waits_for` is the path of the earliest data that a full buffer waits for, -1 where no buffer limits.
+    pub(crate) fn into_table(mut self, flows: &[String], end: Time) -> Table {
+        let (mut flow, mut side, mut path) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut start, mut until) = (Vec::new(), Vec::new());
+        let (mut limit, mut waits_for) = (Vec::new(), Vec::new());
+        for (name, sides) in flows.iter().zip(&mut self.flows) {
+            for (sender, End { connection, paths }) in [Side::A, Side::B].into_iter().zip(sides) {
+                for (number, account) in (-1..).zip(std::iter::once(connection).chain(paths)) {
+                    account.close(end);
+                    for interval in &account.intervals {
+                        flow.push(name.clone().into());
+                        side.push(sender.name().into());
+                        path.push(number);
+                        start.push(interval.start.as_secs_f64());
+                        until.push(interval.end.as_secs_f64());
+                        let (what, other) = interval.state;
+                        limit.push(what.name().into());
+                        waits_for.push(other.map_or(-1, |path| i64::from(path.0)));
+                    }
+                }
+            }
+        }
+        let columns = vec![
+            ("flow", Column::Text(flow)),
+            ("side", Column::Text(side)),
+            ("path", Column::Integers(path)),
+            ("start_s", Column::Numbers(start)),
+            ("end_s", Column::Numbers(until)),
+            ("limit", Column::Text(limit)),
+            ("waits_for", Column::Integers(waits_for)),
+        ];
+        Table { name: "limits", columns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::PathId;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_secs(seconds)
+    }
+
+    fn intervals(account: &Account) -> Vec<(u64, u64, Limit)> {
+        let seconds = |time: Time| time.as_nanos() / 1_000_000_000;
+        account.intervals.iter().map(|own| (seconds(own.start), seconds(own.end), own.state.0)).collect()
+    }
+
+    fn of(limit: Limit) -> PathLimit {
+        PathLimit::new(PathId(0), limit, || None)
+    }
+
+    #[test]
+    fn what_takes_no_time_leaves_no_interval() {
+        let mut account = Account::default();
+        account.note(at(1), Some(&of(Limit::Handshake)));
+        account.note(at(2), Some(&of(Limit::Application)));
+        account.note(at(2), Some(&of(Limit::CongestionWindow)));
+        account.note(at(5), Some(&of(Limit::Application)));
+        account.note(at(5), Some(&of(Limit::CongestionWindow)));
+        account.note(at(9), None);
+        let expected = [(1, 2, Limit::Handshake), (2, 9, Limit::CongestionWindow)];
+        assert_eq!(intervals(&account), expected);
+        let totals = account.totals(at(20));
+        assert_eq!(totals[place(Limit::CongestionWindow)], Duration::from_secs(7));
+        assert_eq!(totals.iter().map(|time| time.as_nanos()).sum::<u64>(), 8_000_000_000);
+    }
+
+    #[test]
+    fn a_full_buffer_waits_for_one_path_after_the_other() {
+        let waits = |path| PathLimit::new(PathId(0), Limit::ReceiveWindow, || Some(PathId(path)));
+        let mut account = Account::default();
+        account.note(at(0), Some(&waits(1)));
+        account.note(at(2), Some(&waits(1)));
+        account.note(at(3), Some(&waits(0)));
+        account.close(at(4));
+        assert_eq!(intervals(&account), [(0, 3, Limit::ReceiveWindow), (3, 4, Limit::ReceiveWindow)]);
+        assert_eq!(account.intervals[0].state.1, Some(PathId(1)));
+        let is_no_buffer = PathLimit::new(PathId(0), Limit::Timeout, || Some(PathId(1)));
+        assert_eq!(is_no_buffer.waits_for, None);
+    }
+
+    #[test]
+    fn a_connection_is_held_back_by_its_ends_before_its_paths() {
+        let connection = |limits: &[Limit]| {
+            let mut trace = LimitTrace::new([limits.len()].into_iter());
+            let paths: Vec<_> = (0..)
+                .zip(limits)
+                .map(|(path, &limit)| PathLimit::new(PathId(path), limit, || None))
+                .collect();
+            trace.record(at(0), 0, Side::A, &paths);
+            trace.flows[0][0].connection.open.map(|((limit, _), _)| limit)
+        };
+        assert_eq!(connection(&[]), None);
+        let of = [Limit::Timeout, Limit::CongestionWindow, Limit::Standby];
+        assert_eq!(connection(&of), Some(Limit::CongestionWindow));
+        let of = [Limit::CongestionWindow, Limit::ReceiveWindow];
+        assert_eq!(connection(&of), Some(Limit::ReceiveWindow));
+        assert_eq!(connection(&[Limit::PathDown, Limit::Timeout]), Some(Limit::Timeout));
+    }
+
+    #[test]
+    fn shares_are_of_the_time_since_the_warm_up() {
+        let row = |trace: &LimitTrace, now| {
+            let mut row = crate::report::Row::default();
+            trace.report(now, 0, Side::A, &mut row.section("a"));
+            row
+        };
+        let mut trace = LimitTrace::new([2].into_iter());
+        let limit = |limit| PathLimit { path: PathId(1), ..of(limit) };
+        trace.record(at(0), 0, Side::A, &[limit(Limit::Handshake)]);
+        trace.record(at(1), 0, Side::A, &[limit(Limit::CongestionWindow)]);
+        let early = row(&trace, at(2));
+        trace.record(at(3), 0, Side::A, &[limit(Limit::Timeout)]);
+        let after = row(&trace, at(4)).without(&early);
+        assert_eq!(after.value("a.path1.cwnd_limited_share"), Some(0.5));
+        assert_eq!(after.value("a.in_timeout_share"), Some(0.5));
+        assert_eq!(after.value("a.path1.handshake_share"), Some(0.0));
+        assert!(after.value("a.path0.cwnd_limited_share").unwrap().is_nan(), "not used");
+    }
+}
