@@ -95,7 +95,13 @@ fn sum(row: &Row, prefix: &str, suffix: &str) -> f64 {
 fn limits(queue: &QueueConfig) -> (f64, f64) {
     let QueueConfig::DropTail(queue) = queue else {
         let settings = serde_json::to_value(queue).unwrap();
-        return (settings["packets"].as_f64().unwrap(), f64::MAX);
+        if settings["kind"] == "token_bucket" {
+            // A packet may wait for tokens besides.
+            let (packets, bytes) = limits(&serde_json::from_value(settings["child"].clone()).unwrap());
+            return (packets + 1.0, bytes + 1500.0);
+        }
+        let limit = |key: &str| settings[key].as_f64().unwrap_or(f64::MAX);
+        return (limit("packets"), limit("bytes"));
     };
     // What waits when a limit shrinks stays.
     let of_default = if queue.bytes.is_none() { 50 } else { u32::MAX };

@@ -2,22 +2,63 @@
 
 use std::collections::VecDeque;
 
+use super::option::Options;
 use super::parameters::Parameters;
+use super::receive::Receiver;
+use super::send::Sender;
 use super::stats::Stats;
+use super::subflow::{Mapping, Subflow};
 use crate::cc::Controller;
-use crate::endpoint::{Endpoint, Input, Output, PathSample};
-use crate::packet::{IpVersion, PathId, Side};
+use crate::cc::coupled::Group;
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, PathSample};
+use crate::packet::{Body, IpVersion, Packet, PathId, Payload, Side};
+use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
-use crate::rng::Streams;
+use crate::rng::{Rng, Streams};
 use crate::tcp;
+use crate::tcp::segment::Flags;
 use crate::time::Time;
+
+/// The states of a connection (RFC 8684 sections 3.1 and 3.3.3). A closed end accepts a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is none.
+    Closed,
+    /// Both ends' `DATA_FIN` are acknowledged; subflows are being closed.
+    Closing,
+    /// Data may flow.
+    Established,
+    /// The peer does not know MPTCP: everything goes over this subflow as over plain TCP.
+    Fallback(usize),
+    /// The first subflow is being opened.
+    Opening,
+}
 
 /// One end of an MPTCP connection. See the [module](super) for sources and deviations.
 #[derive(Debug)]
 pub struct Connection {
-    subflows: Vec<tcp::Connection>,
-    outputs: VecDeque<Output>,
-    stats: Stats,
+    pub(super) parameters: Parameters,
+    pub(super) ip: IpVersion,
+    pub(super) rng: Rng,
+    pub(super) state: State,
+    /// This end has opened it, and so opens further subflows.
+    pub(super) is_opener: bool,
+    /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
+    pub(super) has_closed: bool,
+    /// Our key and the peer's (RFC 8684 section 3.1).
+    pub(super) keys: [Option<u64>; 2],
+    pub(super) subflows: Vec<Subflow>,
+    pub(super) group: Group,
+    pub(super) scheduler: AnyScheduler,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    /// Addresses that have gone while no subflow could tell the peer.
+    pub(super) removed: Vec<u8>,
+    /// When a connection without subflows is given up.
+    pub(super) lonely_at: Time,
+    pub(super) outputs: VecDeque<Output>,
+    pub(super) stats: Stats,
+    pub(super) last_now: Time,
 }
 
 impl Connection {
@@ -38,14 +79,29 @@ impl Connection {
             panic!("{error}");
         }
         let subflow = |path: usize| {
+            let settings = parameters.tcp.of_subflow(path as u8);
             let name = format!("{name}/subflow_{path}");
-            let parameters = parameters.tcp.of_subflow(path as u8);
-            tcp::Connection::new(&parameters, side, mtus, ip, streams, &name)
+            let tcp = tcp::Connection::new(&settings, side, mtus, ip, streams, &name);
+            Subflow::new(tcp, parameters.is_backup(PathId(path as u8)))
         };
         Self {
+            ip,
+            rng: streams.stream(&format!("{name}/keys")),
+            state: State::Closed,
+            is_opener: false,
+            has_closed: true,
+            keys: [None; 2],
             subflows: (0..mtus.len()).map(subflow).collect(),
+            group: Group::new(parameters.coupling.build()),
+            scheduler: parameters.scheduler.build(),
+            sender: Sender::new(),
+            receiver: Receiver::default(),
+            removed: Vec::new(),
+            lonely_at: Time::NEVER,
             outputs: VecDeque::new(),
             stats: Stats::default(),
+            last_now: Time::ZERO,
+            parameters: parameters.clone(),
         }
     }
 
@@ -56,43 +112,219 @@ impl Connection {
 
     /// Gives a subflow another congestion control than the settings name, for this and further connections.
     pub fn set_congestion_control(&mut self, path: PathId, control: Controller) {
-        self.subflows[path.index()].set_congestion_control(control);
+        self.subflows[path.index()].tcp.set_congestion_control(control);
     }
 
-    /// Lets the addresses of side A come and go; these paths are not there at first.
-    ///
-    /// # Errors
-    /// When none is there at first: one sentence.
-    pub(crate) fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
-        if absent.len() == self.subflows.len() {
-            return Err("addresses: no path is there at first; leave one without `add`".into());
+    fn on_command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Abort => self.abort(now),
+            Command::AddAddress(path) => self.add_address(now, path.index()),
+            Command::Connect => self.connect(now),
+            Command::DeleteAddress(path) => self.delete_address(now, path.index()),
+            Command::PauseReading => self.receiver.is_paused = true,
+            Command::ResumeReading => self.resume_reading(now),
+            Command::Send(message) => self.write(message),
+            Command::SetPeerPrimary(path) => self.ask_for_primary(now, path.index()),
+            Command::SetPrimary(path) => self.set_primary(path.index()),
+            Command::Shutdown => self.sender.is_finished = true,
         }
-        Ok(())
+    }
+
+    /// A packet of a subflow arrives.
+    fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
+        let path = packet.path.index();
+        let (options, segment) = match &mut packet.body {
+            Body::Mptcp(segment) => (segment.options, &mut segment.tcp),
+            Body::Tcp(segment) => (Options::default(), segment),
+            Body::Sctp(_) | Body::Udp(_) => return,
+        };
+        let flags = segment.flags;
+        let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
+        if begins && self.subflows[path].tcp.opens_anew(segment) && !self.accept(path, &options, segment) {
+            // RFC 8684 section 3.2: a token that nobody knows is answered by a reset.
+            self.subflows[path].tcp.out_of_the_blue(segment);
+            self.subflows[path].is_dirty = true;
+            return;
+        }
+        if matches!(self.state, State::Fallback(_)) {
+            return self.hand_down(now, path, packet);
+        }
+        if flags.has(Flags::SYN) {
+            let fits = begins || self.take_answer(now, path, &options, segment);
+            self.hand_down(now, path, packet);
+            if !fits {
+                self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));
+            }
+            return;
+        }
+        if let Some(acknowledged) = options.data_ack {
+            let window = u64::from(segment.window) << self.subflows[path].tcp.peer_scale();
+            self.on_data_ack(now, acknowledged, window);
+        }
+        let Payload { offset: position, length } = segment.payload;
+        if let Some(data) = options.data_position {
+            self.subflows[path].note_mapping(Mapping { position, data, length });
+        }
+        if !flags.has(Flags::RST) {
+            // The window belongs to the connection (RFC 8684 section 3.3.5): nothing on the subflow waits for it.
+            segment.window = u16::MAX;
+        }
+        // RFC 8684 section 3: a duplicate acknowledgement with a signal is no sign of congestion.
+        let is_signal = options.signal.is_some() && self.subflows[path].tcp.is_duplicate_ack(segment);
+        if !is_signal {
+            self.hand_down(now, path, packet);
+        }
+        self.note_progress(now, path, &options, length == 0);
+        if let Some(signal) = options.signal {
+            self.on_signal(now, path, signal);
+        }
+        if let Some(position) = options.data_fin {
+            self.note_data_fin(now, path, position, length == 0);
+        }
+    }
+
+    /// Gives a packet to its subflow and takes what comes of it.
+    fn hand_down(&mut self, now: Time, path: usize, packet: Box<Packet>) {
+        let subflow = &mut self.subflows[path];
+        subflow.tcp.handle_input(now, Input::Packet(packet));
+        subflow.release();
+        self.drain(now, path);
+    }
+
+    /// Sends an acknowledgement on this subflow.
+    pub(super) fn acknowledge_on(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        subflow.tcp.acknowledge_now(now);
+        subflow.is_dirty = true;
+    }
+
+    /// Takes everything that a subflow wants done, and note of how far it has come.
+    pub(super) fn drain(&mut self, now: Time, path: usize) {
+        self.subflows[path].is_dirty = false;
+        loop {
+            match self.subflows[path].tcp.poll_output(now) {
+                Output::Event(event) if self.state == State::Fallback(path) => {
+                    self.has_closed = matches!(event, Event::Closed(_));
+                    self.outputs.push_back(Output::Event(event));
+                }
+                Output::Event(Event::Closed(reason)) => self.subflows[path].ended = reason,
+                Output::Event(Event::Received(received)) => {
+                    self.on_subflow_data(path, received.payload.length);
+                }
+                Output::Event(_) => {}
+                Output::Timeout(at) => {
+                    self.subflows[path].timeout = at;
+                    break;
+                }
+                Output::Transmit(mut packet) => {
+                    if self.state != State::Fallback(path) {
+                        self.add_options(path, &mut packet);
+                    }
+                    self.outputs.push_back(Output::Transmit(packet));
+                }
+            }
+        }
+        self.note_phase(now, path);
+        self.note_failure(path);
+    }
+
+    fn drain_all(&mut self, now: Time) {
+        while let Some(path) = self.subflows.iter().position(|subflow| subflow.is_dirty) {
+            self.drain(now, path);
+        }
+    }
+
+    /// After an input: what may be sent is, and what is over ends.
+    fn settle(&mut self, now: Time) {
+        self.drain_all(now);
+        self.push(now);
+        self.drain_all(now);
+        self.send_data_fin(now);
+        self.end_when_done(now);
+        self.drain_all(now);
+    }
+
+    #[inline(never)]
+    fn on_timers(&mut self, now: Time) {
+        for path in 0..self.subflows.len() {
+            if self.subflows[path].timeout <= now {
+                self.subflows[path].tcp.handle_input(now, Input::Timeout);
+                self.drain(now, path);
+            }
+            self.on_path_timers(now, path);
+        }
+        if self.sender.timer <= now {
+            self.on_data_timer(now);
+        }
+        if self.lonely_at <= now {
+            self.give_up(CloseReason::Lost);
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        let subflows = self.subflows.iter().map(|subflow| {
+            let Subflow { timeout, confirm_at, rejoin_at, announce_at, .. } = subflow;
+            *timeout.min(confirm_at).min(rejoin_at).min(announce_at)
+        });
+        subflows.min().unwrap_or(Time::NEVER).min(self.sender.timer).min(self.lonely_at)
+    }
+
+    /// The subflow for what concerns the connection: the fastest of those that work, or else one that is open.
+    pub(super) fn best_subflow(&self) -> Option<usize> {
+        let paths = 0..self.subflows.len();
+        paths.filter(|&path| self.subflows[path].is_established()).min_by_key(|&path| {
+            let subflow = &self.subflows[path];
+            (!subflow.is_usable(), subflow.tcp.srtt(), path)
+        })
+    }
+
+    pub(super) fn tell_closed(&mut self, reason: CloseReason) {
+        if !std::mem::replace(&mut self.has_closed, true) {
+            self.outputs.push_back(Output::Event(Event::Closed(reason)));
+        }
     }
 }
 
 impl Endpoint for Connection {
     fn handle_input(&mut self, now: Time, input: Input) {
-        self.subflows[0].handle_input(now, input);
+        debug_assert!(now >= self.last_now, "time runs backwards");
+        self.last_now = now;
+        match (input, self.state) {
+            (Input::Packet(packet), _) => self.on_packet(now, packet),
+            (Input::Command(command), State::Fallback(path)) if !self.has_closed => {
+                self.subflows[path].tcp.handle_input(now, Input::Command(command));
+                self.subflows[path].is_dirty = true;
+            }
+            (Input::Command(command), _) => self.on_command(now, command),
+            (Input::Timeout, _) => self.on_timers(now),
+        }
+        self.settle(now);
     }
 
-    fn poll_output(&mut self, now: Time) -> Output {
+    fn poll_output(&mut self, _now: Time) -> Output {
         match self.outputs.pop_front() {
             Some(output) => output,
-            None => self.subflows[0].poll_output(now),
+            None => Output::Timeout(self.next_timeout()),
         }
     }
 
     fn sample_paths(&self, samples: &mut Vec<PathSample>) {
+        let backups_wait = self.subflows.iter().any(|it| it.is_usable() && !it.sends_as_backup());
         for subflow in &self.subflows {
-            subflow.sample_paths(samples);
+            subflow.tcp.sample_paths(samples);
+            if let Some(sample) = samples.last_mut() {
+                sample.state = subflow.state();
+                sample.is_primary = subflow.is_usable() && !(backups_wait && subflow.sends_as_backup());
+            }
         }
     }
 
     fn report(&self, report: &mut Report<'_>) {
         self.stats.report(report);
+        let blocked = self.sender.blocked_until(self.last_now);
+        report.scalar("blocked_by_receive_window_s", blocked.as_secs_f64());
         for (path, subflow) in self.subflows.iter().enumerate() {
-            subflow.report(&mut report.section(&format!("subflow_{path}")));
+            subflow.tcp.report(&mut report.section(&format!("subflow_{path}")));
         }
     }
 }

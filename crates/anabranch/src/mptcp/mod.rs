@@ -14,13 +14,23 @@
 //! tune itself: the window is the whole buffer from the beginning. Data that a subflow holds above a gap of its own
 //! reaches the connection when the gap is filled, as in Linux. Subflows close when both DATA_FIN are acknowledged.
 
+mod addresses;
+mod close;
 pub mod config;
 mod connection;
+#[cfg(test)]
+mod drills;
+mod handshake;
 mod option;
 pub mod parameters;
+mod receive;
+mod send;
 mod stats;
+mod subflow;
+#[cfg(test)]
+mod testing;
 
-pub use config::{Config, Profile};
+pub use config::{Config, Profile, Rejoin};
 pub use connection::Connection;
 pub use option::{Handshake, Options, Segment, Signal};
 pub use parameters::Parameters;

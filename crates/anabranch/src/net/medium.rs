@@ -32,6 +32,8 @@ pub(crate) struct Held {
     pub(crate) ecn: Ecn,
     /// The flow, side and path that sent it, as a number; disciplines tell flows apart by it.
     pub(crate) flow: u32,
+    /// The nodes that send and receive it, as numbers.
+    pub(crate) hosts: [u8; 2],
     /// The unfinished work that it found when it came, in units of `UNITS_PER_BYTE`.
     pub(crate) found_units: u64,
     /// Whether the queue marks it, if its transport understands marks.

@@ -34,6 +34,8 @@ pub(crate) struct QueuedServer {
     serving: Option<Held>,
     /// What is left of the work for it.
     left: u64,
+    /// When the discipline, which holds back what waits, is asked again while nothing is served.
+    wake: u64,
     sources: Vec<Source>,
     cross_counters: CrossCounters,
     /// Packets of interest in it.
@@ -80,6 +82,7 @@ impl QueuedServer {
             now: 0,
             serving: None,
             left: 0,
+            wake: u64::MAX,
             sources: sources_of(&config, direction, streams, &format!("links.{name}"), &component)?,
             cross_counters: CrossCounters::default(),
             held: 0,
@@ -181,16 +184,21 @@ impl QueuedServer {
         if self.capacity.up.value() { self.capacity.rate.value() } else { 0 }
     }
 
-    /// The end of the transmission in progress, if it is going to end at this rate.
+    /// The end of the transmission in progress, if it is going to end at this rate; or when a packet that is held back
+    /// may be sent.
     fn completion(&self) -> u64 {
         match (&self.serving, self.rate()) {
-            (None, _) | (_, 0) => u64::MAX,
+            (None, _) => self.wake,
+            (_, 0) => u64::MAX,
             (Some(_), rate) => self.now + self.left.div_ceil(rate),
         }
     }
 
     /// A transmission has ended. What the last nanosecond has left of `work` goes to the next packet.
     fn complete(&mut self, mut work: u64, releases: &mut Vec<Release>) {
+        if self.serving.is_none() {
+            return self.serve_next(releases);
+        }
         while let Some(packet) = self.serving
             && work >= self.left
         {
@@ -204,11 +212,15 @@ impl QueuedServer {
     /// The server takes the next packet.
     fn serve_next(&mut self, releases: &mut Vec<Release>) {
         self.serving = self.discipline.dequeue(self.now, &mut self.drops);
-        self.left = self.serving.map_or(0, |packet| u64::from(packet.size) * UNITS_PER_BYTE);
-        if let Some(packet) = self.serving
-            && packet.slot != BACKGROUND
-        {
-            self.sojourns.record(self.now - packet.arrived);
+        if let Some(packet) = self.serving {
+            self.left = u64::from(packet.size) * UNITS_PER_BYTE;
+            if packet.slot != BACKGROUND {
+                self.sojourns.record(self.now - packet.arrived);
+            }
+        } else {
+            self.left = 0;
+            self.wake = self.discipline.not_before();
+            assert!(self.wake > self.now, "a discipline holds back what may leave now");
         }
         self.settle_drops(releases);
         self.sample();
@@ -250,8 +262,9 @@ impl QueuedServer {
             arrived,
             size,
             ecn: Ecn::NotEct,
-            // Each source is a flow of its own.
+            // Each source is a flow of its own, between hosts of its own.
             flow: u32::MAX - index as u32,
+            hosts: [u8::MAX - index as u8; 2],
             found_units: 0,
             is_marked: false,
         };
@@ -266,10 +279,10 @@ impl QueuedServer {
         if !(self.capacity.flush_when_down && was_up && !is_up) {
             return;
         }
-        let waiting = std::iter::from_fn(|| self.discipline.dequeue(self.now, &mut self.drops));
+        let waiting = self.discipline.flush(self.now, &mut self.drops);
         let mut lost: Vec<Held> = self.serving.take().into_iter().chain(waiting).collect();
         lost.extend(self.drops.0.drain(..).map(|(packet, _)| packet));
-        self.left = 0;
+        (self.left, self.wake) = (0, u64::MAX);
         for packet in lost {
             if packet.slot != BACKGROUND {
                 self.release(packet, Fate::Down, releases);

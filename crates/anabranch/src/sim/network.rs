@@ -8,7 +8,7 @@ use super::event_queue::{Class, EventQueue};
 use super::flow::{self, Alarm};
 use super::fragments::{Datagrams, Loss, Lost};
 use super::packets::{InFlight, PacketSlab, Progress};
-use super::topology::{Hop, Routes, Turn};
+use super::topology::{Hop, Label, Routes, Turn};
 use crate::net::{Direction, DropCause, DuplexLink, Held, Media, Release, Ring, Step};
 use crate::packet::{Body, Ecn, Fragment, Packet, Side};
 use crate::time::Time;
@@ -244,9 +244,9 @@ impl Network {
         }
         let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
         let arrived = now.as_nanos();
-        let flow = self.routes.hash(route);
+        let Label { flow, hosts } = self.routes.label(route);
         let size = duplex.wire_size(direction, size);
-        let held = Held { slot, arrived, size, ecn, flow, found_units: 0, is_marked: false };
+        let held = Held { slot, arrived, size, ecn, flow, hosts, found_units: 0, is_marked: false };
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].accept(port, held, &mut releases);
         self.let_go(releases);

@@ -1,6 +1,6 @@
 //! Routes: which links, in which direction, a flow's packets cross, and when each crossing is computed.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::net::{Direction, DuplexLink, LinkConfig};
 use crate::packet::{IpVersion, Side};
@@ -34,6 +34,15 @@ pub(super) enum Turn {
     Waits,
 }
 
+/// What queue disciplines tell the packets of a route by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Label {
+    /// A hash of the names of the route's flow, sender and path: another flow changes nothing of it.
+    pub(super) flow: u32,
+    /// The nodes at which the route begins and ends, numbered as flows name them; they are told apart up to 256.
+    pub(super) hosts: [u8; 2],
+}
+
 /// The routes of every flow, side and path, one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
@@ -42,8 +51,8 @@ pub(super) struct Routes {
     starts: Vec<u32>,
     /// The flow and the side where each route ends.
     receivers: Vec<(u32, Side)>,
-    /// A hash of the names of each route's flow, sender and path: another flow changes nothing of it.
-    hashes: Vec<u32>,
+    /// What queue disciplines tell each route's packets by.
+    labels: Vec<Label>,
     /// The first route of each flow and side; its paths' routes follow.
     firsts: Vec<[u32; 2]>,
 }
@@ -52,8 +61,10 @@ impl Routes {
     /// The routes of a scenario.
     pub(super) fn resolve(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut routes = Self::default();
+        let mut nodes = IndexSet::new();
         for (name, flow) in &scenario.flows {
-            routes.add_flow(scenario, name, flow)?;
+            let hosts = [&flow.from, &flow.to].map(|node| nodes.insert_full(node.as_str()).0 as u8);
+            routes.add_flow(scenario, name, flow, hosts)?;
         }
         Ok(routes)
     }
@@ -75,8 +86,8 @@ impl Routes {
     }
 
     /// What queue disciplines tell the packets of a route by.
-    pub(super) fn hash(&self, route: u32) -> u32 {
-        self.hashes[route as usize]
+    pub(super) fn label(&self, route: u32) -> Label {
+        self.labels[route as usize]
     }
 
     /// Sets when each hop is computed. A crossing can be computed ahead of time where everything that
@@ -135,7 +146,13 @@ impl Routes {
         }
     }
 
-    fn add_flow(&mut self, scenario: &Scenario, name: &str, flow: &FlowConfig) -> Result<(), ScenarioError> {
+    fn add_flow(
+        &mut self,
+        scenario: &Scenario,
+        name: &str,
+        flow: &FlowConfig,
+        [from, to]: [u8; 2],
+    ) -> Result<(), ScenarioError> {
         let error = |what: String| Err(ScenarioError::new(format!("flows.{name}.{what}")));
         if flow.from == flow.to {
             return error(format!("to: `{}` is where the flow comes from; use another node", flow.to));
@@ -184,9 +201,10 @@ impl Routes {
         self.firsts.push(sides.map(|paths| {
             let first = self.starts.len() as u32;
             let receiver = receivers.next().expect("one for each side");
+            let hosts = if receiver == Side::B { [from, to] } else { [to, from] };
             for (hops, path) in paths.into_iter().zip(&flow.paths) {
                 let names = format!("{name}/{}/{path}", receiver.peer().name());
-                self.hashes.push(fnv1a(names.as_bytes()) as u32);
+                self.labels.push(Label { flow: fnv1a(names.as_bytes()) as u32, hosts });
                 self.starts.push(self.hops.len() as u32);
                 self.receivers.push((index, receiver));
                 self.hops.extend(hops);

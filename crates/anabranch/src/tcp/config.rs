@@ -244,6 +244,9 @@ pub enum EcnMode {
     Accurate,
     /// As `rfc3168`, but the echo follows every change of the marks (RFC 8257 section 3.2).
     Dctcp,
+    /// As `accurate`, and data says ECT(1) if the peer counts marks too (L4S, RFC 9331), which asks for a control such
+    /// as `dctcp`; DualPI2 then gives it the queue for L4S.
+    L4s,
     /// Not negotiated.
     #[default]
     Off,

@@ -1,5 +1,5 @@
-//! Explicit congestion notification: RFC 3168, DCTCP's echo (RFC 8257) and accurate ECN (RFC 9768 without its
-//! option).
+//! Explicit congestion notification: RFC 3168, DCTCP's echo (RFC 8257), accurate ECN (RFC 9768 without its
+//! option), and L4S's codepoint (RFC 9331).
 
 use super::config::EcnMode;
 use super::connection::Connection;
@@ -13,7 +13,10 @@ const FIRST_COUNT: u32 = 5;
 /// What was negotiated, and what is to be echoed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ecn {
+    /// Never [`EcnMode::L4s`], which is `Accurate` once it is negotiated.
     mode: EcnMode,
+    /// Data says ECT(1): L4S was asked for, and the peer's feedback is accurate (RFC 9331 section 4.2).
+    is_l4s: bool,
     /// ECE is set on what we send (RFC 3168 section 6.1.3).
     echoes: bool,
     /// CWR is to be set on the next new data.
@@ -31,21 +34,26 @@ impl Ecn {
         match mode {
             EcnMode::Off => Flags::NONE,
             EcnMode::Rfc3168 | EcnMode::Dctcp => Flags::ECE.with(Flags::CWR),
-            EcnMode::Accurate => Flags::AE.with(Flags::ECE).with(Flags::CWR),
+            EcnMode::Accurate | EcnMode::L4s => Flags::AE.with(Flags::ECE).with(Flags::CWR),
         }
     }
 
     const fn agreed(mode: EcnMode) -> Self {
         let (arrived, told) = (FIRST_COUNT, FIRST_COUNT);
-        Self { mode, echoes: false, cwr_waits: false, arrived, told, unacknowledged_marks: 0 }
+        Self { mode, is_l4s: false, echoes: false, cwr_waits: false, arrived, told, unacknowledged_marks: 0 }
+    }
+
+    /// Both ends count marks.
+    fn accurate(own: EcnMode) -> Self {
+        Self { is_l4s: own == EcnMode::L4s, ..Self::agreed(EcnMode::Accurate) }
     }
 
     /// The passive end hears a SYN with these flags.
     pub(super) fn accept(&mut self, own: EcnMode, flags: Flags) {
         let offers = flags.has(Flags::ECE.with(Flags::CWR));
         *self = match own {
-            EcnMode::Accurate if offers && flags.has(Flags::AE) => Self::agreed(EcnMode::Accurate),
-            EcnMode::Accurate if offers => Self::agreed(EcnMode::Rfc3168),
+            EcnMode::Accurate | EcnMode::L4s if offers && flags.has(Flags::AE) => Self::accurate(own),
+            EcnMode::Accurate | EcnMode::L4s if offers => Self::agreed(EcnMode::Rfc3168),
             EcnMode::Rfc3168 | EcnMode::Dctcp if offers => Self::agreed(own),
             _ => Self::default(),
         };
@@ -56,7 +64,7 @@ impl Ecn {
         match self.mode {
             EcnMode::Off => Flags::NONE,
             EcnMode::Rfc3168 | EcnMode::Dctcp => Flags::ECE,
-            EcnMode::Accurate => Flags::CWR,
+            EcnMode::Accurate | EcnMode::L4s => Flags::CWR,
         }
     }
 
@@ -64,8 +72,8 @@ impl Ecn {
     pub(super) fn complete(&mut self, own: EcnMode, flags: Flags) {
         let (cwr, ece) = (flags.has(Flags::CWR), flags.has(Flags::ECE));
         *self = match own {
-            EcnMode::Accurate if cwr && !ece => Self::agreed(EcnMode::Accurate),
-            EcnMode::Accurate if ece && !cwr => Self::agreed(EcnMode::Rfc3168),
+            EcnMode::Accurate | EcnMode::L4s if cwr && !ece => Self::accurate(own),
+            EcnMode::Accurate | EcnMode::L4s if ece && !cwr => Self::agreed(EcnMode::Rfc3168),
             EcnMode::Rfc3168 | EcnMode::Dctcp if ece && !cwr => Self::agreed(own),
             _ => Self::default(),
         };
@@ -88,7 +96,11 @@ impl Ecn {
 
     /// The ECN field of new data.
     pub(super) fn codepoint(&self) -> EcnField {
-        if self.is_on() { EcnField::Ect0 } else { EcnField::NotEct }
+        match (self.is_on(), self.is_l4s) {
+            (false, _) => EcnField::NotEct,
+            (true, false) => EcnField::Ect0,
+            (true, true) => EcnField::Ect1,
+        }
     }
 
     /// Flags of everything but SYN.
@@ -124,7 +136,7 @@ impl Ecn {
     /// How many of the `delivered` segments that an acknowledgement acknowledges were marked.
     pub(super) fn marks(&mut self, flags: Flags, delivered: u32) -> u32 {
         match self.mode {
-            EcnMode::Accurate => {
+            EcnMode::Accurate | EcnMode::L4s => {
                 // RFC 9768 section 3.2.2.5: the difference of the counters modulo 8.
                 let difference = u32::from(flags.ace()).wrapping_sub(self.told) & 7;
                 self.told = self.told.wrapping_add(difference);
@@ -170,7 +182,7 @@ impl Connection {
                     self.delayed_ack.acknowledge_now();
                 }
             }
-            EcnMode::Accurate => {
+            EcnMode::Accurate | EcnMode::L4s => {
                 self.ecn.arrived = self.ecn.arrived.wrapping_add(u32::from(is_marked));
                 self.ecn.unacknowledged_marks += u32::from(is_marked);
                 // RFC 9768 section 3.2.2.5.1: at the latest with every second mark.

@@ -51,7 +51,8 @@ fn any_config() -> impl Strategy<Value = Config> {
         Just(EcnMode::Off),
         Just(EcnMode::Rfc3168),
         Just(EcnMode::Dctcp),
-        Just(EcnMode::Accurate)
+        Just(EcnMode::Accurate),
+        Just(EcnMode::L4s)
     ];
     let nagle = prop_oneof![Just(Nagle::Off), Just(Nagle::Minshall), Just(Nagle::Rfc896)];
     let control = (0..cc::Config::tcp().len()).prop_map(|index| cc::Config::tcp().swap_remove(index));

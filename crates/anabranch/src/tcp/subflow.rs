@@ -158,7 +158,9 @@ impl Connection {
 
     /// Sends an acknowledgement now, whether one is due or not.
     pub(crate) fn acknowledge_now(&mut self, now: Time) {
-        self.send_ack(now);
+        if self.state.is_synchronised() {
+            self.send_ack(now);
+        }
     }
 
     /// Sends an acknowledgement that asks for one.
@@ -168,6 +170,7 @@ impl Connection {
 
     /// Ends without a word to the peer.
     pub(crate) fn vanish(&mut self) {
+        self.receiver.is_paused = false;
         self.end(CloseReason::Aborted);
     }
 

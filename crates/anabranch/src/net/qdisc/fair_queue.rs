@@ -15,8 +15,25 @@ use crate::net::medium::Held;
 use crate::rng::{BlockRng, Draw as _};
 use crate::units::Bytes;
 
-/// What decides at the departures of one flow's queue.
-pub(crate) trait FlowControl {
+/// What decides about the packets of one flow's queue.
+pub(crate) trait FlowControl: Clone {
+    /// That of the queue with this number, in its first state.
+    fn for_queue(&self, _number: u32) -> Self {
+        self.clone()
+    }
+
+    /// Whether a packet that comes stays, with so much that waits in all queues; if it does not, it is told to `drops`.
+    fn admits(
+        &mut self,
+        _now: u64,
+        _packet: &mut Held,
+        _queue: &Fifo,
+        _waiting: Waiting,
+        _drops: &mut Drops,
+    ) -> bool {
+        true
+    }
+
     /// The next packet to send. So many bytes wait in the other flows' queues.
     fn dequeue(&mut self, now: u64, queue: &mut Fifo, others: u64, drops: &mut Drops) -> Option<Held>;
 }
@@ -37,11 +54,7 @@ impl Sharing {
         Self { packets: 10_240, flows: 1024, quantum: Bytes(1500), drop_batch: 64 };
 
     /// The fair queue whose flows have this control each, in its first state.
-    pub(super) fn build<C: FlowControl + Clone>(
-        self,
-        place: Place<'_>,
-        control: C,
-    ) -> Result<FairQueue<C>, String> {
+    pub(super) fn build<C: FlowControl>(self, place: Place<'_>, control: C) -> Result<FairQueue<C>, String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         check_range(place, "flows", self.flows.into(), 1, 65_536)?;
         check_range(place, "drop_batch", self.drop_batch.into(), 1, u32::MAX.into())?;
@@ -90,17 +103,23 @@ struct Flow<C> {
     has_turn: bool,
 }
 
-impl<C: FlowControl + Clone> FairQueue<C> {
+impl<C: FlowControl> FairQueue<C> {
     /// The number of the queue for a flow (RFC 8290 section 4.1.1).
     fn classify(&mut self, flow: u32) -> u32 {
         let hash = BlockRng::new(self.hash_key, flow.into()).below(self.sharing.flows.into());
         let number = &mut self.numbers[hash as usize];
         if *number == NONE {
             *number = self.flows.len() as u32;
-            let (queue, control) = (Fifo::default(), self.control.clone());
+            let (queue, control) = (Fifo::default(), self.control.for_queue(*number));
             self.flows.push(Flow { queue, control, deficit: 0, has_turn: false });
         }
         *number
+    }
+
+    /// The control of a new queue.
+    #[cfg(test)]
+    pub(super) fn control(&self) -> &C {
+        &self.control
     }
 
     /// RFC 8290 section 4.1.3.
@@ -123,10 +142,13 @@ impl<C: FlowControl + Clone> FairQueue<C> {
     }
 }
 
-impl<C: FlowControl + Clone> QueueDisc for FairQueue<C> {
-    fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
+impl<C: FlowControl> QueueDisc for FairQueue<C> {
+    fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
         let number = self.classify(packet.flow);
         let flow = &mut self.flows[number as usize];
+        if !flow.control.admits(now, &mut packet, &flow.queue, self.waiting, drops) {
+            return;
+        }
         self.waiting.packets += 1;
         self.waiting.bytes += u64::from(packet.size);
         flow.queue.push(packet);

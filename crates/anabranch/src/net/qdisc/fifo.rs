@@ -30,6 +30,10 @@ impl Fifo {
         Some(packet)
     }
 
+    pub(super) fn oldest(&self) -> Option<&Held> {
+        self.packets.front()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -5,33 +5,49 @@
 //! server (`server.rs`) can serve it; all others are asked at every arrival and departure by
 //! `queued.rs`, which has an event for each departure.
 
+mod cake;
+mod cobalt;
 mod codel;
 mod codel_literal;
 mod drop_tail;
+mod drr;
+mod dualpi2;
 mod fair_queue;
 mod fifo;
 mod fq_codel;
 mod fq_lifo_codel;
+mod fq_pie;
 mod head_drop;
 mod lifo_codel;
 mod pie;
+#[cfg(test)]
+mod properties;
 mod red;
+mod sfq;
 #[cfg(test)]
 mod testing;
+mod token_bucket;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use cake::{CakeConfig, CakeIsolation};
+pub use cobalt::CobaltConfig;
 pub use codel::{CodelConfig, SquareRoot};
 pub use codel_literal::CodelLiteralConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
+pub use drr::DrrConfig;
+pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
 pub use fq_lifo_codel::FqLifoCodelConfig;
+pub use fq_pie::FqPieConfig;
 pub use head_drop::HeadDropConfig;
 pub use lifo_codel::{LifoCodelConfig, LifoRule};
 pub use pie::PieConfig;
 pub use red::RedConfig;
+pub use sfq::SfqConfig;
+pub use token_bucket::TokenBucketConfig;
 
 use super::backlog::Waiting;
 use super::ledger::Fate;
@@ -47,8 +63,19 @@ pub(crate) trait QueueDisc {
     /// Takes a packet that comes; those that do not stay, it or others, are told to `drops`.
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops);
 
-    /// The server is free: the packet that it takes, marked or not. None only when nothing waits any more.
+    /// The server is free: the packet that it takes, marked or not. None when nothing waits any more, or when what
+    /// waits may not leave before the time that `not_before` then gives.
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
+
+    /// After `dequeue` gave none: when to ask again although nothing comes. Only a shaper holds anything back.
+    fn not_before(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Everything that waits is taken out, as the link goes down; what is dropped meanwhile is told to `drops`.
+    fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
+        std::iter::from_fn(|| self.dequeue(now, drops)).collect()
+    }
 
     /// What waits.
     fn waiting(&self) -> Waiting;
@@ -143,6 +170,18 @@ macro_rules! disciplines {
                 }
             }
 
+            fn not_before(&self) -> u64 {
+                match self {
+                    $(Self::$name(queue) => queue.not_before(),)*
+                }
+            }
+
+            fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
+                match self {
+                    $(Self::$name(queue) => queue.flush(now, drops),)*
+                }
+            }
+
             fn waiting(&self) -> Waiting {
                 match self {
                     $(Self::$name(queue) => queue.waiting(),)*
@@ -159,16 +198,27 @@ macro_rules! disciplines {
 }
 
 disciplines! {
+    /// CAKE: a shaper, queues of flows that take turns with regard to their hosts, COBALT for each.
+    Cake: CakeConfig => cake::Cake,
+    /// COBALT: CoDel for flows that respond and BLUE for those that do not.
+    Cobalt: CobaltConfig => cobalt::Cobalt,
     /// CoDel (RFC 8289): drops at departure what has waited too long for too long.
     Codel: CodelConfig => codel::Codel,
     /// An ablation of CoDel: drops everything that has waited longer than the target.
     CodelLiteral: CodelLiteralConfig => codel_literal::CodelLiteral,
     /// First in, first out, up to a limit. Timetables have the same `repeat`.
     DropTail: DropTailConfig => PacketQueue,
+    /// Flows take turns by deficit round robin (Shreedhar and Varghese).
+    Drr: DrrConfig => drr::Drr,
+    /// DualPI2 (RFC 9332): a queue for L4S and one for everything else, whose marks and drops are coupled.
+    #[serde(rename = "dualpi2")]
+    DualPi2: DualPi2Config => dualpi2::DualPi2,
     /// Flows take turns, each with CoDel (RFC 8290).
     FqCodel: FqCodelConfig => fq_codel::FqCodel,
     /// Flows take turns, each with LIFO-CoDel.
     FqLifoCodel: FqLifoCodelConfig => fq_lifo_codel::FqLifoCodel,
+    /// Flows take turns, each with PIE.
+    FqPie: FqPieConfig => fq_pie::FqPie,
     /// First in, first out; a packet that finds the queue full pushes out the one that has waited longest.
     HeadDrop: HeadDropConfig => head_drop::HeadDrop,
     /// A stack, last in, first out, with a drop rule beside CoDel's (Felix, Santos and Nogueira).
@@ -177,6 +227,10 @@ disciplines! {
     Pie: PieConfig => pie::Pie,
     /// RED and adaptive RED: drops at arrival with a probability that follows the mean length.
     Red: RedConfig => red::Red,
+    /// Stochastic fairness queueing (McKenney) as Linux has it: flows take turns.
+    Sfq: SfqConfig => sfq::Sfq,
+    /// A token bucket that shapes what another discipline lets out.
+    TokenBucket: TokenBucketConfig => token_bucket::TokenBucket,
 }
 
 impl Default for QueueConfig {

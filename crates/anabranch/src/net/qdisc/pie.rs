@@ -15,7 +15,7 @@ use super::fifo::Fifo;
 use super::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
-use crate::rng::{Draw as _, Rng};
+use crate::rng::{Draw, Rng};
 use crate::time::Duration;
 use crate::units::Probability;
 
@@ -63,7 +63,8 @@ impl Default for PieConfig {
 }
 
 impl PieConfig {
-    pub(super) fn build(&self, place: Place<'_>) -> Result<Pie, String> {
+    /// Whether the settings are possible.
+    pub(super) fn check(&self, place: Place<'_>) -> Result<(), String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&self.update) {
             return Err(format!("{}.update is {}, allowed is 1 ms to 1 s", place.key, self.update));
@@ -81,6 +82,11 @@ impl PieConfig {
                 return Err(format!("{}.{name} is {value}, allowed is 0 to 100", place.key));
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn build(&self, place: Place<'_>) -> Result<Pie, String> {
+        self.check(place)?;
         let config = self.clone();
         let control = Control::new(config, place.streams.stream(place.component));
         Ok(Pie { packets: self.packets.into(), queue: Fifo::default(), control })
@@ -94,28 +100,19 @@ const MAX_FIRST_UPDATE: Duration = Duration::from_secs(10);
 pub(crate) struct Pie {
     packets: u64,
     queue: Fifo,
-    control: Control,
+    control: Control<Rng>,
 }
 
 impl QueueDisc for Pie {
     fn enqueue(&mut self, now: u64, mut packet: Held, drops: &mut Drops) {
-        self.control.update_until(now, self.queue.bytes());
-        if self.queue.len() >= self.packets {
-            // Such a drop starts the accumulation anew.
-            self.control.accumulated = 0.0;
-            return drops.overflow(packet);
+        let is_full = self.queue.len() >= self.packets;
+        if self.control.admits(now, &mut packet, &self.queue, is_full, drops) {
+            self.queue.push(packet);
         }
-        if self.control.drops_early(self.queue.bytes()) && !(self.control.may_mark() && mark(&mut packet)) {
-            return drops.early(packet);
-        }
-        self.queue.push(packet);
     }
 
     fn dequeue(&mut self, now: u64, _: &mut Drops) -> Option<Held> {
-        self.control.update_until(now, self.queue.bytes());
-        let packet = self.queue.pop_oldest()?;
-        self.control.has_left(now - packet.arrived, self.queue.bytes());
-        Some(packet)
+        self.control.dequeue(now, &mut self.queue)
     }
 
     fn waiting(&self) -> Waiting {
@@ -129,10 +126,10 @@ impl QueueDisc for Pie {
 
 /// The state of RFC 8033 section 4 and appendix A. Times are in seconds, except where it says nanoseconds.
 #[derive(Clone, Debug)]
-struct Control {
+pub(super) struct Control<R> {
     config: PieConfig,
     target: f64,
-    rng: Rng,
+    rng: R,
     probability: f64,
     /// The sum of the probabilities since the last drop.
     accumulated: f64,
@@ -152,8 +149,8 @@ const MOST_ACCUMULATED: f64 = 8.5;
 /// RFC 8033 section 4.1: while no more than two packets of this size wait, nothing is dropped. It is Linux's, one MTU.
 const MEAN_PACKET: u64 = 1500;
 
-impl Control {
-    fn new(config: PieConfig, rng: Rng) -> Self {
+impl<R: Draw> Control<R> {
+    pub(super) fn new(config: PieConfig, rng: R) -> Self {
         let burst = config.burst.as_nanos();
         let first_update = config.first_update.unwrap_or(config.update).as_nanos();
         Self {
@@ -168,6 +165,42 @@ impl Control {
             next_update: first_update,
             period: first_update,
         }
+    }
+
+    /// The same with other draws.
+    pub(super) fn with_rng(&self, rng: R) -> Self {
+        Self { config: self.config.clone(), rng, ..*self }
+    }
+
+    /// Whether a packet that comes to a queue stays; if it does not, as that is full or by chance, it is told to `drops`.
+    pub(super) fn admits(
+        &mut self,
+        now: u64,
+        packet: &mut Held,
+        queue: &Fifo,
+        is_full: bool,
+        drops: &mut Drops,
+    ) -> bool {
+        self.update_until(now, queue.bytes());
+        if is_full {
+            // Such a drop starts the accumulation anew.
+            self.accumulated = 0.0;
+            drops.overflow(*packet);
+            return false;
+        }
+        if self.drops_early(queue.bytes()) && !(self.may_mark() && mark(packet)) {
+            drops.early(*packet);
+            return false;
+        }
+        true
+    }
+
+    /// The next packet to send.
+    pub(super) fn dequeue(&mut self, now: u64, queue: &mut Fifo) -> Option<Held> {
+        self.update_until(now, queue.bytes());
+        let packet = queue.pop_oldest()?;
+        self.has_left(now - packet.arrived, queue.bytes());
+        Some(packet)
     }
 
     /// A packet has left after so many nanoseconds, and so many bytes wait.
@@ -268,7 +301,7 @@ fn scale(probability: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{overload, place};
+    use super::super::testing::{overload, packet, place};
     use super::*;
     use crate::net::ledger::Fate;
 
@@ -292,6 +325,54 @@ mod tests {
         control.delay = 0.3;
         control.update(9_000);
         assert!((control.probability - 0.54).abs() < 1e-12);
+    }
+
+    /// A delay of 30 ms that nothing changes, as packets are marked: after the first update, which sees it grow, the
+    /// probability rises by alpha (30 ms - 15 ms) / s, where s depends on it (RFC 8033 section 4.2). So a band from a to b is
+    /// passed in s (b - a) / (alpha 15 ms) updates, and the probability is linear in time within it.
+    #[test]
+    fn the_probability_is_that_of_the_closed_form() {
+        const BANDS: [(f64, f64); 7] = [
+            (1e-6, 2048.0),
+            (1e-5, 512.0),
+            (1e-4, 128.0),
+            (1e-3, 32.0),
+            (1e-2, 8.0),
+            (1e-1, 2.0),
+            (1.0, 1.0),
+        ];
+        let expected = |updates: u64| {
+            let (mut probability, mut left) = (0.125 * 0.015 / 2048.0 + 1.25 * 0.03 / 2048.0, updates - 1);
+            for (edge, divisor) in BANDS {
+                let step = 0.125 * 0.015 / divisor;
+                let passed = (((edge - probability) / step).ceil().max(0.0) as u64).min(left);
+                probability += passed as f64 * step;
+                left -= passed;
+            }
+            probability
+        };
+        let config =
+            PieConfig { ecn: true, mark_up_to: Probability::new(1.0).unwrap(), ..Default::default() };
+        let mut pie = config.build(place()).unwrap();
+        let mut drops = Drops::default();
+        // A packet leaves each millisecond, the first 30 ms after it came, between two updates.
+        let mut checked = 0;
+        for step in 0..6000 {
+            let now = step * MILLI;
+            pie.enqueue(now, packet(0, now, 0), &mut drops);
+            if step >= 30 {
+                let sent = pie.dequeue(now, &mut drops).unwrap();
+                assert_eq!(now - sent.arrived, 30 * MILLI);
+            }
+            // The update at 30 ms has seen no packet leave.
+            if step % 15 == 1 && step > 45 {
+                let due = expected(step / 15 - 2);
+                let found = pie.control.probability;
+                assert!((found / due - 1.0).abs() < 1e-9, "{found} {due} after {step} ms");
+                checked += 1;
+            }
+        }
+        assert!(checked > 390 && drops.0.is_empty() && pie.control.probability > 0.2);
     }
 
     /// Twice what leaves comes: in the end, half of it is dropped. Below a probability of 0.85 no two packets in a row

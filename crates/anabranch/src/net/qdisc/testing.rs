@@ -12,7 +12,7 @@ pub(super) fn place() -> Place<'static> {
 
 /// A packet of 1500 B that came at this time, in nanoseconds, from this flow.
 pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
-    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, found_units: 0, is_marked: false }
+    Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts: [0; 2], found_units: 0, is_marked: false }
 }
 
 /// So many packets come at each departure, and one leaves, up to `until`. Times and fates of what is dropped, and

@@ -22,6 +22,12 @@ fn rfc3168_6_1_1_both_ends_must_want_it() {
         // RFC 9768 section 3.1.2: falls back.
         (EcnMode::Accurate, EcnMode::Rfc3168, Ecn::Ect0),
         (EcnMode::Rfc3168, EcnMode::Accurate, Ecn::Ect0),
+        // RFC 9331 sections 4.1 and 4.2: ECT(1), with accurate feedback only.
+        (EcnMode::L4s, EcnMode::L4s, Ecn::Ect1),
+        (EcnMode::L4s, EcnMode::Accurate, Ecn::Ect1),
+        (EcnMode::Accurate, EcnMode::L4s, Ecn::Ect0),
+        (EcnMode::L4s, EcnMode::Rfc3168, Ecn::Ect0),
+        (EcnMode::L4s, EcnMode::Off, Ecn::NotEct),
     ] {
         let mut pair = Pair::seeded([&with(a), &with(b)], 1);
         pair.command(Side::A, Command::Connect);

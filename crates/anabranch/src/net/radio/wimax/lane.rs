@@ -253,7 +253,16 @@ mod tests {
     }
 
     fn packet(slot: u32, size: u32) -> Held {
-        Held { slot, arrived: 0, size, ecn: Ecn::NotEct, flow: 0, found_units: 0, is_marked: false }
+        Held {
+            slot,
+            arrived: 0,
+            size,
+            ecn: Ecn::NotEct,
+            flow: 0,
+            hosts: [0; 2],
+            found_units: 0,
+            is_marked: false,
+        }
     }
 
     /// Sends a burst of at most so many bytes with 100 bytes in a block, of which these fail. Returns the bytes of

@@ -1,0 +1,229 @@
+//! Which paths have subflows: joining, addresses that come and go, backups, and paths that fail and return (RFC 8684
+//! sections 3.2, 3.3.8 and 3.4).
+
+use super::connection::{Connection, State};
+use super::option::Signal;
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output, PathState};
+use crate::packet::PathId;
+use crate::tcp::subflow::Phase;
+use crate::time::Time;
+
+/// An announcement is repeated so often (Linux: `ADD_ADDR_RETRANS_MAX`).
+const MOST_ANNOUNCEMENTS: u32 = 3;
+
+impl Connection {
+    /// Lets the addresses of side A come and go; these paths are not there at first.
+    ///
+    /// # Errors
+    /// When none is there at first: one sentence.
+    pub(crate) fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        if absent.len() == self.subflows.len() {
+            return Err("addresses: no path is there at first; leave one without `add`".into());
+        }
+        for path in absent {
+            self.subflows[path.index()].is_present = false;
+        }
+        Ok(())
+    }
+
+    /// Whether the peer is known to have our key, so that it accepts further subflows (RFC 8684 section 3.1).
+    fn is_fully_established(&self) -> bool {
+        self.state == State::Established && self.subflows.iter().any(|subflow| subflow.is_confirmed)
+    }
+
+    /// Opens a subflow on each path that has none and does not wait.
+    pub(super) fn open_further(&mut self, now: Time) {
+        if !self.is_opener || !self.is_fully_established() {
+            return;
+        }
+        for path in 0..self.subflows.len() {
+            let subflow = &self.subflows[path];
+            if subflow.is_present && subflow.phase == Phase::Closed && subflow.rejoin_at.is_never() {
+                self.join(now, path);
+            }
+        }
+    }
+
+    /// Opens a subflow on this path (RFC 8684 section 3.2).
+    fn join(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        subflow.begin(true, true);
+        subflow.tcp.handle_input(now, Input::Command(Command::Connect));
+    }
+
+    /// A subflow has ended: another one takes its place later, if that is wanted; a connection without any is given
+    /// up after some time.
+    pub(super) fn plan_rejoin(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        if let Some(delay) = self.parameters.rejoin.filter(|_| self.is_opener && subflow.is_present) {
+            subflow.rejoin_at = now + delay;
+        }
+        self.note_loneliness(now);
+    }
+
+    fn note_loneliness(&mut self, now: Time) {
+        let is_alone =
+            self.subflows.iter().all(|subflow| matches!(subflow.phase, Phase::Closed | Phase::Opening));
+        if is_alone && self.receiver.has_ended() && self.sender.has_all_data_acknowledged() {
+            // As in TCP's LAST-ACK: the peer is through with it.
+            self.give_up(CloseReason::Shutdown);
+        } else if is_alone && self.lonely_at.is_never() {
+            self.lonely_at = now + self.parameters.close_timeout;
+        }
+    }
+
+    #[cold]
+    fn rejoin(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        subflow.rejoin_at = Time::NEVER;
+        if self.state == State::Established && subflow.phase == Phase::Closed && subflow.is_present {
+            self.join(now, path);
+        }
+    }
+
+    pub(super) fn on_path_timers(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        if subflow.confirm_at <= now {
+            // RFC 8684 section 3.2: the third segment is sent again until it is answered.
+            subflow.confirm_at = now + subflow.tcp.rto();
+            if subflow.phase == Phase::Open {
+                self.acknowledge_on(now, path);
+            } else {
+                subflow.confirm_at = Time::NEVER;
+            }
+        }
+        if self.subflows[path].rejoin_at <= now {
+            self.rejoin(now, path);
+        }
+        if self.subflows[path].announce_at <= now {
+            self.announce(now, path);
+        }
+    }
+
+    /// Takes note of whether a subflow works: so many timeouts in a row, and it gets no data until it makes progress
+    /// (Linux: `mptcp_pm_subflow_chk_stale`; the first implementation's `pf`).
+    pub(super) fn note_failure(&mut self, path: usize) {
+        let subflow = &mut self.subflows[path];
+        let has_failed =
+            subflow.phase == Phase::Open && subflow.tcp.timeouts() >= self.parameters.stale_after;
+        if has_failed == subflow.has_failed || self.state != State::Established {
+            return;
+        }
+        subflow.has_failed = has_failed;
+        if has_failed {
+            self.stats.subflows_failed += 1;
+            self.reinject_from(path);
+            self.tell_path(path, PathState::PotentiallyFailed);
+        } else if self.subflows[path].phase == Phase::Open {
+            self.tell_path(path, PathState::Active);
+        }
+    }
+
+    /// This end's address on this path has come: the peer hears of it, and a subflow is opened.
+    #[cold]
+    pub(super) fn add_address(&mut self, now: Time, path: usize) {
+        self.subflows[path].is_present = true;
+        self.subflows[path].rejoin_at = Time::NEVER;
+        self.subflows[path].announcements = 0;
+        self.announce(now, path);
+        if self.state == State::Established && self.subflows[path].phase == Phase::Closed {
+            self.join(now, path);
+        }
+    }
+
+    /// Announces an address until the peer has heard of it (RFC 8684 section 3.4.1).
+    fn announce(&mut self, now: Time, path: usize) {
+        self.subflows[path].announce_at = Time::NEVER;
+        if self.state != State::Established || self.subflows[path].announcements > MOST_ANNOUNCEMENTS {
+            return;
+        }
+        self.subflows[path].announcements += 1;
+        let signal = Signal::AddAddress { address: path as u8, is_echo: false };
+        if let Some(carrier) = self.best_subflow() {
+            self.subflows[path].announce_at = now + self.subflows[carrier].tcp.rto();
+            self.send_signal(now, carrier, signal);
+        }
+    }
+
+    /// This end's address on this path goes: nothing leaves from it any more.
+    #[cold]
+    pub(super) fn delete_address(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        subflow.is_present = false;
+        subflow.announce_at = Time::NEVER;
+        self.end_subflow(now, path);
+        self.removed.push(path as u8);
+        self.tell_removed(now);
+        self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(path as u8))));
+    }
+
+    /// The peer hears of the addresses that have gone, once there is a subflow to say so.
+    pub(super) fn tell_removed(&mut self, now: Time) {
+        while !self.removed.is_empty()
+            && let Some(carrier) = self.best_subflow()
+        {
+            let Some(address) = self.removed.pop() else { return };
+            // One that has come back since is in use.
+            if !self.subflows[usize::from(address)].is_present {
+                self.send_signal(now, carrier, Signal::RemoveAddress { address });
+            }
+        }
+    }
+
+    /// Ends a subflow without a word on it.
+    fn end_subflow(&mut self, now: Time, path: usize) {
+        self.subflows[path].tcp.vanish();
+        if self.state == State::Established {
+            self.drain(now, path);
+        }
+        self.subflows[path].rejoin_at = Time::NEVER;
+        self.subflows[path].is_dirty = true;
+    }
+
+    /// New data goes on this path, on the others only while it cannot.
+    pub(super) fn set_primary(&mut self, path: usize) {
+        for (other, subflow) in self.subflows.iter_mut().enumerate() {
+            subflow.is_backup = other != path;
+        }
+    }
+
+    /// Asks the peer to do so too (RFC 8684 section 3.3.8).
+    pub(super) fn ask_for_primary(&mut self, now: Time, path: usize) {
+        for other in 0..self.subflows.len() {
+            let is_backup = other != path;
+            let subflow = &mut self.subflows[other];
+            if std::mem::replace(&mut subflow.asks_backup, is_backup) != is_backup && subflow.is_established()
+            {
+                self.send_signal(now, other, Signal::Priority { is_backup });
+            }
+        }
+    }
+
+    /// Sends a signal on an acknowledgement of its own.
+    fn send_signal(&mut self, now: Time, carrier: usize, signal: Signal) {
+        self.subflows[carrier].signal = Some(signal);
+        self.subflows[carrier].tcp.acknowledge_now(now);
+        self.drain(now, carrier);
+    }
+
+    pub(super) fn on_signal(&mut self, now: Time, path: usize, signal: Signal) {
+        let known = |address: u8| usize::from(address) < self.subflows.len();
+        match signal {
+            Signal::AddAddress { address, is_echo } if known(address) => {
+                self.outputs.push_back(Output::Event(Event::AddressAdded(PathId(address))));
+                if is_echo {
+                    self.subflows[usize::from(address)].announce_at = Time::NEVER;
+                } else {
+                    self.send_signal(now, path, Signal::AddAddress { address, is_echo: true });
+                }
+            }
+            Signal::RemoveAddress { address } if known(address) => {
+                self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(address))));
+                self.end_subflow(now, usize::from(address));
+            }
+            Signal::AddAddress { .. } | Signal::RemoveAddress { .. } => {}
+            Signal::FastClose => self.on_fast_close(path),
+            Signal::Priority { is_backup } => self.subflows[path].is_asked_backup = is_backup,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Closing: `DATA_FIN` and the end of the subflows, and giving up at once (RFC 8684 sections 3.3.3 and 3.5).
+
+use super::connection::{Connection, State};
+use super::option::{Options, Signal};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
+use crate::tcp::subflow::Phase;
+use crate::time::Time;
+
+impl Connection {
+    /// Sends `DATA_FIN` on an acknowledgement of its own where no data carries it.
+    pub(super) fn send_data_fin(&mut self, now: Time) {
+        let is_due = self.sender.has_sent_fin && !self.sender.fin_has_left && !self.sender.is_done();
+        if is_due && let Some(path) = self.best_subflow() {
+            self.acknowledge_on(now, path);
+            self.drain(now, path);
+        }
+    }
+
+    /// Both ends have said everything and know that it has arrived: subflows are closed, those that do not work by a
+    /// reset.
+    pub(super) fn end_when_done(&mut self, now: Time) {
+        if self.state != State::Established || !self.sender.is_done() || !self.receiver.has_ended() {
+            return;
+        }
+        self.state = State::Closing;
+        self.stop_timers();
+        for subflow in &mut self.subflows {
+            let command = match subflow.phase {
+                Phase::Closed => continue,
+                Phase::Closing | Phase::Open if !subflow.has_failed => Command::Shutdown,
+                _ => Command::Abort,
+            };
+            subflow.tcp.handle_input(now, Input::Command(command));
+            subflow.is_dirty = true;
+        }
+        self.tell_closed(CloseReason::Shutdown);
+    }
+
+    fn stop_timers(&mut self) {
+        self.sender.timer = Time::NEVER;
+        self.lonely_at = Time::NEVER;
+        for subflow in &mut self.subflows {
+            (subflow.confirm_at, subflow.rejoin_at) = (Time::NEVER, Time::NEVER);
+            subflow.announce_at = Time::NEVER;
+        }
+    }
+
+    /// Gives the connection up at once: a reset of every subflow that tells the peer of all of them.
+    #[cold]
+    pub(super) fn abort(&mut self, now: Time) {
+        if self.state == State::Established {
+            for subflow in &mut self.subflows {
+                subflow.signal = Some(Signal::FastClose);
+            }
+        }
+        for subflow in &mut self.subflows {
+            subflow.tcp.handle_input(now, Input::Command(Command::Abort));
+            subflow.is_dirty = true;
+        }
+        self.end(CloseReason::Aborted);
+    }
+
+    /// The peer gives the connection up; the subflow that says so is over.
+    pub(super) fn on_fast_close(&mut self, path: usize) {
+        if self.subflows[path].phase == Phase::Closed && self.state == State::Established {
+            self.give_up(CloseReason::Aborted);
+        }
+    }
+
+    /// The connection is over without a word to the peer.
+    #[cold]
+    pub(super) fn give_up(&mut self, reason: CloseReason) {
+        for subflow in &mut self.subflows {
+            subflow.tcp.vanish();
+            subflow.is_dirty = true;
+        }
+        self.end(reason);
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.state = State::Closed;
+        self.stop_timers();
+        self.tell_closed(reason);
+    }
+
+    /// The options of a reset.
+    #[cold]
+    pub(super) fn reset_options(&mut self, path: usize) -> (Options, u32) {
+        let signal = self.subflows[path].signal.take().filter(|signal| *signal == Signal::FastClose);
+        let bytes = signal.map_or(0, |signal| signal.wire_bytes(self.ip));
+        (Options { signal, ..Options::default() }, bytes)
+    }
+}

@@ -1,0 +1,340 @@
+//! Opening a connection, joining further subflows to it, and falling back to TCP (RFC 8684 sections 3.1, 3.2 and 3.7).
+
+use super::connection::{Connection, State};
+use super::option::{Handshake, Options};
+use super::send::Sender;
+use crate::cc::coupled::Group;
+use crate::endpoint::{
+    CloseReason, Command, Endpoint as _, Event, Input, Message, Output, PathState, Reliability,
+};
+use crate::packet::{Body, Packet, PathId, Payload};
+use crate::rng::{self, Draw as _};
+use crate::tcp::segment::{Flags, MAX_OPTION_BYTES, Segment};
+use crate::tcp::subflow::Phase;
+use crate::time::Time;
+
+/// The token of a connection whose end has this key (RFC 8684 section 3.2: from a hash of it).
+fn token_of(key: u64) -> u32 {
+    rng::fnv1a(&key.to_be_bytes()) as u32
+}
+
+impl Connection {
+    /// Opens actively, over the first path that is there. Ignored while a connection is open or being opened.
+    pub(super) fn connect(&mut self, now: Time) {
+        let Some(path) = self.subflows.iter().position(|subflow| subflow.is_present) else { return };
+        if !self.has_closed {
+            return;
+        }
+        self.reset();
+        self.has_closed = false;
+        self.is_opener = true;
+        self.state = State::Opening;
+        self.stats.connections += 1;
+        let subflow = &mut self.subflows[path];
+        subflow.begin(false, true);
+        subflow.tcp.handle_input(now, Input::Command(Command::Connect));
+    }
+
+    /// Makes everything as it is at the beginning of a connection.
+    #[cold]
+    fn reset(&mut self) {
+        self.keys = [Some(self.rng.bits()), None];
+        self.sender = Sender::new();
+        let is_paused = std::mem::take(&mut self.receiver).is_paused;
+        self.receiver.is_paused = is_paused;
+        self.removed.clear();
+        self.lonely_at = Time::NEVER;
+        self.scheduler = self.parameters.scheduler.build();
+        for subflow in &mut self.subflows {
+            // What is left of the last connection is over, and nobody is to hear of it again.
+            subflow.tcp.vanish();
+            while !matches!(subflow.tcp.poll_output(self.last_now), Output::Timeout(_)) {}
+            subflow.tcp.leave_group();
+            subflow.forget();
+            (subflow.announce_at, subflow.announcements) = (Time::NEVER, 0);
+            (subflow.phase, subflow.is_up) = (Phase::Closed, false);
+            subflow.is_dirty = true;
+        }
+        self.group = Group::new(self.parameters.coupling.build());
+        for subflow in &mut self.subflows {
+            subflow.tcp.become_subflow(self.group.clone(), self.parameters.space);
+        }
+    }
+
+    /// A SYN begins a connection or a subflow here, unless it asks for a connection that is not there.
+    #[cold]
+    pub(super) fn accept(&mut self, path: usize, options: &Options, segment: &Segment) -> bool {
+        match options.handshake {
+            Some(Handshake::Join { token, is_backup, .. }) => {
+                let own = self.keys[0].map(token_of);
+                if self.state != State::Established || token != own {
+                    return false;
+                }
+                // The peer has given up the last one on this path, if there was one.
+                self.lose(path);
+                self.subflows[path].begin(true, false);
+                self.subflows[path].is_asked_backup = is_backup;
+            }
+            handshake => {
+                self.tell_closed(CloseReason::Aborted);
+                self.reset();
+                self.is_opener = false;
+                self.stats.connections += 1;
+                self.subflows[path].begin(false, false);
+                if handshake.is_some() {
+                    self.state = State::Opening;
+                    self.sender.open(0, u64::from(segment.window));
+                } else {
+                    self.fall_back(path);
+                }
+            }
+        }
+        true
+    }
+
+    /// The answer to our SYN. Whether it is that of a peer who goes along.
+    #[cold]
+    pub(super) fn take_answer(
+        &mut self,
+        now: Time,
+        path: usize,
+        options: &Options,
+        segment: &Segment,
+    ) -> bool {
+        let subflow = &self.subflows[path];
+        if subflow.phase != Phase::Opening || !subflow.initiates {
+            return true;
+        }
+        match (options.handshake, subflow.joins) {
+            (Some(Handshake::Capable { sender_key, .. }), false) => {
+                self.keys[1] = sender_key;
+                self.sender.open(0, u64::from(segment.window));
+            }
+            (Some(Handshake::Join { is_backup, .. }), true) => {
+                self.subflows[path].is_asked_backup = is_backup;
+            }
+            // RFC 8684 section 3.7: without the option this is a connection of TCP.
+            (_, false) => {
+                self.fall_back(path);
+                self.hand_over(now, path);
+            }
+            // RFC 8684 section 3.2: such a subflow is reset.
+            (_, true) => return false,
+        }
+        true
+    }
+
+    /// The peer does not know MPTCP.
+    fn fall_back(&mut self, path: usize) {
+        self.state = State::Fallback(path);
+        self.stats.fallbacks += 1;
+        self.subflows[path].tcp.drop_option_space();
+    }
+
+    /// What was written and asked of the connection so far is TCP's.
+    fn hand_over(&mut self, now: Time, path: usize) {
+        let tcp = &mut self.subflows[path].tcp;
+        let mut command = |command| tcp.handle_input(now, Input::Command(command));
+        if self.receiver.is_paused {
+            command(Command::PauseReading);
+        }
+        if self.sender.written > 0 {
+            let payload = Payload { offset: 0, length: self.sender.written as u32 };
+            let reliability = Reliability::Reliable;
+            command(Command::Send(Message { stream: 0, unordered: false, reliability, payload }));
+        }
+        if self.sender.is_finished {
+            command(Command::Shutdown);
+        }
+        if std::mem::take(&mut self.sender.has_refused) {
+            // It tries again and hears from TCP.
+            self.outputs.push_back(Output::Event(Event::Writable));
+        }
+    }
+
+    /// Notes what a segment after the SYN tells of the handshake.
+    pub(super) fn note_progress(&mut self, now: Time, path: usize, options: &Options, is_bare: bool) {
+        let subflow = &mut self.subflows[path];
+        if let Some(Handshake::Capable { sender_key, .. }) = options.handshake {
+            self.keys[1] = sender_key;
+        }
+        if subflow.is_confirmed || subflow.phase != Phase::Open {
+            if is_bare && !subflow.initiates && matches!(options.handshake, Some(Handshake::Join { .. })) {
+                // The peer has not heard our answer to its third segment.
+                self.acknowledge_on(now, path);
+            }
+            return;
+        }
+        if options.data_ack.is_some() {
+            subflow.is_confirmed = true;
+            subflow.confirm_at = Time::NEVER;
+            self.open_further(now);
+            self.tell_removed(now);
+        }
+    }
+
+    /// Takes note of a subflow that has come to be, or is over.
+    pub(super) fn note_phase(&mut self, now: Time, path: usize) {
+        let phase = self.subflows[path].tcp.phase();
+        let before = std::mem::replace(&mut self.subflows[path].phase, phase);
+        if phase == before {
+            return;
+        }
+        match phase {
+            Phase::Open => self.on_subflow_open(now, path),
+            Phase::Closed => self.on_subflow_closed(now, path),
+            Phase::Closing | Phase::Opening => {}
+        }
+    }
+
+    #[cold]
+    fn on_subflow_open(&mut self, now: Time, path: usize) {
+        self.stats.subflows += 1;
+        self.subflows[path].is_up = true;
+        self.lonely_at = Time::NEVER;
+        if self.state == State::Opening {
+            self.state = State::Established;
+            self.has_closed = false;
+            self.outputs.push_back(Output::Event(Event::Connected));
+            return;
+        }
+        let subflow = &mut self.subflows[path];
+        if subflow.joins && subflow.initiates {
+            subflow.confirm_at = now + subflow.tcp.rto();
+        } else if subflow.joins {
+            // RFC 8684 section 3.2: the fourth segment.
+            self.acknowledge_on(now, path);
+        }
+        self.tell_path(path, PathState::Active);
+        self.tell_removed(now);
+    }
+
+    /// A subflow's TCP connection has ended.
+    #[cold]
+    fn on_subflow_closed(&mut self, now: Time, path: usize) {
+        match self.state {
+            State::Established => {
+                self.lose(path);
+                self.plan_rejoin(now, path);
+            }
+            State::Opening => {
+                let reason = self.subflows[path].ended;
+                self.state = State::Closed;
+                self.tell_closed(reason);
+            }
+            State::Closed | State::Closing | State::Fallback(_) => self.subflows[path].tcp.leave_group(),
+        }
+    }
+
+    /// A subflow is over before its connection: others carry what it carried.
+    pub(super) fn lose(&mut self, path: usize) {
+        self.subflows[path].tcp.leave_group();
+        self.subflows[path].forget();
+        self.take_from(path);
+        if std::mem::take(&mut self.subflows[path].is_up) {
+            self.stats.subflows_lost += 1;
+            self.tell_path(path, PathState::Inactive);
+        }
+    }
+
+    /// Tells of a path's state.
+    pub(super) fn tell_path(&mut self, path: usize, state: PathState) {
+        let path = PathId(path as u8);
+        self.outputs.push_back(Output::Event(Event::PathChanged { path, state }));
+    }
+
+    /// Adds the MPTCP option to what a subflow sends.
+    pub(super) fn add_options(&mut self, path: usize, packet: &mut Packet) {
+        let Body::Tcp(segment) = &mut packet.body else { return };
+        let mut tcp = std::mem::replace(segment, Segment::blank());
+        let (options, mut option_bytes) = if tcp.flags.has(Flags::SYN) {
+            self.syn_options(path, &tcp)
+        } else if tcp.flags.has(Flags::RST) {
+            self.reset_options(path)
+        } else {
+            self.data_options(path, &mut tcp)
+        };
+        if !self.parameters.has_options() {
+            option_bytes = 0;
+        }
+        // MPTCP's options go before SACK (Linux: tcp_established_options).
+        while tcp.option_bytes() + option_bytes > MAX_OPTION_BYTES && tcp.sack.pop().is_some() {}
+        packet.size = self.ip.header_bytes() + tcp.wire_size() + option_bytes;
+        packet.body = Body::Mptcp(super::Segment { tcp, options, option_bytes });
+    }
+
+    #[cold]
+    fn syn_options(&self, path: usize, tcp: &Segment) -> (Options, u32) {
+        let subflow = &self.subflows[path];
+        let answers = tcp.flags.has(Flags::ACK);
+        let (handshake, bytes) = if subflow.joins {
+            let token = self.keys[1].filter(|_| !answers).map(token_of);
+            let join = Handshake::Join { token, address: path as u8, is_backup: subflow.asks_backup };
+            // RFC 8684 section 3.2: with token and nonce; with a truncated HMAC of 8 bytes and nonce.
+            (join, if answers { 16 } else { 12 })
+        } else {
+            let sender_key = self.keys[0].filter(|_| answers);
+            // RFC 8684 section 3.1.
+            (Handshake::Capable { sender_key, receiver_key: None }, if answers { 12 } else { 4 })
+        };
+        (Options { handshake: Some(handshake), ..Options::default() }, bytes)
+    }
+
+    /// The options of a segment after the SYN.
+    fn data_options(&mut self, path: usize, tcp: &mut Segment) -> (Options, u32) {
+        tcp.window = self.window_field(path);
+        let Payload { offset, length } = tcp.payload;
+        let mut options = Options::default();
+        let space = self.parameters.space;
+        let mut bytes = if length > 0 { space.data } else { space.ack };
+        let sender = &mut self.sender;
+        let subflow = &mut self.subflows[path];
+        if length > 0 {
+            let place = subflow.place(offset);
+            debug_assert!(place.is_some(), "data without a mapping");
+            options.data_position = place;
+            let end = place.map(|place| place + u64::from(length));
+            if end == Some(sender.written) {
+                if sender.has_sent_fin {
+                    options.data_fin = end;
+                    sender.fin_has_left = true;
+                }
+            } else {
+                // PSH means that the sender has no more for now (RFC 9293 section 3.9.1.2).
+                tcp.flags = tcp.flags.without(Flags::PSH);
+            }
+        } else if sender.has_sent_fin && !sender.is_done() {
+            // RFC 8684 section 3.3.3: on its own it has a mapping of one byte.
+            options.data_fin = Some(sender.written);
+            sender.fin_has_left = true;
+            bytes = space.data;
+        }
+        let opens = subflow.initiates && !subflow.is_confirmed;
+        let has_room = if length > 0 { options.data_position == Some(0) } else { options.data_fin.is_none() };
+        if opens && !subflow.joins && has_room {
+            let [sender_key, receiver_key] = self.keys;
+            options.handshake = Some(Handshake::Capable { sender_key, receiver_key });
+            // RFC 8684 section 3.1: both keys, and the length with data.
+            bytes = if length > 0 { 24 } else { 20 };
+        } else if opens && subflow.joins {
+            let join = Handshake::Join { token: None, address: path as u8, is_backup: subflow.asks_backup };
+            options.handshake = Some(join);
+            // RFC 8684 section 3.2: with an HMAC of 20 bytes.
+            bytes = 24;
+        } else {
+            options.data_ack = Some(self.receiver.next);
+        }
+        if length == 0
+            && let Some(signal) = subflow.signal.take()
+        {
+            options.signal = Some(signal);
+            bytes += signal.wire_bytes(self.ip);
+            if tcp.option_bytes() + bytes > MAX_OPTION_BYTES {
+                // Linux, mptcp_pm_add_addr_signal: other options go for it.
+                options.data_ack = None;
+                bytes = signal.wire_bytes(self.ip);
+            }
+        }
+        (options, bytes)
+    }
+}

@@ -1,0 +1,195 @@
+//! Receiving on the connection level: putting the stream together from all subflows, the window that they share, and
+//! `DATA_FIN` (RFC 8684 sections 3.3.1, 3.3.3 and 3.3.4).
+
+use super::connection::Connection;
+use crate::endpoint::{Event, Output, Received};
+use crate::packet::Payload;
+use crate::time::Time;
+
+/// What has arrived. Positions are those of the peer's stream.
+#[derive(Debug, Default)]
+pub(super) struct Receiver {
+    /// The position that is expected next; `DATA_FIN` takes one.
+    pub(super) next: u64,
+    /// Behind the last byte that the peer may send.
+    edge: u64,
+    /// Runs above a gap, in order and apart from each other.
+    runs: Vec<(u64, u64)>,
+    /// Bytes in them.
+    pub(super) waiting: u64,
+    /// Where the peer's stream ends, once that is known.
+    pub(super) fin: Option<u64>,
+    /// The application reads nothing for the time being.
+    pub(super) is_paused: bool,
+    /// Bytes in order that the application has not read.
+    unread: u64,
+}
+
+impl Receiver {
+    /// Whether everything the peer has to say has arrived.
+    pub(super) fn has_ended(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// Takes a run; bytes of it that were there already.
+    fn insert(&mut self, start: u64, end: u64) -> u64 {
+        let length = end - start;
+        let before = self.next + self.waiting;
+        let start = start.max(self.next);
+        if start >= end {
+            return length;
+        }
+        if start == self.next {
+            self.next = end;
+            let reached = self.runs.partition_point(|run| run.0 <= end);
+            if reached > 0 {
+                self.next = end.max(self.runs[reached - 1].1);
+                self.waiting -= self.runs.drain(..reached).map(|run| run.1 - run.0).sum::<u64>();
+            }
+        } else {
+            let first = self.runs.partition_point(|run| run.1 < start);
+            let last = first + self.runs[first..].partition_point(|run| run.0 <= end);
+            let touched = &self.runs[first..last];
+            let known: u64 = touched.iter().map(|run| run.1 - run.0).sum();
+            let merged = touched.iter().fold((start, end), |all, run| (all.0.min(run.0), all.1.max(run.1)));
+            self.waiting += merged.1 - merged.0 - known;
+            self.runs.splice(first..last, [merged]);
+        }
+        length - (self.next + self.waiting - before)
+    }
+
+    /// The window to advertise in bytes. Its right edge moves when that gives the peer something worth sending, and
+    /// never back (RFC 9293 section 3.8.6.2.2).
+    fn window(&mut self, buffer: u64, mss: u32, scale: u8) -> u64 {
+        let free = buffer.saturating_sub(self.unread).min(65_535 << scale);
+        let edge = self.next + (free >> scale << scale);
+        if edge >= self.edge + (buffer / 2).min(u64::from(mss)) {
+            self.edge = edge;
+        }
+        self.edge.saturating_sub(self.next)
+    }
+}
+
+impl Connection {
+    /// The window field of the next segment of this subflow.
+    pub(super) fn window_field(&mut self, path: usize) -> u16 {
+        let tcp = &self.subflows[path].tcp;
+        let (mss, scale) = (tcp.full_segment(), tcp.own_scale());
+        let window = self.receiver.window(self.parameters.tcp.receive_buffer(), mss, scale);
+        (window >> scale).min(65_535) as u16
+    }
+
+    /// A subflow delivers the next bytes of its stream.
+    pub(super) fn on_subflow_data(&mut self, path: usize, mut length: u32) {
+        let before = self.receiver.next;
+        while length > 0 {
+            // RFC 8684 section 3.3.1: what no mapping covers has no place in the stream.
+            let Some((data, taken)) = self.subflows[path].deliver(length) else { break };
+            length -= taken;
+            self.stats.duplicate_bytes_received += self.receiver.insert(data, data + u64::from(taken));
+        }
+        self.stats.max_reordering_bytes = self.stats.max_reordering_bytes.max(self.receiver.waiting);
+        let arrived = self.receiver.next - before;
+        self.receiver.unread += arrived;
+        self.stats.bytes_delivered += arrived;
+        if arrived > 0 && !self.receiver.is_paused {
+            self.deliver();
+        }
+        self.take_data_fin();
+    }
+
+    /// The peer says where its stream ends.
+    pub(super) fn note_data_fin(&mut self, now: Time, path: usize, position: u64, is_bare: bool) {
+        if self.receiver.has_ended() {
+            // Our acknowledgement was lost.
+            if is_bare {
+                self.acknowledge_on(now, path);
+            }
+            return;
+        }
+        self.receiver.fin = Some(position);
+        self.take_data_fin();
+        if is_bare {
+            self.acknowledge_on(now, path);
+        }
+    }
+
+    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was given.
+    fn take_data_fin(&mut self) {
+        if self.receiver.fin == Some(self.receiver.next) {
+            self.receiver.next += 1;
+            self.sender.is_finished = true;
+        }
+    }
+
+    /// Gives the application what it has not read.
+    fn deliver(&mut self) {
+        let length = std::mem::take(&mut self.receiver.unread);
+        if length > 0 {
+            let end = self.receiver.next - u64::from(self.receiver.has_ended());
+            let payload = Payload { offset: end - length, length: length as u32 };
+            let received = Received { stream: 0, unordered: false, payload };
+            self.outputs.push_back(Output::Event(Event::Received(received)));
+        }
+    }
+
+    /// The application reads again: the peer hears of the room if that has at least doubled (Linux:
+    /// `mptcp_cleanup_rbuf`), on every subflow, since any of them may lose it.
+    pub(super) fn resume_reading(&mut self, now: Time) {
+        self.receiver.is_paused = false;
+        if self.receiver.unread == 0 {
+            return;
+        }
+        self.deliver();
+        let before = self.receiver.edge.saturating_sub(self.receiver.next);
+        let after = self.parameters.tcp.receive_buffer();
+        if !self.receiver.has_ended() && after >= 2 * before {
+            self.stats.window_updates += 1;
+            for path in 0..self.subflows.len() {
+                if self.subflows[path].is_established() {
+                    self.acknowledge_on(now, path);
+                }
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_receiver(&self) {
+        let receiver = &self.receiver;
+        assert_eq!(receiver.waiting, receiver.runs.iter().map(|run| run.1 - run.0).sum::<u64>());
+        assert!(receiver.runs.first().is_none_or(|run| run.0 > receiver.next));
+        assert!(receiver.runs.is_sorted_by(|one, other| one.1 < other.0));
+        assert!(receiver.unread + receiver.waiting <= self.parameters.tcp.receive_buffer());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_from_all_subflows_make_one_stream() {
+        let mut receiver = Receiver::default();
+        assert_eq!(receiver.insert(10, 20), 0);
+        assert_eq!(receiver.insert(30, 40), 0);
+        assert_eq!(receiver.insert(15, 32), 7, "twelve bytes close the gap; five and two were there");
+        assert_eq!((receiver.next, receiver.waiting), (0, 30));
+        assert_eq!(receiver.insert(0, 12), 2);
+        assert_eq!((receiver.next, receiver.waiting), (40, 0));
+        assert_eq!(receiver.insert(5, 40), 35);
+        assert_eq!(receiver.insert(38, 50), 2);
+        assert_eq!(receiver.next, 50);
+    }
+
+    #[test]
+    fn the_windows_edge_moves_by_what_is_worth_sending_and_never_back() {
+        let mut receiver = Receiver::default();
+        assert_eq!(receiver.window(10_000, 1_000, 0), 10_000);
+        receiver.insert(0, 900);
+        assert_eq!(receiver.window(10_000, 1_000, 0), 9_100, "less than a segment is not worth telling");
+        receiver.insert(900, 1_000);
+        assert_eq!(receiver.window(10_000, 1_000, 0), 10_000);
+        receiver.unread = 6_000;
+        assert_eq!(receiver.window(10_000, 1_000, 0), 10_000, "never back");
+    }
+}

@@ -1,0 +1,205 @@
+//! One subflow: a TCP connection on one path, and what its stream means on the connection level.
+
+use std::collections::VecDeque;
+
+use super::option::Signal;
+use crate::endpoint::{CloseReason, PathState};
+use crate::tcp;
+use crate::tcp::subflow::Phase;
+use crate::time::Time;
+
+/// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    /// The position in the subflow's stream.
+    pub(super) position: u64,
+    /// The position on the connection level.
+    pub(super) data: u64,
+    pub(super) length: u32,
+}
+
+impl Mapping {
+    const fn end(&self) -> u64 {
+        self.position + self.length as u64
+    }
+}
+
+/// One subflow, or the path for one.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
+#[derive(Debug)]
+pub(super) struct Subflow {
+    pub(super) tcp: tcp::Connection,
+    /// How far it has come, as far as the connection has taken note.
+    pub(super) phase: Phase,
+    /// Why its TCP connection ended.
+    pub(super) ended: CloseReason,
+    /// It begins with `MP_JOIN`, not with `MP_CAPABLE`.
+    pub(super) joins: bool,
+    /// This end has opened it.
+    pub(super) initiates: bool,
+    /// The peer has shown that it knows our part of the handshake.
+    pub(super) is_confirmed: bool,
+    /// Whether this end has an address here.
+    pub(super) is_present: bool,
+    /// This end sends here only while nothing else is usable.
+    pub(super) is_backup: bool,
+    /// What this end asks of the peer, and the peer of this end.
+    pub(super) asks_backup: bool,
+    pub(super) is_asked_backup: bool,
+    /// So many timeouts in a row that no data is sent here.
+    pub(super) has_failed: bool,
+    /// It has come to be, and its end has not been noted.
+    pub(super) is_up: bool,
+    /// There is output to be taken.
+    pub(super) is_dirty: bool,
+    /// What was sent and is not acknowledged on the subflow.
+    sent: VecDeque<Mapping>,
+    /// What arrived and waits on the subflow for what comes before it.
+    received: VecDeque<Mapping>,
+    /// The position up to which the subflow's stream has been taken.
+    delivered: u64,
+    /// What the next segment without data says.
+    pub(super) signal: Option<Signal>,
+    /// When its TCP connection wants to be woken.
+    pub(super) timeout: Time,
+    /// When the third segment of an `MP_JOIN` is sent again.
+    pub(super) confirm_at: Time,
+    /// When it is opened again.
+    pub(super) rejoin_at: Time,
+    /// When its address is announced again, and how often that has happened.
+    pub(super) announce_at: Time,
+    pub(super) announcements: u32,
+    /// When its window was last reduced because it held up the receive window.
+    pub(super) penalised_at: Option<Time>,
+}
+
+impl Subflow {
+    pub(super) fn new(tcp: tcp::Connection, is_backup: bool) -> Self {
+        Self {
+            tcp,
+            phase: Phase::Closed,
+            ended: CloseReason::Lost,
+            joins: false,
+            initiates: false,
+            is_confirmed: false,
+            is_present: true,
+            is_backup,
+            asks_backup: is_backup,
+            is_asked_backup: false,
+            has_failed: false,
+            is_up: false,
+            is_dirty: false,
+            sent: VecDeque::new(),
+            received: VecDeque::new(),
+            delivered: 0,
+            signal: None,
+            timeout: Time::NEVER,
+            confirm_at: Time::NEVER,
+            rejoin_at: Time::NEVER,
+            announce_at: Time::NEVER,
+            announcements: 0,
+            penalised_at: None,
+        }
+    }
+
+    /// Forgets the last one on this path: another one begins.
+    pub(super) fn begin(&mut self, joins: bool, initiates: bool) {
+        (self.joins, self.initiates) = (joins, initiates);
+        self.is_confirmed = false;
+        self.is_asked_backup = false;
+        self.has_failed = false;
+        self.phase = Phase::Opening;
+        self.forget();
+        self.delivered = 0;
+        self.is_dirty = true;
+    }
+
+    /// Its mappings and timers mean nothing any more.
+    pub(super) fn forget(&mut self) {
+        self.sent.clear();
+        self.received.clear();
+        self.signal = None;
+        self.penalised_at = None;
+        (self.confirm_at, self.rejoin_at) = (Time::NEVER, Time::NEVER);
+    }
+
+    /// Whether data may be sent on it as far as the handshake goes: an end that joins waits for the answer to its
+    /// third segment (RFC 8684 section 3.2).
+    pub(super) fn is_established(&self) -> bool {
+        self.phase == Phase::Open && (self.is_confirmed || !(self.joins && self.initiates))
+    }
+
+    /// Whether new data may be sent on it, if its windows allow it.
+    pub(super) fn is_usable(&self) -> bool {
+        self.is_established() && !self.has_failed
+    }
+
+    /// Whether data goes here only while no other subflow is usable.
+    pub(super) const fn sends_as_backup(&self) -> bool {
+        self.is_backup || self.is_asked_backup
+    }
+
+    pub(super) const fn state(&self) -> PathState {
+        match (self.phase, self.has_failed) {
+            (Phase::Open, false) => PathState::Active,
+            (Phase::Open, true) => PathState::PotentiallyFailed,
+            _ => PathState::Inactive,
+        }
+    }
+
+    /// Appends data to its stream; there is room for it.
+    pub(super) fn append(&mut self, now: Time, data: u64, length: u32) {
+        let position = self.tcp.append(now, length);
+        self.sent.push_back(Mapping { position, data, length });
+        self.is_dirty = true;
+    }
+
+    /// Takes off what is acknowledged on the subflow.
+    pub(super) fn release(&mut self) {
+        let acknowledged = self.tcp.acknowledged_position();
+        while self.sent.front().is_some_and(|mapping| mapping.end() <= acknowledged) {
+            self.sent.pop_front();
+        }
+    }
+
+    /// The place on the connection level of what its TCP connection sends from this position.
+    pub(super) fn place(&self, position: u64) -> Option<u64> {
+        let index = self.sent.partition_point(|mapping| mapping.end() <= position);
+        let mapping = self.sent.get(index).filter(|mapping| mapping.position <= position)?;
+        Some(mapping.data + (position - mapping.position))
+    }
+
+    /// Data arrived with this mapping; it is kept until the subflow delivers the data.
+    pub(super) fn note_mapping(&mut self, mapping: Mapping) {
+        let known = self.delivered.saturating_sub(mapping.position);
+        if known >= u64::from(mapping.length) {
+            return;
+        }
+        let mapping = Mapping {
+            position: mapping.position + known,
+            data: mapping.data + known,
+            length: mapping.length - known as u32,
+        };
+        let index = self.received.partition_point(|other| other.position < mapping.position);
+        if self.received.get(index).is_none_or(|other| other.position != mapping.position) {
+            self.received.insert(index, mapping);
+        }
+    }
+
+    /// The place on the connection level of the next of `length` bytes that the subflow delivers, and how many of them go
+    /// there.
+    pub(super) fn deliver(&mut self, length: u32) -> Option<(u64, u32)> {
+        let mapping = self.received.front_mut()?;
+        let taken = mapping.length.min(length);
+        let data = mapping.data;
+        if taken == mapping.length {
+            self.received.pop_front();
+        } else {
+            mapping.position += u64::from(taken);
+            mapping.data += u64::from(taken);
+            mapping.length -= taken;
+        }
+        self.delivered += u64::from(taken);
+        Some((data, taken))
+    }
+}

@@ -1,0 +1,158 @@
+//! FQ-PIE: flows take turns as in FQ-CoDel (RFC 8290), and PIE (RFC 8033) acts on each one's queue.
+//!
+//! As Linux has it (`sch_fq_pie.c`): a packet that finds the limit of all queues reached is dropped, and the
+//! probability of each queue follows the waiting time in it alone. `fair_queue.rs` says how flows are told apart and
+//! take turns, `pie.rs` how PIE differs from Linux's. Defaults are Linux's.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fair_queue::{FairQueue, FlowControl, Sharing};
+use super::fifo::Fifo;
+use super::pie::{self, PieConfig};
+use super::{Drops, Place};
+use crate::net::backlog::Waiting;
+use crate::net::medium::Held;
+use crate::rng::BlockRng;
+use crate::time::Duration;
+use crate::units::{Bytes, Probability};
+
+/// FQ-PIE.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FqPieConfig {
+    /// Most packets that wait in all queues together, at least 1; what finds as many is dropped. Default: 10240.
+    pub packets: u32,
+    /// Number of queues, up to 65536; a hash assigns flows to them. Default: 1024.
+    pub flows: u32,
+    /// Bytes of a queue's turn, up to 1 MB. Default: 1500 B.
+    pub quantum: Bytes,
+    /// The waiting time to hold. Default: 15 ms.
+    pub target: Duration,
+    /// Time between updates of the probabilities, from 1 ms to 1 s. Default: 15 ms.
+    pub update: Duration,
+    /// Change of a probability per update and second above the target, from 0 to 100. Default: 0.125.
+    pub alpha: f64,
+    /// Change of a probability per update and second of growth, from 0 to 100. Default: 1.25.
+    pub beta: f64,
+    /// For so long after an idle time of its queue nothing of a flow is dropped. Default: 150 ms.
+    pub burst: Duration,
+    /// Mark ECN-capable packets instead of dropping them, as long as the probability is not above
+    /// `mark_up_to`. Default: false.
+    pub ecn: bool,
+    /// Above this probability ECN-capable packets are dropped as well. Default: 10 %.
+    pub mark_up_to: Probability,
+}
+
+impl Default for FqPieConfig {
+    fn default() -> Self {
+        let Sharing { packets, flows, quantum, .. } = Sharing::DEFAULT;
+        let PieConfig { target, update, alpha, beta, burst, ecn, mark_up_to, .. } = PieConfig::default();
+        Self { packets, flows, quantum, target, update, alpha, beta, burst, ecn, mark_up_to }
+    }
+}
+
+impl FqPieConfig {
+    pub(super) fn build(&self, place: Place<'_>) -> Result<FqPie, String> {
+        let &Self { packets, flows, quantum, target, update, alpha, beta, burst, ecn, mark_up_to } = self;
+        let pie =
+            PieConfig { packets, target, update, first_update: None, alpha, beta, burst, ecn, mark_up_to };
+        pie.check(place)?;
+        let key = place.streams.key(place.component);
+        let control =
+            FlowPie { packets: packets.into(), key, control: pie::Control::new(pie, BlockRng::new(key, 0)) };
+        // There is never a packet too many that would have to be dropped.
+        Sharing { packets, flows, quantum, drop_batch: 1 }.build(place, control)
+    }
+}
+
+/// Queues with PIE that take turns.
+pub(crate) type FqPie = FairQueue<FlowPie>;
+
+/// PIE for one flow's queue.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowPie {
+    /// Most packets that wait in all queues.
+    packets: u64,
+    key: u64,
+    control: pie::Control<BlockRng>,
+}
+
+impl FlowControl for FlowPie {
+    fn for_queue(&self, number: u32) -> Self {
+        let rng = BlockRng::new(self.key, number.into());
+        Self { control: self.control.with_rng(rng), ..*self }
+    }
+
+    fn admits(
+        &mut self,
+        now: u64,
+        packet: &mut Held,
+        queue: &Fifo,
+        waiting: Waiting,
+        drops: &mut Drops,
+    ) -> bool {
+        self.control.admits(now, packet, queue, waiting.packets >= self.packets, drops)
+    }
+
+    fn dequeue(&mut self, now: u64, queue: &mut Fifo, _: u64, _: &mut Drops) -> Option<Held> {
+        self.control.dequeue(now, queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::QueueDisc as _;
+    use super::super::testing::{packet, place};
+    use super::*;
+    use crate::net::ledger::Fate;
+
+    const MILLI: u64 = 1_000_000;
+
+    /// Flow 1 sends three packets per departure and flow 2 one in four departures: the first is held to what is left,
+    /// the second loses nothing. With one queue for both, both lose.
+    #[test]
+    fn a_flow_that_sends_little_loses_nothing() {
+        let lost = |flows| {
+            let mut queue = FqPieConfig { flows, ..Default::default() }.build(place()).unwrap();
+            let (mut drops, mut sent) = (Drops::default(), [0_u32; 3]);
+            for step in 0..20_000 {
+                let now = step * MILLI;
+                for _ in 0..3 {
+                    queue.enqueue(now, packet(0, now, 1), &mut drops);
+                }
+                if step % 4 == 0 {
+                    queue.enqueue(now, packet(0, now, 2), &mut drops);
+                }
+                if let Some(packet) = queue.dequeue(now, &mut drops) {
+                    sent[packet.flow as usize] += 1;
+                }
+            }
+            let count = |flow| drops.0.iter().filter(|(packet, _)| packet.flow == flow).count();
+            let early = drops.0.iter().filter(|(_, fate)| *fate == Fate::Aqm).count();
+            (sent, count(1), count(2), early)
+        };
+        let (sent, first, second, early) = lost(1024);
+        assert_eq!((sent[2], second), (5000, 0));
+        assert!(first > 40_000 && early > 20_000, "{first} {early}");
+        assert!(lost(1).2 > 1000);
+    }
+
+    #[test]
+    fn what_finds_the_limit_of_all_queues_is_dropped() {
+        let mut queue = FqPieConfig { packets: 4, ..Default::default() }.build(place()).unwrap();
+        let mut drops = Drops::default();
+        for (slot, flow) in [1, 1, 1, 1, 2].into_iter().enumerate() {
+            queue.enqueue(0, packet(slot as u32, 0, flow), &mut drops);
+        }
+        assert_eq!(drops.0.iter().map(|(packet, _)| packet.slot).collect::<Vec<_>>(), [4]);
+    }
+
+    /// Queues draw differently.
+    #[test]
+    fn each_queue_has_its_own_draws() {
+        let queue = FqPieConfig::default().build(place()).unwrap();
+        let control = queue.control();
+        assert_ne!(format!("{:?}", control.for_queue(1)), format!("{:?}", control.for_queue(2)));
+    }
+}
