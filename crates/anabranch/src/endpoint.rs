@@ -357,13 +357,20 @@ pub struct PathLimit {
     pub limit: Limit,
     /// Where a buffer is what limits: the path of the earliest data that is not acknowledged.
     pub waits_for: Option<PathId>,
+    /// The path's smoothed round-trip time, before the first sample none.
+    pub srtt: Option<Duration>,
 }
 
 impl PathLimit {
     /// A limit of this path; `earliest` is the path of the earliest data that is not acknowledged.
-    pub(crate) fn new(path: PathId, limit: Limit, earliest: impl FnOnce() -> Option<PathId>) -> Self {
+    pub(crate) fn new(
+        path: PathId,
+        limit: Limit,
+        earliest: impl FnOnce() -> Option<PathId>,
+        srtt: Option<Duration>,
+    ) -> Self {
         let is_buffer = matches!(limit, Limit::ReceiveWindow | Limit::SendBuffer);
-        Self { path, limit, waits_for: if is_buffer { earliest() } else { None } }
+        Self { path, limit, waits_for: if is_buffer { earliest() } else { None }, srtt }
     }
 }
 

@@ -21,6 +21,11 @@ impl LinuxRtt {
         (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3))
     }
 
+    /// The mean deviation (Linux: `mdev_us`).
+    pub(crate) fn variation(&self) -> Duration {
+        Duration::from_micros(self.mdev_us_4 >> 2)
+    }
+
     /// The retransmission timeout, its upper limit left out.
     pub(crate) fn rto(&self) -> Duration {
         Duration::from_micros((self.srtt_us_8 >> 3) + self.rttvar_us)

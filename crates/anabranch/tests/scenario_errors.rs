@@ -233,6 +233,21 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "flows.call.transport.load_sharing.coupling.gain",
     ),
     (
+        "flows.call.transport.load_sharing",
+        "{ scheduler = { weighted = [0] } }",
+        "flows.call.transport.load_sharing.scheduler.weighted",
+    ),
+    (
+        "flows.call.transport.load_sharing",
+        "{ scheduler = { weighted = [3, 2, 1] } }",
+        "flows.call.transport.load_sharing.scheduler.weighted",
+    ),
+    (
+        "flows.call.transport.load_sharing",
+        "{ scheduler = 'weighted' }",
+        "flows.call.transport.load_sharing.scheduler",
+    ),
+    (
         "flows.call.transport",
         "{ kind = 'sctp', load_sharing = {}, policy = { kind = 'throughput_checkpoint' } }",
         "flows.call.transport.policy.kind",

@@ -146,7 +146,9 @@ proptest! {
         let plain = simulate(&scenario, false, true);
         scenario.run.time_accounts = true;
         let outcome = simulate(&scenario, false, true);
-        let is_account = |name: &str| name.ends_with("_share") || name.ends_with(".mean_head_of_line_bytes");
+        let is_account = |name: &str| {
+            [".mean_head_of_line_bytes", ".mean_srtt_ms", "_share"].iter().any(|end| name.ends_with(end))
+        };
         let others: Vec<_> = results(&outcome.row).into_iter().filter(|(name, _)| !is_account(name)).collect();
         prop_assert_eq!(others, Vec::from_iter(results(&plain.row)), "{}", text);
 

@@ -48,6 +48,28 @@ fn a_link_without_loss_is_filled() {
 }
 
 #[test]
+fn the_model_fills_a_link_with_segments_of_its_size() {
+    // The bottleneck of the paper mptcp-aqm: a queue of 50 packets.
+    let sets = [
+        ("links.wan.rate", "0.75 Mbit/s"),
+        ("links.wan.queue", "{ kind = \"drop_tail\", packets = 50 }"),
+        ("flows.load.transport", "{ kind = \"tcp\", profile = \"kheirkhah_v1\", mss = \"1400 B\" }"),
+    ];
+    let row = run(&sets, 0);
+    let expected = 0.75e6 * 1400.0 / 1460.0;
+    assert!((goodput(&row) / expected - 1.0).abs() < 0.01, "{}", goodput(&row));
+    // 46 segments of 1400 B are the whole window, and the queue holds them.
+    assert_eq!(row.value("load.tcp.a.data_segments_retransmitted"), Some(0.0));
+    let few = run(
+        &[&sets[..1], &[("links.wan.queue", "{ kind = \"drop_tail\", packets = 20 }")], &sets[2..]].concat(),
+        0,
+    );
+    // The first slow start loses some twenty segments, of which recovery sends one again per round trip.
+    assert!(goodput(&few) / expected > 0.85, "{}", goodput(&few));
+    assert!(few.value("load.tcp.a.fast_recoveries").is_some_and(|count| count > 2.0));
+}
+
+#[test]
 fn a_receive_buffer_limits_to_one_window_per_round_trip() {
     let row = run(&[("flows.load.transport.receive_buffer", "57920 B")], 0);
     let expected = 57_920.0 * 8.0 / 0.04;

@@ -41,6 +41,8 @@ const TCP: &[(&str, &str)] = &[
     ("flows.transfer.paths", "['p0']"),
     ("flows.transfer.transport", "{ kind = 'tcp', send_buffer = '1 MB', receive_buffer = '1 MB' }"),
 ];
+const MPTCP: &[(&str, &str)] =
+    &[("flows.transfer.transport", "{ kind = 'mptcp', send_buffer = '1 MB', receive_buffer = '1 MB' }")];
 const ONE_PATH: &[(&str, &str)] = &[
     ("flows.transfer.paths", "['p0']"),
     ("flows.transfer.transport", "{ kind = 'sctp', send_buffer = '1 MB', receive_buffer = '1 MB' }"),
@@ -66,7 +68,7 @@ fn column<'a>(outcome: &'a Outcome, table: &str, column: &str) -> &'a Column {
 
 #[test]
 fn a_transfer_without_obstacles_is_limited_by_its_congestion_window() {
-    for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a"), (&[][..], "sctp.a")] {
+    for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a"), (&[][..], "sctp.a"), (MPTCP, "mptcp.a")] {
         let outcome = run(sets);
         assert_mostly(&outcome, section, Limit::CongestionWindow, 0.6);
         assert_mostly(&outcome, &format!("{section}.path0"), Limit::CongestionWindow, 0.6);
@@ -78,8 +80,9 @@ fn a_transfer_without_obstacles_is_limited_by_its_congestion_window() {
 #[test]
 fn a_tiny_receive_buffer_is_named() {
     // One bandwidth-delay product is 25 kB.
-    for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a")] {
-        let outcome = run(&[sets, &[("flows.transfer.transport.receive_buffer", "8 kB")]].concat());
+    for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a"), (MPTCP, "mptcp.a")] {
+        let small = ("flows.transfer.transport.receive_buffer", "8 kB");
+        let outcome = run(&[sets, &[("flows.transfer.paths", "['p0']"), small]].concat());
         assert_mostly(&outcome, section, Limit::ReceiveWindow, 0.95);
         let receiver = section.replace(".a", ".b");
         let blocked = outcome.row.value(&format!("transfer.{receiver}.head_of_line_blocked_share"));
@@ -137,19 +140,24 @@ fn a_failed_path_and_one_that_stands_by_are_told_apart() {
 
 #[test]
 fn a_slow_path_that_blocks_the_receiver_is_named() {
-    // Without what load sharing does about it.
-    let outcome = run(&[
-        ("links.second.delay", "250 ms"),
-        ("flows.transfer.transport.receive_buffer", "100 kB"),
-        ("flows.transfer.transport.load_sharing", "{ buffer_splitting = 'off', chunk_rescheduling = 'off' }"),
-    ]);
-    assert_mostly(&outcome, "sctp.a", Limit::ReceiveWindow, 0.5);
-    assert_mostly(&outcome, "sctp.a.path0", Limit::ReceiveWindow, 0.5);
-    let numbers = |table, name| match column(&outcome, table, name) {
+    // Without what load sharing and MPTCP do about it.
+    let small = ("flows.transfer.transport.receive_buffer", "100 kB");
+    let load_sharing = "{ buffer_splitting = 'off', chunk_rescheduling = 'off' }";
+    let sctp = ("flows.transfer.transport.load_sharing", load_sharing);
+    let mptcp = ("flows.transfer.transport.opportunistic_retransmission", "false");
+    let slow = ("links.second.delay", "250 ms");
+    check_blocking(&run(&[slow, small, sctp]), "sctp");
+    check_blocking(&run(&[MPTCP, &[slow, small, mptcp]].concat()), "mptcp");
+}
+
+fn check_blocking(outcome: &Outcome, transport: &str) {
+    assert_mostly(outcome, &format!("{transport}.a"), Limit::ReceiveWindow, 0.5);
+    assert_mostly(outcome, &format!("{transport}.a.path0"), Limit::ReceiveWindow, 0.5);
+    let numbers = |table, name| match column(outcome, table, name) {
         Column::Numbers(values) => values.clone(),
         _ => panic!("{name} is numbers"),
     };
-    let integers = |table, name| match column(&outcome, table, name) {
+    let integers = |table, name| match column(outcome, table, name) {
         Column::Integers(values) => values.clone(),
         _ => panic!("{name} is integers"),
     };
@@ -161,7 +169,7 @@ fn a_slow_path_that_blocks_the_receiver_is_named() {
     };
     assert!(waited(1) > 10.0 * waited(0), "{} {}", waited(1), waited(0));
     // While what the slow path carries is on its way, what comes later waits; not while its SACK is.
-    let blocked = outcome.row.value("transfer.sctp.b.head_of_line_blocked_share").unwrap();
+    let blocked = outcome.row.value(&format!("transfer.{transport}.b.head_of_line_blocked_share")).unwrap();
     assert!((0.4..0.55).contains(&blocked), "{blocked}");
     let (missing, waiting) =
         (integers("head_of_line", "missing_path"), numbers("head_of_line", "waiting_byte_s"));
@@ -169,6 +177,6 @@ fn a_slow_path_that_blocks_the_receiver_is_named() {
         missing.iter().zip(&waiting).filter(|(own, _)| **own == path).map(|(_, waiting)| waiting).sum()
     };
     assert!(of_path(1) > 10.0 * of_path(0), "{} {}", of_path(1), of_path(0));
-    let mean = outcome.row.value("transfer.sctp.b.mean_head_of_line_bytes").unwrap();
+    let mean = outcome.row.value(&format!("transfer.{transport}.b.mean_head_of_line_bytes")).unwrap();
     assert!((mean - (of_path(0) + of_path(1)) / 20.0).abs() < 1e-6 * mean, "the same in both");
 }

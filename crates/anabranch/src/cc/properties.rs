@@ -165,6 +165,7 @@ proptest! {
                 setup: Setup { mss, initial_cwnd: segments * mss, rules: Rules::Rfc, seed },
                 initial_ssthresh: segments.saturating_mul(3 * mss),
                 ssthresh_floor: 2,
+                holds_ssthresh: true,
             };
             let join = |path: usize| Controller::Coupled(group.join(PathId(path as u8), &setup));
             let mut controls: Vec<_> = (0..paths).map(join).collect();

@@ -7,12 +7,10 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 
 impl Connection {
-    /// Sends `DATA_FIN` on an acknowledgement of its own where no data carries it.
+    /// Sends `DATA_FIN` on acknowledgements of its own where no data carries it (Linux: `mptcp_check_send_data_fin`).
     pub(super) fn send_data_fin(&mut self, now: Time) {
-        let is_due = self.sender.has_sent_fin && !self.sender.fin_has_left && !self.sender.is_done();
-        if is_due && let Some(path) = self.best_subflow() {
-            self.acknowledge_on(now, path);
-            self.drain(now, path);
+        if self.sender.has_sent_fin && !self.sender.fin_has_left && !self.sender.is_done() {
+            self.acknowledge_on_all(now);
         }
     }
 
@@ -50,7 +48,8 @@ impl Connection {
     pub(super) fn abort(&mut self, now: Time) {
         if self.state == State::Established {
             for subflow in &mut self.subflows {
-                subflow.signal = Some(Signal::FastClose);
+                let has_peer = matches!(subflow.phase, Phase::Open | Phase::Closing);
+                subflow.signal = has_peer.then_some(Signal::FastClose);
             }
         }
         for subflow in &mut self.subflows {

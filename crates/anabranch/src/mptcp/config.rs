@@ -17,19 +17,21 @@ use crate::units::Bytes;
 pub struct Config {
     /// Whose defaults: "rfc8684" (default), "`linux_6`" (6.12) or "`kheirkhah_v1`" (M. Kheirkhah's model for ns-3).
     pub profile: Profile,
-    /// On which of the subflows with room the next data goes; default "`min_rtt`", in profile `linux_6` the one that
-    /// has the least to send at its pace, in profile `kheirkhah_v1` "`round_robin`".
+    /// On which of the subflows with room the next data goes; default "`min_rtt`", in profile `linux_6` "linux", in
+    /// profile `kheirkhah_v1` "`round_robin`".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<scheduler::Config>,
     /// How the congestion windows of the subflows depend on each other; default "lia" (RFC 6356), in the other
     /// profiles "`per_path`": not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coupling: Option<coupled::Config>,
-    /// The congestion control of each subflow with coupling "`per_path`"; default cubic.
+    /// The congestion control of each subflow with coupling "`per_path`"; default cubic, in profile
+    /// `kheirkhah_v1` that of its subflows, reno.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
     /// Settings of every subflow, as those of transport tcp; control, buffers and path are set here instead.
-    /// Default: those of profile rfc, in profile `linux_6` those of `linux_6`.
+    /// Default: those of profile rfc, in profiles `linux_6` and `kheirkhah_v1` those of the same name; where settings
+    /// are given, their own profile counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<tcp::Config>,
     /// Bytes that the application may write ahead of what is acknowledged on the connection level, from one MSS
@@ -37,10 +39,14 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// The receive buffer that all subflows share, which is the largest window that is advertised (RFC 8684
-    /// section 3.3.4), from one MSS to 1 GiB; default 1 MiB, in profile `linux_6` 6 MiB, in profile
-    /// `kheirkhah_v1` 1 GiB.
+    /// section 3.3.4), from one MSS to 1 GiB; default 1 MiB, in profile `linux_6` 6 MiB. Not in profile
+    /// `kheirkhah_v1`, where each subflow has a window of 65535 B and the connection has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
+    /// What a subflow acknowledges when a segment fills a gap in it: "textbook" (default), or in profile `kheirkhah_v1`
+    /// "`as_cited`".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<Receiver>,
     /// Whether data is sent again on another subflow when its own has failed or ended, and when the connection's
     /// timer expires (RFC 8684 section 3.3.6); default true, in profile `kheirkhah_v1` false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +91,19 @@ pub enum Profile {
     /// The RFC, with the mechanisms of Raiciu et al. 2012.
     #[default]
     Rfc8684,
+}
+
+/// What a subflow acknowledges when a segment fills a gap in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "MptcpReceiver")]
+pub enum Receiver {
+    /// That segment alone, though others behind it have arrived, until one fills the gap of the whole connection (a
+    /// defect of M. Kheirkhah's model). The sender sends again what is there, and may have to wait for a timeout.
+    AsCited,
+    /// All that has arrived behind it too (RFC 9293 section 3.10.7.4).
+    #[default]
+    Textbook,
 }
 
 /// When a subflow that has ended is opened again.

@@ -10,7 +10,9 @@ use super::stats::Stats;
 use super::subflow::{Mapping, Subflow};
 use crate::cc::Controller;
 use crate::cc::coupled::Group;
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, PathSample};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Output, PathLimit, PathSample, Transmission,
+};
 use crate::packet::{Body, IpVersion, Packet, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
@@ -136,8 +138,12 @@ impl Connection {
         let (options, segment) = match &mut packet.body {
             Body::Mptcp(segment) => (segment.options, &mut segment.tcp),
             Body::Tcp(segment) => (Options::default(), segment),
-            Body::Sctp(_) | Body::Udp(_) => return,
+            Body::Fragment(_) | Body::Sctp(_) | Body::Udp(_) => return,
         };
+        if !self.subflows[path].is_present {
+            // Nobody has this address.
+            return;
+        }
         let flags = segment.flags;
         let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
         if begins && self.subflows[path].tcp.opens_anew(segment) && !self.accept(path, &options, segment) {
@@ -159,7 +165,7 @@ impl Connection {
         }
         if let Some(acknowledged) = options.data_ack {
             let window = u64::from(segment.window) << self.subflows[path].tcp.peer_scale();
-            self.on_data_ack(now, acknowledged, window);
+            self.on_data_ack(now, acknowledged, self.offered(window));
         }
         let Payload { offset: position, length } = segment.payload;
         if let Some(data) = options.data_position {
@@ -170,9 +176,15 @@ impl Connection {
             segment.window = u16::MAX;
         }
         // RFC 8684 section 3: a duplicate acknowledgement with a signal is no sign of congestion.
-        let is_signal = options.signal.is_some() && self.subflows[path].tcp.is_duplicate_ack(segment);
-        if !is_signal {
+        let is_for_us = options.signal.is_some()
+            && !flags.has(Flags::RST)
+            && self.subflows[path].tcp.is_duplicate_ack(segment);
+        let fills_gap = self.prepare_receiver(path, &options);
+        if !is_for_us {
             self.hand_down(now, path, packet);
+        }
+        if fills_gap {
+            self.skip_stored(now);
         }
         self.note_progress(now, path, &options, length == 0);
         if let Some(signal) = options.signal {
@@ -196,6 +208,15 @@ impl Connection {
         let subflow = &mut self.subflows[path];
         subflow.tcp.acknowledge_now(now);
         subflow.is_dirty = true;
+    }
+
+    /// The same on every subflow, since nobody knows which ones work.
+    pub(super) fn acknowledge_on_all(&mut self, now: Time) {
+        for path in 0..self.subflows.len() {
+            if self.subflows[path].is_established() {
+                self.acknowledge_on(now, path);
+            }
+        }
     }
 
     /// Takes everything that a subflow wants done, and note of how far it has come.
@@ -317,6 +338,18 @@ impl Endpoint for Connection {
                 sample.is_primary = subflow.is_usable() && !(backups_wait && subflow.sends_as_backup());
             }
         }
+    }
+
+    fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
+        self.limits_of_paths(now, limits);
+    }
+
+    fn head_of_line(&self) -> Option<HeadOfLine> {
+        self.gap()
+    }
+
+    fn transmission(&self, missing: u64) -> Option<Transmission> {
+        self.sent(missing)
     }
 
     fn report(&self, report: &mut Report<'_>) {

@@ -1,7 +1,7 @@
 //! Drills: one short exchange per rule of RFC 8684, with what must be on the wire.
 
 use super::testing::{Pair, Wire, config, ms, plain};
-use super::{Config, Handshake, Profile, Signal};
+use super::{Config, Handshake, Profile, Rejoin, Signal};
 use crate::endpoint::{CloseReason, Command, Event, PathState};
 use crate::packet::Side;
 use crate::tcp;
@@ -34,4 +34,483 @@ fn a_transfer_uses_both_paths() {
             assert!(pair.bytes_on(Side::A, path) > 700_000, "{profile:?}: {}", pair.bytes_on(Side::A, path));
         }
     }
+}
+
+#[test]
+fn two_equal_paths_give_twice_one() {
+    let time = |wires: Vec<Wire>| {
+        let config =
+            Config { receive_buffer: Some(Bytes(4 << 20)), send_buffer: Some(Bytes(4 << 20)), ..rfc() };
+        let mut pair = Pair::new(&config, wires);
+        pair.command(Side::A, Command::Connect);
+        pair.write_and_close(Side::A, 10_000_000);
+        pair.run_to_the_end(120);
+        assert_eq!(pair.received_bytes(Side::B), 10_000_000);
+        pair.now.as_secs_f64()
+    };
+    let (one, two) = (time(vec![mbps(10, 20)]), time(vec![mbps(10, 20); 2]));
+    // 10 MB in segments of 1428 B of data in 1500 B packets, at 10 Mbit/s.
+    let bound = 10e6 * 1_500.0 / 1_428.0 * 8.0 / 10e6;
+    assert!((bound..bound + 0.5).contains(&one), "{one} s over one, at least {bound} s");
+    assert!((bound / 2.0..bound / 2.0 + 0.5).contains(&two), "{two} s over two, at least {} s", bound / 2.0);
+}
+
+/// Section 3.1: version 1 has no key on SYN, the sender's on SYN-ACK, both on the third segment and the first data.
+#[test]
+fn the_first_subflow_exchanges_keys() {
+    let mut pair = Pair::new(&rfc(), wires(1));
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 5_000);
+    pair.run_for(ms(500));
+    let sizes = |from, count| -> Vec<_> {
+        let of = pair.log.iter().filter(|logged| logged.from == from).take(count);
+        of.map(|logged| (logged.kind, logged.size - 20 - logged.tcp.wire_size())).collect()
+    };
+    assert_eq!(
+        sizes(Side::A, 5),
+        [("mp_capable_syn", 4), ("mp_capable_ack", 20), ("data", 24), ("data", 20), ("data", 20)]
+    );
+    assert_eq!(sizes(Side::B, 2), [("mp_capable_syn_ack", 12), ("ack", 8)]);
+    let keys: Vec<_> = pair.log.iter().filter_map(|logged| logged.options.handshake).take(4).collect();
+    let [
+        Handshake::Capable { sender_key: None, receiver_key: None },
+        Handshake::Capable { sender_key: Some(of_b), receiver_key: None },
+        Handshake::Capable { sender_key: Some(of_a), receiver_key: Some(again) },
+        Handshake::Capable { sender_key: Some(first), receiver_key: Some(_) },
+    ] = keys[..]
+    else {
+        panic!("{keys:?}")
+    };
+    assert!(of_a != of_b && again == of_b && first == of_a);
+    let data: Vec<_> = pair.log.iter().filter(|logged| logged.payload.length > 0).collect();
+    assert_eq!(data[0].payload.length, 1_424, "four bytes less: the keys take more than a mapping");
+    assert_eq!(data[1].payload.length, 1_428);
+    assert_eq!(data[1].options.data_position, Some(1_424));
+}
+
+/// Section 3.1: the key must arrive; where the third segment is lost, the first data brings it.
+#[test]
+fn a_lost_third_segment_is_made_up_for_by_data() {
+    let mut pair = Pair::new(&rfc(), wires(2));
+    pair.drop_if = Box::new(|logged| logged.kind == "mp_capable_ack");
+    pair.command(Side::A, Command::Connect);
+    pair.write_and_close(Side::A, 100_000);
+    pair.run_to_the_end(20);
+    assert_eq!(pair.received_bytes(Side::B), 100_000);
+    assert!(pair.bytes_on(Side::A, 1) > 0);
+}
+
+/// Section 3.2: token on SYN, truncated HMAC on SYN-ACK, HMAC on the third segment, and no data before the fourth.
+#[test]
+fn a_join_has_four_segments() {
+    let mut pair = Pair::new(&rfc(), wires(2));
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1_000_000);
+    pair.run_for(ms(600));
+    let on: Vec<_> = pair.log.iter().filter(|logged| logged.path == 1).take(5).collect();
+    let seen: Vec<_> = on
+        .iter()
+        .map(|logged| (logged.from, logged.kind, logged.size - 20 - logged.tcp.wire_size()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Side::A, "mp_join_syn", 12),
+            (Side::B, "mp_join_syn_ack", 16),
+            (Side::A, "mp_join_ack", 24),
+            (Side::B, "ack", 8),
+            (Side::A, "data", 20),
+        ]
+    );
+    let at = |index: usize| on[index].at;
+    assert_eq!(at(4), at(3) + ms(20), "the fourth segment lets data go");
+    let first_dss =
+        pair.log.iter().find(|logged| logged.from == Side::B && logged.kind == "ack").expect("one");
+    assert_eq!(at(0), first_dss.at + ms(20), "not before the peer has our key");
+}
+
+/// Section 3.2: the third segment is sent again until it is answered.
+#[test]
+fn a_lost_third_segment_of_a_join_is_sent_again() {
+    let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
+    let mut count = 0;
+    pair.drop_if = Box::new(move |logged| {
+        count += usize::from(logged.kind == "mp_join_ack");
+        logged.kind == "mp_join_ack" && count <= 2
+    });
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 5_000_000);
+    pair.run_for(Duration::from_secs(5));
+    let kinds = pair.kinds(Side::A, 1);
+    assert_eq!(kinds.iter().filter(|kind| **kind == "mp_join_ack").count(), 3);
+    assert!(pair.bytes_on(Side::A, 1) > 100_000);
+}
+
+/// Section 3.2: a token that nobody knows is answered by a reset.
+#[test]
+fn a_join_to_an_unknown_connection_is_reset() {
+    let never = Config { rejoin: Some(Rejoin::Never), ..rfc() };
+    let mut pair = Pair::new(&never, wires(2));
+    pair.drop_if = Box::new(|logged| logged.path == 1);
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1);
+    pair.run_for(ms(500));
+    // The peer loses all it knows, and nobody hears of it.
+    pair.drop_if = Box::new(|logged| logged.path == 0);
+    pair.command(Side::B, Command::Abort);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.kinds(Side::A, 1).contains(&"mp_join_syn"));
+    assert!(pair.kinds(Side::B, 1).contains(&"rst"), "{:?}", pair.kinds(Side::B, 1));
+}
+
+/// Section 3.7: without the option in the answer this is TCP, and so it is for an end that is asked without it.
+#[test]
+fn a_peer_that_knows_tcp_only_gets_tcp() {
+    let tcp = tcp::Config { profile: tcp::Profile::Rfc, ..tcp::Config::default() };
+    for (side, other) in [(Side::A, Side::B), (Side::B, Side::A)] {
+        let mut pair = Pair::new(&rfc(), wires(1));
+        pair.ends[side.index()] = plain(&tcp, side);
+        for round in 0..2 {
+            pair.start_over();
+            pair.command(Side::A, Command::Connect);
+            pair.run_for(ms(300));
+            pair.write(Side::B, 30_000);
+            pair.run_for(ms(300));
+            pair.write_and_close(Side::A, 300_000);
+            pair.run_to_the_end(30);
+            assert_eq!(pair.received_bytes(Side::B), 300_000, "{side:?} {round}");
+            assert_eq!(pair.received_bytes(Side::A), 30_000, "{side:?} {round}");
+            assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown), "{side:?} {round}");
+            assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown), "{side:?} {round}");
+        }
+        assert_eq!(pair.end(other).stats().fallbacks, 2);
+        let has_mss = pair.log.iter().any(|logged| logged.payload.length == 1_448);
+        assert!(has_mss, "no room is kept for options");
+    }
+}
+
+/// Section 3.3.3: `DATA_FIN` has a position of its own and is acknowledged; subflows are closed after that.
+#[test]
+fn a_connection_closes_with_data_fin() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    pair.write_and_close(Side::A, 100);
+    pair.run_to_the_end(5);
+    let find = |from, what: &dyn Fn(&super::testing::Logged) -> bool| {
+        pair.log.iter().find(|logged| logged.from == from && what(logged)).expect("it was sent").at
+    };
+    let fin = find(Side::A, &|logged| logged.options.data_fin == Some(101));
+    let acknowledged = find(Side::B, &|logged| logged.options.data_ack == Some(102));
+    let peers = find(Side::B, &|logged| logged.options.data_fin == Some(0));
+    assert!(fin < acknowledged && acknowledged <= peers);
+    for path in [0, 1] {
+        let closed = find(Side::A, &|logged| logged.path == path && logged.kind == "fin");
+        assert_eq!(closed, peers + ms(20), "path {path}");
+    }
+    let carrier = pair.log.iter().find(|logged| logged.options.data_fin == Some(101)).expect("sent");
+    assert_eq!(carrier.size, 20 + carrier.tcp.wire_size() + 20, "on its own it has a mapping");
+}
+
+#[test]
+fn a_data_fin_that_is_lost_is_sent_again() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    let mut left = 3;
+    pair.drop_if = Box::new(move |logged| {
+        let drops = logged.kind == "data_fin" && left > 0;
+        left -= i32::from(drops);
+        drops
+    });
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_to_the_end(60);
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown));
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+}
+
+/// Sections 3.3.1 and 3.3.4: one receive window for all subflows, relative to the data acknowledgement.
+#[test]
+fn the_receive_window_is_shared() {
+    let config = Config {
+        receive_buffer: Some(Bytes(50_000)),
+        opportunistic_retransmission: Some(false),
+        rejoin: Some(Rejoin::Never),
+        ..rfc()
+    };
+    let mut pair = Pair::open(&config, wires(2));
+    pair.command(Side::B, Command::PauseReading);
+    pair.write(Side::A, 200_000);
+    pair.run_for(Duration::from_secs(3));
+    let sent = pair.end(Side::A).stats().bytes_sent;
+    assert!((45_000..=50_001).contains(&sent), "{sent} B on both subflows together");
+    assert!(pair.bytes_on(Side::A, 0) > 0 && pair.bytes_on(Side::A, 1) > 0);
+    assert!(pair.end(Side::A).stats().window_probes > 0, "a closed window is probed");
+    pair.command(Side::B, Command::ResumeReading);
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.received_bytes(Side::B), 200_001);
+    assert_eq!(pair.end(Side::B).stats().window_updates, 1);
+}
+
+/// Section 3.3.5: a lost update of the window is made up for by probes.
+#[test]
+fn a_lost_window_update_does_not_stop_the_transfer() {
+    let config = Config { receive_buffer: Some(Bytes(50_000)), ..rfc() };
+    let mut pair = Pair::open(&config, wires(2));
+    pair.command(Side::B, Command::PauseReading);
+    pair.write(Side::A, 200_000);
+    pair.run_for(ms(800));
+    let until = pair.now + ms(30);
+    pair.drop_if = Box::new(move |logged| logged.from == Side::B && logged.at < until);
+    pair.command(Side::B, Command::ResumeReading);
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.received_bytes(Side::B), 200_001);
+}
+
+/// Section 3.3.6: what a subflow that has failed carries goes on another one, and comes once to the application.
+#[test]
+fn a_path_that_dies_costs_nothing_but_time() {
+    for profile in [Profile::Rfc8684, Profile::Linux6] {
+        for dead in [0, 1] {
+            let mut pair = Pair::open(&config(profile), vec![mbps(10, 20); 2]);
+            pair.write_and_close(Side::A, 3_000_000);
+            pair.run_for(ms(500));
+            pair.wires[dead].is_dead = true;
+            let died = pair.now;
+            pair.run_to_the_end(100);
+            assert_eq!(pair.received_bytes(Side::B), 3_000_001, "{profile:?}, path {dead}");
+            assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown), "{profile:?}, path {dead}");
+            assert!(pair.end(Side::A).stats().bytes_reinjected > 0);
+            let took = pair.now - died;
+            assert!(took < Duration::from_secs(9), "{profile:?}, path {dead}: {took}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_returns_is_used_again() {
+    let mut pair = Pair::open(&rfc(), vec![mbps(10, 20); 2]);
+    pair.write(Side::A, 20_000_000);
+    pair.run_for(ms(500));
+    pair.wires[1].is_dead = true;
+    pair.run_for(Duration::from_secs(3));
+    assert!(
+        pair.heard(Side::A, &Event::PathChanged { path: Pair::path(1), state: PathState::PotentiallyFailed })
+    );
+    pair.wires[1].is_dead = false;
+    pair.log.clear();
+    pair.run_for(Duration::from_secs(6));
+    assert!(pair.bytes_on(Side::A, 1) > 100_000, "{} B", pair.bytes_on(Side::A, 1));
+    assert_eq!(pair.end(Side::A).stats().subflows_lost, 0, "it is the same subflow");
+}
+
+/// A subflow whose TCP connection ends is joined again, and the connection lives on.
+#[test]
+fn a_subflow_that_ends_is_joined_again() {
+    let tcp = tcp::Config { profile: tcp::Profile::Rfc, retries: Some(1), ..tcp::Config::default() };
+    let mut pair = Pair::open(&Config { tcp: Some(tcp), ..rfc() }, vec![mbps(10, 20); 2]);
+    pair.write(Side::A, 30_000_000);
+    pair.run_for(ms(500));
+    pair.wires[0].is_dead = true;
+    pair.run_for(Duration::from_secs(8));
+    assert_eq!(pair.end(Side::A).stats().subflows_lost, 1, "the first one, too, may end");
+    pair.wires[0].is_dead = false;
+    pair.log.clear();
+    pair.run_for(Duration::from_secs(8));
+    assert_eq!(pair.end(Side::A).stats().subflows, 3);
+    assert!(pair.bytes_on(Side::A, 0) > 1_000_000);
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.received_bytes(Side::B), 30_000_001);
+}
+
+/// Without any subflow a connection is given up after some time.
+#[test]
+fn a_connection_without_subflows_is_given_up() {
+    let tcp = tcp::Config { profile: tcp::Profile::Rfc, retries: Some(1), ..tcp::Config::default() };
+    let close_timeout = Some(Duration::from_secs(5));
+    let mut pair = Pair::open(&Config { tcp: Some(tcp), close_timeout, ..rfc() }, wires(2));
+    pair.wires.iter_mut().for_each(|wire| wire.is_dead = true);
+    pair.write(Side::A, 100_000);
+    pair.run_for(Duration::from_secs(30));
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
+}
+
+/// Section 3.3.8: a backup is not used while another subflow is, and takes over when that fails.
+#[test]
+fn a_backup_waits() {
+    let mut pair = Pair::open(&Config { backup: vec![1], ..rfc() }, vec![mbps(10, 20); 2]);
+    pair.write(Side::A, 5_000_000);
+    pair.write(Side::B, 100_000);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.bytes_on(Side::A, 1), 0);
+    assert_eq!(pair.bytes_on(Side::B, 1), 0, "MP_JOIN has told the peer");
+    pair.wires[0].is_dead = true;
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.received_bytes(Side::B), 5_000_001);
+}
+
+/// Section 3.3.8: `MP_PRIO` changes it later, for both directions.
+#[test]
+fn a_priority_may_change() {
+    let config = Config { receive_buffer: Some(Bytes(4 << 20)), ..rfc() };
+    let mut pair = Pair::open(&config, vec![mbps(10, 20); 2]);
+    pair.command(Side::A, Command::SetPrimary(Pair::path(1)));
+    pair.command(Side::A, Command::SetPeerPrimary(Pair::path(1)));
+    assert_eq!(pair.kinds(Side::A, 0), ["mp_prio"]);
+    pair.run_for(ms(100));
+    pair.write(Side::A, 1_000_000);
+    pair.write(Side::B, 1_000_000);
+    pair.run_for(Duration::from_secs(3));
+    for side in [Side::A, Side::B] {
+        assert_eq!(pair.bytes_on(side, 0), 0, "{side:?}");
+        assert!(pair.bytes_on(side, 1) >= 1_000_000, "{side:?}");
+    }
+}
+
+/// Section 3.4: an address comes, is announced until that is echoed, and is joined; it goes, and the peer ends its
+/// subflow.
+#[test]
+fn addresses_come_and_go() {
+    let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
+    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 40_000_000);
+    pair.run_for(Duration::from_secs(2));
+    assert!(pair.kinds(Side::A, 1).is_empty());
+    let mut is_first = true;
+    pair.drop_if = Box::new(move |logged| logged.kind == "add_addr" && std::mem::take(&mut is_first));
+    pair.command(Side::A, Command::AddAddress(Pair::path(1)));
+    pair.run_for(Duration::from_secs(3));
+    let count = |pair: &Pair, side, kind| {
+        pair.log.iter().filter(|logged| logged.from == side && logged.kind == kind).count()
+    };
+    assert_eq!((count(&pair, Side::A, "add_addr"), count(&pair, Side::B, "add_addr_echo")), (2, 1));
+    assert!(pair.heard(Side::B, &Event::AddressAdded(Pair::path(1))));
+    assert!(pair.bytes_on(Side::A, 1) > 1_000_000);
+    pair.log.clear();
+    pair.command(Side::A, Command::DeleteAddress(Pair::path(1)));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.kinds(Side::A, 1), [""; 0], "nothing leaves from an address that is gone");
+    assert_eq!(count(&pair, Side::A, "remove_addr"), 1);
+    let removed = pair.log.iter().find_map(|logged| logged.options.signal);
+    assert_eq!(removed, Some(Signal::RemoveAddress { address: 1 }));
+    assert!(pair.heard(Side::B, &Event::AddressDeleted(Pair::path(1))));
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(pair.received_bytes(Side::B), 40_000_000);
+}
+
+/// Break before make: the connection has no subflow for a while.
+#[test]
+fn a_connection_survives_the_change_of_its_only_address() {
+    let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
+    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.command(Side::A, Command::Connect);
+    pair.write_and_close(Side::A, 10_000_000);
+    pair.run_for(Duration::from_secs(2));
+    pair.command(Side::A, Command::DeleteAddress(Pair::path(0)));
+    pair.wires[0].is_dead = true;
+    pair.run_for(Duration::from_secs(4));
+    pair.log.clear();
+    pair.command(Side::A, Command::AddAddress(Pair::path(1)));
+    pair.run_to_the_end(60);
+    assert_eq!(pair.received_bytes(Side::B), 10_000_000);
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown));
+    assert!(pair.kinds(Side::A, 1).contains(&"remove_addr"), "the peer hears of it as soon as it can");
+}
+
+/// Section 3.5.
+#[test]
+fn an_abort_ends_all_subflows() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    pair.drop_if = Box::new(|logged| logged.path == 0);
+    pair.command(Side::A, Command::Abort);
+    pair.run_for(ms(100));
+    assert_eq!(pair.kinds(Side::A, 0), ["mp_fastclose"]);
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Aborted));
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Aborted), "one of them is enough");
+}
+
+#[test]
+fn a_reset_of_one_subflow_is_not_the_end() {
+    let mut pair = Pair::open(&Config { rejoin: Some(Rejoin::Never), ..rfc() }, vec![mbps(10, 20); 2]);
+    pair.write(Side::A, 3_000_000);
+    pair.run_for(ms(300));
+    let mut forged =
+        pair.log.iter().rev().find(|it| it.from == Side::B && it.path == 0).expect("one").clone();
+    forged.tcp.flags = tcp::segment::Flags::RST;
+    let body = crate::packet::Body::Tcp(forged.tcp);
+    let packet =
+        crate::packet::Packet { path: Pair::path(0), ecn: crate::packet::Ecn::NotEct, size: 40, body };
+    pair.input(Side::A, crate::endpoint::Input::Packet(Box::new(packet)));
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.end(Side::A).stats().subflows_lost, 1);
+    assert_eq!(pair.received_bytes(Side::B), 3_000_001);
+}
+
+/// Raiciu et al. 2012, section 4.2: where a slow subflow holds up a small receive window, the fast one sends what is
+/// missing, and the slow one is slowed down.
+#[test]
+fn a_small_window_is_not_held_up_by_the_slow_path() {
+    let transfer = |helps: bool| {
+        let config = Config {
+            receive_buffer: Some(Bytes(60_000)),
+            opportunistic_retransmission: Some(helps),
+            penalisation: Some(helps),
+            ..rfc()
+        };
+        let mut pair = Pair::open(&config, vec![mbps(10, 10), mbps(1, 200)]);
+        pair.write_and_close(Side::A, 5_000_000);
+        pair.run_to_the_end(300);
+        assert_eq!(pair.received_bytes(Side::B), 5_000_001);
+        (pair.now.as_secs_f64(), *pair.end(Side::A).stats())
+    };
+    let ((with, stats), (without, none)) = (transfer(true), transfer(false));
+    assert!(stats.opportunistic_retransmissions > 0 && stats.penalties > 0);
+    assert_eq!((none.opportunistic_retransmissions, none.penalties), (0, 0));
+    assert!(with < 0.95 * without, "{with} s, without {without} s");
+}
+
+/// Small pieces wait while others are on their way (Nagle), on the connection level.
+#[test]
+fn small_pieces_wait_for_each_other() {
+    let tcp =
+        |nagle| tcp::Config { profile: tcp::Profile::Rfc, nagle: Some(nagle), ..tcp::Config::default() };
+    let sent = |nagle| {
+        let mut pair = Pair::open(&Config { tcp: Some(tcp(nagle)), ..rfc() }, wires(2));
+        for _ in 0..3 {
+            pair.write(Side::A, 100);
+        }
+        pair.log.iter().filter(|logged| logged.payload.length > 0).count()
+    };
+    assert_eq!(sent(tcp::config::Nagle::Rfc896), 1);
+    assert_eq!(sent(tcp::config::Nagle::Off), 3);
+}
+
+/// Segments of a subflow that were acknowledged on it are not sent again on it; mappings go with retransmissions.
+#[test]
+fn a_retransmission_has_the_mapping_of_its_data() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    let mut dropped = 0;
+    pair.drop_if = Box::new(move |logged| {
+        let drops = logged.payload.length > 0 && dropped < 1;
+        dropped += i32::from(drops);
+        drops
+    });
+    pair.write(Side::A, 100_000);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.received_bytes(Side::B), 100_001);
+    let data: Vec<_> = pair.log.iter().filter(|logged| logged.payload.length > 0).collect();
+    let again = data[1..].iter().find(|it| it.path == data[0].path && it.payload == data[0].payload);
+    assert_eq!(again.expect("it was sent again").options.data_position, data[0].options.data_position);
+}
+
+#[test]
+fn the_same_again_is_the_same() {
+    let log = || {
+        let mut pair = Pair::new(&rfc(), vec![Wire { loss: 0.05, jitter: ms(30), ..mbps(5, 10) }; 3]);
+        pair.command(Side::A, Command::Connect);
+        pair.write_and_close(Side::A, 500_000);
+        pair.run_to_the_end(300);
+        assert!(pair.now > Time::ZERO && pair.closed(Side::B).is_some());
+        format!("{:?}", pair.log)
+    };
+    assert_eq!(log(), log());
 }

@@ -83,7 +83,8 @@ impl Connection {
                 self.subflows[path].begin(false, false);
                 if handshake.is_some() {
                     self.state = State::Opening;
-                    self.sender.open(0, u64::from(segment.window));
+                    let window = self.offered(u64::from(segment.window));
+                    self.sender.open(0, window);
                 } else {
                     self.fall_back(path);
                 }
@@ -108,7 +109,8 @@ impl Connection {
         match (options.handshake, subflow.joins) {
             (Some(Handshake::Capable { sender_key, .. }), false) => {
                 self.keys[1] = sender_key;
-                self.sender.open(0, u64::from(segment.window));
+                let window = self.offered(u64::from(segment.window));
+                self.sender.open(0, window);
             }
             (Some(Handshake::Join { is_backup, .. }), true) => {
                 self.subflows[path].is_asked_backup = is_backup;

@@ -21,8 +21,13 @@ mod connection;
 #[cfg(test)]
 mod drills;
 mod handshake;
+#[cfg(test)]
+mod kheirkhah;
+mod limit;
 mod option;
 pub mod parameters;
+#[cfg(test)]
+mod properties;
 mod receive;
 mod send;
 mod stats;
@@ -30,7 +35,7 @@ mod subflow;
 #[cfg(test)]
 mod testing;
 
-pub use config::{Config, Profile, Rejoin};
+pub use config::{Config, Profile, Receiver, Rejoin};
 pub use connection::Connection;
 pub use option::{Handshake, Options, Segment, Signal};
 pub use parameters::Parameters;

@@ -1,6 +1,6 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
-use super::config::{Config, Profile, Rejoin};
+use super::config::{Config, Profile, Receiver, Rejoin};
 use crate::cc::coupled;
 use crate::packet::{IpVersion, PathId};
 use crate::path::scheduler;
@@ -9,6 +9,9 @@ use crate::tcp::subflow::OptionSpace;
 use crate::time::Duration;
 use crate::units::Bytes;
 
+/// The model's window on the connection level in bytes: none.
+const MODEL_DATA_WINDOW: u64 = 1 << 40;
+
 /// An MPTCP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
@@ -16,6 +19,9 @@ pub struct Parameters {
     pub(super) tcp: tcp::Parameters,
     pub(super) scheduler: scheduler::Config,
     pub(super) coupling: coupled::Config,
+    pub(super) receiver: Receiver,
+    /// The peer's window on the connection level in bytes, where it does not follow from what the peer says.
+    pub(super) data_window: Option<u64>,
     pub(super) reinjection: bool,
     pub(super) opportunistic_retransmission: bool,
     pub(super) penalisation: bool,
@@ -43,8 +49,9 @@ impl Config {
         };
         let mut tcp = self.tcp.clone().unwrap_or_else(|| tcp::Config {
             profile: match profile {
+                Profile::KheirkhahV1 => tcp::Profile::KheirkhahV1,
                 Profile::Linux6 => tcp::Profile::Linux6,
-                Profile::KheirkhahV1 | Profile::Rfc8684 => tcp::Profile::Rfc,
+                Profile::Rfc8684 => tcp::Profile::Rfc,
             },
             ..tcp::Config::default()
         });
@@ -57,7 +64,8 @@ impl Config {
             if error.starts_with("cc.") { error } else { format!("tcp.{error}") }
         })?;
         let scheduler = self.scheduler.clone().unwrap_or(match profile {
-            Profile::Linux6 | Profile::Rfc8684 => scheduler::Config::MinRtt,
+            Profile::Linux6 => scheduler::Config::Linux,
+            Profile::Rfc8684 => scheduler::Config::MinRtt,
             Profile::KheirkhahV1 => scheduler::Config::RoundRobin,
         });
         let coupling = self.coupling.clone().unwrap_or_else(|| match profile {
@@ -73,6 +81,8 @@ impl Config {
             tcp,
             scheduler,
             coupling,
+            receiver: self.receiver.unwrap_or_default(),
+            data_window: (profile == Profile::KheirkhahV1).then_some(MODEL_DATA_WINDOW),
             reinjection: self.reinjection.unwrap_or(profile != Profile::KheirkhahV1),
             opportunistic_retransmission: self.opportunistic_retransmission.unwrap_or(is_rfc),
             penalisation: self.penalisation.unwrap_or(is_rfc),
@@ -84,7 +94,7 @@ impl Config {
             close_timeout: self.close_timeout.unwrap_or(Duration::from_secs(60)),
             backup: self.backup.clone(),
             space: match profile {
-                // The model has no option on the wire.
+                // The model's are among the 20 bytes of options that its subflows have in every segment.
                 Profile::KheirkhahV1 => OptionSpace { data: 0, ack: 0 },
                 // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow sequence number
                 // 4, length 2, and a data acknowledgement, which has 8 bytes where it answers such a mapping: 12
@@ -112,6 +122,14 @@ impl Config {
                 ));
             }
         }
+        if let Some(size) = self.receive_buffer.filter(|_| self.profile == Profile::KheirkhahV1) {
+            return Err(format!(
+                "receive_buffer = {size} is not in profile kheirkhah_v1, which has no limit; leave it out"
+            ));
+        }
+        if self.receiver == Some(Receiver::AsCited) && self.profile != Profile::KheirkhahV1 {
+            return Err("receiver = \"as_cited\" is only in profile kheirkhah_v1; use \"textbook\"".into());
+        }
         if let Some(count) = self.stale_after.filter(|count| !(1..=100).contains(count)) {
             return Err(format!("stale_after = {count} is out of range; it must be from 1 to 100"));
         }
@@ -130,6 +148,7 @@ impl Parameters {
     /// # Errors
     /// One sentence that names the key, the value found and what is allowed.
     pub fn check_paths(&self, mtus: &[u32], ip: IpVersion) -> Result<(), String> {
+        self.scheduler.check(mtus.len()).map_err(|error| format!("scheduler.{error}"))?;
         for path in 0..mtus.len() {
             self.tcp.of_subflow(path as u8).check_paths(mtus, ip)?;
         }

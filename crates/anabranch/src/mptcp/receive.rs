@@ -1,7 +1,9 @@
 //! Receiving on the connection level: putting the stream together from all subflows, the window that they share, and
 //! `DATA_FIN` (RFC 8684 sections 3.3.1, 3.3.3 and 3.3.4).
 
+use super::config;
 use super::connection::Connection;
+use super::option::Options;
 use crate::endpoint::{Event, Output, Received};
 use crate::packet::Payload;
 use crate::time::Time;
@@ -79,6 +81,31 @@ impl Connection {
         (window >> scale).min(65_535) as u16
     }
 
+    /// The peer's window on the connection level, of which it has said this.
+    pub(super) fn offered(&self, window: u64) -> u64 {
+        self.parameters.data_window.unwrap_or(window)
+    }
+
+    /// With receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the connection, so
+    /// that it moves its subflow over what waits there, and afterwards the others too (model: `ReceivedData`).
+    pub(super) fn prepare_receiver(&mut self, path: usize, options: &Options) -> bool {
+        if self.parameters.receiver == config::Receiver::Textbook {
+            return false;
+        }
+        let fills_gap = options.data_position.is_some_and(|position| position <= self.receiver.next);
+        self.subflows[path].tcp.set_stepwise(!fills_gap);
+        fills_gap
+    }
+
+    /// All subflows move over what waits in them (model: `ReadUnOrderedData`).
+    #[cold]
+    pub(super) fn skip_stored(&mut self, now: Time) {
+        for path in 0..self.subflows.len() {
+            self.subflows[path].tcp.skip_stored(now);
+            self.drain(now, path);
+        }
+    }
+
     /// A subflow delivers the next bytes of its stream.
     pub(super) fn on_subflow_data(&mut self, path: usize, mut length: u32) {
         let before = self.receiver.next;
@@ -145,11 +172,7 @@ impl Connection {
         let after = self.parameters.tcp.receive_buffer();
         if !self.receiver.has_ended() && after >= 2 * before {
             self.stats.window_updates += 1;
-            for path in 0..self.subflows.len() {
-                if self.subflows[path].is_established() {
-                    self.acknowledge_on(now, path);
-                }
-            }
+            self.acknowledge_on_all(now);
         }
     }
 

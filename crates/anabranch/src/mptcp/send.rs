@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
-use crate::endpoint::{Event, Message, Output};
+use crate::endpoint::{Event, Limit, Message, Output};
 use crate::packet::{PathId, Payload};
 use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
@@ -239,6 +239,8 @@ impl Connection {
                 is_backup: subflow.sends_as_backup(),
                 has_room: limit > 0,
                 srtt: subflow.tcp.srtt(),
+                rttvar: subflow.tcp.rttvar(),
+                ssthresh: subflow.tcp.ssthresh_bytes(),
                 cwnd: subflow.tcp.window_bytes(),
                 outstanding: subflow.tcp.outstanding_bytes(),
                 in_recovery: subflow.tcp.is_recovering(),
@@ -272,7 +274,7 @@ impl Connection {
             return false;
         }
         let window = room.min(u64::from(u32::MAX)) as u32;
-        let data = Pending::new(length as u32, unsent, window);
+        let data = Pending::new(now, length as u32, unsent, window);
         let paths: SmallVec<[PathId; 4]> = match self.scheduler.schedule(&data, &choice.views) {
             Decision::Duplicate(paths) => paths,
             Decision::Send(path) => SmallVec::from_slice(&[path]),
@@ -341,7 +343,7 @@ impl Connection {
         }
         let room = self.sender.edge.saturating_sub(self.sender.next);
         let window = room.min(u64::from(u32::MAX)) as u32;
-        let data = Pending::new(chunk.length, u64::from(chunk.length) + self.sender.unsent(), window);
+        let data = Pending::new(now, chunk.length, u64::from(chunk.length) + self.sender.unsent(), window);
         let path = match self.scheduler.schedule(&data, &choice.views) {
             Decision::Duplicate(paths) => *paths.first()?,
             Decision::Send(path) => path,
@@ -377,6 +379,7 @@ impl Connection {
         let holders = first.carriers.clone();
         let Some(path) = self.resend(now, 0) else { return false };
         self.stats.opportunistic_retransmissions += 1;
+        self.scheduler.on_blocked();
         if self.parameters.penalisation {
             let srtt = self.subflows[path.index()].tcp.srtt();
             for holder in holders {
@@ -475,17 +478,44 @@ impl Connection {
         let Some(path) = self.best_subflow() else { return };
         let room = self.sender.edge.saturating_sub(self.sender.next);
         let limit = u64::from(self.subflows[path].tcp.room(now));
-        if limit == 0 {
-            return;
-        }
-        self.stats.window_probes += 1;
         let length = self.sender.unsent().min(room).min(limit) as u32;
         if length > 0 {
-            self.send_piece(now, &[PathId(path as u8)], length);
-        } else {
-            self.subflows[path].tcp.probe(now);
-            self.subflows[path].is_dirty = true;
+            self.stats.window_probes += 1;
+            return self.send_piece(now, &[PathId(path as u8)], length);
         }
+        if room == 0 {
+            self.stats.window_probes += 1;
+            for subflow in self.subflows.iter_mut().filter(|subflow| subflow.is_established()) {
+                subflow.tcp.probe(now);
+                subflow.is_dirty = true;
+            }
+        }
+    }
+
+    /// Whether data waits that could leave on any subflow.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.sender.unsent() > 0 || !self.sender.again.is_empty()
+    }
+
+    /// What keeps waiting data from a subflow that has room, in the order in which [`Self::push`] asks.
+    pub(super) fn limit_of_waiting(&self, subflow: &Subflow) -> Limit {
+        let sender = &self.sender;
+        if sender.again.is_empty() {
+            let most = u64::from(subflow.tcp.full_segment()).min(sender.piece_limit());
+            if sender.unsent().min(most) > sender.edge.saturating_sub(sender.next) {
+                return Limit::ReceiveWindow;
+            }
+            if sender.unsent() < most && !sender.is_finished && self.nagle_waits() {
+                return Limit::Application;
+            }
+        }
+        Limit::Scheduler
+    }
+
+    /// The subflows whose streams the data at this position is in, if it is not acknowledged.
+    pub(super) fn carriers(&self, position: u64) -> Option<&[u8]> {
+        let chunk = self.sender.chunks.get(self.sender.index(position))?;
+        (chunk.start <= position).then_some(&chunk.carriers)
     }
 
     #[cfg(test)]

@@ -169,6 +169,17 @@ impl Subflow {
         Some(mapping.data + (position - mapping.position))
     }
 
+    /// Whether its TCP connection has sent the data at this place on the connection level more than once.
+    pub(super) fn was_sent_again(&self, data: u64) -> bool {
+        let holds =
+            |mapping: &&Mapping| mapping.data <= data && data < mapping.data + u64::from(mapping.length);
+        self.sent.iter().rev().find(holds).is_some_and(|mapping| {
+            // The first byte of the stream has the number 1.
+            let number = mapping.position + (data - mapping.data) + 1;
+            self.tcp.sent(number).is_some_and(|sent| sent.is_again)
+        })
+    }
+
     /// Data arrived with this mapping; it is kept until the subflow delivers the data.
     pub(super) fn note_mapping(&mut self, mapping: Mapping) {
         let known = self.delivered.saturating_sub(mapping.position);

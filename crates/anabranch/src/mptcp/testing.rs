@@ -99,6 +99,8 @@ fn streams(seed: u64) -> Streams {
 }
 
 fn mptcp(config: &Config, side: Side, paths: usize, seed: u64) -> End {
+    let mut config = config.clone();
+    config.backup.retain(|path| usize::from(*path) < paths);
     let parameters = config.resolve().expect("the configuration is possible");
     let name = format!("flow/test/mptcp/{}", side.name());
     let mtus = vec![1_500; paths];
@@ -175,11 +177,6 @@ impl Pair {
     pub(super) fn write_and_close(&mut self, side: Side, length: u32) {
         self.finishes[side.index()] = true;
         self.write(side, length);
-    }
-
-    /// Bytes that an end still has to write.
-    pub(super) fn unwritten(&self, side: Side) -> u32 {
-        self.to_write[side.index()].length
     }
 
     /// The next connection begins with a stream of its own.

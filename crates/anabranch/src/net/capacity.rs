@@ -45,12 +45,7 @@ impl RateConfig {
     /// The rate in bit/s as a function of time.
     pub(crate) fn timeline(&self, key: &str) -> Result<Timeline<u64>, String> {
         match self {
-            Self::Scheduled(Schedule::Constant(rate)) => Ok(Timeline::constant(rate.bits_per_sec())),
-            Self::Scheduled(Schedule::Timetable(table)) => {
-                let timetable =
-                    table.timetable.iter().map(|&(from, rate)| (from, rate.bits_per_sec())).collect();
-                Schedule::Timetable(Timetable { timetable, repeat: table.repeat }).timeline(key)
-            }
+            Self::Scheduled(schedule) => schedule.map(Rate::bits_per_sec).timeline(key),
             Self::Mahimahi(trace) => mahimahi_timeline(trace).map_err(|what| format!("{key}: {what}")),
         }
     }

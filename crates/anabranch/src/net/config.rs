@@ -136,6 +136,11 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
+    /// The largest IP packet that it carries whole, if there is a limit.
+    pub(crate) fn largest_packet(&self) -> Option<Bytes> {
+        self.mtu.or_else(|| self.radio.as_ref()?.most_packet_bytes().map(Bytes))
+    }
+
     /// The link with what `reverse` says put in place: the parameters from the second end to the first.
     pub(crate) fn reversed(&self) -> Self {
         let mut link = self.clone();

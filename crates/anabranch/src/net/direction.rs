@@ -14,6 +14,7 @@ use super::impairments::Impairments;
 use super::ledger::{Entry, Fate, Ledger};
 use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
 use super::medium::{Held, Release};
+use super::radio::RadioConfig;
 use super::schedule::{Schedule, Timeline};
 use super::server::{LazyServer, Server, Verdict};
 use crate::packet::Ecn;
@@ -45,7 +46,7 @@ pub(crate) struct OneWay {
     crossing: VecDeque<Crossing>,
     /// Packets in the medium.
     held: u64,
-    /// Whether a medium of its own has its queue.
+    /// Whether a medium has its queue, with a discipline that may drop packets early.
     is_queued: bool,
     ledger: Ledger,
     stages: Stages,
@@ -94,7 +95,7 @@ impl OneWay {
         }
         let up = config.up.timeline(&format!("{key}.up"))?;
         let sources = sources_of(config, direction, streams, &format!("links.{name}"), &component)?;
-        let is_queued = is_queued(config);
+        let is_queued = is_queued(config) || config.radio.as_ref().is_some_and(RadioConfig::takes_any_queue);
         let server = if is_queued { None } else { build_server(config, key, &up, sources, is_traced)? };
         let has_no_own_loss_at = |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
         let shared_state = format!("link/{name}/loss");

@@ -6,6 +6,7 @@ use super::evented::QueueSample;
 use super::ledger::{self, Fate};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::medium::{Release, has_medium};
+use super::radio::RadioConfig;
 use crate::packet::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
@@ -341,9 +342,10 @@ impl DuplexLink {
 
 /// Its MTU in bytes, if it has one.
 fn mtu(config: &LinkConfig, name: &str) -> Result<Option<u32>, String> {
-    let Some(mtu) = config.mtu else { return Ok(None) };
-    if !(LEAST_MTU..=MOST_MTU).contains(&mtu.0) {
-        return Err(format!("links.{name}.mtu is {mtu}, allowed is {LEAST_MTU} B to {MOST_MTU} B"));
+    let Some(mtu) = config.largest_packet() else { return Ok(None) };
+    let most = config.radio.as_ref().and_then(RadioConfig::most_packet_bytes).unwrap_or(MOST_MTU);
+    if !(LEAST_MTU..=most).contains(&mtu.0) {
+        return Err(format!("links.{name}.mtu is {mtu}, allowed is {LEAST_MTU} B to {most} B"));
     }
     if config.rate.is_none() && config.radio.is_none() {
         return Err(format!(

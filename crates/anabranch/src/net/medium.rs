@@ -15,7 +15,7 @@ use super::duplex::Direction;
 use super::evented::QueueSample;
 use super::ledger::Fate;
 use super::queued::QueuedServer;
-use super::radio::{self, BaseStation, RadioSample};
+use super::radio::{self, BaseStation, Bearer, Cell, RadioSample};
 use crate::packet::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
@@ -55,7 +55,9 @@ pub(crate) struct Release {
 /// A server of some links.
 #[derive(Clone, Debug)]
 pub(crate) enum Medium {
+    Lte(Box<Bearer>),
     Queue(Box<QueuedServer>),
+    Wifi(Box<Cell>),
     Wimax(Box<BaseStation>),
 }
 
@@ -64,7 +66,9 @@ impl Medium {
     /// `releases`.
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
         match self {
+            Self::Lte(bearer) => bearer.accept(port, packet, releases),
             Self::Queue(server) => server.accept(packet, releases),
+            Self::Wifi(cell) => cell.accept(port, packet, releases),
             Self::Wimax(station) => station.accept(port, packet, releases),
         }
     }
@@ -72,7 +76,9 @@ impl Medium {
     /// When it wants to act.
     pub(crate) fn next_event(&self) -> Time {
         match self {
+            Self::Lte(bearer) => bearer.next_event(),
             Self::Queue(server) => server.next_event(),
+            Self::Wifi(cell) => cell.next_event(),
             Self::Wimax(station) => station.next_event(),
         }
     }
@@ -80,7 +86,9 @@ impl Medium {
     /// Acts at `now`, the time that it named; packets that leave are appended to `releases`.
     pub(crate) fn handle_event(&mut self, now: Time, releases: &mut Vec<Release>) {
         match self {
+            Self::Lte(bearer) => bearer.handle_event(now.as_nanos(), releases),
             Self::Queue(server) => server.advance(now.as_nanos(), releases),
+            Self::Wifi(cell) => cell.handle_event(now.as_nanos(), releases),
             Self::Wimax(station) => station.handle_event(now.as_nanos(), releases),
         }
     }
@@ -88,42 +96,52 @@ impl Medium {
     /// The run is at this time, and reports.
     fn finish(&mut self, now: u64) {
         match self {
+            Self::Lte(bearer) => bearer.finish(now),
             Self::Queue(server) => server.finish(now),
+            Self::Wifi(cell) => cell.finish(now),
             Self::Wimax(_) => {}
         }
     }
 
     fn holds(&self, port: Port) -> u64 {
         match self {
+            Self::Lte(bearer) => bearer.holds(port),
             Self::Queue(server) => server.holds(),
+            Self::Wifi(cell) => cell.holds(port),
             Self::Wimax(station) => station.holds(port),
         }
     }
 
     fn memory(&self) -> usize {
         match self {
+            Self::Lte(bearer) => bearer.memory(),
             Self::Queue(server) => server.memory(),
+            Self::Wifi(cell) => cell.memory(),
             Self::Wimax(station) => station.memory(),
         }
     }
 
     fn report(&self, port: Port, report: &mut Report<'_>) {
         match self {
+            Self::Lte(bearer) => bearer.report(port, report),
             Self::Queue(server) => server.report(report),
+            Self::Wifi(cell) => cell.report(port, report),
             Self::Wimax(station) => station.report(port, report),
         }
     }
 
     fn take_queue_samples(&mut self, port: Port) -> Vec<QueueSample> {
         match self {
+            Self::Lte(bearer) => bearer.take_queue_samples(port),
             Self::Queue(server) => server.take_samples(),
+            Self::Wifi(cell) => cell.take_queue_samples(port),
             Self::Wimax(station) => station.take_queue_samples(port),
         }
     }
 
     fn take_radio_samples(&mut self, port: Port) -> Vec<RadioSample> {
         match self {
-            Self::Queue(_) => Vec::new(),
+            Self::Lte(_) | Self::Queue(_) | Self::Wifi(_) => Vec::new(),
             Self::Wimax(station) => station.take_radio_samples(port),
         }
     }
@@ -185,9 +203,9 @@ impl Media {
         Ok(Self { list, of_links })
     }
 
-    /// Whether one of them is a radio.
+    /// Whether one of them has bursts for the radio trace.
     pub(crate) fn has_radio(&self) -> bool {
-        self.list.iter().any(|medium| !matches!(medium, Medium::Queue(_)))
+        self.list.iter().any(|medium| matches!(medium, Medium::Wimax(_)))
     }
 
     /// Brings all of them to this time, at which the run reports.

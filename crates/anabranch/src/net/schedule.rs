@@ -57,6 +57,17 @@ impl<T: Copy> Schedule<T> {
         one.into_iter().chain(many.iter().map(|&(_, value)| value))
     }
 
+    /// The same times with what follows from the values.
+    pub(crate) fn map<V: Copy>(&self, value_of: impl Fn(T) -> V) -> Schedule<V> {
+        match self {
+            Self::Constant(value) => Schedule::Constant(value_of(*value)),
+            Self::Timetable(table) => Schedule::Timetable(Timetable {
+                timetable: table.timetable.iter().map(|&(from, value)| (from, value_of(value))).collect(),
+                repeat: table.repeat,
+            }),
+        }
+    }
+
     /// The value at a time of a timetable's first cycle.
     pub(crate) fn first_at(&self, at: Duration) -> T {
         match self {

@@ -119,7 +119,7 @@ impl PathConfig {
     pub(crate) fn fragmenting_link(&self, links: &IndexMap<String, LinkConfig>) -> Option<(&str, Bytes)> {
         let mut names = self.via.iter().chain(self.back.iter().flatten());
         names.find_map(|name| {
-            let mtu = links.get(name)?.mtu.filter(|mtu| mtu.0 < self.mtu.0)?;
+            let mtu = links.get(name)?.largest_packet().filter(|mtu| mtu.0 < self.mtu.0)?;
             Some((name.as_str(), mtu))
         })
     }

@@ -17,7 +17,8 @@ impl Association {
         let paths = (0..self.paths.len()).map(|index| PathId(index as u8));
         limits.extend(paths.map(|path| {
             let limit = if opens { Limit::Handshake } else { self.limit_of_path(path) };
-            PathLimit::new(path, limit, || self.outstanding.chunks.front().map(|chunk| chunk.path))
+            let earliest = || self.outstanding.chunks.front().map(|chunk| chunk.path);
+            PathLimit::new(path, limit, earliest, self.paths[path.index()].rto.srtt)
         }));
     }
 

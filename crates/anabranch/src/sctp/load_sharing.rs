@@ -231,6 +231,7 @@ impl LoadSharing {
             // RFC 4960 section 7.2.1: the peer's window, which is like ours.
             initial_ssthresh: initial_ssthresh.unwrap_or(parameters.receive_buffer),
             ssthresh_floor: ssthresh_floor.unwrap_or(4),
+            holds_ssthresh: false,
         };
         path.cc = Controller::Coupled(self.group.join(id, &setup));
     }

@@ -32,6 +32,7 @@ pub(super) enum Deferral {
 impl Connection {
     /// The most segments that leave together, in one packet that is cut only behind TCP (Linux:
     /// `tcp_tso_autosize`): a millisecond's worth at the pace, and more where the round-trip time is short.
+    #[inline]
     pub(super) fn largest_burst(&self) -> u32 {
         if !self.parameters.linux_6 {
             return 1;
@@ -59,6 +60,7 @@ impl Connection {
 
     /// Whether the next segments wait until more may leave with them (Linux: `tcp_tso_should_defer`). An
     /// acknowledgement must be on its way then.
+    #[inline]
     pub(super) fn deferral(&self, now: Time, largest: u32) -> Option<Deferral> {
         let mss = u64::from(self.mss);
         let waiting = self.sender.unsent().min(MOST / mss * mss);

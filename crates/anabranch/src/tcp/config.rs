@@ -132,8 +132,8 @@ pub struct Config {
     /// default true, in profiles `linux_2_6_20` and rfc false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_counting: Option<bool>,
-    /// Whether the window's mean over time and the mean round-trip time, of all samples and as smoothed whenever
-    /// the window changes, are reported as well; default false.
+    /// Whether means are reported as well: of the window over time, of all samples of the round-trip time, and of
+    /// window and smoothed round-trip time over the changes of the window; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<bool>,
     /// Port of the flow's end `from`; each further connection takes the next one; default 49152, the first

@@ -395,7 +395,8 @@ impl Endpoint for Connection {
     }
 
     fn sample_limits(&self, now: Time, limits: &mut Vec<PathLimit>) {
-        let own = |limit| PathLimit::new(self.path, limit, || (!self.board.is_empty()).then_some(self.path));
+        let earliest = || (!self.board.is_empty()).then_some(self.path);
+        let own = |limit| PathLimit::new(self.path, limit, earliest, self.rtt.srtt());
         limits.extend(self.limit(now, false).map(own));
     }
 

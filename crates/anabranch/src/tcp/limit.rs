@@ -30,7 +30,11 @@ impl Connection {
             return Limit::CongestionWindow;
         }
         if unsent == 0 {
-            return if more_waits { Limit::Scheduler } else { Limit::SendBuffer };
+            return match more_waits {
+                true if self.sender.next >= self.sender.window_end() => Limit::ReceiveWindow,
+                true => Limit::Scheduler,
+                false => Limit::SendBuffer,
+            };
         }
         let limit = u64::from(self.segment_limit());
         if self.sender.next + unsent.min(limit) > self.sender.window_end() {
@@ -50,13 +54,13 @@ impl Connection {
     }
 
     /// What waits above a gap.
-    pub(super) fn gap(&self) -> Option<HeadOfLine> {
+    pub(crate) fn gap(&self) -> Option<HeadOfLine> {
         let Self { receiver, .. } = self;
         (receiver.waiting > 0).then_some(HeadOfLine { waiting: receiver.waiting, missing: receiver.next })
     }
 
     /// How the segment with this number was sent last.
-    pub(super) fn sent(&self, number: u64) -> Option<Transmission> {
+    pub(crate) fn sent(&self, number: u64) -> Option<Transmission> {
         let segment = self.board.holding(number)?;
         Some(Transmission { path: self.path, is_again: segment.ever_retransmitted })
     }

@@ -15,8 +15,11 @@ pub(super) struct Measures {
     lasted: u64,
     /// Sum in milliseconds and number of the samples of the round-trip time.
     rtt: (f64, u64),
-    /// Of the smoothed round-trip time whenever the window has changed.
-    srtt: (f64, u64),
+    /// Whenever the window has changed: their number, and sums of the window in bytes and of the smoothed
+    /// round-trip time in milliseconds.
+    changes: u64,
+    changed_cwnd: f64,
+    changed_srtt: f64,
 }
 
 impl Measures {
@@ -32,8 +35,9 @@ impl Measures {
         }
         self.since = Some(now);
         if let Some(srtt) = srtt.filter(|_| cwnd != self.cwnd) {
-            self.srtt.0 += srtt.as_millis_f64();
-            self.srtt.1 += 1;
+            self.changes += 1;
+            self.changed_cwnd += f64::from(cwnd);
+            self.changed_srtt += srtt.as_millis_f64();
         }
         self.cwnd = cwnd;
     }
@@ -41,7 +45,8 @@ impl Measures {
     pub(super) fn report(&self, report: &mut Report<'_>) {
         report.mean("mean_cwnd_bytes", self.cwnd_area, self.lasted);
         report.mean("mean_rtt_ms", self.rtt.0, self.rtt.1);
-        report.mean("mean_srtt_ms", self.srtt.0, self.srtt.1);
+        report.mean("mean_changed_cwnd_bytes", self.changed_cwnd, self.changes);
+        report.mean("mean_changed_srtt_ms", self.changed_srtt, self.changes);
     }
 }
 
@@ -78,7 +83,8 @@ mod tests {
         let mut row = Row::default();
         measures.report(&mut row.section("a"));
         assert_eq!(row.value("a.mean_cwnd_bytes"), Some((10.0 + 3.0 * 20.0) / 4.0));
-        assert_eq!(row.value("a.mean_srtt_ms"), Some((40.0 + 60.0 + 80.0) / 3.0));
+        assert_eq!(row.value("a.mean_changed_cwnd_bytes"), Some((10.0 + 20.0 + 5.0) / 3.0));
+        assert_eq!(row.value("a.mean_changed_srtt_ms"), Some((40.0 + 60.0 + 80.0) / 3.0));
         assert!(row.value("a.mean_rtt_ms").unwrap().is_nan());
     }
 

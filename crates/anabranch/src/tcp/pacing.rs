@@ -51,6 +51,7 @@ impl Connection {
     }
 
     /// Whether the pace holds the next segment back.
+    #[inline]
     pub(super) fn waits_for_pace(&self, now: Time) -> bool {
         self.pacing.rate != 0 && self.pacing.next > now
     }

@@ -51,6 +51,14 @@ impl Rtt {
         }
     }
 
+    /// Its variation, zero before the first sample.
+    pub(super) fn variation(&self) -> Duration {
+        match self.rule {
+            RtoEstimator::Linux => self.linux.variation(),
+            RtoEstimator::MeanDeviation | RtoEstimator::Rfc6298 => self.rttvar,
+        }
+    }
+
     /// The retransmission timeout, backed off as it is.
     pub(super) const fn rto(&self) -> Duration {
         self.rto

@@ -134,6 +134,7 @@ impl Connection {
 
     /// The most bytes of a segment: half the largest window at most, so that two are on their way where the
     /// receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
+    #[inline]
     pub(super) fn segment_limit(&self) -> u32 {
         let max_window = self.sender.max_window;
         // Linux: TCP_MSS_DEFAULT.
@@ -207,6 +208,7 @@ impl Connection {
     }
 
     /// Whether the congestion window has room for one segment more.
+    #[inline]
     pub(super) fn may_add_to_flight(&self) -> bool {
         let mut out = self.board.in_flight();
         if !self.parameters.limited_transmit && self.recovery.is_calm() {
@@ -220,6 +222,7 @@ impl Connection {
     }
 
     /// Whether less than a full segment waits for more.
+    #[inline]
     pub(super) fn nagle_waits(&self) -> bool {
         match self.parameters.nagle {
             Nagle::Off => false,

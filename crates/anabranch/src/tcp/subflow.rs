@@ -88,6 +88,7 @@ impl Connection {
             setup,
             initial_ssthresh: u32::MAX,
             ssthresh_floor: SSTHRESH_FLOOR,
+            holds_ssthresh: true,
         };
         self.cc = Controller::Coupled(group.join(self.path, &setup));
     }
@@ -122,11 +123,10 @@ impl Connection {
         if self.state != State::Established || sender.is_finished || sender.has_unsent() {
             return 0;
         }
-        let room = sender.window_end().saturating_sub(sender.next);
-        if room == 0 || !self.may_add_to_flight() || self.is_paced(now) {
-            return 0;
-        }
-        u64::from(self.segment_limit()).min(room) as u32
+        // The window is the connection's, or a model's own, in which whole segments go.
+        let limit = self.segment_limit();
+        let has_room = sender.window_end() >= sender.next + u64::from(limit);
+        if has_room && self.may_add_to_flight() && !self.is_paced(now) { limit } else { 0 }
     }
 
     /// Appends `length` bytes to the stream, at most [`Connection::room`], which leave as one segment. The
@@ -193,6 +193,16 @@ impl Connection {
 
     pub(crate) fn srtt(&self) -> Option<Duration> {
         self.rtt.srtt()
+    }
+
+    /// The variation of the round-trip time, zero before the first sample.
+    pub(crate) fn rttvar(&self) -> Duration {
+        self.rtt.variation()
+    }
+
+    /// The slow-start threshold in bytes.
+    pub(crate) fn ssthresh_bytes(&self) -> u32 {
+        self.cc.state().ssthresh
     }
 
     pub(crate) const fn rto(&self) -> Duration {

@@ -18,6 +18,35 @@ struct Interval {
 /// What holds a sender back, and the path that a full buffer waits for.
 type State = (Limit, Option<PathId>);
 
+/// The mean of a round-trip time over the time in which it was known.
+#[derive(Clone, Copy, Debug, Default)]
+struct MeanRtt {
+    /// What it is now, and since when.
+    now: Option<(Duration, Time)>,
+    /// Nanoseconds times nanoseconds, and nanoseconds.
+    sum: f64,
+    time: u64,
+}
+
+impl MeanRtt {
+    fn note(&mut self, now: Time, rtt: Option<Duration>) {
+        if let Some((before, since)) = self.now {
+            let passed = now.saturating_since(since).as_nanos();
+            self.sum += before.as_nanos() as f64 * passed as f64;
+            self.time += passed;
+        }
+        self.now = rtt.map(|rtt| (rtt, now));
+    }
+
+    fn report(mut self, now: Time, report: &mut Report<'_>) {
+        self.note(now, None);
+        report.mean("mean_srtt_ms", self.sum / NANOS_PER_MILLI, self.time);
+    }
+}
+
+/// Nanoseconds in a millisecond.
+const NANOS_PER_MILLI: f64 = 1e6;
+
 /// The account of one path, or of a whole connection. Its intervals neither overlap nor leave gaps, but where
 /// there is no connection.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +113,7 @@ impl Account {
 struct End {
     connection: Account,
     paths: Vec<Account>,
+    rtts: Vec<MeanRtt>,
 }
 
 /// The accounts of all flows.
@@ -95,26 +125,33 @@ pub(crate) struct LimitTrace {
 impl LimitTrace {
     /// For flows with so many paths each.
     pub(crate) fn new(paths: impl Iterator<Item = usize>) -> Self {
-        let end = |count| End { connection: Account::default(), paths: vec![Account::default(); count] };
+        let end = |count| End {
+            connection: Account::default(),
+            paths: vec![Account::default(); count],
+            rtts: vec![MeanRtt::default(); count],
+        };
         Self { flows: paths.map(|count| [end(count), end(count)]).collect() }
     }
 
     /// One end of a flow has done something; this is what holds its paths back from now on.
     pub(crate) fn record(&mut self, now: Time, flow: usize, side: Side, limits: &[PathLimit]) {
-        let End { connection, paths } = &mut self.flows[flow][side.index()];
-        for (index, account) in paths.iter_mut().enumerate() {
+        let End { connection, paths, rtts } = &mut self.flows[flow][side.index()];
+        for (index, (account, rtt)) in paths.iter_mut().zip(rtts).enumerate() {
             let own = limits.iter().find(|limit| limit.path.index() == index);
             account.note(now, own);
+            rtt.note(now, own.and_then(|own| own.srtt));
         }
         connection.note(now, limits.iter().min_by_key(|own| own.limit.rank()));
     }
 
     /// Writes the shares of time of one end of a flow, of its connection first.
     pub(crate) fn report(&self, now: Time, flow: usize, side: Side, report: &mut Report<'_>) {
-        let End { connection, paths } = &self.flows[flow][side.index()];
+        let End { connection, paths, rtts } = &self.flows[flow][side.index()];
         connection.report(now, report);
-        for (index, account) in paths.iter().enumerate() {
-            account.report(now, &mut report.section(&format!("path{index}")));
+        for (index, (account, rtt)) in paths.iter().zip(rtts).enumerate() {
+            let mut report = report.section(&format!("path{index}"));
+            account.report(now, &mut report);
+            rtt.report(now, &mut report);
         }
     }
 
@@ -132,7 +169,7 @@ impl LimitTrace {
         let (mut start, mut until) = (Vec::new(), Vec::new());
         let (mut limit, mut waits_for) = (Vec::new(), Vec::new());
         for (name, sides) in flows.iter().zip(&mut self.flows) {
-            for (sender, End { connection, paths }) in [Side::A, Side::B].into_iter().zip(sides) {
+            for (sender, End { connection, paths, .. }) in [Side::A, Side::B].into_iter().zip(sides) {
                 for (number, account) in (-1..).zip(std::iter::once(connection).chain(paths)) {
                     account.close(end);
                     for interval in &account.intervals {
@@ -176,7 +213,7 @@ mod tests {
     }
 
     fn of(limit: Limit) -> PathLimit {
-        PathLimit::new(PathId(0), limit, || None)
+        PathLimit::new(PathId(0), limit, || None, None)
     }
 
     #[test]
@@ -197,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_full_buffer_waits_for_one_path_after_the_other() {
-        let waits = |path| PathLimit::new(PathId(0), Limit::ReceiveWindow, || Some(PathId(path)));
+        let waits = |path| PathLimit::new(PathId(0), Limit::ReceiveWindow, || Some(PathId(path)), None);
         let mut account = Account::default();
         account.note(at(0), Some(&waits(1)));
         account.note(at(2), Some(&waits(1)));
@@ -205,7 +242,7 @@ mod tests {
         account.close(at(4));
         assert_eq!(intervals(&account), [(0, 3, Limit::ReceiveWindow), (3, 4, Limit::ReceiveWindow)]);
         assert_eq!(account.intervals[0].state.1, Some(PathId(1)));
-        let is_no_buffer = PathLimit::new(PathId(0), Limit::Timeout, || Some(PathId(1)));
+        let is_no_buffer = PathLimit::new(PathId(0), Limit::Timeout, || Some(PathId(1)), None);
         assert_eq!(is_no_buffer.waits_for, None);
     }
 
@@ -215,7 +252,7 @@ mod tests {
             let mut trace = LimitTrace::new([limits.len()].into_iter());
             let paths: Vec<_> = (0..)
                 .zip(limits)
-                .map(|(path, &limit)| PathLimit::new(PathId(path), limit, || None))
+                .map(|(path, &limit)| PathLimit::new(PathId(path), limit, || None, None))
                 .collect();
             trace.record(at(0), 0, Side::A, &paths);
             trace.flows[0][0].connection.open.map(|((limit, _), _)| limit)

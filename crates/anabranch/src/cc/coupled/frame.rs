@@ -9,8 +9,8 @@
 //!
 //! With [`Rules::KheirkhahV1`] the windows are those of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
 //! ("Multipath-TCP in ns-3", 2014; `mp-tcp-socket-base.cc`), which names the functions below: inflated in fast
-//! recovery (RFC 6582), halved by what is in flight, and grown by whole bytes whether they are used or not. An
-//! acknowledgement grows them once, however much it acknowledges. Known deviation: a partial acknowledgement
+//! recovery (RFC 6582), halved to half of what is in flight whatever the coupling, and grown by whole bytes whether
+//! they are used or not. An acknowledgement grows them once, however much it acknowledges. Known deviation: a partial acknowledgement
 //! leaves at least a segment; in the model the difference wraps.
 
 use std::fmt;
@@ -86,6 +86,9 @@ pub struct Window {
     is_inflated: bool,
     has_sample: bool,
     initial: u32,
+    holds_ssthresh: bool,
+    /// A timeout, and no progress since.
+    has_timed_out: bool,
     /// What has been granted beyond whole bytes.
     fraction: f64,
     /// What an undo restores.
@@ -109,6 +112,8 @@ impl Window {
             is_inflated: false,
             has_sample: false,
             initial,
+            holds_ssthresh: setup.holds_ssthresh,
+            has_timed_out: false,
             fraction: 0.0,
             prior: None,
         }
@@ -216,11 +221,18 @@ impl<C: Coupling> Frame<C> {
             return window.deflate(event.newly_acked);
         }
         let bytes = if window.in_slow_start() {
-            f64::from(mss)
+            self.coupling.slow_start(&self.windows, path, mss)
         } else {
-            self.coupling.avoidance(&self.windows, path, mss).floor().max(1.0)
+            self.coupling.avoidance(&self.windows, path, mss)
         };
+        let bytes = if bytes < 0.0 { bytes.floor() } else { bytes.floor().max(1.0) };
+        self.grow(path, bytes);
+    }
+
+    fn grow(&mut self, path: PathId, bytes: f64) {
         self.windows.at_mut(path).add(bytes);
+        let ssthresh = self.coupling.adjusted_threshold(self.windows.at(path), path, bytes);
+        self.windows.at_mut(path).ssthresh = ssthresh;
     }
 }
 
@@ -246,6 +258,9 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         if self.windows.at(path).is_model {
             return self.on_ack_as_model(path, event);
         }
+        if event.cumulative_advanced {
+            self.windows.at_mut(path).has_timed_out = false;
+        }
         if event.in_recovery || !event.is_window_limited {
             return;
         }
@@ -260,9 +275,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         } else {
             self.coupling.avoidance(&self.windows, path, event.newly_acked)
         };
-        self.windows.at_mut(path).add(bytes);
-        let ssthresh = self.coupling.adjusted_threshold(self.windows.at(path), path, bytes);
-        self.windows.at_mut(path).ssthresh = ssthresh;
+        self.grow(path, bytes);
     }
 
     fn on_congestion(&mut self, path: PathId, event: &CongestionEvent) {
@@ -270,6 +283,13 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
             // RFC 7829 section 5: a path back from potentially failed starts with one segment.
             let window = self.windows.at_mut(path);
             window.cwnd = window.mss;
+            return;
+        }
+        let is_timeout = event.kind == CongestionKind::Timeout;
+        let window = self.windows.at_mut(path);
+        if std::mem::replace(&mut window.has_timed_out, is_timeout) && is_timeout && window.holds_ssthresh {
+            // RFC 5681 section 3.1: what was sent again has timed out again.
+            window.cwnd = window.mss.saturating_add(event.remaining);
             return;
         }
         let threshold = self.coupling.threshold(&self.windows, path);
@@ -377,6 +397,7 @@ pub(super) mod testing {
             setup: Setup { mss: MSS, initial_cwnd: segments * MSS, rules: Rules::Rfc, seed: 0 },
             initial_ssthresh: 1_000_000,
             ssthresh_floor: 2,
+            holds_ssthresh: true,
         }
     }
 
@@ -415,7 +436,7 @@ pub(super) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, lia};
+    use super::super::{Config, kheirkhah, lia};
     use super::testing::{MSS, NOW, measure, setup};
     use super::*;
 
@@ -482,6 +503,11 @@ mod tests {
         };
         assert_eq!(windows.iter().map(|(_, window)| window.counted()).sum::<u32>(), 15 * MSS);
         assert_eq!(control.state(PATH).phase, "recovery");
+        // MSS x MSS / 15 MSS.
+        let mut full = model(&Config::FullyCoupled(kheirkhah::Config {}), &[(10, 100), (10, 100)]);
+        lose(&mut full, PATH, 10);
+        full.on_ack(PathId(1), &AckEvent::new(NOW, MSS, 10 * MSS));
+        assert_eq!(full.limits(PathId(1)).cwnd, 10 * MSS + 66);
         control.on_congestion(PATH, &CongestionEvent::new(NOW, CongestionKind::Timeout, 10 * MSS));
         control.on_duplicate(PATH, &DuplicateEvent::new(NOW));
         assert_eq!(control.limits(PATH).cwnd, MSS, "a timeout ends recovery");

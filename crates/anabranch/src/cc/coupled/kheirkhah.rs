@@ -58,6 +58,7 @@ impl Coupling for Kheirkhah {
         let mss = f64::from(window.mss);
         let alone = 1.0 / f64::from(window.cwnd);
         let per_byte = match self.rule {
+            // `calculateTotalCWND`; in the other two the sum stands above and below the line.
             Rule::FullyCoupled => {
                 1.0 / windows.iter().map(|(_, other)| f64::from(other.counted())).sum::<f64>()
             }

@@ -83,6 +83,9 @@ pub struct PathSetup {
     /// The least slow-start threshold after a loss, in segments: 4 in SCTP (RFC 9260 section 7.2.3), 2 in
     /// TCP (RFC 5681 equation 4).
     pub ssthresh_floor: u32,
+    /// Whether a timeout that follows another one without progress leaves the threshold as it is: in TCP (RFC
+    /// 5681 section 3.1), not in SCTP (RFC 9260 section 7.2.3).
+    pub holds_ssthresh: bool,
 }
 
 /// How the windows of the paths depend on each other.
@@ -253,7 +256,9 @@ impl CoupledCongestionControl for Controller {
 pub(super) fn alone(own: &super::Config, setup: &super::Setup) -> Member {
     let group = Group::new(Controller::Alone(Frame::new(frame::Alone)));
     let (initial_ssthresh, ssthresh_floor) = (u32::MAX, 2);
-    group.join(PathId(0), &PathSetup { own: own.clone(), setup: *setup, initial_ssthresh, ssthresh_floor })
+    let own = own.clone();
+    let setup = PathSetup { own, setup: *setup, initial_ssthresh, ssthresh_floor, holds_ssthresh: true };
+    group.join(PathId(0), &setup)
 }
 
 /// The paths that share a control. Clones are the same group.

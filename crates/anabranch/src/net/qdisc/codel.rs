@@ -59,7 +59,7 @@ pub struct CodelConfig {
 
 impl Default for CodelConfig {
     fn default() -> Self {
-        let Settings { target, interval, mtu, ecn, square_root } = Settings::DEFAULT;
+        let Settings { target, interval, mtu, ecn, square_root, .. } = Settings::DEFAULT;
         Self {
             packets: 1000,
             target: Duration::from_nanos(target),
@@ -116,6 +116,8 @@ pub(super) struct Settings {
     pub(super) target: u64,
     pub(super) interval: u64,
     pub(super) mtu: u64,
+    /// Whether what waits in other queues counts as well.
+    pub(super) mtu_of_all: bool,
     pub(super) ecn: bool,
     pub(super) square_root: SquareRoot,
 }
@@ -126,6 +128,7 @@ impl Settings {
         target: 5_000_000,
         interval: 100_000_000,
         mtu: 1500,
+        mtu_of_all: false,
         ecn: false,
         square_root: SquareRoot::Exact,
     };
@@ -288,7 +291,8 @@ impl Control {
             self.first_above = 0;
             return None;
         };
-        Some((packet, self.is_sustained(now, &packet, queue.bytes() + others)))
+        let left = queue.bytes() + if self.settings.mtu_of_all { others } else { 0 };
+        Some((packet, self.is_sustained(now, &packet, left)))
     }
 
     /// The count changes, and with it Linux's root (`codel_Newton_step`): x (3 - count x^2) / 2.
@@ -336,6 +340,27 @@ mod tests {
             assert!(at >= due && at - due <= 100_000, "drop {index} at {at}, due {due}");
         }
         assert!(times.len() > 40, "{}", times.len());
+    }
+
+    /// The numbers of `codel_Newton_step` in 2^-16, one step from the last each.
+    #[test]
+    fn the_approximated_root_is_that_of_linux() {
+        let settings = Settings { square_root: SquareRoot::Newton, ..Settings::DEFAULT };
+        let mut control = Control::new(settings);
+        control.begin(0);
+        assert_eq!((control.count, control.inverse_root), (1, 65_535));
+        let roots: Vec<u16> = (2..=5)
+            .map(|count| {
+                control.set_count(count);
+                control.inverse_root
+            })
+            .collect();
+        assert_eq!(roots, [32_769, 36_864, 31_968, 28_935]);
+        // Dropping begins again with the drops of the last time: 100 ms x 0.533 instead of 100 ms / sqrt(3).
+        control.last_count = 2;
+        control.begin(MILLI);
+        assert_eq!(control.count, 3);
+        assert_eq!(control.drop_next, 54_315_734);
     }
 
     #[test]

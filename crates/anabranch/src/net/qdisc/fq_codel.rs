@@ -30,8 +30,12 @@ pub struct FqCodelConfig {
     pub target: Duration,
     /// For how long the delay is above the target before the first drop. Default: 100 ms.
     pub interval: Duration,
-    /// Nothing is dropped while no more bytes than this wait, in all queues together as in Linux. Default: 1500 B.
+    /// Nothing is dropped while no more bytes than this wait in the flow's queue. Default: 1500 B.
     pub mtu: Bytes,
+    /// Whether `mtu` is compared with what waits in all queues together, as Linux does (`sch_fq_codel.c`), instead
+    /// of the flow's own. Default: false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mtu_of_all: bool,
     /// Mark ECN-capable packets instead of dropping them. Default: true.
     pub ecn: bool,
     /// How the times between drops are computed. Default: `exact`.
@@ -51,6 +55,7 @@ impl Default for FqCodelConfig {
             target: Duration::from_nanos(target),
             interval: Duration::from_nanos(interval),
             mtu: Bytes(mtu),
+            mtu_of_all: false,
             ecn: true,
             square_root,
         }
@@ -59,9 +64,10 @@ impl Default for FqCodelConfig {
 
 impl FqCodelConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqCodel, String> {
-        let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn, square_root } = self;
+        let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn, .. } = self;
         let settings = Settings::new(place, target, interval, mtu, ecn)?;
-        let control = Control::new(Settings { square_root, ..settings });
+        let Self { mtu_of_all, square_root, .. } = *self;
+        let control = Control::new(Settings { mtu_of_all, square_root, ..settings });
         Sharing { packets, flows, quantum, drop_batch }.build(place, control)
     }
 }
@@ -102,6 +108,27 @@ mod tests {
         // A turn of two packets.
         let config = FqCodelConfig { quantum: Bytes(3000), ..Default::default() };
         assert_eq!(order(&config, &[1, 1, 1, 2, 2]).0, [0, 1, 3, 4, 2]);
+    }
+
+    /// Two flows whose packets come and go one for one, each with no more than one left behind the one that leaves.
+    #[test]
+    fn a_short_queue_is_left_alone_or_not_beside_others() {
+        let drops_with = |mtu_of_all| {
+            let config = FqCodelConfig { mtu_of_all, ..Default::default() };
+            let mut queue = config.build(place()).unwrap();
+            let mut drops = Drops::default();
+            for slot in 0..4 {
+                queue.enqueue(0, packet(slot, 0, slot % 2), &mut drops);
+            }
+            for slot in 4..100 {
+                let now = u64::from(slot) * 10_000_000;
+                let Some(left) = queue.dequeue(now, &mut drops) else { break };
+                queue.enqueue(now, packet(slot, now, left.flow), &mut drops);
+            }
+            drops.0.len()
+        };
+        assert_eq!(drops_with(false), 0);
+        assert!(drops_with(true) > 0);
     }
 
     #[test]

@@ -55,6 +55,10 @@ pub struct LifoCodelConfig {
     /// Whether a full stack drops its bottom, which has waited longest, instead of the packet that comes.
     /// Default: false.
     pub drop_bottom: bool,
+    /// Whether packets leave in the order in which they came until some have waited without a break for an
+    /// interval, and the newest first from then on until none waits (adaptive LIFO: Maurer, "Fail at Scale", ACM
+    /// Queue 13(8), 2015). Default: false, always the newest first.
+    pub adaptive: bool,
 }
 
 impl Default for LifoCodelConfig {
@@ -67,6 +71,7 @@ impl Default for LifoCodelConfig {
             mtu: Bytes(mtu),
             rule: LifoRule::default(),
             drop_bottom: false,
+            adaptive: false,
         }
     }
 }
@@ -78,6 +83,8 @@ impl LifoCodelConfig {
         Ok(LifoCodel {
             packets: self.packets.into(),
             drop_bottom: self.drop_bottom,
+            adapts_after: self.adaptive.then_some(settings.interval),
+            busy_since: 0,
             stack: Fifo::default(),
             control: LifoControl::new(settings, self.rule),
         })
@@ -89,12 +96,19 @@ impl LifoCodelConfig {
 pub(crate) struct LifoCodel {
     packets: u64,
     drop_bottom: bool,
+    /// After so long a busy time, in nanoseconds, the newest packet leaves first; none: always.
+    adapts_after: Option<u64>,
+    /// Since when packets have waited without a break.
+    busy_since: u64,
     stack: Fifo,
     control: LifoControl,
 }
 
 impl QueueDisc for LifoCodel {
-    fn enqueue(&mut self, _: u64, packet: Held, drops: &mut Drops) {
+    fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops) {
+        if self.stack.len() == 0 {
+            self.busy_since = now;
+        }
         if self.stack.len() == self.packets {
             if !self.drop_bottom {
                 return drops.overflow(packet);
@@ -107,7 +121,9 @@ impl QueueDisc for LifoCodel {
     }
 
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held> {
-        self.control.dequeue(now, &mut self.stack, drops)
+        let is_calm = self.adapts_after.is_some_and(|interval| now - self.busy_since < interval);
+        let pop = if is_calm { Fifo::pop_oldest } else { Fifo::pop_newest };
+        self.control.dequeue_by(pop, now, &mut self.stack, drops)
     }
 
     fn waiting(&self) -> Waiting {
@@ -141,8 +157,18 @@ impl LifoControl {
 
     /// The next packet to send.
     pub(super) fn dequeue(&mut self, now: u64, stack: &mut Fifo, drops: &mut Drops) -> Option<Held> {
+        self.dequeue_by(Fifo::pop_newest, now, stack, drops)
+    }
+
+    fn dequeue_by(
+        &mut self,
+        pop: fn(&mut Fifo) -> Option<Held>,
+        now: u64,
+        stack: &mut Fifo,
+        drops: &mut Drops,
+    ) -> Option<Held> {
         loop {
-            let packet = stack.pop_newest()?;
+            let packet = pop(stack)?;
             if !self.drops(now, &packet, stack.bytes()) {
                 return Some(packet);
             }
@@ -247,6 +273,27 @@ mod tests {
         assert_eq!(ks, expected);
         // k = 1 against theta = 5 / 4.5.
         assert!(!control.is_above_theta());
+    }
+
+    #[test]
+    fn an_adaptive_one_is_a_stack_after_an_interval_of_waiting() {
+        let config = LifoCodelConfig { adaptive: true, rule: LifoRule::Plain, ..Default::default() };
+        let mut stack = config.build(place()).unwrap();
+        let mut drops = Drops::default();
+        let mut taken = |at: u64, stack: &mut LifoCodel| {
+            let packet = stack.dequeue(at * MILLI, &mut drops);
+            packet.map(|packet| packet.slot)
+        };
+        for slot in 0..5 {
+            stack.enqueue(0, packet(slot, 0, 0), &mut Drops::default());
+        }
+        assert_eq!([50, 99, 100, 120].map(|at| taken(at, &mut stack)), [0, 1, 4, 3].map(Some));
+        // The last one leaves, and a new busy time begins.
+        assert_eq!([130, 131].map(|at| taken(at, &mut stack)), [Some(2), None]);
+        for slot in 5..7 {
+            stack.enqueue(140 * MILLI, packet(slot, 140 * MILLI, 0), &mut Drops::default());
+        }
+        assert_eq!(taken(150, &mut stack), Some(5));
     }
 
     #[test]

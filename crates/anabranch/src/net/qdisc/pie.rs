@@ -388,6 +388,18 @@ mod tests {
         assert!(drops[0].0 > 150 * MILLI, "a burst passes");
     }
 
+    /// Nothing is dropped before the first update, however long packets wait.
+    #[test]
+    fn the_first_update_can_be_late() {
+        let first_drop = |first_update| {
+            let config = PieConfig { first_update, ..Default::default() };
+            overload(&mut config.build(place()).unwrap(), MILLI, 2, 2_000 * MILLI).0[0].0
+        };
+        let late = first_drop(Some(Duration::from_millis(500)));
+        assert!((500 * MILLI..600 * MILLI).contains(&late), "{late}");
+        assert!(first_drop(None) < 450 * MILLI);
+    }
+
     #[test]
     fn marks_replace_drops_up_to_a_probability() {
         let config = PieConfig { ecn: true, ..Default::default() };

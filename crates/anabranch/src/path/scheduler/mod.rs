@@ -3,6 +3,7 @@
 pub mod backup_only;
 pub mod blest;
 pub mod ecf;
+pub mod linux;
 pub mod min_rtt;
 pub mod redundant;
 pub mod round_robin;
@@ -155,8 +156,11 @@ pub enum Config {
     /// As `min_rtt`, but waits for the fastest path where that completes the data earlier (ECF, Lim et al.,
     /// 2017).
     Ecf,
-    /// The path with the smallest smoothed round-trip time of those with room (Linux's default for
-    /// Multipath TCP).
+    /// Of the paths with room the one that would be done first with what it has at its pace, for a burst of 64 KB
+    /// (Linux's default for Multipath TCP).
+    Linux,
+    /// The path with the smallest smoothed round-trip time of those with room (the default of the first Linux
+    /// implementation of Multipath TCP).
     #[default]
     MinRtt,
     /// Every path with room, the same data on each.
@@ -192,6 +196,7 @@ impl Config {
             Self::BackupOnly => AnyScheduler::BackupOnly(backup_only::BackupOnly),
             Self::Blest => AnyScheduler::Blest(blest::Blest::default()),
             Self::Ecf => AnyScheduler::Ecf(ecf::Ecf::default()),
+            Self::Linux => AnyScheduler::Linux(linux::Linux::default()),
             Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
             Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
             Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
@@ -211,6 +216,8 @@ pub enum AnyScheduler {
     Custom(Box<dyn Scheduler + Send>),
     /// ECF.
     Ecf(ecf::Ecf),
+    /// Done first.
+    Linux(linux::Linux),
     /// The smallest round-trip time.
     MinRtt(min_rtt::MinRtt),
     /// All paths.
@@ -228,6 +235,7 @@ impl Scheduler for AnyScheduler {
             Self::Blest(scheduler) => scheduler.schedule(data, paths),
             Self::Custom(scheduler) => scheduler.schedule(data, paths),
             Self::Ecf(scheduler) => scheduler.schedule(data, paths),
+            Self::Linux(scheduler) => scheduler.schedule(data, paths),
             Self::MinRtt(scheduler) => scheduler.schedule(data, paths),
             Self::Redundant(scheduler) => scheduler.schedule(data, paths),
             Self::RoundRobin(scheduler) => scheduler.schedule(data, paths),
@@ -242,6 +250,7 @@ impl Scheduler for AnyScheduler {
             // The others take no notice.
             Self::BackupOnly(_)
             | Self::Ecf(_)
+            | Self::Linux(_)
             | Self::MinRtt(_)
             | Self::Redundant(_)
             | Self::RoundRobin(_)
@@ -295,6 +304,7 @@ mod tests {
             Config::BackupOnly,
             Config::Blest,
             Config::Ecf,
+            Config::Linux,
             Config::MinRtt,
             Config::Redundant,
             Config::RoundRobin,

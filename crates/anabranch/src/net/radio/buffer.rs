@@ -1,0 +1,135 @@
+//! The queue of one direction of a radio link, with any discipline, and what is measured of it.
+
+use crate::net::capacity::UNITS_PER_BYTE;
+use crate::net::config::LinkConfig;
+use crate::net::duplex::Direction;
+use crate::net::evented::QueueSample;
+use crate::net::ledger::Fate;
+use crate::net::medium::{Held, Release};
+use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
+use crate::net::sojourns::Sojourns;
+use crate::report::Report;
+use crate::rng::Streams;
+use crate::time::Time;
+
+/// What waits at one end of a link.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    link: u32,
+    direction: Direction,
+    discipline: Discipline,
+    drops: Drops,
+    sojourns: Sojourns,
+    /// Waiting packets times nanoseconds, up to `now`.
+    area: u128,
+    now: u64,
+    /// The queue's changes, for a link that is traced.
+    samples: Option<Vec<QueueSample>>,
+}
+
+impl Buffer {
+    /// The queue of the `index`-th link, called `name`.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub(super) fn build(
+        index: u32,
+        name: &str,
+        link: &LinkConfig,
+        direction: Direction,
+        default: &QueueConfig,
+        streams: Streams,
+        is_traced: bool,
+    ) -> Result<Self, String> {
+        let (queue, key) = match (direction, &link.reverse) {
+            (Direction::Reverse, Some(reverse)) => {
+                (reverse.queue.as_ref().unwrap_or(&link.queue), format!("links.{name}.reverse.queue"))
+            }
+            _ => (&link.queue, format!("links.{name}.queue")),
+        };
+        let queue = if *queue == QueueConfig::default() { default } else { queue };
+        let component = format!("link/{name}/{}/queue", direction.name());
+        Ok(Self {
+            link: index,
+            direction,
+            discipline: queue.build(Place { key: &key, streams, component: &component })?,
+            drops: Drops::default(),
+            sojourns: Sojourns::default(),
+            area: 0,
+            now: 0,
+            samples: is_traced.then(Vec::new),
+        })
+    }
+
+    /// Takes a packet that comes while so many bytes are being sent, or releases it with its fate. Whether there are
+    /// more packets now.
+    pub(super) fn accept(&mut self, mut packet: Held, serving: u64, releases: &mut Vec<Release>) -> bool {
+        let now = packet.arrived;
+        let before = self.go_to(now);
+        packet.found_units = (serving + self.discipline.waiting().bytes) * UNITS_PER_BYTE;
+        self.discipline.enqueue(now, packet, &mut self.drops);
+        self.settle(releases);
+        self.len() > before
+    }
+
+    /// The packet that is sent next leaves it; none if nothing waits any more.
+    pub(super) fn next(&mut self, now: u64, releases: &mut Vec<Release>) -> Option<Held> {
+        self.go_to(now);
+        let packet = self.discipline.dequeue(now, &mut self.drops);
+        if let Some(packet) = packet {
+            self.sojourns.record(now - packet.arrived);
+        }
+        self.settle(releases);
+        packet
+    }
+
+    /// A packet leaves the link at this time, in nanoseconds.
+    pub(super) fn release(&self, packet: Held, at: u64, fate: Fate) -> Release {
+        Release { link: self.link, direction: self.direction, packet, at, fate }
+    }
+
+    /// Packets that wait.
+    pub(super) fn len(&self) -> u64 {
+        self.discipline.waiting().packets
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let samples = self.samples.as_ref().map_or(0, Vec::capacity) * size_of::<QueueSample>();
+        samples + self.discipline.memory() + self.sojourns.memory()
+    }
+
+    pub(super) fn take_samples(&mut self) -> Vec<QueueSample> {
+        self.samples.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The run is at this time, and reports.
+    pub(super) fn finish(&mut self, now: u64) {
+        self.go_to(now.max(self.now));
+    }
+
+    /// Writes waiting times of packets that were sent, and the mean length.
+    pub(super) fn report(&self, report: &mut Report<'_>) {
+        self.sojourns.report(report);
+        report.mean("mean_queue_packets", self.area as f64, self.now);
+    }
+
+    /// Time passes. Returns how many packets wait.
+    fn go_to(&mut self, now: u64) -> u64 {
+        let waiting = self.len();
+        self.area += u128::from(now - self.now) * u128::from(waiting);
+        self.now = now;
+        waiting
+    }
+
+    /// Releases what the discipline has dropped.
+    fn settle(&mut self, releases: &mut Vec<Release>) {
+        let mut drops = std::mem::take(&mut self.drops);
+        releases.extend(drops.0.drain(..).map(|(packet, fate)| self.release(packet, self.now, fate)));
+        self.drops = drops;
+        if let Some(samples) = &mut self.samples {
+            let waiting = self.discipline.waiting();
+            let time = Time::from_nanos(self.now);
+            samples.push(QueueSample { time, packets: waiting.packets, bytes: waiting.bytes });
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The two directions of a bearer.
+
+use std::collections::VecDeque;
+
+use super::super::buffer::Buffer;
+use super::config::{HarqConfig, LteConfig, RlcMode};
+use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
+use crate::net::config::LinkConfig;
+use crate::net::duplex::Direction;
+use crate::net::evented::QueueSample;
+use crate::net::ledger::Fate;
+use crate::net::medium::{Held, Port, Release};
+use crate::net::qdisc::{DropTailConfig, QueueConfig};
+use crate::net::schedule::{Schedule, Timeline};
+use crate::report::Report;
+use crate::rng::{Draw as _, Rng, Streams};
+use crate::time::{Duration, Time};
+use crate::units::Probability;
+
+/// A user's link to its base station.
+#[derive(Clone, Debug)]
+pub(crate) struct Bearer {
+    lanes: [Lane; 2],
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+struct Lane {
+    buffer: Buffer,
+    capacity: Capacity,
+    /// A packet may be sent from the time on that is its arrival, a part of `request_wait` and `grant_delay`.
+    request_wait: Duration,
+    grant_delay: Duration,
+    requests: Rng,
+    /// For each waiting packet when it may be sent, in order.
+    grants: VecDeque<u64>,
+    last_grant: u64,
+    /// When the server is free, and the bytes that it sends until then.
+    free_at: u64,
+    serving: u64,
+    /// From the end of a transmission to the packet's departure.
+    delay: u64,
+    harq: Harq,
+    /// When the last packet departed.
+    last_release: u64,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    air_lost: u64,
+    released: u64,
+    held_ns: u128,
+}
+
+/// Blocks that fail, and when they arrive.
+#[derive(Clone, Debug)]
+struct Harq {
+    error: Timeline<Probability>,
+    transmissions: u32,
+    rlc: RlcMode,
+    rlc_delay: u64,
+    draws: Rng,
+    /// The first subframe with nothing sent in it so far.
+    unseen: u64,
+    /// The next one in which a block would fail, at this error rate.
+    next: u64,
+    error_of_next: f64,
+    last_failed: Option<Block>,
+    failed: u64,
+    rlc_retransmissions: u64,
+}
+
+/// A transport block whose first transmission failed.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    subframe: u64,
+    /// How much later than its first transmission it arrives or is given up, in nanoseconds.
+    later: u64,
+    is_lost: bool,
+}
+
+/// A subframe, and the round trip of HARQ.
+const SUBFRAME: u64 = 1_000_000;
+const HARQ_ROUND_TRIP: u64 = 8 * SUBFRAME;
+
+/// What an operator's base station or a phone buffers for a user.
+const DEFAULT_PACKETS: u32 = 1_500;
+
+impl Bearer {
+    /// The bearer of a link.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub(crate) fn build(
+        index: u32,
+        name: &str,
+        link: &LinkConfig,
+        config: &LteConfig,
+        streams: Streams,
+        is_traced: bool,
+    ) -> Result<Self, String> {
+        let key = format!("links.{name}.radio");
+        let queue = QueueConfig::DropTail(DropTailConfig {
+            packets: Some(Schedule::Constant(DEFAULT_PACKETS)),
+            ..DropTailConfig::default()
+        });
+        let lane = |direction: Direction| {
+            let component = format!("link/{name}/{}/radio", direction.name());
+            let is_uplink = direction == Direction::Reverse;
+            let (rate, rate_key) = if is_uplink {
+                (&config.uplink_rate, format!("{key}.uplink_rate"))
+            } else {
+                (&config.downlink_rate, format!("{key}.downlink_rate"))
+            };
+            let of_uplink = |time: Duration| if is_uplink { time } else { Duration::ZERO };
+            Ok::<_, String>(Lane {
+                buffer: Buffer::build(index, name, link, direction, &queue, streams, is_traced)?,
+                capacity: capacity(rate, &rate_key)?,
+                request_wait: of_uplink(config.request_wait),
+                grant_delay: of_uplink(config.grant_delay),
+                requests: streams.stream(&format!("{component}/requests")),
+                grants: VecDeque::new(),
+                last_grant: 0,
+                free_at: 0,
+                serving: 0,
+                delay: if is_uplink { 0 } else { config.downlink_delay.as_nanos() },
+                harq: Harq::build(config, &key, streams.stream(&format!("{component}/blocks")))?,
+                last_release: 0,
+                counters: Counters::default(),
+            })
+        };
+        Ok(Self { lanes: [lane(Direction::Forward)?, lane(Direction::Reverse)?] })
+    }
+
+    pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
+        self.lanes[port.direction.index()].accept(packet, releases);
+    }
+
+    pub(crate) fn next_event(&self) -> Time {
+        Time::from_nanos(self.lanes.iter().map(Lane::next_event).min().unwrap_or(u64::MAX))
+    }
+
+    /// A direction's server takes its next packet.
+    pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
+        for lane in &mut self.lanes {
+            lane.advance(now, releases);
+        }
+    }
+
+    /// Packets at this port.
+    pub(crate) fn holds(&self, port: Port) -> u64 {
+        self.lanes[port.direction.index()].buffer.len()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.buffer.memory() + lane.grants.capacity() * size_of::<u64>()).sum()
+    }
+
+    pub(crate) fn take_queue_samples(&mut self, port: Port) -> Vec<QueueSample> {
+        self.lanes[port.direction.index()].buffer.take_samples()
+    }
+
+    /// The run is at this time, and reports.
+    pub(crate) fn finish(&mut self, now: u64) {
+        self.lanes.iter_mut().for_each(|lane| lane.buffer.finish(now));
+    }
+
+    pub(crate) fn report(&self, port: Port, report: &mut Report<'_>) {
+        let lane = &self.lanes[port.direction.index()];
+        let Counters { air_lost, released, held_ns } = lane.counters;
+        lane.buffer.report(report);
+        report.count("failed_blocks", lane.harq.failed);
+        report.count("rlc_retransmissions", lane.harq.rlc_retransmissions);
+        report.count("air_lost_packets", air_lost);
+        report.mean("mean_held_ms", held_ns as f64 / 1e6, released);
+    }
+}
+
+impl Lane {
+    fn accept(&mut self, packet: Held, releases: &mut Vec<Release>) {
+        let now = packet.arrived;
+        let serving = if now < self.free_at { self.serving } else { 0 };
+        if self.buffer.accept(packet, serving, releases) {
+            let reported =
+                Time::from_nanos(now) + self.requests.duration_between(Duration::ZERO, self.request_wait);
+            // No report and no grant overtakes another.
+            self.last_grant = self.last_grant.max((reported + self.grant_delay).as_nanos());
+            self.grants.push_back(self.last_grant);
+            self.advance(now, releases);
+        }
+    }
+
+    /// When it takes its next packet, in nanoseconds.
+    fn next_event(&self) -> u64 {
+        self.grants.front().map_or(u64::MAX, |&grant| grant.max(self.free_at))
+    }
+
+    fn advance(&mut self, now: u64, releases: &mut Vec<Release>) {
+        while self.next_event() <= now {
+            self.grants.pop_front();
+            // A discipline may have dropped it meanwhile: then nothing is sent.
+            let Some(packet) = self.buffer.next(now, releases) else { continue };
+            let units = u64::from(packet.size) * UNITS_PER_BYTE;
+            // The position in a timetable moves on.
+            self.capacity.drain(0, self.free_at.min(now), now);
+            let end = match self.capacity.departure(units, now) {
+                Departure::At(end) => end,
+                Departure::Flushed(_) | Departure::Never => u64::MAX,
+            };
+            (self.free_at, self.serving) = (end, u64::from(packet.size));
+            let mut rate = match &self.capacity {
+                Capacity::Constant(_) => None,
+                Capacity::Varying(varying) => Some(varying.rate.clone()),
+            };
+            let sends = |from, to| rate.as_mut().is_none_or(|rate| sends(rate, from, to));
+            let (arrival, is_lost) = self.harq.arrival(now, end, sends);
+            // In order; what is lost delays nobody.
+            self.last_release = self.last_release.max(if is_lost { end } else { arrival });
+            let at = self.last_release.saturating_add(self.delay);
+            self.counters.air_lost += u64::from(is_lost);
+            self.counters.released += 1;
+            self.counters.held_ns += u128::from(at - packet.arrived);
+            let fate = if is_lost { Fate::Lost } else { Fate::Delivered };
+            releases.push(self.buffer.release(packet, at, fate));
+        }
+    }
+}
+
+impl Harq {
+    fn build(config: &LteConfig, key: &str, draws: Rng) -> Result<Self, String> {
+        let HarqConfig { error, transmissions } = &config.harq;
+        let key = format!("{key}.harq");
+        for value in error.values() {
+            super::super::check_range(&key, "error", value.get(), 0.0, MOST_ERROR)?;
+        }
+        super::super::check_range(&key, "transmissions", (*transmissions).into(), 1.0, 28.0)?;
+        Ok(Self {
+            error: error.timeline(&format!("{key}.error"))?,
+            transmissions: *transmissions,
+            rlc: config.rlc,
+            rlc_delay: config.rlc_delay.as_nanos(),
+            draws,
+            unseen: 0,
+            next: u64::MAX,
+            error_of_next: 0.0,
+            last_failed: None,
+            failed: 0,
+            rlc_retransmissions: 0,
+        })
+    }
+
+    /// When what is sent from `start` to `end` has arrived, and whether a part of it is lost. `sends` says whether
+    /// anything is sent between two times.
+    fn arrival(&mut self, start: u64, end: u64, mut sends: impl FnMut(u64, u64) -> bool) -> (u64, bool) {
+        if end == u64::MAX {
+            return (end, false);
+        }
+        let error = self.error.at(start).get();
+        let (first, last) = (start / SUBFRAME, end.saturating_sub(1).max(start) / SUBFRAME);
+        let unseen = first.max(self.unseen);
+        if self.error_of_next != error || self.next < unseen {
+            self.error_of_next = error;
+            self.next = self.draw_failing(unseen);
+        }
+        self.unseen = last + 1;
+        let (mut arrival, mut is_lost) = (end, false);
+        let mut join = |block: Block| {
+            let sent = end.min((block.subframe + 1) * SUBFRAME);
+            arrival = arrival.max(sent + block.later);
+            is_lost |= block.is_lost;
+        };
+        // Packets before this one may have had a part of its first block.
+        if let Some(block) = self.last_failed.filter(|block| block.subframe == first) {
+            join(block);
+        }
+        while self.next <= last {
+            let subframe = self.next;
+            self.next = self.draw_failing(subframe + 1);
+            if sends(start.max(subframe * SUBFRAME), end.min((subframe + 1) * SUBFRAME)) {
+                let block = self.send_again(subframe, error);
+                self.last_failed = Some(block);
+                join(block);
+            }
+        }
+        (arrival, is_lost)
+    }
+
+    /// The first subframe from this one on in which a block would fail.
+    fn draw_failing(&mut self, from: u64) -> u64 {
+        if self.error_of_next <= 0.0 {
+            return u64::MAX;
+        }
+        // Before it there is a geometric number of others.
+        let others = -self.draws.exponential() / libm::log1p(-self.error_of_next);
+        from.saturating_add(others.min(1e18) as u64)
+    }
+
+    /// A block whose first transmission has failed.
+    fn send_again(&mut self, subframe: u64, error: f64) -> Block {
+        self.failed += 1;
+        let (mut later, mut transmissions) = (0, 1);
+        loop {
+            if transmissions == self.transmissions {
+                if self.rlc == RlcMode::Um {
+                    return Block { subframe, later, is_lost: true };
+                }
+                self.rlc_retransmissions += 1;
+                later += self.rlc_delay;
+                transmissions = 1;
+            } else {
+                later += HARQ_ROUND_TRIP;
+                transmissions += 1;
+            }
+            if !self.draws.bernoulli(error) {
+                return Block { subframe, later, is_lost: false };
+            }
+        }
+    }
+}
+
+/// Above it retransmissions would not end in reasonable time.
+const MOST_ERROR: f64 = 0.99;
+
+/// What a link can send over time, always up: another link state is not allowed with a radio.
+fn capacity(rate: &RateConfig, key: &str) -> Result<Capacity, String> {
+    let rate = rate.timeline(key)?;
+    if rate.is_constant() {
+        return Ok(Capacity::Constant(ConstantRate::new(rate.value())));
+    }
+    Ok(Capacity::Varying(Varying { rate, up: Timeline::constant(true), flush_when_down: false }))
+}
+
+/// Whether a rate is above 0 between two times.
+fn sends(rate: &mut Timeline<u64>, mut from: u64, to: u64) -> bool {
+    while from < to {
+        if rate.at(from) > 0 {
+            return true;
+        }
+        from = rate.until();
+    }
+    false
+}

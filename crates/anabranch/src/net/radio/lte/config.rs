@@ -1,0 +1,79 @@
+//! The settings of an LTE link.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::net::capacity::RateConfig;
+use crate::net::schedule::Schedule;
+use crate::time::Duration;
+use crate::units::{Probability, Rate};
+
+/// An LTE link. Its first end is the base station: forward is downlink. Without limits, `drop_tail` holds 1500
+/// packets, as buffers of RLC do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LteConfig {
+    /// Rate of the downlink: a value, a timetable, or `{ mahimahi = "file" }`; default "100 Mbit/s" (category 3).
+    pub downlink_rate: RateConfig,
+    /// Rate of the uplink, likewise; default "50 Mbit/s" (category 3).
+    pub uplink_rate: RateConfig,
+    /// From a packet's arrival at the base station to its first transmission, beside what waits before it; default
+    /// "6 ms".
+    pub downlink_delay: Duration,
+    /// A packet is reported after a time that is uniform from 0 to this; default "4 ms".
+    pub request_wait: Duration,
+    /// From the report to the transmission that it is granted; default "8 ms", 4 ms to the grant and 4 ms from it.
+    pub grant_delay: Duration,
+    /// Transmissions of blocks that fail.
+    pub harq: HarqConfig,
+    /// What becomes of blocks that fail for good; default "am".
+    pub rlc: RlcMode,
+    /// From the last transmission of a block that fails for good to the first one that RLC asks for; default
+    /// "60 ms".
+    pub rlc_delay: Duration,
+}
+
+impl Default for LteConfig {
+    fn default() -> Self {
+        let rate =
+            |mbps: u64| RateConfig::Scheduled(Schedule::Constant(Rate::from_bits_per_sec(mbps * 1_000_000)));
+        Self {
+            downlink_rate: rate(100),
+            uplink_rate: rate(50),
+            downlink_delay: Duration::from_millis(6),
+            request_wait: Duration::from_millis(4),
+            grant_delay: Duration::from_millis(8),
+            harq: HarqConfig::default(),
+            rlc: RlcMode::default(),
+            rlc_delay: Duration::from_millis(60),
+        }
+    }
+}
+
+/// Blocks that fail are sent again after 8 ms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HarqConfig {
+    /// Probability that a transmission of a block fails, each on its own, below 1; may follow a timetable. Default:
+    /// 0; networks aim at 10 %.
+    pub error: Schedule<Probability>,
+    /// Transmissions of a block at most, from 1 to 28; default 4 (maxHARQ-Tx, TS 36.331).
+    pub transmissions: u32,
+}
+
+impl Default for HarqConfig {
+    fn default() -> Self {
+        Self { error: Schedule::default(), transmissions: 4 }
+    }
+}
+
+/// A mode of radio link control (TS 36.322).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RlcMode {
+    /// Acknowledged: blocks are sent again until they arrive.
+    #[default]
+    Am,
+    /// Unacknowledged: packets with a part in a block that fails for good are lost.
+    Um,
+}

@@ -1,0 +1,398 @@
+//! Coupled congestion controls end to end: the goals of RFC 6356 on scenarios of their own, and OLIA and BALIA in
+//! the cases of their papers, beside the fixed points of the fluid models (docs/coupling.md has the numbers).
+//!
+//! The fluid models, for equal round-trip times, with the rates `x` of a flow's paths and their losses `p`: each of
+//! the three carries in total what a standard sender would on its best path, `k / sqrt(p)`. LIA shares that out as
+//! `x1 / x2 = p2 / p1` (RFC 6356; Khalili et al. 2012, equation 2), OLIA uses the best paths only (theorem 1), and
+//! BALIA has `(1 + a) (4 + a) = 15 p2 / p1` with `a = x1 / x2`, at least 1.5, where its increase balances its
+//! decrease (Peng et al. 2016, section V).
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anabranch::report::Row;
+use anabranch::scenario::Study;
+use anabranch::sim::Simulation;
+
+/// What a packet of 1500 bytes carries.
+const PAYLOAD: f64 = 1452.0 / 1500.0;
+
+/// Random early detection, so that losses come one by one.
+const RED: &str =
+    "queue = { kind = 'red', packets = 200, min_threshold = 25, max_threshold = 50, max_p = 0.1 }";
+/// The same for more.
+const LONG_RED: &str =
+    "queue = { kind = 'red', packets = 600, min_threshold = 50, max_threshold = 150, max_p = 0.1 }";
+
+/// A scenario as it grows.
+struct Text(String);
+
+impl Text {
+    fn new(duration: &str) -> Self {
+        Self(format!("run = {{ duration = '{duration}', warm_up = '20 s' }}\n"))
+    }
+
+    fn link(mut self, name: &str, ends: [&str; 2], rate: &str, delay: &str, more: &str) -> Self {
+        let [from, to] = ends;
+        writeln!(
+            self.0,
+            "[links.{name}]\nends = ['{from}', '{to}']\nrate = '{rate}'\ndelay = '{delay}'\n{more}"
+        )
+        .unwrap();
+        self
+    }
+
+    /// One that is never full.
+    fn wide(self, name: &str, ends: [&str; 2], delay: &str) -> Self {
+        self.link(name, ends, "1 Gbit/s", delay, "")
+    }
+
+    fn path(mut self, name: &str, via: &[&str]) -> Self {
+        writeln!(self.0, "[paths.{name}]\nvia = {via:?}").unwrap();
+        self
+    }
+
+    /// Bulk transfers of a standard sender (RFC 5681's least threshold of two segments), coupled where there is a
+    /// coupling; the round robin keeps every window full.
+    fn flows(
+        mut self,
+        name: &str,
+        count: u32,
+        ends: [&str; 2],
+        paths: &[&str],
+        coupling: Option<&str>,
+        app: &str,
+    ) -> Self {
+        let sharing = coupling.map_or(String::new(), |kind| {
+            format!(
+                ", load_sharing = {{ scheduler = 'round_robin', chunk_rescheduling = 'off', \
+                 buffer_splitting = 'off', coupling = {{ kind = '{kind}' }} }}"
+            )
+        });
+        let [from, to] = ends;
+        writeln!(
+            self.0,
+            "[flows.{name}]\nfrom = '{from}'\nto = '{to}'\ncount = {count}\npaths = {paths:?}\n\
+             transport = {{ kind = 'sctp', receive_buffer = '8 MB', send_buffer = '{buffer}', max_burst = 'off', \
+             cc = {{ kind = 'sctp', ssthresh_floor = 2 }}{sharing} }}\n\
+             app = {{ kind = 'bulk', write_size = '1452 B'{app} }}",
+            // What is buffered at the end of a transfer still leaves.
+            buffer = if app.contains("duration = '40 s'") { "100 kB" } else { "8 MB" },
+        )
+        .unwrap();
+        self
+    }
+
+    fn rows(&self, replications: u64) -> Vec<Row> {
+        let scenario = Study::parse(&self.0, &[], Path::new(".")).unwrap().scenario;
+        let run = |replication| {
+            Simulation::build(&scenario, replication, false).unwrap().run(&mut || None).unwrap().row
+        };
+        (0..replications).map(run).collect()
+    }
+}
+
+fn mean(rows: &[Row], name: &str) -> f64 {
+    let value = |row: &Row| row.value(name).unwrap_or_else(|| panic!("{name}"));
+    rows.iter().map(value).sum::<f64>() / rows.len() as f64
+}
+
+fn goodput(rows: &[Row], flow: &str) -> f64 {
+    mean(rows, &format!("{flow}.goodput_kbit_per_s")) / 1e3
+}
+
+/// Bytes sent on each of the first two paths of a flow.
+fn sent(rows: &[Row], flow: &str) -> [f64; 2] {
+    [0, 1].map(|path| mean(rows, &format!("{flow}.sctp.a.path{path}.new_bytes_sent")))
+}
+
+fn assert_near(found: f64, expected: f64, tolerance: f64, what: &str) {
+    println!("{what}: {found:.3}, expected {expected:.3}");
+    assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found} instead of {expected}");
+}
+
+/// Where a function that grows is zero, between these.
+fn zero(function: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if function(middle) > 0.0 { high = middle } else { low = middle }
+    }
+    low
+}
+
+/// BALIA's losses of a worse path over those of the better one, by their rates.
+fn balia_losses(ratio: f64) -> f64 {
+    (1.0 + ratio) * (4.0 + ratio) / 15.0
+}
+
+const SEND: [&str; 2] = ["sender", "receiver"];
+const BULK: &str = ", start = { from = '0 s', to = '1 s' }";
+
+/// Paths of the same round-trip time that only lose packets, 0.1 % and 0.4 %.
+#[test]
+fn paths_of_different_losses_are_used_as_the_fluid_models_say() {
+    let losing = |text: Text, name, probability: f64| {
+        let loss = format!("loss = {{ kind = 'bernoulli', probability = {probability} }}");
+        text.link(name, SEND, "1 Gbit/s", "50 ms", &loss)
+    };
+    let network = || {
+        let text = losing(losing(Text::new("320 s"), "good", 0.001), "bad", 0.004);
+        text.path("p0", &["good"]).path("p1", &["bad"])
+    };
+    let alone = goodput(&network().flows("multi", 1, SEND, &["p0"], None, BULK).rows(2), "multi");
+    let rows = |kind| network().flows("multi", 1, SEND, &["p0", "p1"], Some(kind), BULK).rows(2);
+    let ratio = |rows: &[Row]| {
+        let [good, bad] = sent(rows, "multi");
+        good / bad
+    };
+    let all = ["lia", "olia", "balia"].map(rows);
+    for (rows, kind) in all.iter().zip(["LIA", "OLIA", "BALIA"]) {
+        assert_near(goodput(rows, "multi"), alone, 0.12, kind);
+    }
+    let [lia, olia, balia] = all.map(|rows| ratio(&rows));
+    assert_near(lia, 4.0, 0.15, "LIA's ratio");
+    assert_near(balia, zero(|a| balia_losses(a) - 4.0, 1.0, 100.0), 0.15, "BALIA's ratio");
+    // OLIA's window on the bad path is a few segments, of some forty.
+    assert!(olia > 6.0 && olia > balia, "{olia}");
+    let apart = rows("per_path");
+    assert_near(ratio(&apart), 2.0, 0.15, "uncoupled: 1 / sqrt(p)");
+}
+
+/// A bottleneck with two other flows and one with six, 20 Mbit/s each.
+fn calm_and_busy(paths: &[&str], coupling: Option<&str>) -> Vec<Row> {
+    let multi = ["multi", "server"];
+    Text::new("120 s")
+        .wide("first", ["multi", "gate"], "10 ms")
+        .wide("second", ["multi", "gate"], "10 ms")
+        .wide("third", ["few", "gate"], "10 ms")
+        .wide("fourth", ["many", "gate"], "10 ms")
+        .link("calm", ["gate", "server"], "20 Mbit/s", "20 ms", RED)
+        .link("busy", ["gate", "server"], "20 Mbit/s", "20 ms", RED)
+        .path("p0", &["first", "calm"])
+        .path("p1", &["second", "busy"])
+        .path("p2", &["third", "calm"])
+        .path("p3", &["fourth", "busy"])
+        .flows("multi", 1, multi, paths, coupling, BULK)
+        .flows("few", 2, ["few", "server"], &["p2"], None, BULK)
+        .flows("many", 6, ["many", "server"], &["p3"], None, BULK)
+        .rows(3)
+}
+
+/// RFC 6356 section 2: goal 1, at least what the best path alone would give; goal 2, on no path more than a single
+/// flow takes there; goal 3, traffic moves off the more congested path, subject to the other two.
+#[test]
+fn the_goals_hold_where_one_path_is_more_congested() {
+    let alone = goodput(&calm_and_busy(&["p0"], None), "multi");
+    let both = ["p0", "p1"];
+    let busy_part = |rows: &[Row]| {
+        let [calm, busy] = sent(rows, "multi");
+        busy / (calm + busy)
+    };
+    let apart = calm_and_busy(&both, Some("per_path"));
+    let uncoupled = busy_part(&apart);
+    assert!(goodput(&apart, "multi") > 1.25 * alone, "uncoupled it takes a share of either");
+    let mut parts = Vec::new();
+    for kind in ["lia", "balia", "olia"] {
+        let rows = calm_and_busy(&both, Some(kind));
+        let total = goodput(&rows, "multi");
+        let (few, many) = (goodput(&rows, "few") / 2.0, goodput(&rows, "many") / 6.0);
+        let [calm, busy] = sent(&rows, "multi").map(|bytes| bytes * 8e-6 / 100.0);
+        let part = busy_part(&rows);
+        println!(
+            "{kind}: {total:.2} Mbit/s of {alone:.2} alone, calm {calm:.2} beside {few:.2}, busy {busy:.2} beside \
+             {many:.2}, part {part:.3} of {uncoupled:.3}"
+        );
+        // Goal 1; the three fall short by what docs/coupling.md says.
+        assert!(total > 0.85 * alone, "{kind}: {total} of {alone} Mbit/s");
+        // Goal 2.
+        assert!(calm < 1.05 * few && busy < many, "{kind}: {calm} {few} {busy} {many}");
+        // Goal 3.
+        assert!(part < 0.75 * uncoupled, "{kind}: {part} of {uncoupled}");
+        parts.push(part);
+    }
+    assert!(parts.is_sorted_by(|more, less| more > less), "from LIA over BALIA to OLIA: {parts:?}");
+}
+
+/// RFC 6356 section 2, goal 2: three flows over two paths each, beside three over a single path, all through one
+/// bottleneck.
+#[test]
+fn at_a_shared_bottleneck_two_paths_take_as_much_as_one() {
+    let part = |kind: &str| {
+        let rows = Text::new("120 s")
+            .wide("first", ["multi", "gate"], "10 ms")
+            .wide("second", ["multi", "gate"], "10 ms")
+            .wide("third", ["single", "gate"], "10 ms")
+            .link("shared", ["gate", "server"], "50 Mbit/s", "20 ms", RED)
+            .path("p0", &["first", "shared"])
+            .path("p1", &["second", "shared"])
+            .path("p2", &["third", "shared"])
+            .flows("multi", 3, ["multi", "server"], &["p0", "p1"], Some(kind), BULK)
+            .flows("single", 3, ["single", "server"], &["p2"], None, BULK)
+            .rows(2);
+        let (multi, single) = (goodput(&rows, "multi"), goodput(&rows, "single"));
+        let part = multi / (multi + single);
+        println!("{kind}: {part:.3}");
+        part
+    };
+    assert_near(part("per_path"), 2.0 / 3.0, 0.06, "uncoupled");
+    for kind in ["lia", "olia", "balia", "fully_coupled", "linked_increases", "rtt_compensator"] {
+        let part = part(kind);
+        assert!((0.38..0.57).contains(&part), "{kind}: {part}");
+    }
+    // Delays make it give way to who fills the queue, as Vegas does.
+    let vegas = part("wvegas");
+    assert!((0.1..0.5).contains(&vegas), "{vegas}");
+}
+
+/// Peng et al. 2016, section VI: the path that others have left is taken up again sooner by BALIA than by OLIA.
+#[test]
+fn balia_takes_up_sooner_than_olia_what_others_leave() {
+    // Mbit/s on the second path in the 10 s after five other flows have left it.
+    let taken = |kind: &str| {
+        let endless = ", duration = '1000 s'";
+        let mut text = Text::new("90 s")
+            .link("first", ["multi", "server"], "10 Mbit/s", "20 ms", RED)
+            .wide("second", ["multi", "gate"], "10 ms")
+            .wide("third", ["others", "gate"], "10 ms")
+            .link("left", ["gate", "server"], "10 Mbit/s", "10 ms", RED)
+            .path("p0", &["first"])
+            .path("p1", &["second", "left"])
+            .path("p2", &["third", "left"])
+            .flows("multi", 1, ["multi", "server"], &["p0", "p1"], Some(kind), endless)
+            .flows("others", 5, ["others", "server"], &["p2"], None, ", start = '40 s', duration = '40 s'");
+        text.0.insert_str(0, "run.phases = ['40 s', '80 s']\n");
+        text.0 = text.0.replacen(
+            "run = { duration = '90 s', warm_up = '20 s' }",
+            "run.duration = '90 s'\nrun.warm_up = '20 s'",
+            1,
+        );
+        let taken = mean(&text.rows(10), "run.phase_3.multi.sctp.a.path1.new_bytes_sent") * 8e-7;
+        println!("{kind}: {taken:.2} Mbit/s");
+        taken
+    };
+    let [balia, lia, olia] = ["balia", "lia", "olia"].map(taken);
+    assert!(balia > 1.2 * lia && lia > olia, "{balia} {lia} {olia}");
+    assert!(taken("per_path") > balia);
+}
+
+/// Khalili et al. 2012, scenario A: flows whose server is the bottleneck, 10 Mbit/s each, gain nothing from a
+/// second path through an access point that others need.
+#[test]
+#[ignore = "long; make validate runs it"]
+fn scenario_a_of_olias_paper() {
+    let others = |kind: &str| {
+        let rows = Text::new("220 s")
+            .link("server", ["source", "hub"], "50 Mbit/s", "10 ms", LONG_RED)
+            .wide("private", ["hub", "first"], "30 ms")
+            .link("shared", ["hub", "point"], "50 Mbit/s", "10 ms", LONG_RED)
+            .wide("reach", ["point", "first"], "20 ms")
+            .wide("origin", ["other", "hub"], "10 ms")
+            .wide("reach_second", ["point", "second"], "20 ms")
+            .path("p0", &["server", "private"])
+            .path("p1", &["server", "shared", "reach"])
+            .path("p2", &["origin", "shared", "reach_second"])
+            .flows("multi", 5, ["source", "first"], &["p0", "p1"], Some(kind), BULK)
+            .flows("single", 5, ["other", "second"], &["p2"], None, BULK)
+            .rows(3);
+        let multi = goodput(&rows, "multi") / (50.0 * PAYLOAD);
+        assert!((0.9..=1.0).contains(&multi), "{kind}: the server's link is full: {multi}");
+        goodput(&rows, "single") / (50.0 * PAYLOAD)
+    };
+    // The losses of the server's link are 1, those of the access point 1 / q^2, and x2 = q^2 / (1 + 2 q^2).
+    let lia = zero(|q| q * q / (1.0 + 2.0 * q * q) + q - 1.0, 0.0, 1.0);
+    assert_near(others("lia"), lia, 0.06, "LIA, the others' share");
+    let balia = zero(|a| 1.0 - 1.0 / (1.0 + a) - 1.0 / (balia_losses(a) - 1.0).sqrt(), 2.0, 100.0);
+    assert_near(others("balia"), 1.0 - 1.0 / (1.0 + balia), 0.06, "BALIA, the others' share");
+    // The optimum is 1; OLIA has to try the second path.
+    let olia = others("olia");
+    println!("OLIA, the others' share: {olia:.3}");
+    assert!(olia > 1.05 * lia, "{olia}");
+}
+
+/// Khalili et al. 2012, scenario B: blue flows use the networks X and T; red ones use T, and do not gain when
+/// they add a path through both, while the blue ones lose. Capacities as in the paper's testbed, 27 to 36.
+#[test]
+#[ignore = "long; make validate runs it"]
+fn scenario_b_of_olias_paper() {
+    let rows = |kind: &str, is_upgraded: bool| {
+        let (paths, coupling): (&[&str], _) =
+            if is_upgraded { (&["p2", "p3"], Some(kind)) } else { (&["p2"], None) };
+        let rows = Text::new("220 s")
+            .wide("blue_x", ["blue", "gate"], "10 ms")
+            .wide("red_x", ["red", "gate"], "5 ms")
+            .link("x", ["gate", "middle"], "45 Mbit/s", "10 ms", LONG_RED)
+            .wide("x_out", ["middle", "server"], "20 ms")
+            .wide("x_t", ["middle", "door"], "5 ms")
+            .wide("blue_t", ["blue", "door"], "20 ms")
+            .wide("red_t", ["red", "door"], "20 ms")
+            .link("t", ["door", "server"], "60 Mbit/s", "20 ms", LONG_RED)
+            .path("p0", &["blue_x", "x", "x_out"])
+            .path("p1", &["blue_t", "t"])
+            .path("p2", &["red_t", "t"])
+            .path("p3", &["red_x", "x", "x_t", "t"])
+            .flows("blue", 5, ["blue", "server"], &["p0", "p1"], Some(kind), BULK)
+            .flows("red", 5, ["red", "server"], paths, coupling, BULK)
+            .rows(3);
+        ["blue", "red"].map(|flow| goodput(&rows, flow))
+    };
+    let loss = |kind: &str| {
+        let [before, after] = [rows(kind, false), rows(kind, true)];
+        let [blue, red] = [0, 1].map(|flow| 1.0 - after[flow] / before[flow]);
+        let total = 1.0 - (after[0] + after[1]) / (before[0] + before[1]);
+        println!(
+            "{kind}: {before:?} to {after:?} Mbit/s: blue loses {blue:.3}, red {red:.3}, all {total:.3}"
+        );
+        [blue, red, total]
+    };
+    // Per flow of the fluid model, in units of a fifth of X's capacity, so that T's is 4/3. Before, with q the
+    // square root of X's losses over T's: x1 = 1, x2 = q^2, y = q (1 + q^2).
+    let q = zero(|q| q * q + q * (1.0 + q * q) - 4.0 / 3.0, 0.0, 1.0);
+    let before = 1.0 + q * q + q * (1.0 + q * q);
+    // After: x1 : x2 = 1 : q^2 with a sum of y / q, and y1 : y2 = 1 + q^2 : 1.
+    let parts = |q: f64| {
+        let x1 = 1.0 / (q * (1.0 + q * q));
+        (x1 + 1.0 / (2.0 + q * q), q * q * x1 + 1.0)
+    };
+    let q = zero(|q| 3.0 * parts(q).1 - 4.0 * parts(q).0, 0.1, 1.0);
+    let y = 1.0 / parts(q).0;
+    let after = y / q + y;
+    let [blue, red, total] = loss("lia");
+    println!("LIA, all lose by the fluid model: {:.3}", 1.0 - after / before);
+    assert!((1.0 - after / before - total).abs() < 0.06, "{total}");
+    assert!(blue > 0.12 && red.abs() < 0.08, "the paper measured 20 % and 7 %: {blue} {red}");
+    let [_, _, olia] = loss("olia");
+    assert!(olia < 0.75 * total, "nothing in the fluid model, 3 % in the paper: {olia}");
+    loss("balia");
+}
+
+/// Khalili et al. 2012, scenario C: flows with an access point of their own and as many without, which share
+/// another one, 10 Mbit/s per flow in each.
+#[test]
+#[ignore = "long; make validate runs it"]
+fn scenario_c_of_olias_paper() {
+    // The part of the shared access point that the single-path flows get.
+    let others = |kind: &str| {
+        let rows = Text::new("220 s")
+            .wide("first", ["multi", "gate"], "20 ms")
+            .wide("second", ["multi", "gate"], "20 ms")
+            .wide("third", ["single", "gate"], "20 ms")
+            .link("own", ["gate", "server"], "50 Mbit/s", "20 ms", LONG_RED)
+            .link("shared", ["gate", "server"], "50 Mbit/s", "20 ms", LONG_RED)
+            .path("p0", &["first", "own"])
+            .path("p1", &["second", "shared"])
+            .path("p2", &["third", "shared"])
+            .flows("multi", 5, ["multi", "server"], &["p0", "p1"], Some(kind), BULK)
+            .flows("single", 5, ["single", "server"], &["p2"], None, BULK)
+            .rows(3);
+        goodput(&rows, "single") / (50.0 * PAYLOAD)
+    };
+    // With q the square root of the own access point's losses over the shared one's: x1 = 1, x2 = q^2,
+    // y = q (1 + q^2).
+    let lia = zero(|q| q * q + q * (1.0 + q * q) - 1.0, 0.0, 1.0);
+    assert_near(others("lia"), lia * (1.0 + lia * lia), 0.06, "LIA, the others' share");
+    let balia = zero(|a| 1.0 - 1.0 / a - (1.0 + 1.0 / a) / balia_losses(a).sqrt(), 1.7, 100.0);
+    assert_near(others("balia"), 1.0 - 1.0 / balia, 0.06, "BALIA, the others' share");
+    let olia = others("olia");
+    println!("OLIA, the others' share: {olia:.3}");
+    assert!(olia > 1.05 * lia * (1.0 + lia * lia), "{olia}");
+}
