@@ -77,6 +77,11 @@ fn main() {
         ("none", "{ kind = \"per_path\" }"),
         ("LIA", "{ kind = \"lia\" }"),
         ("OLIA", "{ kind = \"olia\" }"),
+        ("BALIA", "{ kind = \"balia\" }"),
+        ("weighted Vegas", "{ kind = \"wvegas\" }"),
+        ("Linked_Increases", "{ kind = \"linked_increases\" }"),
+        ("RTT_Compensator", "{ kind = \"rtt_compensator\" }"),
+        ("Fully_Coupled", "{ kind = \"fully_coupled\" }"),
         ("CMT/RPv1", "{ kind = \"resource_pooling\", version = \"v1\" }"),
         ("CMT/RPv2", "{ kind = \"resource_pooling\", version = \"v2\" }"),
     ] {

@@ -21,8 +21,8 @@ impl LinuxRtt {
         (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3))
     }
 
-    /// The mean deviation (Linux: `mdev_us`).
-    pub(crate) fn variation(&self) -> Duration {
+    /// The mean deviation of the round-trip time.
+    pub(crate) fn deviation(&self) -> Duration {
         Duration::from_micros(self.mdev_us_4 >> 2)
     }
 

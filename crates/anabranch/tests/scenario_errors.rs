@@ -248,6 +248,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "flows.call.transport.load_sharing.scheduler",
     ),
     (
+        "flows.call.transport.load_sharing",
+        "{ scheduler = { ecf = 3 } }",
+        "flows.call.transport.load_sharing.scheduler",
+    ),
+    (
         "flows.call.transport",
         "{ kind = 'sctp', load_sharing = {}, policy = { kind = 'throughput_checkpoint' } }",
         "flows.call.transport.policy.kind",

@@ -152,7 +152,7 @@ impl Connection {
             self.subflows[path].is_dirty = true;
             return;
         }
-        if matches!(self.state, State::Fallback(_)) {
+        if matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns(segment) {
             return self.hand_down(now, path, packet);
         }
         if flags.has(Flags::SYN) {

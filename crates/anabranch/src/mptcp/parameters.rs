@@ -152,6 +152,8 @@ impl Parameters {
         for path in 0..mtus.len() {
             self.tcp.of_subflow(path as u8).check_paths(mtus, ip)?;
         }
+        let checked = self.scheduler.check(mtus.len());
+        checked.map_err(|error| format!("scheduler.{error}"))?;
         if let Some(path) = self.backup.iter().find(|path| usize::from(**path) >= mtus.len()) {
             let last = mtus.len().saturating_sub(1);
             return Err(format!("backup = [{path}] is not one of the flow's paths, 0 to {last}"));
@@ -167,5 +169,74 @@ impl Parameters {
     /// Whether options are on the wire.
     pub(super) const fn has_options(&self) -> bool {
         self.space.ack > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Config {
+        serde_json::from_str(json).expect("the settings can be read")
+    }
+
+    #[test]
+    fn profiles_have_the_numbers_of_their_sources() {
+        let of = |profile| Config { profile, ..Config::default() }.resolve().expect("possible");
+        let (rfc, linux, model) = (of(Profile::Rfc8684), of(Profile::Linux6), of(Profile::KheirkhahV1));
+        assert_eq!([rfc.space.data, linux.space.data, model.space.data], [20, 24, 0]);
+        assert_eq!([rfc.space.ack, linux.space.ack, model.space.ack], [8, 12, 0]);
+        assert_eq!([rfc.stale_after, linux.stale_after], [1, 4]);
+        assert_eq!(linux.tcp.receive_buffer(), 6 << 20);
+        assert!(rfc.reinjection && linux.reinjection && !model.reinjection);
+        assert_eq!(rfc.rejoin, Some(Duration::from_secs(1)));
+        assert_eq!(linux.scheduler, scheduler::Config::Linux);
+        assert_eq!(model.scheduler, scheduler::Config::RoundRobin);
+    }
+
+    #[test]
+    fn an_impossible_value_is_one_sentence() {
+        let cases = [
+            (r#"{"stale_after": 0}"#, "stale_after = 0 is out of range; it must be from 1 to 100"),
+            (r#"{"rejoin": {"after": "0 s"}}"#, "rejoin.after = 0 s is too small; it must be at least 1 ms"),
+            (
+                r#"{"tcp": {"cc": {"kind": "reno"}}}"#,
+                "tcp.cc is not a subflow's own; set cc of the connection instead",
+            ),
+            (
+                r#"{"tcp": {"path": 0}}"#,
+                "tcp.path is not a subflow's own; set the flow's paths of the connection instead",
+            ),
+            (r#"{"tcp": {"ack_every": 0}}"#, "tcp.ack_every = 0 is too small; it must be at least 1"),
+            (r#"{"backup": [2]}"#, "backup = [2] is not one of the flow's paths, 0 to 1"),
+            (
+                r#"{"receive_buffer": "1 kB"}"#,
+                "receive_buffer = 1000 B is out of range; it must be from one MSS, 1460 B, to 1073741824 B",
+            ),
+            (
+                r#"{"cc": {"kind": "sctp"}}"#,
+                "cc.kind = \"sctp\" is SCTP's own control; use one of TCP's, such as \"cubic\"",
+            ),
+            (
+                r#"{"scheduler": {"weighted": [1, 0]}}"#,
+                "scheduler.weighted = 0 is too small; each must be at least 1",
+            ),
+        ];
+        for (json, expected) in cases {
+            let resolved = parse(json).resolve();
+            let error = resolved.and_then(|it| it.check_paths(&[1_500, 1_500], IpVersion::Ipv4));
+            assert_eq!(error.expect_err("the settings are impossible"), expected);
+        }
+    }
+
+    #[test]
+    fn settings_survive_writing_and_reading() {
+        let config = parse(
+            r#"{"profile": "linux_6", "scheduler": "blest", "coupling": {"kind": "olia"}, "rejoin": "never",
+                "tcp": {"profile": "rfc"}, "backup": [1]}"#,
+        );
+        let text = serde_json::to_string(&config).expect("it can be written");
+        assert_eq!(parse(&text), config);
+        assert!(serde_json::from_str::<Config>(r#"{"window": 3}"#).is_err());
     }
 }

@@ -232,7 +232,7 @@ impl Connection {
         for (path, subflow) in self.subflows.iter_mut().enumerate() {
             let is_usable = subflow.is_usable();
             let may_carry = is_usable && !without.contains(&(path as u8));
-            let limit = if may_carry { subflow.tcp.room(now) } else { 0 };
+            let limit = if may_carry { subflow.room(now) } else { 0 };
             choice.limits.push(limit);
             choice.views.push(PathView {
                 is_usable,
@@ -240,8 +240,8 @@ impl Connection {
                 has_room: limit > 0,
                 srtt: subflow.tcp.srtt(),
                 rttvar: subflow.tcp.rttvar(),
-                ssthresh: subflow.tcp.ssthresh_bytes(),
                 cwnd: subflow.tcp.window_bytes(),
+                ssthresh: subflow.tcp.ssthresh_bytes(),
                 outstanding: subflow.tcp.outstanding_bytes(),
                 in_recovery: subflow.tcp.is_recovering(),
                 ..PathView::new(PathId(path as u8))
@@ -268,6 +268,7 @@ impl Connection {
         let is_blocked = length > room;
         self.sender.note_blocked(now, is_blocked);
         if is_blocked {
+            self.scheduler.on_blocked();
             return self.retransmit_opportunistically(now);
         }
         if length < most && !self.sender.is_finished && self.nagle_waits() {
@@ -477,7 +478,7 @@ impl Connection {
     fn probe_window(&mut self, now: Time) {
         let Some(path) = self.best_subflow() else { return };
         let room = self.sender.edge.saturating_sub(self.sender.next);
-        let limit = u64::from(self.subflows[path].tcp.room(now));
+        let limit = u64::from(self.subflows[path].room(now));
         let length = self.sender.unsent().min(room).min(limit) as u32;
         if length > 0 {
             self.stats.window_probes += 1;
@@ -506,7 +507,7 @@ impl Connection {
                 return Limit::ReceiveWindow;
             }
             if sender.unsent() < most && !sender.is_finished && self.nagle_waits() {
-                return Limit::Application;
+                return if sender.has_refused { Limit::SendBuffer } else { Limit::Application };
             }
         }
         Limit::Scheduler

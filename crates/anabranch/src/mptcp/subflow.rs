@@ -147,6 +147,13 @@ impl Subflow {
         }
     }
 
+    /// The most bytes that may be appended now; while none may, a timer of the pace may run.
+    pub(super) fn room(&mut self, now: Time) -> u32 {
+        let room = self.tcp.room(now);
+        self.is_dirty |= room == 0;
+        room
+    }
+
     /// Appends data to its stream; there is room for it.
     pub(super) fn append(&mut self, now: Time, data: u64, length: u32) {
         let position = self.tcp.append(now, length);

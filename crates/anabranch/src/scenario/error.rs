@@ -117,11 +117,14 @@ fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &s
 /// What serde says was expected, in the words of a scenario file.
 fn in_toml_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    let found = if found == "invalid type: unit variant" { "invalid type: a name alone" } else { found };
     let expected = match expected {
         "a map" => "a table",
         "a sequence" => "a list",
         "a boolean" => "true or false",
         "f64" => "a number",
+        "newtype variant" => "a table of this name and what belongs to it",
+        "unit" => "the name alone",
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
         "u32" => "a whole number from 0 to 4294967295",

@@ -66,7 +66,7 @@ impl Association {
             && self.outstanding.bytes > 0
             && self.queue.bytes < u64::from(self.fragment_limit);
         if has_queued && is_little {
-            return Limit::Application;
+            return if self.has_refused { Limit::SendBuffer } else { Limit::Application };
         }
         if self.selection.held {
             return Limit::Scheduler;

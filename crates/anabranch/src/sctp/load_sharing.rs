@@ -505,7 +505,6 @@ impl Association {
         }
         if let Some(sharing) = &mut self.load_sharing {
             sharing.rescheduled += 1;
-            sharing.scheduler.on_blocked();
         }
     }
 
@@ -531,6 +530,9 @@ impl Association {
         };
         if let Some(sharing) = &mut self.load_sharing {
             sharing.note_blocked(now, blocking);
+            if blocking == Some(Blocking::ReceiveBuffer) {
+                sharing.scheduler.on_blocked();
+            }
         }
     }
 

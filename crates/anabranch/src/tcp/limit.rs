@@ -48,9 +48,14 @@ impl Connection {
                 let room = self.cwnd().saturating_sub(self.board.in_flight()).saturating_mul(self.mss);
                 if peer_room <= u64::from(room) { Limit::ReceiveWindow } else { Limit::CongestionWindow }
             }
-            None if unsent < limit && self.nagle_waits() => Limit::Application,
+            None if unsent < limit && self.nagle_waits() => self.limit_of_little(),
             None => Limit::CongestionWindow,
         }
+    }
+
+    /// Less than a segment waits for more to come.
+    const fn limit_of_little(&self) -> Limit {
+        if self.sender.has_refused { Limit::SendBuffer } else { Limit::Application }
     }
 
     /// What waits above a gap.

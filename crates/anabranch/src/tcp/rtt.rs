@@ -51,10 +51,10 @@ impl Rtt {
         }
     }
 
-    /// Its variation, zero before the first sample.
-    pub(super) fn variation(&self) -> Duration {
+    /// The variation of the round-trip time (RFC 6298 section 2), zero before the first sample.
+    pub(super) fn rttvar(&self) -> Duration {
         match self.rule {
-            RtoEstimator::Linux => self.linux.variation(),
+            RtoEstimator::Linux => self.linux.deviation(),
             RtoEstimator::MeanDeviation | RtoEstimator::Rfc6298 => self.rttvar,
         }
     }

@@ -180,6 +180,11 @@ impl Connection {
         self.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Ecn, outstanding));
     }
 
+    /// Whether a segment is one of this connection, not of an earlier one.
+    pub(crate) fn owns(&self, segment: &Segment) -> bool {
+        [segment.destination_port, segment.source_port] == self.ports
+    }
+
     /// Whether a segment without data acknowledges nothing new.
     pub(crate) fn is_duplicate_ack(&self, segment: &Segment) -> bool {
         segment.sequence_length() == 0
@@ -197,7 +202,7 @@ impl Connection {
 
     /// The variation of the round-trip time, zero before the first sample.
     pub(crate) fn rttvar(&self) -> Duration {
-        self.rtt.variation()
+        self.rtt.rttvar()
     }
 
     /// The slow-start threshold in bytes.

@@ -43,7 +43,7 @@ impl Coupling for Balia {
         };
         let sum: f64 = windows.iter().filter_map(|(_, other)| other.rate()).sum();
         let alpha = alpha(windows, path);
-        bytes * rate / srtt / (sum * sum) * ((1.0 + alpha) / 2.0) * ((4.0 + alpha) / 5.0)
+        bytes * rate / srtt / (sum * sum) * f64::midpoint(1.0, alpha) * ((4.0 + alpha) / 5.0)
     }
 
     fn threshold(&self, windows: &Windows, path: PathId) -> f64 {

@@ -285,8 +285,12 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
             window.cwnd = window.mss;
             return;
         }
-        let is_timeout = event.kind == CongestionKind::Timeout;
         let window = self.windows.at_mut(path);
+        if window.is_model {
+            window.reduce_as_model(event.kind, event.outstanding);
+            return self.coupling.on_loss(path);
+        }
+        let is_timeout = event.kind == CongestionKind::Timeout;
         if std::mem::replace(&mut window.has_timed_out, is_timeout) && is_timeout && window.holds_ssthresh {
             // RFC 5681 section 3.1: what was sent again has timed out again.
             window.cwnd = window.mss.saturating_add(event.remaining);
@@ -295,9 +299,6 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         let threshold = self.coupling.threshold(&self.windows, path);
         self.coupling.on_loss(path);
         let window = self.windows.at_mut(path);
-        if window.is_model {
-            return window.reduce_as_model(event.kind, event.outstanding);
-        }
         window.prior = Some((window.cwnd, window.ssthresh));
         window.ssthresh = (threshold as u32).max(window.mss);
         window.fraction = 0.0;

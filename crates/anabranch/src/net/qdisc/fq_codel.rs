@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_short_queue_is_left_alone_or_not_beside_others() {
         let drops_with = |mtu_of_all| {
-            let config = FqCodelConfig { mtu_of_all, ..Default::default() };
+            let config = FqCodelConfig { mtu_of_all, ecn: false, ..Default::default() };
             let mut queue = config.build(place()).unwrap();
             let mut drops = Drops::default();
             for slot in 0..4 {

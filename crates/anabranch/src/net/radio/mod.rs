@@ -32,7 +32,7 @@ pub use link_budget::LinkBudgetConfig;
 pub use lte::{HarqConfig, LteConfig, RlcMode};
 pub use modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 pub use ofdm::CyclicPrefix;
-pub use wifi::{WifiConfig, WifiStandard};
+pub use wifi::{BackgroundConfig, WifiConfig, WifiStandard};
 pub use wimax::{ArqConfig, CellConfig, Fairness, WimaxConfig, WimaxProfile};
 
 pub(crate) use lte::Bearer;
@@ -119,7 +119,7 @@ impl RadioConfig {
             Self::Lte(config) => {
                 Medium::Lte(Box::new(Bearer::build(index, name, link, config, streams, is_traced)?))
             }
-            Self::Wifi(config) => Medium::Wifi(Box::new(Cell::new(config, name))),
+            Self::Wifi(config) => Medium::Wifi(Box::new(Cell::new(config, name, streams)?)),
             Self::Wimax(config) => Medium::Wimax(Box::new(BaseStation::new(&config.cell, name)?)),
         })
     }

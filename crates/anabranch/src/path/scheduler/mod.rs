@@ -101,7 +101,8 @@ pub trait Scheduler: fmt::Debug {
     /// is outstanding whose acknowledgement will ask again.
     fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision;
 
-    /// Data that was sent on a slower path kept others waiting: a faster one sends it again.
+    /// The receive window keeps data from leaving although a path has room: what was sent on a slower one is
+    /// waited for.
     fn on_blocked(&mut self) {}
 }
 

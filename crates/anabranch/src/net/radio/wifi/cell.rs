@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::buffer::Buffer;
 use super::config::WifiConfig;
+use super::contention::{Contention, sender};
 use super::phy::{CW_MAX, CW_MIN, Phy};
 use crate::net::config::LinkConfig;
 use crate::net::duplex::Direction;
@@ -17,60 +18,76 @@ use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::Time;
 use crate::units::Probability;
 
-/// A channel without collisions: frames are sent in the order in which their packets came, whichever end they came
-/// to, each after the idle time and a backoff.
+/// A channel and the links on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     phy: Phy,
-    /// The link that came first, whose standard the others repeat.
+    /// The link that came first, which the others repeat in what is the channel's.
     first_link: String,
     first: WifiConfig,
     /// The directions of its links: link after link, forward first.
     lanes: Vec<Lane>,
-    /// For each waiting packet its lane, in order.
-    turns: VecDeque<u32>,
-    /// When the channel is free, in nanoseconds.
-    free_at: u64,
+    access: Access,
+}
+
+/// Who sends next.
+#[derive(Clone, Debug)]
+enum Access {
+    Contention(Contention),
+    /// Frames are sent in the order in which their packets came, whichever end they came to, each after the idle
+    /// time and a backoff.
+    Turns {
+        /// For each waiting packet its lane, in order.
+        turns: VecDeque<u32>,
+        /// When the channel is free, in nanoseconds.
+        free_at: u64,
+    },
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
-struct Lane {
-    buffer: Buffer,
+pub(super) struct Lane {
+    pub(super) buffer: Buffer,
     /// In bit/s.
-    rate: Timeline<u64>,
+    pub(super) rate: Timeline<u64>,
     frame_error_rate: Timeline<Probability>,
-    retry_limit: u32,
+    pub(super) retry_limit: u32,
     backoff: Rng,
     errors: Rng,
     /// The packet that was sent last, and the end of its acknowledgement.
     serving: u64,
     serving_until: u64,
-    counters: Counters,
+    pub(super) counters: Counters,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    frames: u64,
-    frame_errors: u64,
+pub(super) struct Counters {
+    pub(super) frames: u64,
+    pub(super) frame_errors: u64,
+    pub(super) collisions: u64,
     air_lost: u64,
     released: u64,
     held_ns: u128,
-    /// With idle times, backoffs and acknowledgements.
-    airtime_ns: u128,
 }
 
 impl Cell {
-    /// A channel without stations; `link` is the first one's name.
-    pub(crate) fn new(config: &WifiConfig, link: &str) -> Self {
-        Self {
-            phy: Phy::new(config.standard),
-            first_link: link.to_owned(),
-            first: config.clone(),
-            lanes: Vec::new(),
-            turns: VecDeque::new(),
-            free_at: 0,
-        }
+    /// A channel without links; `link` is the first one's name.
+    ///
+    /// # Errors
+    /// One sentence with key, value and what is allowed.
+    pub(crate) fn new(config: &WifiConfig, link: &str, streams: Streams) -> Result<Self, String> {
+        let phy = Phy::new(config.standard);
+        let access = if config.collisions {
+            Access::Contention(Contention::new(config, phy, link, streams)?)
+        } else if config.background.stations == 0 {
+            Access::Turns { turns: VecDeque::new(), free_at: 0 }
+        } else {
+            return Err(format!(
+                "links.{link}.radio.background.stations is {}, allowed is 0 unless `collisions` is true",
+                config.background.stations
+            ));
+        };
+        Ok(Self { phy, first_link: link.to_owned(), first: config.clone(), lanes: Vec::new(), access })
     }
 
     /// Adds the two stations of a link.
@@ -87,12 +104,19 @@ impl Cell {
         is_traced: bool,
     ) -> Result<(), String> {
         let key = format!("links.{name}.radio");
-        if config.standard != self.first.standard {
-            return Err(format!(
-                "{key}.standard differs from links.{}.radio.standard, although both have one medium; make the two \
-                 alike, or use another medium",
-                self.first_link
-            ));
+        let first = &self.first;
+        for (what, is_alike) in [
+            ("standard", config.standard == first.standard),
+            ("collisions", config.collisions == first.collisions),
+            ("background", config.background == first.background),
+        ] {
+            if !is_alike {
+                return Err(format!(
+                    "{key}.{what} differs from links.{}.radio.{what}, although both have one medium; make the two \
+                     alike, or use another medium",
+                    self.first_link
+                ));
+            }
         }
         let rate = config.rate.clone().unwrap_or(Schedule::Constant(self.phy.highest()));
         rate.values().try_for_each(|rate| self.phy.check(rate, &format!("{key}.rate")))?;
@@ -103,6 +127,9 @@ impl Cell {
             let default = QueueConfig::default();
             let buffer = Buffer::build(index, name, link, direction, &default, streams, is_traced)?;
             let component = format!("link/{name}/{}/radio", direction.name());
+            if let Access::Contention(contention) = &mut self.access {
+                contention.add_lane(sender(&link.ends, direction), self.lanes.len(), streams);
+            }
             self.lanes.push(Lane {
                 buffer,
                 rate: rate.clone(),
@@ -124,43 +151,67 @@ impl Cell {
     }
 
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
-        let now = packet.arrived;
-        let number = lane_of(port);
-        let lane = &mut self.lanes[number];
-        let serving = if now < lane.serving_until { lane.serving } else { 0 };
-        if lane.buffer.accept(packet, serving, releases) {
-            self.turns.push_back(number as u32);
-        }
-        if now >= self.free_at {
-            self.send_next(now, releases);
+        let (now, number) = (packet.arrived, lane_of(port));
+        let Self { phy, lanes, access, .. } = self;
+        match access {
+            Access::Contention(contention) => {
+                contention.advance(now, *phy, lanes, releases);
+                let serving = contention.serving(number);
+                if lanes[number].buffer.accept(packet, serving, releases) {
+                    contention.start(number, now, *phy, lanes);
+                }
+            }
+            Access::Turns { turns, free_at } => {
+                let lane = &mut lanes[number];
+                let serving = if now < lane.serving_until { lane.serving } else { 0 };
+                if lane.buffer.accept(packet, serving, releases) {
+                    turns.push_back(number as u32);
+                }
+                if now >= *free_at {
+                    self.send_next(now, releases);
+                }
+            }
         }
     }
 
     pub(crate) fn next_event(&self) -> Time {
-        if self.turns.is_empty() { Time::NEVER } else { Time::from_nanos(self.free_at) }
+        Time::from_nanos(match &self.access {
+            Access::Contention(contention) => contention.next_event(self.phy, &self.lanes),
+            Access::Turns { turns, .. } if turns.is_empty() => u64::MAX,
+            Access::Turns { free_at, .. } => *free_at,
+        })
     }
 
-    /// The channel is free.
+    /// The channel is free, or somebody's counter is 0.
     pub(crate) fn handle_event(&mut self, now: u64, releases: &mut Vec<Release>) {
-        self.send_next(now, releases);
+        match &mut self.access {
+            Access::Contention(contention) => contention.advance(now, self.phy, &mut self.lanes, releases),
+            Access::Turns { .. } => self.send_next(now, releases),
+        }
     }
 
     /// Sends the packet whose turn it is.
     fn send_next(&mut self, now: u64, releases: &mut Vec<Release>) {
-        while let Some(number) = self.turns.pop_front() {
+        let Access::Turns { turns, free_at } = &mut self.access else { return };
+        while let Some(number) = turns.pop_front() {
             let lane = &mut self.lanes[number as usize];
             // A discipline may have dropped it meanwhile.
             let Some(packet) = lane.buffer.next(now, releases) else { continue };
-            let (release, free_at) = lane.send(self.phy, packet, now);
+            let (release, free) = lane.send(self.phy, packet, now);
             releases.push(release);
-            self.free_at = free_at;
+            *free_at = free;
             return;
         }
     }
 
     /// Packets at this port.
     pub(crate) fn holds(&self, port: Port) -> u64 {
-        self.lanes[lane_of(port)].buffer.len()
+        let number = lane_of(port);
+        let begun = match &self.access {
+            Access::Contention(contention) => contention.holds(number),
+            Access::Turns { .. } => 0,
+        };
+        self.lanes[number].buffer.len() + begun
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -178,13 +229,13 @@ impl Cell {
 
     pub(crate) fn report(&self, port: Port, report: &mut Report<'_>) {
         let lane = &self.lanes[lane_of(port)];
-        let Counters { frames, frame_errors, air_lost, released, held_ns, airtime_ns } = lane.counters;
+        let Counters { frames, frame_errors, collisions, air_lost, released, held_ns } = lane.counters;
         lane.buffer.report(report);
         report.count("frames", frames);
         report.count("frame_errors", frame_errors);
+        report.count("collisions", collisions);
         report.count("air_lost_packets", air_lost);
         report.mean("mean_held_ms", held_ns as f64 / 1e6, released);
-        report.mean("mean_airtime_ms", airtime_ns as f64 / 1e6, released);
     }
 }
 
@@ -193,7 +244,6 @@ impl Lane {
     /// free again.
     fn send(&mut self, phy: Phy, packet: Held, now: u64) -> (Release, u64) {
         let rate = self.rate.at(now);
-        let error_rate = self.frame_error_rate.at(now).get();
         let (mut free_at, mut window) = (now, CW_MIN);
         let mut tries = 0;
         let (at, fate) = loop {
@@ -202,14 +252,13 @@ impl Lane {
             let end = free_at + phy.ifs + backoff * phy.slot + phy.data(packet.size, rate);
             tries += 1;
             self.counters.frames += 1;
-            if !self.errors.bernoulli(error_rate) {
+            if !self.is_damaged(now) {
                 free_at = end + phy.acknowledgement(rate);
                 break (end, Fate::Delivered);
             }
             self.counters.frame_errors += 1;
             free_at = end + phy.failure();
             if tries == self.retry_limit {
-                self.counters.air_lost += 1;
                 break (end, Fate::Lost);
             }
             // Section 10.3.3: the window doubles with every failure.
@@ -217,10 +266,21 @@ impl Lane {
         };
         self.serving = u64::from(packet.size);
         self.serving_until = free_at;
+        (self.release(packet, at, fate), free_at)
+    }
+
+    /// Whether a frame that is sent now is damaged in the air.
+    pub(super) fn is_damaged(&mut self, now: u64) -> bool {
+        let error_rate = self.frame_error_rate.at(now).get();
+        self.errors.bernoulli(error_rate)
+    }
+
+    /// A packet leaves at this time, in nanoseconds.
+    pub(super) fn release(&mut self, packet: Held, at: u64, fate: Fate) -> Release {
+        self.counters.air_lost += u64::from(fate == Fate::Lost);
         self.counters.released += 1;
         self.counters.held_ns += u128::from(at - packet.arrived);
-        self.counters.airtime_ns += u128::from(free_at - now);
-        (self.buffer.release(packet, at, fate), free_at)
+        self.buffer.release(packet, at, fate)
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phy::WifiStandard;
 use crate::net::schedule::Schedule;
-use crate::units::{Probability, Rate};
+use crate::units::{Bytes, Probability, Rate};
 
 /// A Wi-Fi link: its two ends are stations of one channel, which both directions share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,8 +13,8 @@ use crate::units::{Probability, Rate};
 pub struct WifiConfig {
     /// Physical layer and channel access; default "a".
     pub standard: WifiStandard,
-    /// Links with the same medium share its channel and say the same of `standard`. Default: a medium of the
-    /// link's own.
+    /// Links with the same medium share its channel and say the same of `standard`, `collisions` and `background`.
+    /// Default: a medium of the link's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
     /// Rate of data frames: 6, 9, 12, 18, 24, 36, 48 or 54 Mbit/s, with `n` 6.5, 13, 19.5, 26, 39, 52, 58.5 or
@@ -25,6 +25,34 @@ pub struct WifiConfig {
     pub frame_error_rate: Schedule<Probability>,
     /// Transmissions of a frame after which it is lost, from 1 to 255; default 7 (dot11ShortRetryLimit).
     pub retry_limit: u32,
+    /// Whether stations contend, with collisions and windows that double. Otherwise frames are sent in the order of
+    /// their packets' arrival at either end, each after a backoff. Default: false.
+    pub collisions: bool,
+    /// Stations beside those of the scenario, where stations contend. Default: none.
+    pub background: BackgroundConfig,
+}
+
+/// Stations that contend for the channel with those of the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BackgroundConfig {
+    /// How many, from 0 to 100; default 0.
+    pub stations: u32,
+    /// Their IP packets, from 20 B to 2296 B; default "1500 B".
+    pub packet: Bytes,
+    /// Rate of their data frames. Default: the highest one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// What each of them has to send, in IP packets that come at random (Poisson) and of which at most 50 wait.
+    /// Default: always something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<Rate>,
+}
+
+impl Default for BackgroundConfig {
+    fn default() -> Self {
+        Self { stations: 0, packet: Bytes(1_500), rate: None, load: None }
+    }
 }
 
 impl Default for WifiConfig {
@@ -35,6 +63,8 @@ impl Default for WifiConfig {
             rate: None,
             frame_error_rate: Schedule::default(),
             retry_limit: 7,
+            collisions: false,
+            background: BackgroundConfig::default(),
         }
     }
 }
