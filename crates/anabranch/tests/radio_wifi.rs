@@ -272,7 +272,9 @@ fn background_stations_take_their_share() {
     assert_close(per_second(""), 1_000.0 / (MEAN_ACCESS_MS + FRAME_MS + ACK_MS), 2e-3, "alone");
     let each = delivered(5, "", 240.0);
     let mean = each.iter().sum::<f64>() / 5.0;
-    each.iter().for_each(|packets| assert_close(*packets, mean, 0.06, "alike"));
+    for packets in &each {
+        assert_close(*packets, mean, 0.06, "alike");
+    }
     let four = ", background = { stations = 4, rate = '6 Mbit/s' }";
     assert_close(per_second(four), mean / 240.0, 0.06, "beside four");
     // 4 x 0.6 Mbit/s are 200 packets a second: what is left of 450, less collisions.
@@ -323,6 +325,20 @@ fn any_discipline_serves_the_queue() {
     assert!(full > 200.0, "{full}");
     let controlled = sojourn("queue = { kind = 'codel', packets = 100 }");
     assert!(controlled < 0.5 * full, "{controlled} {full}");
+}
+
+/// What a discipline drops gives up its turn: a packet of the other direction waits for the packets that were there when
+/// it came, not for those that are gone.
+#[test]
+fn dropped_packets_have_no_turn() {
+    let queue = "queue = { kind = 'codel_literal', target = '20 ms' }\nreverse = { queue = { kind = 'head_drop', packets = 1000 } }";
+    let text = link("air", "s", ", rate = '6 Mbit/s'", queue)
+        + &load("f", "air", "s", "12 Mbit/s", "")
+        + &load("g", "air", "s", "100 kbit/s", ", reverse = true");
+    let row = run(&text, 20.0);
+    assert!(value(&row, "link.air.forward.aqm_packets") > 5_000.0);
+    let longest = value(&row, "link.air.reverse.max_sojourn_ms");
+    assert!(longest < 60.0, "{longest}");
 }
 
 /// Wi-Fi carries MSDUs of 2304 bytes.
@@ -431,6 +447,21 @@ fn mistakes_are_named_in_one_sentence() {
             "links.air.radio.background.stations is 3, allowed is 0 unless `collisions` is true",
         ),
         ("links.air.mtu", "3000 B", "links.air.mtu is 3000 B, allowed is 68 B to 2296 B"),
+        (
+            "links.air.radio",
+            "{ kind = 'wifi', collisions = true, background = { stations = 1, load = '55 Mbit/s' } }",
+            "links.air.radio.background.load is 55 Mbit/s, allowed is at most their rate, 54 Mbit/s",
+        ),
+        (
+            "links.air.queue",
+            "{ kind = 'token_bucket' }",
+            "links.air.queue.kind is \"token_bucket\", which shapes; a link with a `radio` sends at the radio's rate",
+        ),
+        (
+            "links.air.reverse",
+            "{ queue = { kind = 'cake', bandwidth = '1 Mbit/s' } }",
+            "links.air.reverse.queue.bandwidth is 1 Mbit/s, which shapes; a link with a `radio` sends at the radio's rate",
+        ),
         ("links.air.radio.frame_error_rate", "2", "links.air.radio.frame_error_rate"),
         ("links.air.radio.speed", "1", "links.air.radio.speed"),
     ] {

@@ -100,8 +100,9 @@ fn limits(queue: &QueueConfig) -> (f64, f64) {
             let (packets, bytes) = limits(&serde_json::from_value(settings["child"].clone()).unwrap());
             return (packets + 1.0, bytes + 1500.0);
         }
-        let limit = |key: &str| settings[key].as_f64().unwrap_or(f64::MAX);
-        return (limit("packets"), limit("bytes"));
+        let packets = settings["packets"].as_f64().unwrap_or(f64::MAX);
+        let bytes = if let QueueConfig::Cake(cake) = queue { cake.bytes } else { None };
+        return (packets, bytes.map_or(f64::MAX, |bytes| bytes.0 as f64));
     };
     // What waits when a limit shrinks stays.
     let of_default = if queue.bytes.is_none() { 50 } else { u32::MAX };
@@ -109,6 +110,9 @@ fn limits(queue: &QueueConfig) -> (f64, f64) {
     let most_bytes = queue.bytes.as_ref().and_then(|limit| limit.values().max());
     (most.into(), most_bytes.map_or(f64::MAX, |bytes| bytes.0 as f64))
 }
+
+/// Beginnings and ends in seconds.
+type Spans = Vec<(f64, f64)>;
 
 /// `PROPTEST_CASES` may ask for more cases than a quick run has.
 fn config() -> ProptestConfig {
@@ -156,8 +160,8 @@ proptest! {
         let (flow, side) = (table_text(&outcome, "limits", "flow"), table_text(&outcome, "limits", "side"));
         let limit = table_text(&outcome, "limits", "limit");
         let waits_for = integers(&outcome, "limits", "waits_for");
-        let mut spans: BTreeMap<_, BTreeMap<i64, Vec<(f64, f64)>>> = BTreeMap::new();
-        let mut last: Option<((&str, &str, i64), f64, (&str, i64))> = None;
+        let mut spans: BTreeMap<(&str, &str), BTreeMap<i64, Spans>> = BTreeMap::new();
+        let mut last = None;
         for (row, &path) in integers(&outcome, "limits", "path").iter().enumerate() {
             let key = (flow[row], side[row], path);
             prop_assert!(start[row] < end[row]);

@@ -4,7 +4,7 @@
 use super::connection::{Connection, State};
 use super::option::Signal;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output, PathState};
-use crate::packet::PathId;
+use crate::packet::{PathId, Side};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 
@@ -20,35 +20,33 @@ impl Connection {
         if absent.len() == self.subflows.len() {
             return Err("addresses: no path is there at first; leave one without `add`".into());
         }
+        if self.side == Side::B {
+            // Its addresses do not change.
+            return Ok(());
+        }
         for path in absent {
             self.subflows[path.index()].is_present = false;
         }
         Ok(())
     }
 
-    /// Whether the peer is known to have our key, so that it accepts further subflows (RFC 8684 section 3.1).
-    fn is_fully_established(&self) -> bool {
-        self.state == State::Established && self.subflows.iter().any(|subflow| subflow.is_confirmed)
-    }
-
-    /// Opens a subflow on each path that has none and does not wait.
+    /// Opens a subflow on each path that has none, now that the peer accepts them.
     pub(super) fn open_further(&mut self, now: Time) {
-        if !self.is_opener || !self.is_fully_established() {
-            return;
-        }
         for path in 0..self.subflows.len() {
-            let subflow = &self.subflows[path];
-            if subflow.is_present && subflow.phase == Phase::Closed && subflow.rejoin_at.is_never() {
+            if self.is_opener && self.subflows[path].rejoin_at.is_never() {
                 self.join(now, path);
             }
         }
     }
 
-    /// Opens a subflow on this path (RFC 8684 section 3.2).
+    /// Opens a subflow on this path (RFC 8684 section 3.2), if it has none and the peer would accept one.
     fn join(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
-        subflow.begin(true, true);
-        subflow.tcp.handle_input(now, Input::Command(Command::Connect));
+        let may_join = self.state == State::Established && self.is_fully_established;
+        if may_join && subflow.is_present && subflow.phase == Phase::Closed {
+            subflow.begin(true, true);
+            subflow.tcp.handle_input(now, Input::Command(Command::Connect));
+        }
     }
 
     /// A subflow has ended: another one takes its place later, if that is wanted; a connection without any is given
@@ -64,20 +62,10 @@ impl Connection {
     fn note_loneliness(&mut self, now: Time) {
         let is_alone =
             self.subflows.iter().all(|subflow| matches!(subflow.phase, Phase::Closed | Phase::Opening));
-        if is_alone && self.receiver.has_ended() && self.sender.has_all_data_acknowledged() {
-            // As in TCP's LAST-ACK: the peer is through with it.
+        if is_alone && self.is_through() {
             self.give_up(CloseReason::Shutdown);
         } else if is_alone && self.lonely_at.is_never() {
             self.lonely_at = now + self.parameters.close_timeout;
-        }
-    }
-
-    #[cold]
-    fn rejoin(&mut self, now: Time, path: usize) {
-        let subflow = &mut self.subflows[path];
-        subflow.rejoin_at = Time::NEVER;
-        if self.state == State::Established && subflow.phase == Phase::Closed && subflow.is_present {
-            self.join(now, path);
         }
     }
 
@@ -93,7 +81,8 @@ impl Connection {
             }
         }
         if self.subflows[path].rejoin_at <= now {
-            self.rejoin(now, path);
+            self.subflows[path].rejoin_at = Time::NEVER;
+            self.join(now, path);
         }
         if self.subflows[path].announce_at <= now {
             self.announce(now, path);
@@ -126,9 +115,7 @@ impl Connection {
         self.subflows[path].rejoin_at = Time::NEVER;
         self.subflows[path].announcements = 0;
         self.announce(now, path);
-        if self.state == State::Established && self.subflows[path].phase == Phase::Closed {
-            self.join(now, path);
-        }
+        self.join(now, path);
     }
 
     /// Announces an address until the peer has heard of it (RFC 8684 section 3.4.1).
@@ -190,12 +177,17 @@ impl Connection {
     /// Asks the peer to do so too (RFC 8684 section 3.3.8).
     pub(super) fn ask_for_primary(&mut self, now: Time, path: usize) {
         for other in 0..self.subflows.len() {
-            let is_backup = other != path;
-            let subflow = &mut self.subflows[other];
-            if std::mem::replace(&mut subflow.asks_backup, is_backup) != is_backup && subflow.is_established()
-            {
-                self.send_signal(now, other, Signal::Priority { is_backup });
-            }
+            self.subflows[other].asks_backup = other != path;
+            self.tell_priority(now, other);
+        }
+    }
+
+    /// Tells the peer whether a subflow is to be a backup, if it has heard otherwise.
+    pub(super) fn tell_priority(&mut self, now: Time, path: usize) {
+        let subflow = &mut self.subflows[path];
+        let is_backup = subflow.asks_backup;
+        if subflow.is_established() && std::mem::replace(&mut subflow.told_backup, is_backup) != is_backup {
+            self.send_signal(now, path, Signal::Priority { is_backup });
         }
     }
 

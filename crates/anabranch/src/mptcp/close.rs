@@ -34,6 +34,12 @@ impl Connection {
         self.tell_closed(CloseReason::Shutdown);
     }
 
+    /// Whether only the acknowledgement of our `DATA_FIN` is missing: a peer that is gone is through with the
+    /// connection, as in TCP's LAST-ACK.
+    pub(super) fn is_through(&self) -> bool {
+        self.receiver.has_ended() && self.sender.has_all_data_acknowledged()
+    }
+
     fn stop_timers(&mut self) {
         self.sender.timer = Time::NEVER;
         self.lonely_at = Time::NEVER;
@@ -78,6 +84,7 @@ impl Connection {
 
     fn end(&mut self, reason: CloseReason) {
         self.state = State::Closed;
+        self.sender.note_blocked(self.last_now, false);
         self.stop_timers();
         self.tell_closed(reason);
     }

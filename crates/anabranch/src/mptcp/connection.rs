@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::option::Options;
+use super::option::{Handshake, Options};
 use super::parameters::Parameters;
 use super::receive::Receiver;
 use super::send::Sender;
@@ -19,6 +19,7 @@ use crate::report::Report;
 use crate::rng::{Rng, Streams};
 use crate::tcp;
 use crate::tcp::segment::Flags;
+use crate::tcp::subflow::Phase;
 use crate::time::Time;
 
 /// The states of a connection (RFC 8684 sections 3.1 and 3.3.3). A closed end accepts a connection.
@@ -40,11 +41,14 @@ pub(super) enum State {
 #[derive(Debug)]
 pub struct Connection {
     pub(super) parameters: Parameters,
+    pub(super) side: Side,
     pub(super) ip: IpVersion,
     pub(super) rng: Rng,
     pub(super) state: State,
     /// This end has opened it, and so opens further subflows.
     pub(super) is_opener: bool,
+    /// The peer is known to have our key, so that it accepts further subflows (RFC 8684 section 3.1).
+    pub(super) is_fully_established: bool,
     /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
     pub(super) has_closed: bool,
     /// Our key and the peer's (RFC 8684 section 3.1).
@@ -87,10 +91,12 @@ impl Connection {
             Subflow::new(tcp, parameters.is_backup(PathId(path as u8)))
         };
         Self {
+            side,
             ip,
             rng: streams.stream(&format!("{name}/keys")),
             state: State::Closed,
             is_opener: false,
+            is_fully_established: false,
             has_closed: true,
             keys: [None; 2],
             subflows: (0..mtus.len()).map(subflow).collect(),
@@ -160,6 +166,7 @@ impl Connection {
             self.hand_down(now, path, packet);
             if !fits {
                 self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));
+                self.subflows[path].is_dirty = true;
             }
             return;
         }
@@ -175,6 +182,14 @@ impl Connection {
             // The window belongs to the connection (RFC 8684 section 3.3.5): nothing on the subflow waits for it.
             segment.window = u16::MAX;
         }
+        let subflow = &self.subflows[path];
+        let is_third = matches!(options.handshake, Some(Handshake::Join { .. }));
+        if is_third && subflow.phase == Phase::Open {
+            // The peer has not heard our answer to its third segment.
+            self.acknowledge_on(now, path);
+        }
+        // What is acknowledged below has the peer's key behind it.
+        self.note_progress(now, path, &options);
         // RFC 8684 section 3: a duplicate acknowledgement with a signal is no sign of congestion.
         let is_for_us = options.signal.is_some()
             && !flags.has(Flags::RST)
@@ -186,7 +201,6 @@ impl Connection {
         if fills_gap {
             self.skip_stored(now);
         }
-        self.note_progress(now, path, &options, length == 0);
         if let Some(signal) = options.signal {
             self.on_signal(now, path, signal);
         }
@@ -229,6 +243,8 @@ impl Connection {
                     self.outputs.push_back(Output::Event(event));
                 }
                 Output::Event(Event::Closed(reason)) => self.subflows[path].ended = reason,
+                // Before the data that comes with it.
+                Output::Event(Event::Connected) => self.note_phase(now, path),
                 Output::Event(Event::Received(received)) => {
                     self.on_subflow_data(path, received.payload.length);
                 }
@@ -313,6 +329,12 @@ impl Endpoint for Connection {
         match (input, self.state) {
             (Input::Packet(packet), _) => self.on_packet(now, packet),
             (Input::Command(command), State::Fallback(path)) if !self.has_closed => {
+                // It holds for the next connection too.
+                match command {
+                    Command::PauseReading => self.receiver.is_paused = true,
+                    Command::ResumeReading => self.receiver.is_paused = false,
+                    _ => {}
+                }
                 self.subflows[path].tcp.handle_input(now, Input::Command(command));
                 self.subflows[path].is_dirty = true;
             }

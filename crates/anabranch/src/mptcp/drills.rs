@@ -98,6 +98,62 @@ fn a_lost_third_segment_is_made_up_for_by_data() {
     pair.run_to_the_end(20);
     assert_eq!(pair.received_bytes(Side::B), 100_000);
     assert!(pair.bytes_on(Side::A, 1) > 0);
+    assert_eq!(pair.events[1][0].1, Event::Connected, "before the data");
+}
+
+/// Section 3.1: no further subflow before the peer is known to have our key.
+#[test]
+fn an_address_that_comes_early_is_joined_when_the_peer_has_the_key() {
+    let mut pair = Pair::new(&rfc(), wires(2));
+    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    end.enable_reconfiguration(&[Pair::path(1)]).expect("one is there");
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(ms(200));
+    pair.command(Side::A, Command::AddAddress(Pair::path(1)));
+    pair.run_for(Duration::from_secs(1));
+    let at = |what: &dyn Fn(&super::testing::Logged) -> bool| {
+        pair.log.iter().find(|logged| what(logged)).expect("it was sent").at
+    };
+    let told = at(&|logged| logged.from == Side::B && logged.options.data_ack.is_some());
+    assert_eq!(at(&|logged| logged.kind == "mp_join_syn"), told + ms(20));
+}
+
+/// Section 3.3.2: data is kept until it is acknowledged on the connection level; where only that is lost, it is
+/// asked for.
+#[test]
+fn a_lost_data_acknowledgement_is_asked_for() {
+    // With reinjection the data itself would be sent again.
+    let mut pair = Pair::open(&Config { reinjection: Some(false), ..rfc() }, wires(1));
+    let mut left = 1;
+    pair.drop_if = Box::new(move |logged| {
+        let drops = logged.from == Side::A && left > 0;
+        left -= i32::from(drops);
+        drops
+    });
+    pair.write(Side::B, 100);
+    let end = pair.now + Duration::from_secs(1);
+    pair.run_until(end, |pair| pair.log.iter().any(|logged| logged.from == Side::A));
+    // What another end of the subflow would say.
+    let acknowledgement = pair.log.iter().find(|logged| logged.from == Side::A).expect("one").tcp.clone();
+    inject(&mut pair, Side::B, 0, acknowledgement);
+    assert_eq!(pair.end(Side::B).stats().bytes_acknowledged, 0);
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(pair.end(Side::B).stats().bytes_acknowledged, 100);
+}
+
+/// The peer talks first: what it sends shows that it knows our key, and is acknowledged at once.
+#[test]
+fn the_peer_may_talk_first() {
+    let tcp = tcp::Config { ack_every: Some(1), ..tcp::Config::default() };
+    let mut pair = Pair::new(&Config { tcp: Some(tcp), ..rfc() }, wires(1));
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(ms(100));
+    pair.write(Side::B, 1);
+    pair.write(Side::B, 1);
+    pair.run_for(ms(200));
+    assert_eq!(pair.received_bytes(Side::A), 2);
+    assert_eq!(pair.kinds(Side::A, 0).iter().filter(|kind| **kind == "mp_capable_ack").count(), 1);
+    assert_eq!(pair.end(Side::B).stats().timeouts, 0);
 }
 
 /// Section 3.2: token on SYN, truncated HMAC on SYN-ACK, HMAC on the third segment, and no data before the fourth.
@@ -137,6 +193,24 @@ fn a_lost_third_segment_of_a_join_is_sent_again() {
     pair.drop_if = Box::new(move |logged| {
         count += usize::from(logged.kind == "mp_join_ack");
         logged.kind == "mp_join_ack" && count <= 2
+    });
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 5_000_000);
+    pair.run_for(Duration::from_secs(5));
+    let kinds = pair.kinds(Side::A, 1);
+    assert_eq!(kinds.iter().filter(|kind| **kind == "mp_join_ack").count(), 3);
+    assert!(pair.bytes_on(Side::A, 1) > 100_000);
+}
+
+/// Section 3.2: the answer to it, too, is given again.
+#[test]
+fn a_lost_fourth_segment_of_a_join_is_asked_for_again() {
+    let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
+    let mut count = 0;
+    pair.drop_if = Box::new(move |logged| {
+        let is_fourth = logged.from == Side::B && logged.path == 1 && logged.kind == "ack";
+        count += usize::from(is_fourth);
+        is_fourth && count <= 2
     });
     pair.command(Side::A, Command::Connect);
     pair.write(Side::A, 5_000_000);
@@ -189,6 +263,20 @@ fn a_peer_that_knows_tcp_only_gets_tcp() {
     }
 }
 
+#[test]
+fn an_end_that_falls_back_goes_on_not_reading() {
+    let tcp = tcp::Config { profile: tcp::Profile::Rfc, ..tcp::Config::default() };
+    let mut pair = Pair::new(&rfc(), wires(1));
+    pair.ends[0] = plain(&tcp, Side::A);
+    pair.command(Side::B, Command::PauseReading);
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 10_000);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.received_bytes(Side::B), 0);
+    pair.command(Side::B, Command::ResumeReading);
+    assert_eq!(pair.received_bytes(Side::B), 10_000);
+}
+
 /// Section 3.3.3: `DATA_FIN` has a position of its own and is acknowledged; subflows are closed after that.
 #[test]
 fn a_connection_closes_with_data_fin() {
@@ -208,6 +296,20 @@ fn a_connection_closes_with_data_fin() {
     }
     let carrier = pair.log.iter().find(|logged| logged.options.data_fin == Some(101)).expect("sent");
     assert_eq!(carrier.size, 20 + carrier.tcp.wire_size() + 20, "on its own it has a mapping");
+}
+
+/// A peer that opens another connection is through with one that has said everything.
+#[test]
+fn a_connection_that_lacks_the_last_acknowledgement_ends_well() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    pair.drop_if = Box::new(|logged| logged.from == Side::A && logged.options.data_ack == Some(1));
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_until(Time::from_secs(3), |pair| pair.closed(Side::A).is_some());
+    assert_eq!(pair.closed(Side::B), None);
+    pair.drop_if = Box::new(|_| false);
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(ms(100));
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
 }
 
 #[test]
@@ -363,6 +465,44 @@ fn a_priority_may_change() {
     }
 }
 
+/// Section 3.3.8: `MP_CAPABLE` cannot say that the first subflow is a backup; `MP_PRIO` does.
+#[test]
+fn the_first_path_may_be_a_backup() {
+    let (config, paths) = (Config { backup: vec![0], ..rfc() }, vec![mbps(10, 20); 2]);
+    let mut pair = Pair::seeded([&config, &rfc()], paths, 1);
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1);
+    pair.run_for(Duration::from_secs(1));
+    pair.log.clear();
+    pair.write(Side::A, 200_000);
+    pair.write(Side::B, 200_000);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!((pair.bytes_on(Side::A, 0), pair.bytes_on(Side::B, 0)), (0, 0));
+    assert_eq!(pair.received_bytes(Side::A), 200_000);
+}
+
+/// What changes while a subflow is joined is told once it is.
+#[test]
+fn a_priority_may_change_during_a_join() {
+    let mut pair = Pair::new(&Config { backup: vec![1], ..rfc() }, vec![mbps(10, 20); 2]);
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1);
+    pair.run_until(Time::from_secs(1), |pair| pair.kinds(Side::A, 1).contains(&"mp_join_syn"));
+    pair.command(Side::A, Command::SetPeerPrimary(Pair::path(1)));
+    pair.run_for(Duration::from_secs(1));
+    let asked: Vec<_> = pair.end(Side::B).subflows.iter().map(|subflow| subflow.is_asked_backup).collect();
+    assert_eq!(asked, [true, false]);
+}
+
+/// An end without any address hears so.
+#[test]
+fn without_an_address_there_is_no_connection() {
+    let mut pair = Pair::new(&rfc(), wires(1));
+    pair.command(Side::A, Command::DeleteAddress(Pair::path(0)));
+    pair.command(Side::A, Command::Connect);
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
+}
+
 /// Section 3.4: an address comes, is announced until that is echoed, and is joined; it goes, and the peer ends its
 /// subflow.
 #[test]
@@ -428,18 +568,62 @@ fn an_abort_ends_all_subflows() {
     assert_eq!(pair.closed(Side::B), Some(CloseReason::Aborted), "one of them is enough");
 }
 
+/// Gives an end a segment without options of MPTCP.
+fn inject(pair: &mut Pair, side: Side, path: u8, segment: tcp::segment::Segment) {
+    let (body, ecn) = (crate::packet::Body::Tcp(segment), crate::packet::Ecn::NotEct);
+    let packet = crate::packet::Packet { path: Pair::path(path), ecn, size: 40, body };
+    pair.input(side, crate::endpoint::Input::Packet(Box::new(packet)));
+}
+
+/// Resets the subflow on this path at A.
+fn reset(pair: &mut Pair, path: u8) {
+    let last = pair.log.iter().rev().find(|it| it.from == Side::B && it.path == path).expect("one");
+    let mut segment = last.tcp.clone();
+    segment.flags = tcp::segment::Flags::RST;
+    inject(pair, Side::A, path, segment);
+}
+
+/// What only a failed subflow carries after another one has ended goes on the next one as a whole, not a piece with
+/// every expiry of a timer.
+#[test]
+fn data_of_a_subflow_that_ended_does_not_wait_for_one_that_failed() {
+    let mut pair = Pair::open(&rfc(), vec![mbps(10, 20); 2]);
+    pair.write(Side::A, 2_000_000);
+    pair.run_for(ms(300));
+    pair.wires[0].is_dead = true;
+    let end = pair.now + Duration::from_secs(10);
+    pair.run_until(end, |pair| pair.end(Side::A).subflows[0].has_failed);
+    pair.run_for(ms(30));
+    reset(&mut pair, 1);
+    assert_eq!(pair.end(Side::A).stats().subflows_lost, 1);
+    pair.run_for(Duration::from_secs(6));
+    assert_eq!(pair.received_bytes(Side::B), 2_000_001);
+}
+
+/// With rejoin "never" a subflow that has ended does not come back because another one is joined.
+#[test]
+fn a_subflow_that_is_not_to_be_joined_again_is_not() {
+    let mut pair = Pair::new(&Config { rejoin: Some(Rejoin::Never), ..rfc() }, wires(3));
+    let super::testing::End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    end.enable_reconfiguration(&[Pair::path(2)]).expect("two are there");
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 1);
+    pair.run_for(Duration::from_secs(1));
+    reset(&mut pair, 1);
+    assert_eq!(pair.end(Side::A).stats().subflows_lost, 1);
+    pair.log.clear();
+    pair.command(Side::A, Command::AddAddress(Pair::path(2)));
+    pair.run_for(Duration::from_secs(3));
+    assert!(pair.kinds(Side::A, 2).contains(&"mp_join_ack"));
+    assert_eq!(pair.kinds(Side::A, 1), [""; 0]);
+}
+
 #[test]
 fn a_reset_of_one_subflow_is_not_the_end() {
     let mut pair = Pair::open(&Config { rejoin: Some(Rejoin::Never), ..rfc() }, vec![mbps(10, 20); 2]);
     pair.write(Side::A, 3_000_000);
     pair.run_for(ms(300));
-    let mut forged =
-        pair.log.iter().rev().find(|it| it.from == Side::B && it.path == 0).expect("one").clone();
-    forged.tcp.flags = tcp::segment::Flags::RST;
-    let body = crate::packet::Body::Tcp(forged.tcp);
-    let packet =
-        crate::packet::Packet { path: Pair::path(0), ecn: crate::packet::Ecn::NotEct, size: 40, body };
-    pair.input(Side::A, crate::endpoint::Input::Packet(Box::new(packet)));
+    reset(&mut pair, 0);
     pair.run_for(Duration::from_secs(20));
     assert_eq!(pair.end(Side::A).stats().subflows_lost, 1);
     assert_eq!(pair.received_bytes(Side::B), 3_000_001);

@@ -2,7 +2,6 @@
 
 use super::connection::{Connection, State};
 use super::option::{Handshake, Options};
-use super::send::Sender;
 use crate::cc::coupled::Group;
 use crate::endpoint::{
     CloseReason, Command, Endpoint as _, Event, Input, Message, Output, PathState, Reliability,
@@ -19,14 +18,18 @@ fn token_of(key: u64) -> u32 {
 }
 
 impl Connection {
-    /// Opens actively, over the first path that is there. Ignored while a connection is open or being opened.
+    /// Opens actively, over the first path that is there; without any it is lost at once. Ignored while a connection is
+    /// open or being opened.
     pub(super) fn connect(&mut self, now: Time) {
-        let Some(path) = self.subflows.iter().position(|subflow| subflow.is_present) else { return };
         if !self.has_closed {
             return;
         }
         self.reset();
         self.has_closed = false;
+        let Some(path) = self.subflows.iter().position(|subflow| subflow.is_present) else {
+            self.state = State::Closed;
+            return self.tell_closed(CloseReason::Lost);
+        };
         self.is_opener = true;
         self.state = State::Opening;
         self.stats.connections += 1;
@@ -39,9 +42,10 @@ impl Connection {
     #[cold]
     fn reset(&mut self) {
         self.keys = [Some(self.rng.bits()), None];
-        self.sender = Sender::new();
+        self.sender = self.sender.renewed(self.last_now);
         let is_paused = std::mem::take(&mut self.receiver).is_paused;
         self.receiver.is_paused = is_paused;
+        self.is_fully_established = false;
         self.removed.clear();
         self.lonely_at = Time::NEVER;
         self.scheduler = self.parameters.scheduler.build();
@@ -76,7 +80,9 @@ impl Connection {
                 self.subflows[path].is_asked_backup = is_backup;
             }
             handshake => {
-                self.tell_closed(CloseReason::Aborted);
+                // The peer has closed or given up the last connection; so does this end.
+                let reason = if self.is_through() { CloseReason::Shutdown } else { CloseReason::Aborted };
+                self.tell_closed(reason);
                 self.reset();
                 self.is_opener = false;
                 self.stats.connections += 1;
@@ -130,16 +136,17 @@ impl Connection {
     fn fall_back(&mut self, path: usize) {
         self.state = State::Fallback(path);
         self.stats.fallbacks += 1;
-        self.subflows[path].tcp.drop_option_space();
+        let tcp = &mut self.subflows[path].tcp;
+        tcp.drop_option_space();
+        if self.receiver.is_paused {
+            tcp.handle_input(self.last_now, Input::Command(Command::PauseReading));
+        }
     }
 
     /// What was written and asked of the connection so far is TCP's.
     fn hand_over(&mut self, now: Time, path: usize) {
         let tcp = &mut self.subflows[path].tcp;
         let mut command = |command| tcp.handle_input(now, Input::Command(command));
-        if self.receiver.is_paused {
-            command(Command::PauseReading);
-        }
         if self.sender.written > 0 {
             let payload = Payload { offset: 0, length: self.sender.written as u32 };
             let reliability = Reliability::Reliable;
@@ -155,22 +162,18 @@ impl Connection {
     }
 
     /// Notes what a segment after the SYN tells of the handshake.
-    pub(super) fn note_progress(&mut self, now: Time, path: usize, options: &Options, is_bare: bool) {
+    pub(super) fn note_progress(&mut self, now: Time, path: usize, options: &Options) {
         let subflow = &mut self.subflows[path];
         if let Some(Handshake::Capable { sender_key, .. }) = options.handshake {
             self.keys[1] = sender_key;
         }
-        if subflow.is_confirmed || subflow.phase != Phase::Open {
-            if is_bare && !subflow.initiates && matches!(options.handshake, Some(Handshake::Join { .. })) {
-                // The peer has not heard our answer to its third segment.
-                self.acknowledge_on(now, path);
-            }
-            return;
-        }
-        if options.data_ack.is_some() {
+        if !subflow.is_confirmed && subflow.phase == Phase::Open && options.data_ack.is_some() {
             subflow.is_confirmed = true;
             subflow.confirm_at = Time::NEVER;
-            self.open_further(now);
+            if !std::mem::replace(&mut self.is_fully_established, true) {
+                self.open_further(now);
+            }
+            self.tell_priority(now, path);
             self.tell_removed(now);
         }
     }
@@ -206,6 +209,7 @@ impl Connection {
         } else if subflow.joins {
             // RFC 8684 section 3.2: the fourth segment.
             self.acknowledge_on(now, path);
+            self.tell_priority(now, path);
         }
         self.tell_path(path, PathState::Active);
         self.tell_removed(now);
@@ -271,7 +275,7 @@ impl Connection {
         let answers = tcp.flags.has(Flags::ACK);
         let (handshake, bytes) = if subflow.joins {
             let token = self.keys[1].filter(|_| !answers).map(token_of);
-            let join = Handshake::Join { token, address: path as u8, is_backup: subflow.asks_backup };
+            let join = Handshake::Join { token, address: path as u8, is_backup: subflow.told_backup };
             // RFC 8684 section 3.2: with token and nonce; with a truncated HMAC of 8 bytes and nonce.
             (join, if answers { 16 } else { 12 })
         } else {
@@ -319,7 +323,7 @@ impl Connection {
             // RFC 8684 section 3.1: both keys, and the length with data.
             bytes = if length > 0 { 24 } else { 20 };
         } else if opens && subflow.joins {
-            let join = Handshake::Join { token: None, address: path as u8, is_backup: subflow.asks_backup };
+            let join = Handshake::Join { token: None, address: path as u8, is_backup: subflow.told_backup };
             options.handshake = Some(join);
             // RFC 8684 section 3.2: with an HMAC of 20 bytes.
             bytes = 24;
@@ -333,7 +337,8 @@ impl Connection {
             bytes += signal.wire_bytes(self.ip);
             if tcp.option_bytes() + bytes > MAX_OPTION_BYTES {
                 // Linux, mptcp_pm_add_addr_signal: other options go for it.
-                options.data_ack = None;
+                sender.fin_has_left &= options.data_fin.is_none();
+                options = Options { signal: Some(signal), ..Options::default() };
                 bytes = signal.wire_bytes(self.ip);
             }
         }

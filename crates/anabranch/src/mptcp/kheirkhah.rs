@@ -111,13 +111,13 @@ fn send_data_packet_has_forty_bytes_of_header_and_so_has_send_empty_packet() {
 fn lossy(receiver: Receiver, lost: &'static [u64]) -> (u64, u64, u64) {
     let settings = Config { receiver: Some(receiver), ..model() };
     let mut pair = Pair::open(&settings, vec![wire(20), wire(50)]);
-    pair.write(Side::A, 60 * MSS);
     let mut left = lost.to_vec();
     pair.drop_if = Box::new(move |logged| {
         let position = logged.options.data_position.filter(|_| logged.payload.length > 0);
         let index = position.and_then(|at| left.iter().position(|lost| 1 + lost * u64::from(MSS) == at));
         index.map(|index| left.remove(index)).is_some()
     });
+    pair.write(Side::A, 60 * MSS);
     pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.received_bytes(Side::B), u64::from(60 * MSS) + 1);
     let [a, b] = [Side::A, Side::B].map(|side| pair.end(side).subflows[0].tcp.stats());

@@ -10,9 +10,10 @@
 //! Known deviations: security is not simulated: keys, tokens, nonces and HMAC are identifiers with their size on
 //! the wire, and none is ever wrong but a token. No checksums, hence no `MP_FAIL`, and fall-back to TCP only when
 //! the peer's SYN or SYN-ACK has no `MP_CAPABLE`. An address that comes at side A is announced and joined by side A,
-//! so that nobody joins an address because of ADD_ADDR alone. A mapping is one segment. The receive buffer does not
+//! so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not
 //! tune itself: the window is the whole buffer from the beginning. Data that a subflow holds above a gap of its own
-//! reaches the connection when the gap is filled, as in Linux. Subflows close when both DATA_FIN are acknowledged.
+//! reaches the connection when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged.
+//! `REMOVE_ADDR` is said once, and ends the subflow without the keep-alive that section 3.4.2 asks for, as in Linux.
 
 mod addresses;
 mod close;

@@ -152,8 +152,6 @@ impl Parameters {
         for path in 0..mtus.len() {
             self.tcp.of_subflow(path as u8).check_paths(mtus, ip)?;
         }
-        let checked = self.scheduler.check(mtus.len());
-        checked.map_err(|error| format!("scheduler.{error}"))?;
         if let Some(path) = self.backup.iter().find(|path| usize::from(**path) >= mtus.len()) {
             let last = mtus.len().saturating_sub(1);
             return Err(format!("backup = [{path}] is not one of the flow's paths, 0 to {last}"));

@@ -65,7 +65,7 @@ pub(super) struct Sender {
     pub(super) timer: Time,
     /// Its expiries in a row.
     expiries: u32,
-    /// Since when the peer's window has held data back, and how long it did before.
+    /// Since when the peer's window has held data back, and how long it did before, in earlier connections too.
     blocked_since: Option<Time>,
     blocked: Duration,
 }
@@ -90,6 +90,11 @@ impl Sender {
             blocked_since: None,
             blocked: Duration::ZERO,
         }
+    }
+
+    /// That of the next connection.
+    pub(super) fn renewed(&self, now: Time) -> Self {
+        Self { blocked: self.blocked_until(now), ..Self::new() }
     }
 
     /// Bytes that wait to be sent for the first time.
@@ -128,7 +133,7 @@ impl Sender {
         if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) }
     }
 
-    fn note_blocked(&mut self, now: Time, is_blocked: bool) {
+    pub(super) fn note_blocked(&mut self, now: Time, is_blocked: bool) {
         match (is_blocked, self.blocked_since) {
             (true, None) => self.blocked_since = Some(now),
             (false, Some(since)) => {
@@ -260,7 +265,7 @@ impl Connection {
         let mut choice = self.choice(now, &[]);
         self.make_room_for_keys(&mut choice);
         let most = u64::from(choice.most()).min(self.sender.piece_limit());
-        if most == 0 || choice.most() == 0 {
+        if most == 0 {
             return false;
         }
         let length = unsent.min(most);
@@ -416,13 +421,19 @@ impl Connection {
         }
     }
 
-    /// A subflow is over: what only it carried must be sent again on another one, or else it never arrives.
+    /// A subflow is over: what it carried, and no other one that works, must be sent again, or else it never arrives.
     pub(super) fn take_from(&mut self, path: usize) {
-        let sender = &mut self.sender;
+        let Self { sender, subflows, parameters, .. } = self;
         for chunk in &mut sender.chunks {
             let before = chunk.carriers.len();
             chunk.carriers.retain(|carrier| usize::from(*carrier) != path);
-            if chunk.carriers.is_empty() && before > 0 {
+            let works = |carrier: &u8| subflows[usize::from(*carrier)].is_usable();
+            let is_kept = if parameters.reinjection {
+                chunk.carriers.iter().any(works)
+            } else {
+                !chunk.carriers.is_empty()
+            };
+            if chunk.carriers.len() < before && !is_kept {
                 sender.again.insert(chunk.start);
             }
         }
@@ -456,14 +467,17 @@ impl Connection {
     pub(super) fn on_data_timer(&mut self, now: Time) {
         self.sender.timer = Time::NEVER;
         self.sender.expiries += 1;
-        if let Some(first) = self.sender.chunks.front() {
-            let carriers = &first.carriers;
-            let is_idle = |(path, subflow): (usize, &Subflow)| {
-                subflow.is_usable() && subflow.tcp.is_idle() && !carriers.contains(&(path as u8))
-            };
-            if self.parameters.reinjection && self.subflows.iter().enumerate().any(is_idle) {
+        if let Some(first) = self.sender.chunks.front_mut() {
+            let is_idle = |subflow: &Subflow| subflow.is_usable() && subflow.tcp.is_idle();
+            if self.parameters.reinjection && self.subflows.iter().any(is_idle) {
                 self.stats.timeouts += 1;
+                // What a subflow has delivered may be needed on it again.
+                first.carriers.retain(|carrier| !is_idle(&self.subflows[usize::from(*carrier)]));
                 self.sender.again.insert(first.start);
+            } else if self.subflows.iter().all(|subflow| subflow.tcp.is_idle() || !subflow.is_established()) {
+                // It has arrived, and the data acknowledgement was lost: on idle subflows no other one is to come.
+                self.stats.timeouts += 1;
+                self.ask_all(now);
             }
         } else if self.sender.has_sent_fin && !self.sender.is_done() {
             self.stats.timeouts += 1;
@@ -486,10 +500,15 @@ impl Connection {
         }
         if room == 0 {
             self.stats.window_probes += 1;
-            for subflow in self.subflows.iter_mut().filter(|subflow| subflow.is_established()) {
-                subflow.tcp.probe(now);
-                subflow.is_dirty = true;
-            }
+            self.ask_all(now);
+        }
+    }
+
+    /// Asks for an acknowledgement on every subflow.
+    fn ask_all(&mut self, now: Time) {
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.is_established()) {
+            subflow.tcp.probe(now);
+            subflow.is_dirty = true;
         }
     }
 

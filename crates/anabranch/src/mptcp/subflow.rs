@@ -43,8 +43,9 @@ pub(super) struct Subflow {
     pub(super) is_present: bool,
     /// This end sends here only while nothing else is usable.
     pub(super) is_backup: bool,
-    /// What this end asks of the peer, and the peer of this end.
+    /// What this end asks of the peer, what it has told it of that, and what the peer asks of this end.
     pub(super) asks_backup: bool,
+    pub(super) told_backup: bool,
     pub(super) is_asked_backup: bool,
     /// So many timeouts in a row that no data is sent here.
     pub(super) has_failed: bool,
@@ -85,6 +86,7 @@ impl Subflow {
             is_present: true,
             is_backup,
             asks_backup: is_backup,
+            told_backup: false,
             is_asked_backup: false,
             has_failed: false,
             is_up: false,
@@ -107,6 +109,8 @@ impl Subflow {
         (self.joins, self.initiates) = (joins, initiates);
         self.is_confirmed = false;
         self.is_asked_backup = false;
+        // RFC 8684 section 3.3.8: MP_JOIN says so, MP_CAPABLE cannot.
+        self.told_backup = joins && self.asks_backup;
         self.has_failed = false;
         self.phase = Phase::Opening;
         self.forget();

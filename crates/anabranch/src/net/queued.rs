@@ -6,6 +6,7 @@
 //! interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with `drop_tail` both give the
 //! same results.
 
+use super::backlog::Waiting;
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
 use super::cross_traffic::{Source, sources_of};
@@ -41,6 +42,8 @@ pub(crate) struct QueuedServer {
     /// Packets of interest in it.
     held: u64,
     drops: Drops,
+    /// What waits in the discipline.
+    waiting: Waiting,
     sojourns: Sojourns,
     /// Waiting packets times nanoseconds, up to `now`.
     queue_area: u128,
@@ -87,6 +90,7 @@ impl QueuedServer {
             cross_counters: CrossCounters::default(),
             held: 0,
             drops: Drops::default(),
+            waiting: Waiting::default(),
             sojourns: Sojourns::default(),
             queue_area: 0,
             reported_at: 0,
@@ -140,7 +144,7 @@ impl QueuedServer {
     /// length of the queue, and cross traffic.
     pub(crate) fn report(&self, report: &mut Report<'_>) {
         self.sojourns.report(report);
-        let since = u128::from(self.reported_at - self.now) * u128::from(self.discipline.waiting().packets);
+        let since = u128::from(self.reported_at - self.now) * u128::from(self.waiting.packets);
         report.mean("mean_queue_packets", (self.queue_area + since) as f64, self.reported_at);
         report.count("cross_arrived_packets", self.cross_counters.arrived);
         report.count("cross_queue_full_packets", self.cross_counters.dropped_full);
@@ -176,7 +180,7 @@ impl QueuedServer {
     }
 
     fn go_to(&mut self, to: u64) {
-        self.queue_area += u128::from(to - self.now) * u128::from(self.discipline.waiting().packets);
+        self.queue_area += u128::from(to - self.now) * u128::from(self.waiting.packets);
         self.now = to;
     }
 
@@ -223,7 +227,7 @@ impl QueuedServer {
             assert!(self.wake > self.now, "a discipline holds back what may leave now");
         }
         self.settle_drops(releases);
-        self.sample();
+        self.note_waiting();
     }
 
     /// Whether the link is down and takes nothing.
@@ -233,7 +237,7 @@ impl QueuedServer {
 
     fn enter(&mut self, mut packet: Held, releases: &mut Vec<Release>) {
         let units = u64::from(packet.size) * UNITS_PER_BYTE;
-        packet.found_units = self.left + self.discipline.waiting().bytes * UNITS_PER_BYTE;
+        packet.found_units = self.left + self.waiting.bytes * UNITS_PER_BYTE;
         if packet.found_units + units < MAX_BACKLOG_UNITS {
             self.discipline.enqueue(self.now, packet, &mut self.drops);
         } else {
@@ -243,7 +247,7 @@ impl QueuedServer {
         if self.serving.is_none() {
             self.serve_next(releases);
         } else {
-            self.sample();
+            self.note_waiting();
         }
     }
 
@@ -288,7 +292,7 @@ impl QueuedServer {
                 self.release(packet, Fate::Down, releases);
             }
         }
-        self.sample();
+        self.note_waiting();
     }
 
     /// Lets go what the discipline has dropped.
@@ -318,11 +322,12 @@ impl QueuedServer {
         releases.push(Release { link, direction, packet, at: now, fate });
     }
 
-    fn sample(&mut self) {
+    /// What waits has changed.
+    fn note_waiting(&mut self) {
+        self.waiting = self.discipline.waiting();
         if let Some(samples) = &mut self.samples {
-            let waiting = self.discipline.waiting();
-            let time = Time::from_nanos(self.now);
-            samples.push(QueueSample { time, packets: waiting.packets, bytes: waiting.bytes });
+            let Waiting { packets, bytes } = self.waiting;
+            samples.push(QueueSample { time: Time::from_nanos(self.now), packets, bytes });
         }
     }
 }

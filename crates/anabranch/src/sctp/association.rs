@@ -458,7 +458,6 @@ impl Association {
     }
 
     /// A packet with one chunk, in memory that was used before if possible.
-    #[expect(clippy::unnecessary_box_returns, reason = "the box is what is used again")]
     #[inline(always)]
     fn packet_with(&mut self, tag: u32, first: Chunk) -> Box<Packet> {
         let mut packet = self.spare.pop().unwrap_or_else(SctpPacket::boxed);

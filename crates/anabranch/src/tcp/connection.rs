@@ -340,7 +340,6 @@ impl Connection {
     }
 
     /// A packet to be filled in, in memory that was used before if possible.
-    #[expect(clippy::unnecessary_box_returns, reason = "the box is what is used again")]
     pub(super) fn blank_packet(&mut self) -> Box<Packet> {
         self.spare.pop().unwrap_or_else(|| {
             let body = Body::Tcp(Segment::blank());

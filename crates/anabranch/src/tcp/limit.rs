@@ -41,7 +41,6 @@ impl Connection {
             return Limit::ReceiveWindow;
         }
         match self.deferral(now, self.largest_burst()) {
-            Some(Deferral::CongestionWindow) => Limit::CongestionWindow,
             // The rest of a burst waits for the narrower of the two windows.
             Some(Deferral::Other) => {
                 let peer_room = self.sender.window_end() - self.sender.next;
@@ -49,7 +48,7 @@ impl Connection {
                 if peer_room <= u64::from(room) { Limit::ReceiveWindow } else { Limit::CongestionWindow }
             }
             None if unsent < limit && self.nagle_waits() => self.limit_of_little(),
-            None => Limit::CongestionWindow,
+            Some(Deferral::CongestionWindow) | None => Limit::CongestionWindow,
         }
     }
 

@@ -98,7 +98,7 @@ mod tests {
             pair.run_for(ms(2_000));
             let mut row = Row::default();
             pair.ends[0].report(&mut row.section("a"));
-            (row, pair.log.iter().map(|logged| logged.at_ms()).collect::<Vec<_>>())
+            (row, pair.log.iter().map(super::super::testing::Logged::at_ms).collect::<Vec<_>>())
         };
         let ((plain, sent), (measured, same)) = (run(false), run(true));
         assert_eq!(sent, same);

@@ -4,6 +4,11 @@
 //! each is in `cc/coupled/frame.rs`.
 //!
 //! Names are those of the model's functions in `mp-tcp-socket-base.cc`.
+//!
+//! Known deviations from the model: a lost SYN is sent again (there it is a fatal error), the timeout is not cut to
+//! whole milliseconds, couplings smooth the round-trip time of the newest segment that an acknowledgement covers
+//! instead of the oldest, marks are obeyed where ECN is switched on, and `Fully_Coupled` has the threshold of the
+//! others instead of `cwnd - W / 2`.
 
 use super::acknowledgement::Ack;
 use super::alert::Resend;

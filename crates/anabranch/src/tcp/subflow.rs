@@ -182,7 +182,7 @@ impl Connection {
 
     /// Whether a segment is one of this connection, not of an earlier one.
     pub(crate) fn owns(&self, segment: &Segment) -> bool {
-        [segment.destination_port, segment.source_port] == self.ports
+        self.state != State::Closed && [segment.destination_port, segment.source_port] == self.ports
     }
 
     /// Whether a segment without data acknowledges nothing new.

@@ -64,7 +64,7 @@ fn queue() -> impl Strategy<Value = String> {
         "queue = { kind = 'drop_tail', bytes = '2 kB' }",
         "queue = { kind = 'drop_tail', packets = 8, mark_packets = 1 }",
         "queue = { kind = 'drop_tail', packets = 5, measure = true }",
-        "queue = { kind = 'cake', bandwidth = '700 kbit/s', bytes = 6000 }",
+        "queue = { kind = 'cake', bandwidth = '700 kbit/s', bytes = '6 kB' }",
         "queue = { kind = 'cake', rtt = '10 ms', isolation = 'dual_srchost' }",
         "queue = { kind = 'cobalt', packets = 10, target = '2 ms', interval = '20 ms' }",
         "queue = { kind = 'codel', packets = 30 }",
@@ -167,7 +167,7 @@ fn link() -> impl Strategy<Value = String> {
             |(rate, delay, impairments, queue, (loss, can_be_crossed), up, cross_traffic, reverse, bytes)| {
                 let has_rate = !rate.is_empty();
                 let bytes = if has_rate || !bytes.contains("mtu") { bytes } else { String::new() };
-                let is_lazy = queue.contains("drop_tail") && !queue.contains("measure");
+                let is_lazy = queue.starts_with("queue = { kind = 'drop_tail'") && !queue.contains("measure");
                 let queue = if has_rate || is_lazy { queue } else { String::new() };
                 // What a link without a rate, or with such a loss, cannot have.
                 let up = up.replace("HOLD", if has_rate { "down = 'hold'" } else { "down = 'drop'" });

@@ -69,6 +69,7 @@ pub trait Coupling: fmt::Debug {
 }
 
 /// The window of one path.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Bytes of data in a full segment.

@@ -38,8 +38,8 @@ pub struct CakeConfig {
     pub rtt: Option<Duration>,
     /// What queues and turns are shared by. Default: `triple_isolate`.
     pub isolation: CakeIsolation,
-    /// Most bytes that wait, from 1500 B to 1 GB. Default: what the bandwidth sends in 4 x `rtt`, at least 4 MiB; 15.36 MB
-    /// without a shaper.
+    /// Most bytes that wait, from 1500 B to 1 GB. Default: 15.36 MB, or with a bandwidth what that sends in 4 x `rtt`, from
+    /// 4 MiB to 15.36 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
 }
@@ -86,14 +86,13 @@ impl CakeConfig {
         if let (Some(bandwidth), true) = (self.bandwidth, rate.is_some_and(|rate| rate < 512)) {
             return Err(format!("{key}.bandwidth is {bandwidth}, allowed is at least 512 bit/s"));
         }
-        // `cake_reconfigure`, with Linux's limit of 10240 packets where there is no shaper.
+        // `cake_reconfigure`; the most is Linux's limit of 10240 packets.
         let bytes = self.bytes.map_or_else(
-            || match rate {
-                None => 10_240 * MTU,
-                Some(rate) => {
-                    let sent = u128::from(rate) * 4 * u128::from(rtt.as_nanos()) / u128::from(UNITS_PER_BYTE);
-                    (sent.min(u128::from(MAX_BYTES)) as u64).max(4 << 20)
-                }
+            || {
+                let sent = rate.map(|rate| {
+                    u128::from(rate) * 4 * u128::from(rtt.as_nanos()) / u128::from(UNITS_PER_BYTE)
+                });
+                sent.map_or(MOST_BY_DEFAULT, |sent| sent.clamp(4 << 20, MOST_BY_DEFAULT.into()) as u64)
             },
             |bytes| bytes.0,
         );
@@ -125,6 +124,7 @@ impl CakeConfig {
 }
 
 const MAX_BYTES: u64 = 1_000_000_000;
+const MOST_BY_DEFAULT: u64 = 10_240 * MTU;
 
 /// Queues that take turns behind a shaper.
 #[derive(Clone, Debug)]
@@ -225,8 +225,7 @@ impl Cake {
         let flows = &self.flows;
         let index = ways
             .clone()
-            .find(|&way| flows[way].tag == tag && flows[way].set != Set::None)
-            .or_else(|| ways.clone().find(|&way| flows[way].tag == tag))
+            .find(|&way| flows[way].tag == tag)
             .or_else(|| ways.clone().find(|&way| flows[way].set == Set::None))
             .unwrap_or(direct);
         let Flow { tag: old_tag, set, hosts, .. } = self.flows[index];
@@ -399,6 +398,17 @@ mod tests {
 
     fn cake(isolation: CakeIsolation) -> Cake {
         CakeConfig { isolation, ..Default::default() }.build(place()).unwrap()
+    }
+
+    /// Four round-trip times at the bandwidth, within the limits of `cake_reconfigure`.
+    #[test]
+    fn the_limit_follows_the_bandwidth() {
+        let limit = |mbps: u64| {
+            let bandwidth = Some(Rate::from_bits_per_sec(mbps * 1_000_000));
+            CakeConfig { bandwidth, ..Default::default() }.build(place()).unwrap().limit
+        };
+        assert_eq!([1, 200, 1000].map(limit), [4 << 20, 10_000_000, 15_360_000]);
+        assert_eq!(cake(CakeIsolation::Flows).limit, 15_360_000);
     }
 
     /// Packets of these flows, from and to these hosts, all the time; how many of each of a thousand that leave.

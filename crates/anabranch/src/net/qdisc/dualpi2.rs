@@ -6,8 +6,8 @@
 //! `step`, always (section 2.4). When k p' reaches 1, marks cannot say more: then L4S packets are dropped with p'^2 as
 //! well, and ECN-capable classic ones instead of marked (section 4.2.3, appendix A.2). Drops and marks are spread
 //! evenly by `recur` (appendix A.1), so nothing is drawn. The two queues share the link by weighted round
-//! robin, as in Linux (`sch_dualpi2.c`), with the L4S queue first. Constants follow from `rtt_max` as in appendix A.1:
-//! an update each min(target, rtt_max / 3), alpha = 0.1 update / rtt_max^2, beta = 0.3 / rtt_max. Deviations: the limit
+//! robin, as in Linux (`sch_dualpi2.c`), with the L4S queue first. Constants follow from R = `rtt_max` as in appendix A.1:
+//! an update each min(target, R / 3), alpha = 0.1 update / R^2, beta = 0.3 / R. Deviations: the limit
 //! is in packets, as Linux has it, and the step stands for the ramp of appendix A.1, as in Linux.
 
 use schemars::JsonSchema;
@@ -250,8 +250,15 @@ impl QueueDisc for DualPi2 {
                 drops.early(packet);
                 continue;
             }
-            let weight = if is_l4s { self.classic_weight } else { self.classic_weight - i64::from(WEIGHTS) };
-            self.credit += weight * i64::from(packet.size);
+            // A queue that has the link for itself uses up nothing (Linux, `dequeue_packet`).
+            let (other, weight) = if is_l4s {
+                (&self.classic, self.classic_weight)
+            } else {
+                (&self.l4s, self.classic_weight - i64::from(WEIGHTS))
+            };
+            if other.queue.len() > 0 {
+                self.credit += weight * i64::from(packet.size);
+            }
             return Some(packet);
         }
         self.credit = self.first_credit;
@@ -320,7 +327,7 @@ mod tests {
         (marked, drops.0.len())
     }
 
-    /// p_C = p'^2 and p_CL = k p' (section 2.1, equation 1): at p' = 0.2, 4 % and 40 %.
+    /// Classic p'^2 and L4S k p' (section 2.1, equation 1): at p' = 0.2, 4 % and 40 %.
     #[test]
     fn probabilities_are_coupled() {
         let mut queue = dualpi2();
@@ -376,13 +383,33 @@ mod tests {
         assert_eq!(classic, 100);
     }
 
+    /// A queue that was alone has used up nothing: after a thousand packets of L4S, the classic queue waits for its turn.
+    #[test]
+    fn a_queue_that_is_alone_keeps_its_credit() {
+        let mut queue = dualpi2();
+        let mut drops = Drops::default();
+        queue.base.next_update = u64::MAX;
+        for slot in 0..1010 {
+            queue.enqueue(0, with_ecn(slot, 0, Ecn::Ect1), &mut drops);
+        }
+        for _ in 0..1000 {
+            queue.dequeue(0, &mut drops);
+        }
+        queue.enqueue(0, with_ecn(2000, 0, Ecn::NotEct), &mut drops);
+        queue.enqueue(0, with_ecn(2001, 0, Ecn::NotEct), &mut drops);
+        let sent: Vec<u32> = std::iter::from_fn(|| queue.dequeue(0, &mut drops)).map(|p| p.slot).collect();
+        // It is 1500 B x 80 % ahead, and gains a tenth of each packet: the ninth makes it the other's turn.
+        let position = sent.iter().position(|&slot| slot == 2000).unwrap();
+        assert_eq!((position, sent.len()), (9, 12), "{sent:?}");
+    }
+
     #[test]
     fn updates_at_rest_are_skipped() {
         let mut queue = dualpi2();
         queue.update_until(1_000_000_000_000_007);
         let next = queue.base.next_update;
         assert!(
-            next > 1_000_000_000_000_007 && next <= 1_000_015_000_000_007 && next % (15 * MILLI) == 0,
+            next > 1_000_000_000_000_007 && next <= 1_000_015_000_000_007 && next.is_multiple_of(15 * MILLI),
             "{next}"
         );
     }

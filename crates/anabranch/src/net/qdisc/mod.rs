@@ -246,6 +246,15 @@ impl QueueConfig {
         tagged["kind"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The setting by which it holds back what the link could send, in words; none if it does not.
+    pub(crate) fn shaper(&self) -> Option<String> {
+        match self {
+            Self::Cake(config) => config.bandwidth.map(|bandwidth| format!("bandwidth is {bandwidth}")),
+            Self::TokenBucket(_) => Some("kind is \"token_bucket\"".to_owned()),
+            _ => None,
+        }
+    }
+
     /// Whether a link has to serve it packet by packet.
     pub(crate) fn needs_departures(&self) -> bool {
         !matches!(self, Self::DropTail(config) if !config.measure)

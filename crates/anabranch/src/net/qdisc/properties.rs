@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::testing::{packet, place};
 use super::{Discipline, Drops, QueueConfig, QueueDisc as _};
+use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::packet::Ecn;
 
@@ -188,7 +189,7 @@ fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held
     for (packet, _) in drops.0 {
         model.leaves(now, &packet);
     }
-    assert!(model.waiting.is_empty() && queue.waiting() == Default::default());
+    assert!(model.waiting.is_empty() && queue.waiting() == Waiting::default());
 }
 
 proptest! {

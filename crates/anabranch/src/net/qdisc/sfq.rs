@@ -123,10 +123,14 @@ impl QueueDisc for Sfq {
             return;
         }
         self.turns.push(number, packet, self.quantum());
-        if self.turns.waiting.packets > self.config.packets.into()
-            && let Some(packet) = self.turns.steal(number, self.config.head_drop)
-        {
-            drops.overflow(packet);
+        if self.turns.waiting.packets > self.config.packets.into() {
+            // Of queues of one packet each, it is the one whose turn is next (`sfq_drop`).
+            let are_short = self.turns.waiting.packets == self.turns.active() as u64;
+            let preferred = self.turns.next().filter(|_| are_short).unwrap_or(number);
+            self.turns
+                .steal(preferred, self.config.head_drop)
+                .into_iter()
+                .for_each(|packet| drops.overflow(packet));
         }
     }
 
@@ -188,6 +192,8 @@ mod tests {
         // The longest queue loses its newest, though another flow's packet has come.
         assert_eq!(order(&config, &[(1, 100), (1, 100), (2, 100)]).1, [1]);
         assert_eq!(order(&SfqConfig { head_drop: true, ..config }, &[(1, 100), (1, 100), (2, 100)]).1, [0]);
+        // All are of one packet: the next one to be sent makes room.
+        assert_eq!(order(&config, &[(1, 100), (2, 100), (3, 100), (4, 100)]).1, [0, 1]);
         let config = SfqConfig { flows: 1, ..Default::default() };
         assert_eq!(order(&config, &[(1, 100), (2, 100), (1, 100)]).1, [1]);
     }

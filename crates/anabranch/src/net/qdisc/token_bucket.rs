@@ -64,9 +64,6 @@ impl TokenBucketConfig {
                 return Err(format!("{key}.{name} is {burst}, allowed is 1 B to {MAX_BURST} B"));
             }
         }
-        if self.rate.bits_per_sec() == 0 {
-            return Err(format!("{key}.rate is {}, allowed is more than 0 bit/s", self.rate));
-        }
         if let Some(peak) = self.peak_rate.filter(|peak| *peak <= self.rate) {
             return Err(format!("{key}.peak_rate is {peak}, allowed is more than rate = {}", self.rate));
         }

@@ -1,6 +1,6 @@
 //! The queue of one direction of a radio link, with any discipline, and what is measured of it.
 
-use crate::net::capacity::UNITS_PER_BYTE;
+use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use crate::net::config::LinkConfig;
 use crate::net::duplex::Direction;
 use crate::net::evented::QueueSample;
@@ -48,6 +48,12 @@ impl Buffer {
             _ => (&link.queue, format!("links.{name}.queue")),
         };
         let queue = if *queue == QueueConfig::default() { default } else { queue };
+        if let Some(shaper) = queue.shaper() {
+            return Err(format!(
+                "{key}.{shaper}, which shapes; a link with a `radio` sends at the radio's rate, so shape on a link before \
+                 it, or leave that out"
+            ));
+        }
         let component = format!("link/{name}/{}/queue", direction.name());
         Ok(Self {
             link: index,
@@ -67,7 +73,11 @@ impl Buffer {
         let now = packet.arrived;
         let before = self.go_to(now);
         packet.found_units = (serving + self.discipline.waiting().bytes) * UNITS_PER_BYTE;
-        self.discipline.enqueue(now, packet, &mut self.drops);
+        if packet.found_units + u64::from(packet.size) * UNITS_PER_BYTE < MAX_BACKLOG_UNITS {
+            self.discipline.enqueue(now, packet, &mut self.drops);
+        } else {
+            self.drops.overflow(packet);
+        }
         self.settle(releases);
         self.len() > before
     }
@@ -131,5 +141,38 @@ impl Buffer {
             let time = Time::from_nanos(self.now);
             samples.push(QueueSample { time, packets: waiting.packets, bytes: waiting.bytes });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::qdisc::CodelConfig;
+    use crate::packet::Ecn;
+
+    /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.
+    #[test]
+    fn work_is_counted_in_63_bits() {
+        let queue = QueueConfig::Codel(CodelConfig::default());
+        let link = LinkConfig { queue, ..LinkConfig::default() };
+        let (default, streams) = (QueueConfig::default(), Streams { seed: 1, replication: 0 });
+        let mut buffer =
+            Buffer::build(0, "air", &link, Direction::Forward, &default, streams, false).unwrap();
+        let mut releases = Vec::new();
+        for slot in 0..4 {
+            let packet = Held {
+                slot,
+                arrived: 0,
+                size: 500_000_000,
+                ecn: Ecn::NotEct,
+                flow: 0,
+                hosts: [0; 2],
+                found_units: 0,
+                is_marked: false,
+            };
+            assert_eq!(buffer.accept(packet, 1500, &mut releases), slot < 2);
+        }
+        let fates: Vec<_> = releases.iter().map(|release| (release.packet.slot, release.fate)).collect();
+        assert_eq!(fates, [(2, Fate::QueueFull), (3, Fate::QueueFull)]);
     }
 }

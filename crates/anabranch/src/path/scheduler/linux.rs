@@ -103,7 +103,7 @@ mod tests {
         (paths[0].cwnd, paths[0].outstanding) = (50_000, BURST as u32);
         scheduler.burst = None;
         next(&mut scheduler, &paths);
-        // Window and outstanding: 65428 B x 1.2 in 100 ms, as much weight as the mean.
-        assert_eq!(scheduler.rates, [(1_200_000 + 785_130) / 2]);
+        // 65428 B x 1.2 in 100 ms are 785130 B/s, with as much weight as the mean.
+        assert_eq!(scheduler.rates, [992_565]);
     }
 }

@@ -37,7 +37,8 @@ enum Access {
     /// Frames are sent in the order in which their packets came, whichever end they came to, each after the idle
     /// time and a backoff.
     Turns {
-        /// For each waiting packet its lane, in order.
+        /// For each packet that has come its lane, in order; a lane's first ones are given up for packets that a
+        /// discipline has dropped.
         turns: VecDeque<u32>,
         /// When the channel is free, in nanoseconds.
         free_at: u64,
@@ -52,6 +53,8 @@ pub(super) struct Lane {
     pub(super) rate: Timeline<u64>,
     frame_error_rate: Timeline<Probability>,
     pub(super) retry_limit: u32,
+    /// Its entries among the turns.
+    turns: u64,
     backoff: Rng,
     errors: Rng,
     /// The packet that was sent last, and the end of its acknowledgement.
@@ -135,6 +138,7 @@ impl Cell {
                 rate: rate.clone(),
                 frame_error_rate: frame_error_rate.clone(),
                 retry_limit: config.retry_limit,
+                turns: 0,
                 backoff: streams.stream(&format!("{component}/backoff")),
                 errors: streams.stream(&format!("{component}/errors")),
                 serving: 0,
@@ -166,6 +170,7 @@ impl Cell {
                 let serving = if now < lane.serving_until { lane.serving } else { 0 };
                 if lane.buffer.accept(packet, serving, releases) {
                     turns.push_back(number as u32);
+                    lane.turns += 1;
                 }
                 if now >= *free_at {
                     self.send_next(now, releases);
@@ -195,7 +200,10 @@ impl Cell {
         let Access::Turns { turns, free_at } = &mut self.access else { return };
         while let Some(number) = turns.pop_front() {
             let lane = &mut self.lanes[number as usize];
-            // A discipline may have dropped it meanwhile.
+            lane.turns -= 1;
+            if lane.turns >= lane.buffer.len() {
+                continue;
+            }
             let Some(packet) = lane.buffer.next(now, releases) else { continue };
             let (release, free) = lane.send(self.phy, packet, now);
             releases.push(release);

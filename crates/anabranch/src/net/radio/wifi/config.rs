@@ -43,8 +43,8 @@ pub struct BackgroundConfig {
     /// Rate of their data frames. Default: the highest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// What each of them has to send, in IP packets that come at random (Poisson) and of which at most 50 wait.
-    /// Default: always something.
+    /// What each of them has to send, in IP packets that come at random (Poisson) and of which at most 50 wait; at
+    /// most `rate`. Default: always something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Rate>,
 }

@@ -82,6 +82,9 @@ impl Contention {
         super::super::check_range(&key, "packet", packet.0 as f64, 20.0, super::MOST_PACKET_BYTES as f64)?;
         let rate = rate.unwrap_or_else(|| phy.highest());
         phy.check(rate, &format!("{key}.rate"))?;
+        if let Some(load) = load.filter(|load| *load > rate) {
+            return Err(format!("{key}.load is {load}, allowed is at most their rate, {rate}"));
+        }
         let medium = config.medium.as_deref().unwrap_or(link).to_owned();
         let mut contention =
             Self { medium, stations: Vec::new(), slots: 0, idle_from: 0, transmissions: Vec::new() };
@@ -227,11 +230,9 @@ impl Contention {
                 station.end();
             }
             station.expires = slot + station.draws.below(u64::from(station.window) + 1);
-            let end = match is_damaged {
-                true => now + longest.unwrap_or(0) + phy.failure(),
-                false => now + duration + acknowledgement,
-            };
-            self.idle_from = end + phy.ifs;
+            let busy =
+                if is_damaged { longest.unwrap_or(0) + phy.failure() } else { duration + acknowledgement };
+            self.idle_from = now + busy + phy.ifs;
         }
         self.transmissions = transmissions;
     }
