@@ -5,6 +5,7 @@
 //! server (`server.rs`) can serve it; all others are asked at every arrival and departure by
 //! `queued.rs`, which has an event for each departure.
 
+mod blue;
 mod cake;
 mod cobalt;
 mod codel;
@@ -31,6 +32,7 @@ mod token_bucket;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use blue::BlueConfig;
 pub use cake::{CakeConfig, CakeIsolation};
 pub use cobalt::CobaltConfig;
 pub use codel::{CodelConfig, SquareRoot};
@@ -198,6 +200,8 @@ macro_rules! disciplines {
 }
 
 disciplines! {
+    /// BLUE: drops at arrival with a probability that overflows raise and idle times lower.
+    Blue: BlueConfig => blue::Blue,
     /// CAKE: a shaper, queues of flows that take turns with regard to their hosts, COBALT for each.
     Cake: CakeConfig => cake::Cake,
     /// COBALT: CoDel for flows that respond and BLUE for those that do not.
