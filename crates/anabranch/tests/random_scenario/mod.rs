@@ -64,6 +64,7 @@ fn queue() -> impl Strategy<Value = String> {
         "queue = { kind = 'drop_tail', bytes = '2 kB' }",
         "queue = { kind = 'drop_tail', packets = 8, mark_packets = 1 }",
         "queue = { kind = 'drop_tail', packets = 5, measure = true }",
+        "queue = { kind = 'blue', packets = 10, freeze = '20 ms', increment = '10 %', ecn = true }",
         "queue = { kind = 'cake', bandwidth = '700 kbit/s', bytes = '6 kB' }",
         "queue = { kind = 'cake', rtt = '10 ms', isolation = 'dual_srchost' }",
         "queue = { kind = 'cobalt', packets = 10, target = '2 ms', interval = '20 ms' }",
