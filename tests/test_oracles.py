@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from anabranch.oracles import __main__ as pages
-from anabranch.oracles import failover, linux_sctp, linux_tcp
+from anabranch.oracles import (
+    failover,
+    linux_aqm,
+    linux_mptcp,
+    linux_sctp,
+    linux_tcp,
+    ns3_shared_queue,
+)
 from conftest import ROOT, Command, one_error
 
 GOLDEN = ROOT / "docs" / "linux-sctp.csv"
@@ -89,13 +96,14 @@ def test_compare_refuses_no_replications(anabranch: Command) -> None:
 def test_a_stale_page_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for oracle in (linux_sctp, linux_tcp):
+    for oracle in (linux_aqm, linux_mptcp, linux_sctp, linux_tcp, ns3_shared_queue):
         monkeypatch.setattr(oracle, "compare", lambda *_, **__: iter(()))
     monkeypatch.setattr(failover, "sweep", lambda: iter(()))
     monkeypatch.setattr(linux_sctp, "heartbeat_test", lambda _: (0, 1.0))
     monkeypatch.setattr(linux_tcp, "summary", lambda _: [])
-    for name in ("failover.md", "linux-sctp.md", "linux-tcp.md"):
-        (tmp_path / name).write_text("before <!-- generated: make oracles --> after")
+    pages_with_tables = ("linux-aqm", "linux-mptcp", "linux-sctp", "linux-tcp", "ns3-shared-queue")
+    for name in ("failover", *pages_with_tables):
+        (tmp_path / f"{name}.md").write_text("before <!-- generated: make oracles --> after")
     monkeypatch.setattr("sys.argv", ["oracles", "--check", str(tmp_path)])
     assert pages.main() == 1
     assert "linux-sctp.csv is stale" in capsys.readouterr().err

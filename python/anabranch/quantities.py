@@ -4,6 +4,8 @@ import re
 
 from anabranch.errors import AnabranchError
 
+_BIT_PER_S = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
+_BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "min": 60e3, "h": 3600e3}
 
 
@@ -15,6 +17,26 @@ def milliseconds(text: str) -> float:
             f"`{text}` is not a length of time such as `63ms` (units: {', '.join(_MS)})"
         )
     return number * _MS[unit]
+
+
+def bits_per_second(text: str) -> float:
+    """A rate such as `10 Mbit/s`, in bit/s."""
+    number, unit = _split(text)
+    if number is None or unit not in _BIT_PER_S or number < 0:
+        raise AnabranchError(
+            f"`{text}` is not a rate such as `10 Mbit/s` (units: {', '.join(_BIT_PER_S)})"
+        )
+    return number * _BIT_PER_S[unit]
+
+
+def octets(text: str) -> float:
+    """A size such as `64 KiB`, in bytes."""
+    number, unit = _split(text)
+    if number is None or unit not in _BYTES or number < 0:
+        raise AnabranchError(
+            f"`{text}` is not a size such as `64 KiB` (units: {', '.join(_BYTES)})"
+        )
+    return number * _BYTES[unit]
 
 
 def share(text: str) -> float:

@@ -1,41 +1,71 @@
 """Golden tables and pages of the comparisons.
 
-`python -m anabranch.oracles FOLDER` writes `linux-sctp.csv` and `linux-tcp.csv` there, the figures,
-and the generated parts of the pages `linux-sctp.md`, `linux-tcp.md` and `failover.md`; `python -m
+`python -m anabranch.oracles FOLDER` writes a table (CSV), figures and the generated part of its
+page there for each comparison, and the generated part of `failover.md`; `python -m
 anabranch.oracles --check FOLDER` fails when tables and pages are not what it would write. Takes
 some minutes on two cores.
 """
 
 import os
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from anabranch import plots
-from anabranch.oracles import failover, linux_sctp, linux_tcp
+from anabranch.oracles import (
+    failover,
+    linux_aqm,
+    linux_mptcp,
+    linux_sctp,
+    linux_tcp,
+    ns3_shared_queue,
+    values,
+)
 
 _BEGIN = "<!-- generated: make oracles -->"
 _END = "<!-- end of generated -->"
+_BY_VALUE = {
+    "linux-aqm": linux_aqm,
+    "linux-mptcp": linux_mptcp,
+    "ns3-shared-queue": ns3_shared_queue,
+}
+"""Comparisons that put one number beside another."""
 
 
 def _values(count: int) -> str:
     return "1 value" if count == 1 else f"{count} values"
 
 
-def generated(folder: Path) -> dict[str, str]:
-    """File name -> content."""
+def generated(folder: Path) -> tuple[dict[str, str], list[Callable[[], dict[str, Figure]]]]:
+    """File name -> content, and what draws the figures."""
     jobs = os.cpu_count() or 1
     sctp = list(linux_sctp.compare(linux_sctp.kernel_rows(), jobs=jobs))
     tcp = list(linux_tcp.compare(linux_tcp.kernel_rows(), jobs=jobs))
     sctp_table = _table(linux_sctp.HEADS, [linux_sctp.cells(row) for row in sctp])
     tcp_table = _table(linux_tcp.HEADS, [linux_tcp.cells(row) for row in tcp])
     failover_table = _table(failover.HEADS, [failover.cells(row) for row in failover.sweep()])
-    return {
+    files = {
         "failover.md": _page(folder / "failover.md", _failover_summary(), failover_table),
         "linux-sctp.csv": linux_sctp.as_csv(sctp),
         "linux-sctp.md": _page(folder / "linux-sctp.md", _sctp_summary(sctp), sctp_table),
         "linux-tcp.csv": linux_tcp.as_csv(tcp),
         "linux-tcp.md": _page(folder / "linux-tcp.md", _tcp_summary(tcp), tcp_table),
     }
+    drawings: list[Callable[[], dict[str, Figure]]] = [
+        partial(linux_sctp.figures, sctp),
+        partial(linux_tcp.figures, tcp),
+    ]
+    for name, oracle in _BY_VALUE.items():
+        rows = list(oracle.compare(oracle.kernel_rows(), oracle.REPLICATIONS, jobs))
+        table = _table(oracle.HEADS, [values.cells(row) for row in rows])
+        files[f"{name}.csv"] = values.as_csv(rows)
+        page = folder / f"{name}.md"
+        files[page.name] = _page(page, _values_summary(oracle.CAUSES, rows), table)
+        drawings.append(partial(oracle.figures, rows))
+    return files, drawings
 
 
 def _page(path: Path, summary: str, table: str) -> str:
@@ -82,12 +112,25 @@ def _tcp_summary(rows: list[linux_tcp.Row]) -> str:
     return "\n".join([*linux_tcp.summary(rows), "", *_causes(linux_tcp.CAUSES, letters)])
 
 
-def _causes(causes: dict[str, str], letters: list[str]) -> list[str]:
+def _values_summary(causes: Mapping[str, str], rows: list[values.Value]) -> str:
+    lines = [
+        "| quantity | within 10 % | else theirs in our 95 % range | outside |",
+        "|---|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {name} | {count['within']} | {count['in_range']} | {count['outside']} |"
+        for name, count in values.counts(rows).items()
+    ]
+    letters = [row.cause for row in rows]
+    return "\n".join([*lines, "", *_causes(causes, letters)]).rstrip()
+
+
+def _causes(causes: Mapping[str, str], letters: list[str]) -> list[str]:
     named = [
         f"- **{letter}** ({_values(letters.count(letter))}): {text}"
         for letter, text in causes.items()
     ]
-    return ["Causes of the deviations over 10 %:", "", *named]
+    return ["Causes of the deviations over 10 %:", "", *named] if named else []
 
 
 def _table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
@@ -102,7 +145,8 @@ def main() -> int:
     is_check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs"))
     code = 0
-    for name, content in generated(folder).items():
+    files, drawings = generated(folder)
+    for name, content in files.items():
         path = folder / name
         if not is_check:
             path.write_text(content, encoding="utf-8")
@@ -111,9 +155,10 @@ def main() -> int:
             print(f"{path} is stale: run `make oracles`", file=sys.stderr)
             code = 1
     if not is_check:
-        for name, figure in (linux_sctp.figures() | linux_tcp.figures()).items():
-            for path in plots.save(figure, folder / name, ("png",)):
-                print(f"wrote {path}")
+        for draw in drawings:
+            for name, figure in draw().items():
+                for path in plots.save(figure, folder / name, ("png",)):
+                    print(f"wrote {path}")
     return code
 
 

@@ -216,7 +216,7 @@ def counts(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     }
 
 
-def figures() -> dict[str, Figure]:
+def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
     """The time to declare a path down, ours and the kernel's, over the closed form."""
     from anabranch.oracles import failover  # noqa: PLC0415 - it needs the kernel's rows
 

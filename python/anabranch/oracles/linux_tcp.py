@@ -279,7 +279,7 @@ def kernel_traces() -> pl.DataFrame:
     )
 
 
-def figures() -> dict[str, Figure]:
+def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
     """The congestion windows of one of our runs over those of the kernel, a panel for each pair.
 
     Without loss both see the same; with loss the patterns differ, and so do the reductions.

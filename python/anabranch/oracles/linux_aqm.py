@@ -1,0 +1,133 @@
+"""Queue disciplines beside those of Linux 6.12: four TCP flows through one queue.
+
+The kernel was measured once for each discipline and congestion control. What is not known of its
+run is drawn in ours: when each flow began within the first round trip, and when PIE made its first
+update. So the kernel's numbers have a range to lie in.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from statistics import fmean
+
+from matplotlib.figure import Figure
+
+import anabranch
+from anabranch import _engine
+from anabranch.oracles import values
+from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, summary
+
+__all__ = ["as_csv", "as_json", "cells", "summary"]
+
+REPLICATIONS = 200
+FLOWS = 4
+SECONDS = 30
+
+KEY = ("queue", "control")
+HEADS = values.heads(KEY, "Linux")
+"""The heads of `cells`; goodputs in kbit/s, round-trip times in ms."""
+KEYS = 3
+"""How many of them say what a row is."""
+
+CAUSES = values.CAUSES | {
+    "b": "one instant of a sawtooth: the smoothed round-trip times at the end of the run",
+}
+"""What makes a deviation; docs/linux-aqm.md has the evidence."""
+
+_KNOWN: dict[tuple[str, ...], str] = {("fq_codel", "reno", "rtt"): "b"}
+"""Causes that were found by looking at traces, by queue, control and quantity."""
+
+# Linux's pfifo counts the packet in service, which waits for the token bucket, towards its limit.
+_PFIFO = '{{ kind = "drop_tail", packets = {} }}'
+_PIE = '{{ kind = "pie", update = "16 ms", first_update = "{} ms" }}'
+
+_QUEUES = {
+    "pfifo-limit-100": [_PFIFO.format(99)],
+    "pfifo-limit-1000": [_PFIFO.format(999)],
+    "codel": ['{ kind = "codel", square_root = "newton" }'],
+    "fq_codel": ['{ kind = "fq_codel", mtu_of_all = true, square_root = "newton", ecn = false }'],
+    # 15 ms are 15 jiffies at HZ 1000, and the timer wheel adds one; the first update comes HZ / 2
+    # after the discipline is installed (`pie_init`), which was at an unknown time before the flows.
+    "pie": [_PIE.format(first) for first in (16, 100, 200, 300, 400, 500)],
+}
+"""The kernel's disciplines in ours, each reading of what is not known."""
+
+
+def kernel_rows() -> list[Measured]:
+    """The kernel's file, its flows summed up."""
+    grouped = groupby(values.lines("linux_aqm.csv"), lambda line: (line["queue"], line["cc"]))
+    rows = []
+    for (queue, control), group in grouped:
+        flows = list(group)
+        quantities = _quantities(
+            [float(flow["goodput_bps"]) / 1e3 for flow in flows],
+            [float(flow["rtt_us"]) / 1e3 for flow in flows],
+            sum(float(flow["retrans_segs"]) for flow in flows),
+            float(flows[0]["queue_drops"]),
+            float(flows[0]["queue_sent_pkts"]),
+        )
+        key = {"queue": queue, "control": control}
+        rows += [Measured(key, name, number) for name, number in quantities.items()]
+    return rows
+
+
+def _quantities(
+    goodputs: Sequence[float], rtts: Sequence[float], sent_again: float, drops: float, sent: float
+) -> dict[str, float]:
+    return {
+        "goodput": sum(goodputs),
+        "best flow": max(goodputs),
+        "worst flow": min(goodputs),
+        "rtt": fmean(rtts),
+        "retransmitted": sent_again,
+        "dropped": drops,
+        "sent": sent,
+    }
+
+
+def scenario(queue: str, control: str) -> anabranch.Scenario:
+    """The set-up with one queue, as a scenario file has it, and one control."""
+    settings: dict[str, str | float | bool] = {
+        "flows.bulk.transport.cc.kind": control,
+        "links.wan.queue": queue,
+    }
+    return anabranch.load(values.text("linux_aqm.toml"), settings)
+
+
+def compare(
+    rows: Sequence[Measured], replications: int = REPLICATIONS, jobs: int = 1
+) -> Iterator[Value]:
+    """The kernel's numbers beside ours, each queue and control as soon as it is computed."""
+    for key, quantities in values.settings(rows):
+        readings = _QUEUES[key["queue"]]
+        few = -(-replications // len(readings))
+        runs = [run for queue in readings for run in _runs(queue, key["control"], few, jobs)]
+        for row in quantities:
+            ours = [run[row.quantity] for run in runs]
+            known = _KNOWN.get((*key.values(), row.quantity), "")
+            yield Value(key, row.quantity, row.theirs, fmean(ours), *values.quantiles(ours), known)
+
+
+def _runs(queue: str, control: str, replications: int, jobs: int) -> list[dict[str, float]]:
+    runs = [(0, replication) for replication in range(replications)]
+    columns = _engine.run_batch(scenario(queue, control), runs, jobs)
+
+    def of_flows(name: str, replication: int) -> list[float]:
+        return [columns[f"bulk_{flow}.{name}"][replication] for flow in range(1, FLOWS + 1)]
+
+    link = "link.wan.forward"
+    early = columns.get(f"{link}.aqm_packets", [0.0] * replications)
+    return [
+        _quantities(
+            [size * 8 / 1e3 / SECONDS for size in of_flows("received_bytes", i)],
+            of_flows("tcp.a.srtt_ms", i),
+            sum(of_flows("tcp.a.data_segments_retransmitted", i)),
+            columns[f"{link}.queue_full_packets"][i] + early[i],
+            columns[f"{link}.delivered_packets"][i],
+        )
+        for i in range(replications)
+    ]
+
+
+def figures(rows: Sequence[Value]) -> dict[str, Figure]:
+    """Our means and ranges as shares of the kernel's numbers."""
+    return {"linux-aqm": values.figure(rows, "Linux")}

@@ -1,0 +1,211 @@
+"""What comparisons have in common that put one number beside another: rows and how to show them."""
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+from typing import Any, Literal
+
+from matplotlib.figure import Figure
+
+from anabranch import plots
+from anabranch.stats import mean_interval
+
+Verdict = Literal["within", "in_range", "outside"]
+
+TOLERANCE = 0.10
+
+
+IN_RANGE = "a"
+CAUSES = {IN_RANGE: "theirs lies in the range in which ours does with 95 %"}
+"""Causes that all these comparisons know."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One quantity of one setting, as others measured it."""
+
+    key: Mapping[str, str]
+    quantity: str
+    theirs: float
+
+
+@dataclass(frozen=True)
+class Value:
+    """The same beside ours: the mean, and a range with 95 % of what is to be expected."""
+
+    key: Mapping[str, str]
+    quantity: str
+    theirs: float
+    mean: float
+    low: float
+    high: float
+    known: str = ""
+    """The letter of the cause if it is outside."""
+
+    @property
+    def deviation(self) -> float:
+        """Our mean as a share of their number, less one."""
+        if self.mean == self.theirs:
+            return 0.0
+        return self.mean / self.theirs - 1 if self.theirs else math.inf
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the mean is within the tolerance, or else their number in our range."""
+        if abs(self.deviation) <= TOLERANCE:
+            return "within"
+        return "in_range" if self.low <= self.theirs <= self.high else "outside"
+
+    @property
+    def cause(self) -> str:
+        """The letter of what makes a deviation of more than the tolerance; `?` if unknown."""
+        letters = {"within": "", "in_range": IN_RANGE, "outside": self.known or "?"}
+        return letters[self.verdict]
+
+
+def lines(name: str) -> list[dict[str, str]]:
+    """A file of numbers beside this module, its comments left out."""
+    text = (files(__package__) / name).read_text("utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def text(name: str) -> str:
+    """A scenario beside this module."""
+    return (files(__package__) / name).read_text("utf-8")
+
+
+def settings(
+    rows: Sequence[Measured],
+) -> Iterator[tuple[Mapping[str, str], list[Measured]]]:
+    """Each setting with its quantities."""
+    for key, group in groupby(rows, lambda row: row.key):
+        yield key, list(group)
+
+
+def quantiles(values: Sequence[float]) -> tuple[float, float]:
+    """The range of 95 % of the values, from order statistics."""
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return ordered[round(0.025 * last)], ordered[round(0.975 * last)]
+
+
+def range_of_means(values: Sequence[float], count: int) -> tuple[float, float]:
+    """Where the mean of `count` more runs lies with 95 % (Student's prediction interval)."""
+    mean, half_width, n = mean_interval(values)
+    if not math.isfinite(half_width):
+        return mean, mean
+    half_width *= math.sqrt(1 + n / count)
+    return mean - half_width, mean + half_width
+
+
+def heads(keys: Sequence[str], theirs: str) -> tuple[str, ...]:
+    """The heads of `cells`."""
+    return (*keys, "quantity", theirs, "ours", "95 % range", "deviation", "cause")
+
+
+def cells(value: Value) -> list[str]:
+    """A value as text."""
+    return [
+        *value.key.values(),
+        value.quantity,
+        number(value.theirs),
+        number(value.mean),
+        f"{number(value.low)} to {number(value.high)}",
+        f"{value.deviation:+.1%}",
+        value.cause,
+    ]
+
+
+def number(value: float) -> str:
+    """With as many digits as are of use."""
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
+    return f"{value:.{digits}f}"
+
+
+def counts(values: Sequence[Value]) -> dict[str, dict[Verdict, int]]:
+    """How many values have which verdict, for each quantity."""
+    verdicts: tuple[Verdict, ...] = ("within", "in_range", "outside")
+    names = dict.fromkeys(value.quantity for value in values)
+    return {
+        name: {v: sum(x.verdict == v for x in values if x.quantity == name) for v in verdicts}
+        for name in names
+    }
+
+
+def summary(values: Sequence[Value]) -> list[str]:
+    """How many values of each quantity have which verdict, in sentences."""
+    return [
+        f"{name}: {count['within']} within {TOLERANCE:.0%}, "
+        f"{count['in_range']} more in our 95 % range, {count['outside']} outside."
+        for name, count in counts(values).items()
+    ]
+
+
+def as_csv(values: Sequence[Value]) -> str:
+    """One line a value."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    keys = list(values[0].key) if values else []
+    writer.writerow([*keys, "quantity", "theirs", "mean", "low", "high", "verdict", "cause"])
+    for value in values:
+        numbers = (value.theirs, value.mean, value.low, value.high)
+        texts = [f"{x:.6g}" for x in numbers]
+        writer.writerow([*value.key.values(), value.quantity, *texts, value.verdict, value.cause])
+    return out.getvalue()
+
+
+def as_json(values: Sequence[Value]) -> list[dict[str, Any]]:
+    """Every value with its deviation, verdict and cause."""
+    return [
+        {
+            "key": dict(value.key),
+            "quantity": value.quantity,
+            "theirs": value.theirs,
+            "mean": value.mean,
+            "low": value.low,
+            "high": value.high,
+            "deviation": value.deviation,
+            "verdict": value.verdict,
+            "cause": value.cause or None,
+        }
+        for value in values
+    ]
+
+
+def figure(values: Sequence[Value], theirs: str) -> Figure:
+    """Our means and ranges over their numbers: a panel a quantity, a line a setting."""
+    names = list(dict.fromkeys(value.quantity for value in values))
+    settings = list(dict.fromkeys(" ".join(value.key.values()) for value in values))
+    with plots.style():
+        figure = Figure(figsize=(2.1 * len(names) + 1.5, 0.26 * len(settings) + 1.4))
+        panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        for axes, (name, group) in zip(panels, _by_quantity(values), strict=True):
+            axes.axvspan(1 - TOLERANCE, 1 + TOLERANCE, color=plots.FAILED)
+            axes.axvline(1.0, color=plots.QUIET, linewidth=0.8)
+            for value in group:
+                y = settings.index(" ".join(value.key.values()))
+                colour = plots.ACCENT if value.verdict == "outside" else plots.COLOURS[0]
+                ends = (value.low / value.theirs, value.high / value.theirs)
+                axes.plot(ends, (y, y), color=colour, linewidth=1.0)
+                axes.plot(value.mean / value.theirs, y, "o", color=colour, markersize=4)
+            axes.set_title(name, fontsize=9)
+            axes.grid(visible=False)
+        panels[0].set_yticks(range(len(settings)), settings)
+        panels[0].set_ylim(len(settings) - 0.5, -0.5)
+        figure.suptitle(
+            f"Ours over {theirs}'s: mean and 95 % range; grey: within {TOLERANCE:.0%}",
+            x=0.01,
+            ha="left",
+        )
+    return figure
+
+
+def _by_quantity(values: Sequence[Value]) -> Iterator[tuple[str, list[Value]]]:
+    names = list(dict.fromkeys(value.quantity for value in values))
+    ordered = sorted(values, key=lambda value: names.index(value.quantity))
+    for name, group in groupby(ordered, lambda value: value.quantity):
+        yield name, list(group)
