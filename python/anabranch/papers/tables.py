@@ -7,21 +7,49 @@ from rich.text import Text
 
 from .verdicts import WORDS, Finding, by_claim
 
+SHORT = {"reproduced": "yes", "partly": "partly", "not_reproduced": "no"}
+"""Where there is no room for more."""
+FEW = 3
+"""Up to so many profiles there is."""
+
+FEW = 3
+"""Up to so many profiles have a column each."""
+
 STYLES = {"reproduced": "green", "partly": "yellow", "not_reproduced": "red"}
 
 
 def claims(findings: Sequence[Finding]) -> Table:
     """Every claim with its verdict under each profile."""
     profiles = list(dict.fromkeys(finding.profile for finding in findings))
+    words = WORDS if len(profiles) <= FEW else SHORT
     grid = Table(title="The paper's claims", title_justify="left", show_edge=False, pad_edge=False)
     grid.add_column("", no_wrap=True)
     grid.add_column("claim", ratio=1)
+    if len(profiles) > FEW:
+        return _claims_by_verdict(grid, findings)
     for profile in profiles:
-        grid.add_column(profile.replace("_", " "), no_wrap=True)
+        grid.add_column(profile.replace("_", " ").replace("-", "\n"), no_wrap=True)
     for number, by_profile in by_claim(findings).items():
         verdicts = [
-            Text(WORDS[found.verdict], style=STYLES[found.verdict])
+            Text(words[found.verdict], style=STYLES[found.verdict])
             for found in (by_profile[profile] for profile in profiles)
         ]
         grid.add_row(number, by_profile[profiles[0]].text, *verdicts)
+    return grid
+
+
+def _claims_by_verdict(grid: Table, findings: Sequence[Finding]) -> Table:
+    """The profiles under which each claim holds, and those under which it does so partly."""
+    grid.add_column("reproduced", ratio=1, style=STYLES["reproduced"])
+    grid.add_column("partly", ratio=1, style=STYLES["partly"])
+    for number, by_profile in by_claim(findings).items():
+        cells = []
+        for verdict in ("reproduced", "partly"):
+            names = [
+                profile.replace("_", " ").replace("-", " ")
+                for profile, found in by_profile.items()
+                if found.verdict == verdict
+            ]
+            cells.append("all" if len(names) == len(by_profile) else ", ".join(names))
+        grid.add_row(number, next(iter(by_profile.values())).text, *cells)
     return grid

@@ -1,0 +1,638 @@
+"""The figures. Every function returns one.
+
+Path A is blue and path B green where paths are compared; a queue has one colour in all of them.
+"""
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from anabranch import plots
+from anabranch.papers.intervals import Interval
+from anabranch.papers.verdicts import by_claim
+
+from .claims import SHORT
+from .factors import (
+    COUPLING_NAMES,
+    COUPLINGS,
+    DELAYS,
+    LIA,
+    PAPERS_QUEUES,
+    PATH_NAMES,
+    PATHS,
+    QUEUE_NAMES,
+)
+from .outcome import Outcome, misfit_percent
+from .published import Number, numbers
+from .samples import Runs
+from .studies import (
+    BASE,
+    LONG_DELAYS,
+    Profile,
+    changes,
+    events,
+    networks,
+    profile,
+    profiles,
+    queues,
+    receivers,
+    transports,
+)
+from .traced import Traced
+
+QUEUE_COLOURS = {
+    "drop_tail": plots.QUIET,
+    "codel": plots.COLOURS[0],
+    "fq_codel": plots.COLOURS[4],
+    "lifo_codel": plots.COLOURS[1],
+    "fq_lifo_codel": plots.COLOURS[5],
+    "lifo_plain": plots.COLOURS[3],
+}
+PATH_COLOURS = dict(zip(PATHS, (plots.COLOURS[0], plots.COLOURS[2]), strict=True))
+DELAY_COLOURS = dict(
+    zip(DELAYS, (plots.COLOURS[4], plots.COLOURS[0], plots.COLOURS[1]), strict=True)
+)
+VERDICT_COLOURS = {"reproduced": "#b7e0c8", "partly": "#f6df9b", "not_reproduced": "#f3b8a6"}
+VERDICT_LETTERS = {"reproduced": "yes", "partly": "partly", "not_reproduced": "no"}
+DASHED: Any = (0, (4, 3))
+
+METRICS = {
+    "goodput": ("goodput_share", "goodput / C"),
+    "drops": ("drops", "dropped packets"),
+    "queue": ("queue_packets", "mean queue (packets)"),
+    "sojourn": ("sojourn_ms", "mean sojourn (ms)"),
+}
+"""Figures with one value of a run."""
+PATH_METRICS = {
+    "rtt": ("rtt_{}_ms", "mean RTT (ms)"),
+    "cwnd": ("cwnd_{}_packets", "mean cwnd (packets)"),
+}
+"""Figures with one value of each path."""
+TRACED_QUEUES = ("drop_tail", "codel", "lifo_codel")
+
+
+def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+    """The figures of an outcome by file name, drawn when called."""
+    found: dict[str, Callable[[], Figure]] = {"verdicts": partial(verdicts, outcome)}
+    found |= {name: partial(metric, outcome, name) for name in METRICS}
+    found |= {name: partial(path_metric, outcome, name) for name in PATH_METRICS}
+    return found | {
+        "couplings": partial(couplings, outcome.base),
+        "fit": partial(fit, outcome),
+        "time": partial(time, outcome.traced),
+        "delays": partial(delays, outcome.traced),
+        "starvation": partial(starvation, outcome.base),
+        "ablations": partial(ablations, outcome.ablations),
+        "theta": partial(theta, outcome.theta),
+        "beyond": partial(beyond, outcome.beyond),
+        "mobility": partial(mobility, outcome.mobility),
+        "handover": partial(handover, outcome.handovers),
+    }
+
+
+def verdicts(outcome: Outcome) -> Figure:
+    """Every claim under every profile, and with one thing of the base changed."""
+    columns = [one.title for one in profiles()] + list(outcome.attribution)
+    by_number = by_claim(outcome.claims)
+    with plots.style():
+        figure = plots.blank(10.5, 1.6 + 0.26 * len(by_number))
+        axes = figure.add_subplot()
+        for line, (number, found) in enumerate(by_number.items()):
+            row = [found[one.name].verdict for one in profiles()]
+            row += [
+                next(one.verdict for one in findings if one.id == number)
+                for findings in outcome.attribution.values()
+            ]
+            for column, verdict in enumerate(row):
+                x = column + (0.25 if column >= len(profiles()) else 0)
+                axes.barh(line, 0.94, left=x, height=0.86, color=VERDICT_COLOURS[verdict])
+                axes.text(
+                    x + 0.47,
+                    line,
+                    VERDICT_LETTERS[verdict],
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="#222222",
+                )
+        axes.set_yticks(
+            range(len(by_number)), [f"{number}. {SHORT[number]}" for number in by_number]
+        )
+        places = [
+            0.47 + column + (0.25 if column >= len(profiles()) else 0)
+            for column in range(len(columns))
+        ]
+        axes.set_xticks(places, [textwrap.fill(name, 11) for name in columns], fontsize=8)
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        axes.invert_yaxis()
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        return figure
+
+
+def metric(outcome: Outcome, name: str) -> Figure:
+    """A value against the delay: bars by queue, a panel for each profile."""
+    value, label = METRICS[name]
+    with plots.style():
+        figure = plots.blank(10, 7.4)
+        panels = figure.subplots(len(networks()), len(receivers()), sharey="row", sharex=True)
+        for line, network in zip(panels, networks(), strict=True):
+            for axes, receiver in zip(line, receivers(), strict=True):
+                one = Profile(network, receiver)
+                _bars(axes, outcome.grids[one.name], value, _numbers(value))
+                axes.set_title(one.title, fontsize=9.5)
+            line[0].set_ylabel(label, fontsize=9)
+            line[0].set_ylim(bottom=0)
+        for axes in panels[-1]:
+            axes.set_xlabel("delay of A (ms)", fontsize=9)
+        _queue_legend(figure, paper=bool(_numbers(value)))
+        return figure
+
+
+def path_metric(outcome: Outcome, name: str) -> Figure:
+    """A value of each path against the delay: bars by queue, a line for each network."""
+    pattern, label = PATH_METRICS[name]
+    with plots.style():
+        figure = plots.blank(10, 7.4)
+        panels = figure.subplots(len(networks()), len(PATHS), sharey="row", sharex=True)
+        for line, network in zip(panels, networks(), strict=True):
+            for axes, path in zip(line, PATHS, strict=True):
+                runs = outcome.grids[Profile(network, receivers()[0]).name]
+                value = pattern.format(path)
+                _bars(axes, runs, value, _numbers(value))
+                axes.set_title(f"{network.title}, path {PATH_NAMES[path]}", fontsize=9.5)
+            line[0].set_ylabel(label, fontsize=9)
+            # The panels share the axis: only when all has been drawn is its top known.
+            line[0].set_ylim(bottom=0)
+        for axes in panels[-1]:
+            axes.set_xlabel("delay of A (ms)", fontsize=9)
+        _queue_legend(figure, paper=name == "rtt")
+        return figure
+
+
+def _bars(axes: Axes, runs: Runs, value: str, published: Sequence[Number]) -> None:
+    width = 0.8 / len(PAPERS_QUEUES)
+    for index, queue in enumerate(PAPERS_QUEUES):
+        for position, delay in enumerate(DELAYS):
+            found = runs.where(queue=queue, coupling=LIA, delay_ms=delay).mean(value)
+            x = position + (index - (len(PAPERS_QUEUES) - 1) / 2) * width
+            axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
+            _whisker(axes, x, found)
+            for number in published:
+                if number.queue == queue and number.delay_ms in {0, delay}:
+                    axes.plot(
+                        x,
+                        number.value,
+                        marker="D",
+                        markersize=5,
+                        color="white",
+                        markeredgecolor="black",
+                        linestyle="none",
+                    )
+    axes.set_xticks(range(len(DELAYS)), [str(delay) for delay in DELAYS])
+    axes.tick_params(axis="x", length=0)
+
+
+def _numbers(value: str) -> list[Number]:
+    return [one for one in numbers() if one.quantity == value and one.bound == "is"]
+
+
+def _whisker(axes: Axes, x: float, found: Interval) -> None:
+    axes.errorbar(
+        x,
+        found.mean,
+        yerr=plots.finite(found.half_width),
+        color="black",
+        elinewidth=1,
+        capsize=2,
+    )
+
+
+def _queue_legend(figure: Figure, *, paper: bool) -> None:
+    handles: list[Any] = [
+        Patch(color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in PAPERS_QUEUES
+    ]
+    if paper:
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color="white",
+                markeredgecolor="black",
+                marker="D",
+                linestyle="",
+                label="paper",
+            )
+        )
+    plots.legend(figure, handles)
+
+
+def couplings(runs: Runs) -> Figure:
+    """The three couplings against the delay, a panel for each queue and value."""
+    values = [
+        ("goodput_share", "goodput / C"),
+        ("queue_packets", "queue (packets)"),
+        ("sojourn_ms", "sojourn (ms)"),
+        ("rtt_a_ms", "RTT of A (ms)"),
+        ("rtt_b_ms", "RTT of B (ms)"),
+        ("cwnd_share_a", "A's part of cwnd"),
+    ]
+    with plots.style():
+        figure = plots.blank(10.5, 1.75 * len(values))
+        panels = figure.subplots(len(values), len(PAPERS_QUEUES), sharex=True)
+        for line, (value, label) in zip(panels, values, strict=True):
+            for axes, queue in zip(line, PAPERS_QUEUES, strict=True):
+                for index, coupling in enumerate(COUPLINGS):
+                    own = runs.where(queue=queue, coupling=coupling)
+                    _line(axes, own, value, plots.COLOURS[index], DELAYS)
+                axes.set_ylim(bottom=0)
+                axes.tick_params(labelsize=8)
+            line[0].set_ylabel(label, fontsize=8.5)
+        for axes, queue in zip(panels[0], PAPERS_QUEUES, strict=True):
+            axes.set_title(QUEUE_NAMES[queue], fontsize=9.5)
+        for axes in panels[-1]:
+            axes.set_xlabel("delay of A (ms)", fontsize=8.5)
+        handles = [
+            Line2D([], [], color=plots.COLOURS[index], marker="o", label=COUPLING_NAMES[coupling])
+            for index, coupling in enumerate(COUPLINGS)
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def _line(
+    axes: Axes, runs: Runs, value: str, colour: str, at: Sequence[int], *, dashed: bool = False
+) -> None:
+    found = [runs.where(delay_ms=delay).mean(value) for delay in at]
+    axes.errorbar(
+        range(len(at)),
+        [one.mean for one in found],
+        yerr=[plots.finite(one.half_width) for one in found],
+        color=colour,
+        marker="o",
+        markersize=3.5,
+        linewidth=1.3,
+        elinewidth=1,
+        capsize=2,
+        linestyle=DASHED if dashed else "-",
+    )
+    axes.set_xticks(range(len(at)), [str(delay) for delay in at])
+
+
+def fit(outcome: Outcome) -> Figure:
+    """How far the six published round-trip times are missed against the rate of C."""
+    titles = {one.name: one.title for one in profiles()}
+    with plots.style():
+        figure = plots.blank(10.5, 4)
+        left, right = figure.subplots(1, 2)
+        for index, (name, runs) in enumerate(outcome.fits.items()):
+            rates = runs.frame["rate_mbps"].unique().sort().to_list()
+            found = [misfit_percent(runs, rate) for rate in rates]
+            left.errorbar(
+                rates,
+                [one.mean for one in found],
+                yerr=[plots.finite(one.half_width) for one in found],
+                color=plots.COLOURS[index],
+                marker="o",
+                markersize=3.5,
+                capsize=2,
+                elinewidth=1,
+                label=titles[name],
+            )
+        left.set_ylim(bottom=0)
+        left.set_xlabel("rate of C (Mbit/s)")
+        left.set_ylabel("RMS deviation of the six RTTs (%)")
+        left.legend(frameon=False, fontsize=8.5)
+        runs = outcome.fits[profile(*BASE).name]
+        rates = runs.frame["rate_mbps"].unique().sort().to_list()
+        styles = {("codel", 1): "o", ("codel", 100): "s", ("drop_tail", 100): "^"}
+        for (queue, delay), marker in styles.items():
+            for path in PATHS:
+                paper = next(
+                    one.value
+                    for one in numbers()
+                    if (one.queue, one.delay_ms, one.quantity) == (queue, delay, f"rtt_{path}_ms")
+                )
+                ours = [
+                    runs.where(rate_mbps=rate, point=f"{queue}-{delay}").mean(f"rtt_{path}_ms").mean
+                    for rate in rates
+                ]
+                right.plot(
+                    rates,
+                    [value / paper for value in ours],
+                    color=PATH_COLOURS[path],
+                    marker=marker,
+                    markersize=3.5,
+                    linewidth=1.2,
+                    label=f"{QUEUE_NAMES[queue]}, {delay} ms, {path.upper()}: {paper:g} ms",
+                )
+        right.axhline(1, color=plots.QUIET, linestyle=DASHED, linewidth=1)
+        right.set_yscale("log")
+        right.set_yticks([0.5, 0.7, 1, 1.5, 2, 3], ["0.5", "0.7", "1", "1.5", "2", "3"])
+        right.minorticks_off()
+        right.set_xlabel("rate of C (Mbit/s)")
+        right.set_ylabel("our RTT / the paper's")
+        right.set_title("clean, textbook", fontsize=9.5)
+        right.legend(frameon=False, fontsize=8)
+        return figure
+
+
+def time(traced: dict[str, Traced]) -> Figure:
+    """Windows, round-trip times and the queue of one run for each of three queues."""
+    with plots.style():
+        figure = plots.blank(10.5, 6)
+        panels = figure.subplots(3, len(TRACED_QUEUES), sharey="row", squeeze=False)
+        for column, queue in enumerate(TRACED_QUEUES):
+            run = traced[queue]
+            for number, path in enumerate(PATHS):
+                rows = run.paths.filter(path=number)
+                for line, (name, scale) in enumerate((("cwnd_bytes", 1e-3), ("srtt_ms", 1.0))):
+                    panels[line][column].step(
+                        rows["time_s"],
+                        rows[name] * scale,
+                        where="post",
+                        color=PATH_COLOURS[path],
+                        linewidth=1,
+                    )
+            panels[2][column].step(
+                run.waiting["time_s"],
+                run.waiting["waiting_packets"],
+                where="post",
+                color=QUEUE_COLOURS[queue],
+                linewidth=0.8,
+            )
+            panels[0][column].set_title(QUEUE_NAMES[queue], fontsize=10)
+            panels[2][column].set_xlabel("time (s)")
+            for line in panels:
+                line[column].set_xlim(0, max(traced[kind].ended_s for kind in TRACED_QUEUES))
+        for line, label in zip(panels, ("cwnd (kB)", "SRTT (ms)", "queue (packets)"), strict=True):
+            line[0].set_ylabel(label, fontsize=9)
+            line[0].set_ylim(bottom=0)
+        plots.legend(figure, _path_handles())
+        return figure
+
+
+def delays(traced: dict[str, Traced]) -> Figure:
+    """The share of delivered packets that took longer, on each path."""
+    with plots.style():
+        figure = plots.blank(10.5, 3.8)
+        panels = figure.subplots(1, len(PATHS), sharey=True)
+        for number, (axes, path) in enumerate(zip(panels, PATHS, strict=True)):
+            for queue, run in traced.items():
+                values = run.delays_ms[number]
+                shares = [1 - index / len(values) for index in range(len(values))]
+                axes.step(values, shares, where="post", color=QUEUE_COLOURS[queue], linewidth=1.3)
+            axes.set_xscale("log")
+            axes.set_xticks([10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000])
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.minorticks_off()
+            axes.set_xlim(8, 12000)
+            axes.set_yscale("log")
+            axes.set_ylim(5e-4, 1.1)
+            axes.set_xlabel("one-way delay (ms)")
+            axes.set_title(f"path {PATH_NAMES[path]}", fontsize=9.5)
+            axes.grid(visible=True, axis="both")
+        panels[0].set_ylabel("share of packets that took longer")
+        handles = [
+            Line2D([], [], color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in traced
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def starvation(runs: Runs) -> Figure:
+    """Sojourn: mean, 99th percentile and maximum by queue and delay."""
+    marks = {"sojourn_ms": "o", "p99_ms": "^", "max_ms": "x"}
+    kinds = [*PAPERS_QUEUES, "fq_lifo_codel"]
+    with plots.style():
+        figure = plots.blank(10, 3.6)
+        axes = figure.add_subplot()
+        for index, queue in enumerate(kinds):
+            for position, delay in enumerate(DELAYS):
+                x = position + 0.14 * (index - (len(kinds) - 1) / 2)
+                own = runs.where(queue=queue, coupling=LIA, delay_ms=delay)
+                means = {value: own.mean(value) for value in marks}
+                axes.plot(
+                    [x, x],
+                    [means["sojourn_ms"].mean, means["max_ms"].mean],
+                    color=QUEUE_COLOURS[queue],
+                    linewidth=1,
+                )
+                for value, marker in marks.items():
+                    axes.errorbar(
+                        x,
+                        means[value].mean,
+                        yerr=plots.finite(means[value].half_width),
+                        color=QUEUE_COLOURS[queue],
+                        marker=marker,
+                        markersize=6,
+                        capsize=2,
+                        elinewidth=1,
+                    )
+        axes.set_yscale("log")
+        axes.set_xticks(range(len(DELAYS)), [f"{delay} ms" for delay in DELAYS])
+        axes.set_ylabel("sojourn in C's queue (ms)")
+        axes.set_xlabel("delay of A")
+        words = {"sojourn_ms": "mean", "p99_ms": "99th percentile", "max_ms": "maximum"}
+        handles: list[Any] = [
+            Patch(color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in kinds
+        ]
+        handles += [
+            Line2D([], [], color="black", marker=marker, linestyle="", label=words[value])
+            for value, marker in marks.items()
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def ablations(runs: Runs) -> Figure:
+    """Queue disciplines with one thing changed: a dot for each delay."""
+    values = [
+        ("goodput_share", "goodput / C", False),
+        ("drops", "dropped packets", False),
+        ("sojourn_ms", "mean sojourn (ms)", True),
+        ("p99_ms", "99th percentile (ms)", True),
+    ]
+    with plots.style():
+        figure = plots.blank(11, 1.1 + 0.3 * len(changes()))
+        panels = figure.subplots(1, len(values), sharey=True)
+        for axes, (value, label, is_log) in zip(panels, values, strict=True):
+            for line, change in enumerate(changes()):
+                for index, delay in enumerate(DELAYS):
+                    found = runs.where(change=change.name, delay_ms=delay).mean(value)
+                    axes.errorbar(
+                        found.mean,
+                        line + 0.2 * (index - 1),
+                        xerr=plots.finite(found.half_width),
+                        color=DELAY_COLOURS[delay],
+                        marker="o",
+                        markersize=4,
+                        capsize=2,
+                        elinewidth=1,
+                    )
+            if is_log:
+                axes.set_xscale("log")
+            axes.grid(visible=True, axis="both")
+            axes.set_xlabel(label, fontsize=9)
+            axes.tick_params(axis="y", length=0)
+        panels[0].set_yticks(range(len(changes())), [change.title for change in changes()])
+        panels[0].invert_yaxis()
+        handles = [
+            Line2D([], [], color=colour, marker="o", linestyle="", label=f"A: {delay} ms")
+            for delay, colour in DELAY_COLOURS.items()
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def theta(runs: Runs) -> Figure:
+    """Longer delays on A, and the bound under which a growing delay is dropped."""
+    kinds = {
+        "codel": "CoDel",
+        "fq_codel": "FQ-CoDel",
+        "lifo_codel": "LIFO-CoDel",
+        "lifo_plain": "plain stack",
+    }
+    values = [
+        ("goodput_share", "goodput / C"),
+        ("aqm_drops", "drops by k > theta or CoDel"),
+        ("max_ms", "longest sojourn (ms)"),
+    ]
+    with plots.style():
+        figure = plots.blank(11.5, 3.6)
+        panels = figure.subplots(1, len(values) + 1)
+        for axes, (value, label) in zip(panels, values, strict=False):
+            for queue in kinds:
+                own = runs.where(queue=queue)
+                _line(axes, own, value, QUEUE_COLOURS[queue], LONG_DELAYS)
+            axes.set_xlabel("delay of A (ms)", fontsize=9)
+            axes.set_title(label, fontsize=9.5)
+            if value == "max_ms":
+                axes.set_yscale("log")
+            else:
+                axes.set_ylim(bottom=0)
+        bound = panels[-1]
+        steps = range(1, 7)
+        bound.step(
+            steps,
+            [k * math.factorial(k) for k in steps],
+            where="mid",
+            color="black",
+            linewidth=1.4,
+        )
+        bound.set_yscale("log")
+        bound.set_xticks(list(steps))
+        bound.set_xlabel("k: times in a row that the delay grew", fontsize=9)
+        bound.set_title(
+            "least growth that is never dropped\n(delay / first delay: k k!)", fontsize=9
+        )
+        handles = [
+            Line2D([], [], color=QUEUE_COLOURS[queue], marker="o", label=name)
+            for queue, name in kinds.items()
+        ]
+        plots.legend(figure, handles)
+        return figure
+
+
+def beyond(runs: Runs) -> Figure:
+    """Every transport with every queue: goodput and tail of the sojourn, mean over the delays."""
+    values = [
+        ("goodput_share", "goodput / C", 2, "cividis"),
+        ("p95_ms", "95th percentile of the sojourn (ms)", 0, "cividis_r"),
+        ("longest_gap_s", "longest time without data at the server (s)", 1, "cividis_r"),
+    ]
+    with plots.style():
+        figure = plots.blank(8.4, 4.1 * len(values))
+        panels = figure.subplots(len(values), 1)
+        for axes, (value, label, digits, colours) in zip(panels, values, strict=True):
+            grid = [
+                [
+                    runs.where(transport=transport.name, queue=queue.name).mean(value).mean
+                    for queue in queues()
+                ]
+                for transport in transports()
+            ]
+            plots.heat(
+                axes,
+                grid,
+                None,
+                [textwrap.fill(queue.title, 10) for queue in queues()],
+                [transport.title for transport in transports()],
+                digits=digits,
+                colours=colours,
+                size=8,
+            )
+            axes.tick_params(labelsize=8)
+            axes.set_title(label, fontsize=10)
+        return figure
+
+
+def mobility(runs: Runs) -> Figure:
+    """Goodput with losses and when the Wi-Fi goes."""
+    there = runs.frame["transport"].unique(maintain_order=True).to_list()
+    kinds = runs.frame["queue"].unique(maintain_order=True).to_list()
+    names = {one.name: one.title for one in transports()}
+    with plots.style():
+        figure = plots.blank(10.5, 3.4)
+        panels = figure.subplots(1, len(there), sharey=True)
+        width = 0.8 / len(kinds)
+        for axes, transport in zip(panels, there, strict=True):
+            for index, queue in enumerate(kinds):
+                for position, event in enumerate(events()):
+                    found = runs.where(transport=transport, queue=queue, event=event.name).mean()
+                    x = position + (index - (len(kinds) - 1) / 2) * width
+                    axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
+                    _whisker(axes, x, found)
+            names_of_events = [textwrap.fill(event.title, 11) for event in events()]
+            axes.set_xticks(range(len(events())), names_of_events, fontsize=8)
+            axes.tick_params(axis="x", length=0)
+            axes.set_title(names[transport], fontsize=9.5)
+        panels[0].set_ylabel("goodput / C")
+        panels[0].set_ylim(0, 0.8)
+        _queue_legend(figure, paper=False)
+        return figure
+
+
+def handover(runs: dict[tuple[str, str], Traced]) -> Figure:
+    """Data that arrives over each path when the Wi-Fi goes."""
+    names = {one.name: one.title for one in transports()}
+    with plots.style():
+        figure = plots.blank(10, 1.9 * len(runs))
+        panels = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)
+        for (axes,), ((transport, queue), run) in zip(panels, runs.items(), strict=True):
+            for number, path in enumerate(PATHS):
+                rows = run.rates.filter(path=number)
+                axes.plot(rows["time_s"], rows["mbps"], color=PATH_COLOURS[path], linewidth=1.3)
+            axes.plot(
+                run.goodput["time_s"],
+                run.goodput["mbps"],
+                color="black",
+                linewidth=0.9,
+                linestyle=DASHED,
+            )
+            axes.axvline(15, color=plots.QUIET, linestyle=DASHED, linewidth=1)
+            axes.set_ylabel("Mbit/s")
+            axes.set_title(f"{names[transport]}, {QUEUE_NAMES[queue]}", fontsize=9.5)
+        panels[-1][0].set_xlabel("time (s)")
+        panels[-1][0].set_ylim(0, 1)
+        panels[-1][0].set_xlim(0, max(run.ended_s for run in runs.values()))
+        application = Line2D(
+            [], [], color="black", linestyle=DASHED, label="read by the application"
+        )
+        plots.legend(figure, [*_path_handles(), application])
+        return figure
+
+
+def _path_handles() -> list[Line2D]:
+    return [
+        Line2D([], [], color=PATH_COLOURS[path], label=f"path {PATH_NAMES[path]}") for path in PATHS
+    ]

@@ -1,0 +1,155 @@
+"""What a reproduction found: everything that tables, figures, page and JSON show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from anabranch.papers import outcome
+from anabranch.papers.intervals import Interval, interval
+from anabranch.papers.verdicts import Comparison, Finding, Verdict
+
+from .claims import CLAIMS, Material, ratio
+from .factors import LIA
+from .published import Number, numbers, round_trip_times
+from .samples import Runs
+from .traced import Traced
+
+LITERAL = "codel_literal"
+"""The base with CoDel as the paper's prose has it in CoDel's place."""
+
+
+@dataclass(frozen=True)
+class Outcome(outcome.Outcome):
+    """Everything that tables, figures, page and JSON show."""
+
+    grids: dict[str, Runs]
+    """By profile."""
+    attribution: dict[str, list[Finding]]
+    """Every claim with one thing of the base changed, by what was changed."""
+    fits: dict[str, Runs]
+    """By profile: factors `rate_mbps` and `point`."""
+    ablations: Runs
+    """Factors `change` and `delay_ms`."""
+    theta: Runs
+    """Factors `queue` and `delay_ms`."""
+    beyond: Runs
+    """Factors `transport`, `queue` and `delay_ms`."""
+    mobility: Runs
+    """Factors `transport`, `queue` and `event`."""
+    traced: dict[str, Traced]
+    """By queue, the first run of the base at 100 ms."""
+    handovers: dict[tuple[str, str], Traced]
+    """By transport and queue, the first run in which the Wi-Fi goes."""
+    speed: "Speed"
+
+    @property
+    def base(self) -> Runs:
+        """The grid under the first profile."""
+        return next(iter(self.grids.values()))
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast one core computes the base's cells."""
+
+    ms_per_transfer: float
+    packets_per_s: float
+    """That come to C, both directions and UDP."""
+
+
+def cells(grids: Mapping[str, Runs]) -> list[Comparison]:
+    """The published numbers beside ours under each profile."""
+    return [
+        Comparison(
+            "text",
+            {
+                "profile": profile,
+                "queue": number.queue,
+                "delay_ms": number.delay_ms,
+                "quantity": number.quantity,
+                "bound": number.bound,
+            },
+            number.value,
+            ours.mean,
+            ours.half_width,
+            number.judge(ours),
+            unit_of(number.quantity),
+        )
+        for profile, runs in grids.items()
+        for number in numbers()
+        for ours in [measured(runs, number)]
+    ]
+
+
+def measured(runs: Runs, number: Number) -> Interval:
+    """Our value of a published number; the mean over the delays where the paper says no delay."""
+    found = runs.where(coupling=LIA)
+    if number.delay_ms:
+        found = found.where(delay_ms=number.delay_ms)
+    ours = found.where(queue=number.queue)
+    if number.quantity == "goodput_over_codel":
+        return ratio(ours, found.where(queue="codel"), "goodput_share")
+    return ours.mean(number.quantity)
+
+
+def unit_of(quantity: str) -> str:
+    """What a quantity is measured in."""
+    if quantity.endswith("_ms"):
+        return "ms"
+    return "packets" if quantity.endswith("_packets") else ""
+
+
+def judge(grids: Mapping[str, Runs]) -> list[Finding]:
+    """Every claim under each profile, claim by claim."""
+    return [
+        claim.judge(Material(runs), profile) for claim in CLAIMS for profile, runs in grids.items()
+    ]
+
+
+def literal(runs: Runs) -> Runs:
+    """A grid in which CoDel does as the paper's prose says."""
+    frame = runs.frame
+    replaced = frame.filter(pl.col("queue") == LITERAL).with_columns(queue=pl.lit("codel"))
+    others = frame.filter(~pl.col("queue").is_in(["codel", LITERAL]))
+    return Runs(pl.concat([others, replaced]), runs.profile)
+
+
+def overall(findings: Sequence[Finding], titles: Mapping[str, str]) -> str:
+    """A claim's verdict over all profiles, in words."""
+    by_verdict: dict[Verdict, list[str]] = {"reproduced": [], "partly": [], "not_reproduced": []}
+    for finding in findings:
+        by_verdict[finding.verdict].append(titles[finding.profile])
+    if len(by_verdict["reproduced"]) == len(findings):
+        return "reproduced"
+    if by_verdict["reproduced"]:
+        return "only under " + "; ".join(by_verdict["reproduced"])
+    return "partly" if by_verdict["partly"] else "not reproduced"
+
+
+def misfit_percent(runs: Runs, rate_mbps: float) -> Interval:
+    """Root mean square of the six round-trip times' deviations from the paper's, by replication."""
+    samples: dict[int, list[float]] = {}
+    for number in round_trip_times():
+        cell = runs.where(rate_mbps=rate_mbps, point=f"{number.queue}-{number.delay_ms}")
+        for replication, value in cell.per_replication(number.quantity).items():
+            samples.setdefault(replication, []).append((value / number.value - 1) ** 2)
+    wanted = len(round_trip_times())
+    return interval(
+        100 * (sum(squares) / wanted) ** 0.5
+        for squares in samples.values()
+        if len(squares) == wanted
+    )
+
+
+def best_fit(runs: Runs) -> tuple[float, Interval]:
+    """The rate of C in Mbit/s with the smallest misfit, and that."""
+    rates = runs.frame["rate_mbps"].unique().sort().to_list()
+    found = {rate: misfit_percent(runs, rate) for rate in rates}
+    best = min(found, key=lambda rate: found[rate].mean)
+    return best, found[best]
+
+
+def with_numbers(frame: pl.DataFrame, axis: str) -> pl.DataFrame:
+    """With the values of this axis, which cases make text, as numbers."""
+    return frame.with_columns(pl.col(axis).cast(pl.Float64))

@@ -1,0 +1,335 @@
+"""The paper's grid under each profile, the fit of C's rate, ablations, and what lies beyond.
+
+Every study is the network of `scenario.toml` with the values of a profile on top.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from anabranch._engine import Scenario
+from anabranch.papers.studies import Key, Sets, Study, inline
+
+from .factors import BUFFER_PACKETS, COUPLINGS, DELAYS, LIA, PAPERS_QUEUES, QUEUES, UDP_SHARE
+from .samples import COLUMNS
+
+Settings = Mapping[str, Any]
+"""Values by dotted path."""
+Axes = Mapping[str, Mapping[str, Settings]]
+"""By axis and value."""
+
+TRANSPORT = "flows.transfer.transport"
+
+FIT_RATES_MBPS = (0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0, 1.2, 1.5)
+FIT_POINTS = (("codel", 1), ("codel", 100), ("drop_tail", 100))
+"""Where the paper gives round-trip times."""
+
+LONG_DELAYS = (1, 10, 50, 100, 200, 400)
+"""Of path A, in milliseconds, beyond the paper's."""
+
+BASE = ("clean", "textbook")
+"""Ablations and what is beyond the paper are changes of this one."""
+FIT_PROFILES = (BASE, ("clean", "as_cited"), ("fitted", "textbook"), ("fitted", "as_cited"))
+
+MOVING = ("model", "rfc", "linux")
+"""Transports whose Wi-Fi goes."""
+MOVING_DELAY_MS = 10
+MOVING_S = 300.0
+"""A transfer that has not ended by then stands still."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Replications of each kind of cell."""
+
+    grid: int
+    """LIA, which the paper's numbers are about."""
+    couplings: int
+    fit: int
+    ablations: int
+    beyond: int
+    theta: int
+
+
+EFFORTS = {
+    "quick": Effort(grid=10, couplings=10, fit=3, ablations=10, beyond=3, theta=5),
+    "validate": Effort(grid=35, couplings=35, fit=10, ablations=35, beyond=10, theta=20),
+    "full": Effort(grid=35, couplings=35, fit=20, ablations=35, beyond=35, theta=35),
+}
+"""By mode."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A profile or a receiver: values on top of the scenario."""
+
+    name: str
+    title: str
+    about: str
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a grid is run under."""
+
+    network: Reading
+    receiver: Reading
+
+    @property
+    def name(self) -> str:
+        """In JSON and folders."""
+        return f"{self.network.name}-{self.receiver.name}"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.network.title}, {self.receiver.title}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Values on top of the scenario."""
+        return {**self.network.settings, **self.receiver.settings}
+
+
+def rate_mbps(settings: Settings) -> float:
+    """C's rate."""
+    return float(settings["links.c.rate"].split()[0])
+
+
+def mss_bytes(settings: Settings) -> int:
+    """Data of a segment."""
+    return int(settings[f"{TRANSPORT}.tcp.mss"].split()[0])
+
+
+@cache
+def networks() -> tuple[Reading, ...]:
+    """Readings of what the paper leaves open."""
+    return _readings("profiles.toml", "profile")
+
+
+@cache
+def receivers() -> tuple[Reading, ...]:
+    """The two receivers of the cited model."""
+    return _readings("profiles.toml", "receiver")
+
+
+@cache
+def profiles() -> tuple[Profile, ...]:
+    """Every network with each receiver."""
+    return tuple(Profile(network, receiver) for network in networks() for receiver in receivers())
+
+
+def profile(network: str = BASE[0], receiver: str = BASE[1]) -> Profile:
+    """One of them."""
+    return next(one for one in profiles() if one.name == f"{network}-{receiver}")
+
+
+def queue(kind: str, **keys: Any) -> Settings:
+    """C's queue discipline."""
+    measured = {"measure": True} if kind == "drop_tail" else {}
+    return {"links.c.queue": {"kind": kind, "packets": BUFFER_PACKETS, **measured, **keys}}
+
+
+def delay(milliseconds: float) -> Settings:
+    """Path A's one-way delay."""
+    return {"links.access-a.delay": f"{milliseconds:g} ms"}
+
+
+def coupling(kind: str) -> Settings:
+    """How the windows grow together."""
+    return {f"{TRANSPORT}.coupling": {"kind": kind}}
+
+
+def rate(mbps: float) -> Settings:
+    """C's rate, UDP with it."""
+    return {
+        "links.c.rate": f"{mbps:g} Mbit/s",
+        "links.c.cross_traffic.0.rate": f"{UDP_SHARE * mbps:g} Mbit/s",
+    }
+
+
+def scenario(name: str, settings: Settings, axes: Axes) -> Scenario:
+    """The network with these values and this sweep."""
+    sweep = "".join(f"axes.{axis}.cases = {inline(cases)}\n" for axis, cases in axes.items())
+    text = f"{_text('scenario.toml')}\n[sweep]\nmetrics = {inline(COLUMNS)}\n{sweep}"
+    return Scenario.parse(text, (("name", f"mptcp-aqm-{name.replace('/', '-')}"), *sets(settings)))
+
+
+def single(settings: Settings) -> Scenario:
+    """The network with these values, without a sweep."""
+    return Scenario.parse(_text("scenario.toml"), sets(settings))
+
+
+def sets(settings: Settings) -> Sets:
+    """As the engine takes them."""
+    return tuple(
+        (path, value if isinstance(value, str) else inline(value))
+        for path, value in settings.items()
+    )
+
+
+DELAY_AXIS = {str(milliseconds): delay(milliseconds) for milliseconds in DELAYS}
+
+
+def grid(one: Profile, effort: Effort) -> Study:
+    """Queue, coupling and delay under a profile."""
+    name = f"grid/{one.name}"
+    axes: Axes = {
+        "queue": {kind: queue(kind) for kind in QUEUES},
+        "coupling": {kind: coupling(kind) for kind in COUPLINGS},
+        "delay_ms": DELAY_AXIS,
+    }
+
+    def replications(key: Key) -> int:
+        return effort.grid if key["coupling"] == LIA else effort.couplings
+
+    return Study(name, one.title, scenario(name, one.settings, axes), replications, COLUMNS)
+
+
+def fit(one: Profile, effort: Effort) -> Study:
+    """Round-trip times against C."""
+    name = f"fit/{one.name}"
+    axes: Axes = {
+        "rate_mbps": {f"{mbps:g}": rate(mbps) for mbps in FIT_RATES_MBPS},
+        "point": {
+            f"{kind}-{milliseconds}": {**queue(kind), **delay(milliseconds)}
+            for kind, milliseconds in FIT_POINTS
+        },
+    }
+    loaded = scenario(name, one.settings, axes)
+    return Study(name, f"rate of C, {one.title}", loaded, lambda _: effort.fit, COLUMNS)
+
+
+def attribution(change: Reading, effort: Effort) -> Study:
+    """The grid of the base with one thing of another profile."""
+    name = f"attribution/{change.name}"
+    axes: Axes = {
+        "queue": {kind: queue(kind) for kind in PAPERS_QUEUES},
+        "coupling": {kind: coupling(kind) for kind in COUPLINGS},
+        "delay_ms": DELAY_AXIS,
+    }
+    loaded = scenario(name, attributed(change), axes)
+    return Study(name, change.title, loaded, lambda _: effort.couplings, COLUMNS)
+
+
+def attributed(change: Reading) -> dict[str, Any]:
+    """The values of such a grid."""
+    return {**profile().settings, **change.settings}
+
+
+def ablations(effort: Effort) -> Study:
+    """The queue disciplines with one thing changed."""
+    axes: Axes = {
+        "change": {change.name: change.settings for change in changes()},
+        "delay_ms": DELAY_AXIS,
+    }
+    loaded = scenario("ablations", profile().settings, axes)
+    return Study("ablations", "one thing changed", loaded, lambda _: effort.ablations, COLUMNS)
+
+
+def theta(effort: Effort) -> Study:
+    """LIFO-CoDel and others with longer and longer delays on A."""
+    kinds = ("codel", "fq_codel", "lifo_codel", "lifo_plain")
+    cases = {kind: queue(kind) for kind in kinds[:3]}
+    cases["lifo_plain"] = queue("lifo_codel", rule="plain")
+    axes: Axes = {
+        "queue": cases,
+        "delay_ms": {str(milliseconds): delay(milliseconds) for milliseconds in LONG_DELAYS},
+    }
+    loaded = scenario("theta", profile().settings, axes)
+    return Study("theta", "longer delays on A", loaded, lambda _: effort.theta, COLUMNS)
+
+
+def beyond(effort: Effort) -> Study:
+    """Every transport with every queue."""
+    axes: Axes = {
+        "transport": {one.name: {TRANSPORT: one.settings} for one in transports()},
+        "queue": {one.name: {"links.c.queue": one.settings} for one in queues()},
+        "delay_ms": DELAY_AXIS,
+    }
+    loaded = scenario("beyond", NETWORK, axes)
+    return Study("beyond", "beyond the paper", loaded, lambda _: effort.beyond, COLUMNS)
+
+
+def mobility(effort: Effort) -> Study:
+    """Losses, and a Wi-Fi that goes."""
+    axes: Axes = {
+        "transport": {
+            one.name: {TRANSPORT: one.settings} for one in transports() if one.name in MOVING
+        },
+        "queue": {
+            one.name: {"links.c.queue": one.settings}
+            for one in queues()
+            if one.name in PAPERS_QUEUES
+        },
+        "event": {one.name: one.settings for one in events()},
+    }
+    settings = {**NETWORK, **delay(MOVING_DELAY_MS), "run.duration": f"{MOVING_S:g} s"}
+    loaded = scenario("mobility", settings, axes)
+    return Study("mobility", "losses and mobility", loaded, lambda _: effort.beyond, COLUMNS)
+
+
+def all_studies(effort: Effort) -> Iterator[Study]:
+    """Every study of a mode."""
+    for one in profiles():
+        yield grid(one, effort)
+    for change in attributions():
+        yield attribution(change, effort)
+    for network, receiver in FIT_PROFILES:
+        yield fit(profile(network, receiver), effort)
+    yield ablations(effort)
+    yield theta(effort)
+    yield beyond(effort)
+    yield mobility(effort)
+
+
+@cache
+def attributions() -> tuple[Reading, ...]:
+    """Single steps from the base to other profiles."""
+    return _readings("profiles.toml", "attribution")
+
+
+@cache
+def changes() -> tuple[Reading, ...]:
+    """The ablations."""
+    return _readings("ablations.toml", "change")
+
+
+@cache
+def transports() -> tuple[Reading, ...]:
+    """Of the phone; the settings are those of its flow's transport."""
+    return _readings("beyond.toml", "transport")
+
+
+@cache
+def queues() -> tuple[Reading, ...]:
+    """Of C; the settings are those of its queue."""
+    return _readings("beyond.toml", "queue")
+
+
+@cache
+def events() -> tuple[Reading, ...]:
+    """What the wireless paths do."""
+    return _readings("beyond.toml", "event")
+
+
+@cache
+def _readings(file: str, kind: str) -> tuple[Reading, ...]:
+    return tuple(
+        Reading(row["name"], row["title"], row.get("about", ""), row["set"])
+        for row in tomllib.loads(_text(file))[kind]
+    )
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+NETWORK: Settings = {
+    path: value for path, value in profile().network.settings.items() if path.startswith("links.")
+}
+"""The base without what is said of the transport."""

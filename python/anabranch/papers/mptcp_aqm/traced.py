@@ -1,0 +1,103 @@
+"""Runs that are made once more with traces: windows, round-trip times, queue, delays."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from anabranch import study
+
+from .studies import (
+    BASE,
+    MOVING_DELAY_MS,
+    MOVING_S,
+    NETWORK,
+    TRANSPORT,
+    Settings,
+    delay,
+    events,
+    profile,
+    queue,
+    single,
+    transports,
+)
+
+STEP_S = 1.0
+"""Throughput is that of so long."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a run tells."""
+
+    paths: pl.DataFrame
+    """time_s, path, cwnd_bytes, srtt_ms of the phone."""
+    waiting: pl.DataFrame
+    """time_s and waiting_packets of C."""
+    delays_ms: dict[int, list[float]]
+    """From the phone to the server, of each delivered packet with data, by path, sorted."""
+    rates: pl.DataFrame
+    """time_s, path and mbps: data that arrived over each path, in steps of STEP_S."""
+    goodput: pl.DataFrame
+    """time_s and mbps: what the application reads, in steps of STEP_S."""
+    ended_s: float
+
+
+def base(kind: str, delay_ms: float) -> Traced:
+    """The first run of the base with this queue."""
+    return trace({**profile(*BASE).settings, **queue(kind), **delay(delay_ms)})
+
+
+def handover(transport: str, kind: str) -> Traced:
+    """The first run in which the Wi-Fi goes, with this transport and queue."""
+    by_name = {one.name: one.settings for one in transports()}
+    gone = next(one.settings for one in events() if one.name == "handover")
+    return trace(
+        {
+            **NETWORK,
+            TRANSPORT: by_name[transport],
+            **queue(kind),
+            **delay(MOVING_DELAY_MS),
+            **gone,
+            "run.duration": f"{MOVING_S:g} s",
+        }
+    )
+
+
+def trace(settings: Settings) -> Traced:
+    """One run with these values."""
+    traces = study.run(single(settings), trace=True).traces
+    packets = traces["packets"].filter(flow="transfer", side="a", kind="data", fate="delivered")
+    delivered = packets.with_columns(delay_ms=1e3 * (pl.col("delivered_s") - pl.col("sent_s")))
+    last: Any = delivered["delivered_s"].max() or 0.0
+    return Traced(
+        traces["paths"]
+        .filter(flow="transfer", side="a")
+        .select("time_s", "path", "cwnd_bytes", "srtt_ms"),
+        traces["queues"].filter(link="c", direction="forward").select("time_s", "waiting_packets"),
+        {path: delivered.filter(path=path)["delay_ms"].sort().to_list() for path in (0, 1)},
+        rates(delivered, last),
+        traces["intervals"]
+        .filter(flow="transfer")
+        .select(
+            time_s=(pl.col("start_s") + pl.col("end_s")) / 2,
+            mbps=pl.col("bytes") * 8 / (pl.col("end_s") - pl.col("start_s")) / 1e6,
+        ),
+        last,
+    )
+
+
+def rates(delivered: pl.DataFrame, last_s: float) -> pl.DataFrame:
+    """Throughput over each path from the packets with data that arrived, headers included."""
+    steps = pl.DataFrame({"step": range(int(last_s / STEP_S) + 1)}, schema={"step": pl.Int64})
+    grid = steps.join(pl.DataFrame({"path": [0, 1]}), how="cross")
+    counted = delivered.group_by(
+        (pl.col("delivered_s") / STEP_S).floor().cast(pl.Int64).alias("step"), "path"
+    ).agg((pl.col("size_bytes").sum() * 8 / STEP_S / 1e6).alias("mbps"))
+    return (
+        grid.join(counted, on=["step", "path"], how="left")
+        .select(
+            ((pl.col("step") + 0.5) * STEP_S).alias("time_s"), "path", pl.col("mbps").fill_null(0)
+        )
+        .sort("path", "time_s")
+    )
