@@ -17,7 +17,7 @@ help: ## this list
 
 setup: $(VENV)/.built ## .venv with the anabranch command, built in release mode, and the tools for tests
 
-reproduce: setup ## a study (PAPER=voip-sctp, tcp-wimax or sctp-handover), quick form: tables and figures beside the published ones
+reproduce: setup ## a study (PAPER=voip-sctp, tcp-wimax, sctp-handover or mptcp-aqm), quick form: tables and figures beside the published ones
 	$(BIN)/anabranch reproduce $(PAPER) --quick
 
 test: test-rust test-stubs test-python ## all tests: Rust, doc tests, examples, Python, every scenario file
@@ -68,6 +68,7 @@ validate: setup ## the long validations: release-mode tests marked as slow, gold
 	$(BIN)/python -m anabranch.mobility docs
 	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python -m anabranch.papers sctp-handover docs/validation/sctp-handover.md
+	$(BIN)/python -m anabranch.papers mptcp-aqm docs/validation/mptcp-aqm.md
 
 clean: ## removes everything that was built
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,6 +29,7 @@ COMMANDS = [
     "schema",
     "reproduce",
     "compare",
+    "explain",
     "bench-cc",
 ]
 

@@ -367,7 +367,8 @@ def schema() -> None:
 Examples:
   anabranch reproduce voip-sctp --quick
   anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json
-  anabranch reproduce sctp-handover --quick"""
+  anabranch reproduce sctp-handover --quick
+  anabranch reproduce mptcp-aqm --full"""
 )
 def reproduce(
     paper: str,
@@ -412,7 +413,7 @@ Examples:
   anabranch compare linux-sctp --replications 100 --json deviations.json"""
 )
 def compare(
-    oracle: Literal["linux-sctp", "linux-tcp"],
+    oracle: Literal["linux-aqm", "linux-mptcp", "linux-sctp", "linux-tcp", "ns3-shared-queue"],
     /,
     *,
     replications: Whole | None = None,
@@ -426,9 +427,11 @@ def compare(
     Parameters
     ----------
     oracle
-        Which one: the failover of SCTP in Linux 6.12, or the goodput of its TCP, beside ns-3 too.
+        Which one: Linux 6.12's queue disciplines, its MPTCP, the failover of its SCTP, or the
+        goodput of its TCP, beside ns-3 too; or ns-3's flows that share a queue.
     replications
-        Runs of each row; 1000 for linux-sctp and 100 for linux-tcp if not given.
+        Runs of each row; if not given 1000 for linux-sctp, 200 for linux-aqm, 100 for linux-tcp and
+        linux-mptcp, 30 for ns3-shared-queue.
     jobs
         Threads; all cores if not given. Never changes a result.
     csv_file
@@ -437,7 +440,8 @@ def compare(
         Write every value with its deviation, verdict and cause to this file.
     plot
         Write figures into this folder: the time to declare a path down over its closed form
-        (linux-sctp), our congestion windows over the kernel's (linux-tcp).
+        (linux-sctp), our congestion windows over the kernel's (linux-tcp), otherwise our numbers
+        over theirs.
     """
     from anabranch import study  # noqa: PLC0415 - slow to import
 
@@ -471,9 +475,86 @@ def compare(
     if plot is not None:
         from anabranch import plots  # noqa: PLC0415 - slow to import
 
-        for name, figure in module.figures().items():
+        for name, figure in module.figures(rows).items():
             for path in plots.save(figure, plot / name):
                 out.print(f"wrote {path}")
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch explain scenarios/load-sharing.toml
+  anabranch explain scenarios/load-sharing.toml --cell 3 --plot why.png
+  anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'"""
+)
+def explain(
+    scenario: Path,
+    /,
+    *,
+    set_: Sets = (),
+    flow: str | None = None,
+    seed: Natural | None = None,
+    replication: Natural = 0,
+    cell: Natural = 0,
+    metric: str | None = None,
+    no_alone: Annotated[bool, Flag] = False,
+    plot: Path | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Say where the time of a run went, path by path, and what to change.
+
+    The scenario is run once, and once more over each path of the flow alone.
+
+    Parameters
+    ----------
+    scenario
+        A scenario file. With its seed and replication it says everything about a run, so the run
+        need not have been kept.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    flow
+        Which flow; the first one with several paths if not given.
+    seed
+        Instead of the scenario's seed.
+    replication
+        Which of the independent repetitions.
+    cell
+        Which cell, if the scenario has a sweep.
+    metric
+        What to compare the paths by, a scalar without the flow's name; MOS or goodput if not given.
+    no_alone
+        Do not try each path alone.
+    plot
+        Draw what held each path back over time into this file (.png, .svg or .pdf).
+    json_file
+        Write all numbers and sentences to this file.
+    """
+    from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
+
+    explaining.check_plot(plot)
+    check_file(plot)
+    check_file(json_file)
+    found = explaining.explain(
+        scenario,
+        set=_pairs(set_),
+        flow=flow,
+        seed=seed,
+        replication=replication,
+        cell=cell,
+        metric=metric,
+        alone=not no_alone,
+        steps=lambda count: progress.steps("each path alone", count),
+    )
+    out = report.console()
+    out.print(found.tables(out.width))
+    if plot is not None:
+        from anabranch import plots  # noqa: PLC0415 - slow to import
+
+        for path in plots.save(found.figure(), plot.with_suffix(""), [plot.suffix[1:]]):
+            out.print(f"wrote {path}")
+    if json_file is not None:
+        write_atomically(json_file, (_json(found.as_json()) + "\n").encode())
+        out.print(f"wrote {json_file}")
 
 
 @app.command(

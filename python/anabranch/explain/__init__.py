@@ -1,0 +1,312 @@
+"""`anabranch explain`: where the time of a run went, path by path, and what to change.
+
+A run is repeated with time accounts; each of its flow's paths is also tried alone. What is printed
+and drawn are the accounts (`accounts`), what follows from them (`causes`), and how paths compare.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+
+import anabranch
+from anabranch import _engine, report, study
+from anabranch.errors import AnabranchError
+from anabranch.explain import accounts, causes
+from anabranch.explain.accounts import LIMITS, Account, End, Flow
+from anabranch.explain.causes import Cause
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+METRICS = ("mos", "a_to_b.mos", "rpm", "goodput_kbit_per_s", "a_to_b.goodput_kbit_per_s")
+"""What variants of a flow are compared by: the first of them that it has."""
+
+FORMATS = ("png", "svg", "pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The flow over one of its paths alone."""
+
+    path: str
+    value: float
+    """The metric; NaN where there is none."""
+    problem: str = ""
+    """Why it could not be run, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A run, explained."""
+
+    result: study.Result
+    flow: Flow
+    causes: list[Cause]
+    main: Cause
+    metric: str
+    value: float
+    alone: list[Alone]
+
+    def tables(self, width: int) -> "RenderableType":
+        """What a person reads, for a terminal of this width."""
+        return Group(*self._parts(width))
+
+    def _parts(self, width: int) -> "Iterator[RenderableType]":
+        flow = self.flow
+        time = f"{report.number(flow.start_s, 4)} s to {report.number(flow.end_s, 4)} s"
+        for end in (flow.sender, flow.receiver):
+            if end.connection.total > 0:
+                yield f"{flow.name}, what held {end.host} (side {end.side}) back from {time}:"
+                yield _shares(end, width)
+        if self.alone:
+            yield f"compared by {flow.name}.{self.metric}:"
+            yield self._comparison(width)
+        yield "\n".join(self.sentences())
+
+    def _comparison(self, width: int) -> "RenderableType":
+        rows = [(" + ".join(self.flow.settings["paths"]), report.number(self.value, 5), "")]
+        for one in self.alone:
+            ratio = report.number(self.value / one.value, 3) if one.value else "–"
+            rows.append((f"{one.path} alone", report.number(one.value, 5), ratio))
+        return report.side_by_side(("paths", "value", "all together / alone"), rows, width, 1)
+
+    def sentences(self) -> list[str]:
+        """The answer: how the paths compare, what held each back, and what to change."""
+        lines = [*self._compared(), *(cause.text for cause in self.causes)]
+        receiver = self.flow.receiver.receiver
+        if receiver.mean_bytes > 0:
+            lines.append(_head_of_line(self.flow.receiver.host, receiver))
+        lines.append(
+            f"Main cause: {self.main.kind}, on {self.main.path}. {self.main.advice}".rstrip()
+        )
+        return lines
+
+    def _compared(self) -> Iterator[str]:
+        known = [one for one in self.alone if not math.isnan(one.value)]
+        yield from (
+            f"{one.path} alone: not run, {one.problem}" for one in self.alone if one.problem
+        )
+        if not known or math.isnan(self.value):
+            return
+        best = max(known, key=lambda one: one.value)
+        together = " + ".join(self.flow.settings["paths"])
+        values = f"{together} reach {report.number(self.value, 5)}"
+        values += "".join(f", {one.path} alone {report.number(one.value, 5)}" for one in known)
+        verdict = "slower" if "goodput" in self.metric else "worse"
+        if self.value >= best.value:
+            verdict = "faster" if "goodput" in self.metric else "better"
+        if abs(self.value - best.value) <= 0.005 * abs(best.value):
+            verdict = "as good"
+        than = "as" if verdict == "as good" else "than"
+        yield f"{values} ({self.metric}): together {verdict} {than} {best.path} alone."
+
+    def figure(self) -> "Figure":
+        """The accounts over time."""
+        from anabranch.explain import figure  # noqa: PLC0415 - slow to import
+
+        sender = self.flow.sender
+        title = f"{self.result.scenario.name}: what holds {sender.host} back, flow {self.flow.name}"
+        return figure.draw(self.flow, title)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        return {
+            "scenario": self.result.scenario.name,
+            "scenario_hash": self.result.scenario.hash,
+            "version": _engine.__version__,
+            "seed": self.result.seed,
+            "cell": self.result.cell,
+            "replication": self.result.replication,
+            "flow": self.flow.name,
+            "sender": self.flow.sender.side,
+            "start_s": self.flow.start_s,
+            "end_s": self.flow.end_s,
+            "ends": {end.side: _end_json(end) for end in self.flow.ends},
+            "metric": self.metric,
+            "value": self.value,
+            "alone": {one.path: one.problem or one.value for one in self.alone},
+            "causes": [_cause_json(cause) for cause in self.causes],
+            "main_cause": _cause_json(self.main),
+            "sentences": self.sentences(),
+        }
+
+
+Steps = AbstractContextManager[Callable[[], None]]
+"""Progress: gives a function to call after each step."""
+
+
+def _no_steps(_: int) -> Steps:
+    return nullcontext(lambda: None)
+
+
+def explain(
+    scenario: str | Path,
+    *,
+    set: Mapping[str, study.Value] | None = None,  # noqa: A002 - as `--set`
+    flow: str | None = None,
+    seed: int | None = None,
+    replication: int = 0,
+    cell: int = 0,
+    metric: str | None = None,
+    alone: bool = True,
+    steps: Callable[[int], Steps] = _no_steps,
+) -> Explanation:
+    """Runs a scenario and says where the time of one of its flows went.
+
+    Parameters
+    ----------
+    scenario
+        A path or TOML text.
+    set
+        Values to change, by dotted path.
+    flow
+        Which flow; the first one with several paths if not given.
+    seed, replication, cell
+        Which run.
+    metric
+        What to compare the paths by: a scalar of the flow, without the flow's name.
+    alone
+        Whether to try each path alone.
+    steps
+        Called with the number of such runs before them; gives what to call after each.
+    """
+    loaded = anabranch.load(scenario, set)
+    text = loaded.cell_toml(cell)
+    tree = accounts.settings_of(loaded, cell)
+    name = accounts.choose(tree, flow)
+    which = {"seed": seed, "replication": replication}
+    result = study.run(anabranch.load(text, {"run.time_accounts": "true"}), **which)  # type: ignore[arg-type]
+    read = accounts.read(result, name)
+    chosen = _metric(result.summary, name, metric)
+    tried = []
+    paths = read.settings["paths"] if alone else []
+    if len(paths) > 1:
+        with steps(len(paths)) as step:
+            for path in paths:
+                sets = _only(tree, name, path)
+                try:
+                    one = study.run(anabranch.load(text, sets), **which)  # type: ignore[arg-type]
+                except (anabranch.ScenarioError, anabranch.RunError) as error:
+                    tried.append(Alone(path, math.nan, str(error)))
+                else:
+                    tried.append(Alone(path, one.summary.get(f"{name}.{chosen}", math.nan)))
+                step()
+    found = causes.of_paths(read)
+    value = result.summary.get(f"{name}.{chosen}", math.nan)
+    rates = {one.path: one.value * 1e3 for one in tried if "kbit_per_s" in chosen}
+    main = causes.main(read, found, {path: rate for path, rate in rates.items() if rate > 0})
+    return Explanation(result, read, found, main, chosen, value, tried)
+
+
+def check_plot(path: Path | None) -> None:
+    """A figure's file must say by its name what it is."""
+    if path is not None and path.suffix[1:] not in FORMATS:
+        raise AnabranchError(f"--plot {path}: a figure's name ends in .png, .svg or .pdf")
+
+
+def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
+    """The scalar to compare by."""
+    if asked is not None:
+        if f"{flow}.{asked}" not in summary:
+            raise AnabranchError(
+                f"--metric {asked}: there is no scalar `{flow}.{asked}`; `anabranch run` prints all"
+            )
+        return asked
+    found = (name for name in METRICS if f"{flow}.{name}" in summary)
+    return next(found, METRICS[-2])
+
+
+def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, study.Value]:
+    """What to set so that the flow has this path only."""
+    flow = accounts.members(tree)[name]
+    sets: dict[str, study.Value] = {f"flows.{flow}.paths": f"['{path}']"}
+    # Settings that name one of several paths name the only one.
+    for transport in ("transport", "transport_to"):
+        for key in ("path", "primary_path"):
+            if key in tree["flows"][flow].get(transport, {}):
+                sets[f"flows.{flow}.{transport}.{key}"] = "0"
+    if "addresses" in tree["flows"][flow]:
+        sets[f"flows.{flow}.addresses"] = "[]"
+    return sets
+
+
+def _shares(end: End, width: int) -> "RenderableType":
+    """A row for the connection and each path, and a column for each limit that there was."""
+    rows = [end.connection, *end.paths]
+    seen = [limit for limit in LIMITS if any(row.seconds[limit] > 0 for row in rows)]
+    heads = ["path", *seen, "recoveries", "timeouts", "srtt ms", "Mbit/s carried", "of"]
+    lines = [_line(row, seen, is_path=row is not end.connection) for row in rows]
+    return report.side_by_side(heads, lines, width, 1)
+
+
+def _line(row: Account, seen: Sequence[str], *, is_path: bool) -> list[str]:
+    shares = [f"{100 * row.share(limit):.1f} %" for limit in seen]
+    if not is_path:
+        return [row.name, *shares, "", "", "", "", ""]
+    carried = row.carried
+    rate, used = (carried.rate, carried.carried) if carried else (math.nan, math.nan)
+    return [
+        row.name,
+        *shares,
+        str(row.recoveries),
+        str(row.timeouts),
+        report.number(row.srtt_ms, 4),
+        report.number(used / 1e6, 4),
+        report.number(rate / 1e6, 4),
+    ]
+
+
+def _head_of_line(host: str, receiver: accounts.Receiver) -> str:
+    total = sum(receiver.missing.values())
+    parts = ", ".join(
+        f"{100 * value / total:.0f} % of it for data sent on {name}"
+        for name, value in receiver.missing.items()
+    )
+    return (
+        f"At {host}, data waited for earlier data {100 * receiver.blocked_share:.0f} % of the "
+        f"time, {report.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
+        f"{100 * receiver.again:.0f} % for data that had to be sent again."
+    )
+
+
+def _end_json(end: End) -> dict[str, Any]:
+    return {
+        "host": end.host,
+        "connection": _account_json(end.connection),
+        "paths": {path.name: _account_json(path) for path in end.paths},
+        "head_of_line": {
+            "blocked_share": end.receiver.blocked_share,
+            "mean_bytes": end.receiver.mean_bytes,
+            "missing_byte_s": end.receiver.missing,
+            "sent_again_share": end.receiver.again,
+        },
+    }
+
+
+def _account_json(account: Account) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "seconds": account.seconds,
+        "waits_for_s": account.waits,
+        "recoveries": account.recoveries,
+        "timeouts": account.timeouts,
+    }
+    if account.carried is not None:
+        content |= {
+            "srtt_ms": account.srtt_ms,
+            "link": account.carried.link,
+            "rate_bit_per_s": account.carried.rate,
+            "carried_bit_per_s": account.carried.carried,
+            "lost_packets": account.carried.lost,
+            "dropped_packets": account.carried.dropped,
+        }
+    return content
+
+
+def _cause_json(cause: Cause) -> dict[str, str]:
+    return {"kind": cause.kind, "path": cause.path, "text": cause.text, "advice": cause.advice}

@@ -1,0 +1,340 @@
+"""Where the time of a run went: its time accounts, read for people.
+
+The engine keeps them (`run.time_accounts`); here they are cut to the time after the warm-up, and
+put beside what the links of each path carried.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
+from anabranch.quantities import bits_per_second, milliseconds, octets
+from anabranch.study import Result
+
+LIMITS = {
+    "cwnd_limited": "congestion window used up",
+    "application_limited": "nothing to send",
+    "receive_window_limited": "receive window closed",
+    "send_buffer_limited": "send buffer full",
+    "scheduler_waiting": "scheduler leaves it idle",
+    "in_recovery": "fast recovery",
+    "in_timeout": "timeout",
+    "path_down": "path down",
+    "standby": "stands by",
+    "handshake": "opening",
+}
+"""What holds a sender back, in the order of tables, in words."""
+
+CONNECTION = -1
+"""The number of the whole connection among the paths."""
+
+Tree = Mapping[str, Any]
+
+_LIMITS: dict[Any, Any] = {
+    "flow": pl.String,
+    "side": pl.String,
+    "path": pl.Int64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
+    "limit": pl.String,
+    "waits_for": pl.Int64,
+}
+_HEAD_OF_LINE: dict[Any, Any] = {
+    "flow": pl.String,
+    "side": pl.String,
+    "missing_path": pl.Int64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
+    "sent_again": pl.Boolean,
+    "waiting_byte_s": pl.Float64,
+}
+"""Types of the traces, which empty columns do not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What the narrowest link of a path carried for all flows, and what became of the others."""
+
+    link: str
+    rate: float
+    """Its rate in bit/s; NaN where it is not one rate."""
+    carried: float
+    """In bit/s, all headers included."""
+    lost: int
+    """Packets lost on the way, on all links of the path."""
+    dropped: int
+    """Packets that queues dropped."""
+
+    @property
+    def used(self) -> float:
+        """The share of the rate that was used; NaN where that is unknown."""
+        return self.carried / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Of one path, or of a whole connection."""
+
+    name: str
+    seconds: dict[str, float]
+    """Time per limit."""
+    waits: dict[str, float]
+    """Time in which a full buffer waited for data that had been sent on a path."""
+    recoveries: int
+    timeouts: int
+    srtt_ms: float = math.nan
+    """The mean; NaN for a connection."""
+    carried: Carried | None = None
+
+    @property
+    def total(self) -> float:
+        """All of its time in seconds."""
+        return sum(self.seconds.values())
+
+    def share(self, *limits: str) -> float:
+        """The share of the time in which one of these held it back."""
+        return sum(self.seconds.get(limit, 0.0) for limit in limits) / (self.total or math.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Head-of-line blocking at one end: data that waited for earlier data."""
+
+    blocked_share: float
+    mean_bytes: float
+    missing: dict[str, float]
+    """Byte-seconds of waiting data per path on which the missing data had been sent."""
+    again: float
+    """The part of these that waited for data that had to be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a flow: as the sender of its data, and as the receiver of the other's."""
+
+    side: str
+    host: str
+    connection: Account
+    paths: tuple[Account, ...]
+    receiver: Receiver
+    rescheduled: int
+    """Chunks sent again because everything waited for them, not because they were lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A flow of a run with its accounts."""
+
+    name: str
+    settings: Tree
+    """As the scenario has them."""
+    start_s: float
+    end_s: float
+    ends: tuple[End, End]
+    limits: pl.DataFrame
+    """The rows of the trace `limits` in this time."""
+    head_of_line: pl.DataFrame
+
+    @property
+    def sender(self) -> End:
+        """The end that had more to send."""
+        idle = [end.connection.share("application_limited") for end in self.ends]
+        return self.ends[1] if idle[1] < idle[0] or math.isnan(idle[0]) else self.ends[0]
+
+    @property
+    def receiver(self) -> End:
+        """The other end."""
+        return self.ends[0] if self.sender is self.ends[1] else self.ends[1]
+
+    def transport(self, side: str) -> Tree:
+        """The settings of the transport at this side."""
+        found: Tree = self.settings["transport"]
+        return self.settings.get("transport_to", found) if side == "b" else found
+
+    def buffer(self, side: str, key: str) -> float:
+        """The size of a buffer in bytes; NaN where the profile's default holds."""
+        transport = self.transport(side)
+        size = transport.get(key, transport.get("tcp", {}).get(key))
+        return math.nan if size is None else octets(size)
+
+
+def choose(tree: Tree, asked: str | None) -> str:
+    """The name of the flow to explain: the one asked for, else the first with several paths."""
+    flows = tree["flows"]
+    if asked is not None:
+        if asked not in members(tree):
+            there = ", ".join(members(tree))
+            raise AnabranchError(f"there is no flow `{asked}`; there are {there}")
+        return asked
+    several = (name for name in flows if len(flows[name]["paths"]) > 1)
+    first = next(several, next(iter(flows)))
+    return next(name for name, of in members(tree).items() if of == first)
+
+
+def members(tree: Tree) -> dict[str, str]:
+    """Flows as they run, and the scenario's flow that each belongs to (`load_2` to `load`)."""
+    return {
+        name if flow.get("count", 1) == 1 else f"{name}_{i}": name
+        for name, flow in tree["flows"].items()
+        for i in range(1, flow.get("count", 1) + 1)
+    }
+
+
+def settings_of(scenario: Scenario, cell: int) -> dict[str, Any]:
+    """The settings of one cell as a tree."""
+    return tomllib.loads(scenario.cell_toml(cell))
+
+
+def read(result: Result, name: str) -> Flow:
+    """The accounts of one flow of a run that kept time accounts."""
+    return _Reader(result, name).flow()
+
+
+class _Reader:
+    """One flow of a run."""
+
+    def __init__(self, result: Result, name: str) -> None:
+        self.name = name
+        self.summary = result.summary
+        self.tree = settings_of(result.scenario, result.cell)
+        self.settings = self.tree["flows"][members(self.tree)[name]]
+        self.names: list[str] = self.settings["paths"]
+        self.start = milliseconds(self.tree["run"]["warm_up"]) / 1e3
+        self.end = result.summary["run.simulated_s"]
+        self.limits, self.head_of_line = (
+            _within(
+                result.traces[table].cast(types).filter(pl.col("flow") == name),
+                self.start,
+                self.end,
+            )
+            for table, types in (("limits", _LIMITS), ("head_of_line", _HEAD_OF_LINE))
+        )
+        section = f"{name}.{self.settings['transport']['kind']}"
+        self.sections = {side: f"{section}.{side}" for side in ("a", "b")}
+
+    def flow(self) -> Flow:
+        if self.limits.is_empty():
+            raise AnabranchError(
+                f"flow `{self.name}`: there is no connection to account for; use one over tcp, "
+                "sctp or mptcp that is open while the run lasts"
+            )
+        return Flow(
+            self.name,
+            self.settings,
+            self.start,
+            self.end,
+            (self._end("a"), self._end("b")),
+            self.limits,
+            self.head_of_line,
+        )
+
+    def _end(self, side: str) -> End:
+        rows = self.limits.filter(pl.col("side") == side)
+        section = self.sections[side]
+        paths = []
+        for number, name in enumerate(self.names):
+            own = rows.filter(pl.col("path") == number)
+            if not own.is_empty():
+                srtt = self.summary[f"{section}.path{number}.mean_srtt_ms"]
+                paths.append(_account(name, self.names, own, srtt, self._carried(name, side)))
+        return End(
+            side,
+            self.settings["from" if side == "a" else "to"],
+            _account("connection", self.names, rows.filter(pl.col("path") == CONNECTION)),
+            tuple(paths),
+            self._receiver(self.head_of_line.filter(pl.col("side") == side)),
+            int(self.summary.get(f"{section}.data_chunks_rescheduled", 0)),
+        )
+
+    def _receiver(self, rows: pl.DataFrame) -> Receiver:
+        seconds = self.end - self.start
+        byte_s = pl.col("waiting_byte_s").sum()
+        total = rows.select(byte_s).item()
+        again = rows.filter("sent_again").select(byte_s).item()
+        missing = rows.group_by("missing_path", maintain_order=True).agg(byte_s)
+        return Receiver(
+            rows.select((pl.col("end_s") - pl.col("start_s")).sum()).item() / seconds,
+            total / seconds,
+            {self.names[number]: value for number, value in missing.iter_rows()},
+            again / total if total else math.nan,
+        )
+
+    def _carried(self, path: str, side: str) -> Carried:
+        links = list(self._route(path, side))
+        rates = [_rate(self.tree["links"][link]) for link, _ in links]
+        # Where a rate is not known, which link is the narrowest is not known either.
+        is_known = not any(math.isnan(rate) for rate in rates)
+        narrowest = rates.index(min(rates)) if is_known else len(rates) - 1
+        link, direction = links[narrowest]
+        delivered = self.summary[f"link.{link}.{direction}.delivered_bytes"]
+        return Carried(
+            link,
+            rates[narrowest] if is_known else math.nan,
+            delivered * 8 / (self.end - self.start),
+            self._packets(links, "lost"),
+            self._packets(links, "queue_full") + self._packets(links, "aqm"),
+        )
+
+    def _packets(self, links: Sequence[tuple[str, str]], fate: str) -> int:
+        """Packets that met this fate on these links."""
+        names = (f"link.{link}.{direction}.{fate}_packets" for link, direction in links)
+        return int(sum(self.summary.get(name, 0.0) for name in names))
+
+    def _route(self, path: str, side: str) -> Iterator[tuple[str, str]]:
+        """The links that this side's packets pass on a path, each with its direction."""
+        settings = self.tree["paths"][path]
+        via, at = settings["via"], self.settings["from"]
+        if side == "b":
+            via, at = settings.get("back", via[::-1]), self.settings["to"]
+        for link in via:
+            first, second = self.tree["links"][link]["ends"]
+            is_forward = at == first
+            at = second if is_forward else first
+            yield link, "forward" if is_forward else "reverse"
+
+
+def _within(rows: pl.DataFrame, start: float, end: float) -> pl.DataFrame:
+    """The rows in this time, the first and last ones cut."""
+    # Rows without duration do not exist, so nothing is divided by zero.
+    whole = pl.col("end_s") - pl.col("start_s")
+    cut = rows.with_columns(
+        whole=whole,
+        start_s=pl.col("start_s").clip(lower_bound=start),
+        end_s=pl.col("end_s").clip(upper_bound=end),
+    ).filter(pl.col("start_s") < pl.col("end_s"))
+    if "waiting_byte_s" in cut.columns:
+        cut = cut.with_columns(waiting_byte_s=pl.col("waiting_byte_s") * whole / pl.col("whole"))
+    return cut.drop("whole")
+
+
+def _account(
+    name: str,
+    names: Sequence[str],
+    rows: pl.DataFrame,
+    srtt_ms: float = math.nan,
+    carried: Carried | None = None,
+) -> Account:
+    rows = rows.with_columns(seconds=pl.col("end_s") - pl.col("start_s"))
+    seconds = dict.fromkeys(LIMITS, 0.0)
+    seconds |= dict(rows.group_by("limit").agg(pl.col("seconds").sum()).iter_rows())
+    waits = rows.filter(pl.col("waits_for") >= 0).group_by("waits_for", maintain_order=True)
+    return Account(
+        name,
+        seconds,
+        {names[number]: time for number, time in waits.agg(pl.col("seconds").sum()).iter_rows()},
+        rows.filter(pl.col("limit") == "in_recovery").height,
+        rows.filter(pl.col("limit") == "in_timeout").height,
+        srtt_ms,
+        carried,
+    )
+
+
+def _rate(link: Tree) -> float:
+    rate = link.get("rate")
+    return bits_per_second(rate) if isinstance(rate, str) else math.nan

@@ -1,0 +1,242 @@
+"""What held a flow back, in words: every sentence follows from numbers of its accounts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from anabranch import report
+from anabranch.explain.accounts import Account, End, Flow
+
+FULL = 0.9
+"""A path is full when it carries this part of its narrowest link's rate."""
+
+OBSTACLE = 0.2
+"""Part of the time from which on something is what holds a path back."""
+
+BLOCKED = 0.75
+"""Part of the waiting of the others that is for data of one path when that path blocks them."""
+
+GROUPS = {
+    "application": ("application_limited",),
+    "receive_window": ("receive_window_limited",),
+    "send_buffer": ("send_buffer_limited",),
+    "scheduler": ("scheduler_waiting",),
+    "losses": ("in_recovery", "in_timeout"),
+    "path_down": ("path_down",),
+    "handshake": ("handshake",),
+}
+"""What can be an obstacle, and the limits that it shows as."""
+
+
+SIMPLE = {
+    "application": (
+        "the application had nothing to send {}",
+        "The application sets the pace; the path could carry more.",
+    ),
+    "scheduler": (
+        "data waited and the path had room {}, but the scheduler left it idle",
+        "Choose another scheduler: `anabranch list scheduler` shows what there is.",
+    ),
+    "path_down": (
+        "the path was down {}",
+        "Look at the `up` of its links, and at how failures are found out.",
+    ),
+    "handshake": (
+        "{} went by until the connection was open",
+        "The transfer is short beside the round-trip time.",
+    ),
+}
+"""What their share of the time says, and what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What holds a path back most."""
+
+    kind: str
+    """`capacity` (it is full), one of the groups, `head_of_line`, `slow_reader`, or `window`."""
+    path: str
+    text: str
+    """What the numbers say."""
+    advice: str
+    """What to change."""
+
+
+def of_paths(flow: Flow) -> list[Cause]:
+    """The cause for each path that is to carry data of the end that has more to send."""
+    sender = flow.sender
+    used = [path for path in sender.paths if not path.share("standby") > 1 / 2]
+    return [_cause(flow, sender, path) for path in used or sender.paths]
+
+
+def main(flow: Flow, causes: Sequence[Cause], alone: Mapping[str, float]) -> Cause:
+    """The cause that counts most: that of the path that falls most behind what it could carry.
+
+    That is what it carries alone, in bit/s, or else the rate of its narrowest link. Where neither
+    is known, the path counts most whose window is used least of the time.
+    """
+    behind = {}
+    for path in flow.sender.paths:
+        rate, carried = (math.nan, 0.0)
+        if path.carried is not None:
+            rate, carried = path.carried.rate, path.carried.carried
+        behind[path.name] = alone.get(path.name, rate) - carried
+    if any(math.isnan(rate) for rate in behind.values()):
+        behind = {path.name: 1 - path.share("cwnd_limited") for path in flow.sender.paths}
+    return max(causes, key=lambda cause: (cause.kind != "capacity", behind[cause.path]))
+
+
+def _cause(flow: Flow, sender: End, path: Account) -> Cause:
+    shares = {kind: path.share(*limits) for kind, limits in GROUPS.items()}
+    kind = max(shares, key=lambda kind: shares[kind])
+    if path.carried is not None and path.carried.used >= FULL:
+        text = f"{path.name} is full: {_carries(path)}."
+        return Cause("capacity", path.name, text, "Only a faster path would help.")
+    if not shares[kind] >= OBSTACLE:
+        return _window(sender, path)
+    time = f"{_percent(shares[kind])} of the time"
+    if kind in SIMPLE:
+        text, advice = SIMPLE[kind]
+        return Cause(kind, path.name, f"{path.name}: {text.format(time)}.", advice)
+    if kind == "losses":
+        return _losses(sender, path, f"losses were repaired {time}")
+    return _buffer(flow, sender, path, kind, time)
+
+
+def _buffer(flow: Flow, sender: End, path: Account, kind: str, time: str) -> Cause:
+    receives = kind == "receive_window"
+    key = "receive_buffer" if receives else "send_buffer"
+    side = flow.receiver.side if receives else sender.side
+    size = flow.buffer(side, key)
+    enough, formula = _recommended(sender)
+    is_enough = size >= enough
+    full = "the receive window was closed" if receives else "the send buffer was full"
+    text = f"{path.name}: {full} {time}."
+    if not math.isnan(size) and enough > 0:
+        text += f" It has {_bytes(size)}; recommended are {_bytes(enough)} ({formula})."
+    advice = "" if is_enough else _enlarge(flow, side, key, enough)
+    blocking = _blocking(sender, size)
+    if blocking is not None:
+        text += _waiting(sender, path, blocking)
+        other = f"keeps data off {blocking.name} where it would come too late."
+        advice = f"{advice} The scheduler blest {other}".lstrip()
+        return Cause("head_of_line", path.name, text, advice)
+    if is_enough and receives and flow.transport(side)["kind"] == "sctp":
+        # Over SCTP what is whole is read.
+        advice = (
+            "Messages wait in the buffer until they are whole: make them shorter, or it larger."
+        )
+    elif is_enough and receives:
+        advice = "The buffer is large enough: the receiving application does not read fast enough."
+        return Cause("slow_reader", path.name, text, advice)
+    return Cause(kind, path.name, text, advice)
+
+
+def _waiting(sender: End, path: Account, blocking: Account) -> str:
+    """For whose data a full buffer waits."""
+    if blocking is path:
+        waited, of = _waited(sender, blocking)
+        return f" {_percent(waited / of)} of what the other paths waited was for its data."
+    part = path.waits.get(blocking.name, 0.0) / (sum(path.waits.values()) or math.nan)
+    rtt = f"round-trip time {blocking.srtt_ms:.0f} ms"
+    return f" {_percent(part)} of that it waited for data sent on {blocking.name} ({rtt})."
+
+
+def _enlarge(flow: Flow, side: str, key: str, enough: float) -> str:
+    part = "transport_to" if side == "b" and "transport_to" in flow.settings else "transport"
+    name = f"flows.{flow.name}.{part}.{key}"
+    return f"Set {name} to {_bytes(enough)}." if enough > 0 else f"Make {name} larger."
+
+
+def _blocking(sender: End, size: float) -> Account | None:
+    """The path for whose data full buffers wait on the other paths, if there is one.
+
+    Not where the buffer is too small for the waiting paths alone.
+    """
+    for path in sender.paths:
+        on_it, of = _waited(sender, path)
+        others = [other for other in sender.paths if other is not path and other.waits]
+        is_too_small = any(_delay_product(other) > size for other in others)
+        if of > 0 and on_it / of >= BLOCKED and not is_too_small:
+            return path
+    return None
+
+
+def _waited(sender: End, path: Account) -> tuple[float, float]:
+    """Time in which the other paths waited for data of this one, and for data of any path."""
+    others = [other for other in sender.paths if other is not path]
+    on_it = sum(other.waits.get(path.name, 0.0) for other in others)
+    return on_it, sum(sum(other.waits.values()) for other in others)
+
+
+def _delay_product(path: Account) -> float:
+    """Rate times round-trip time in bytes; NaN where one is unknown."""
+    return (path.carried.rate if path.carried else math.nan) * path.srtt_ms / 8e3
+
+
+def _recommended(sender: End) -> tuple[float, str]:
+    """The size of both buffers that RFC 6182 section 5.3 recommends, and how it came about."""
+    paths = [path for path in sender.paths if path.carried is not None]
+    rates = [path.carried.rate for path in paths if path.carried]
+    rtt = max((path.srtt_ms for path in paths), default=math.nan)
+    size = 2 * sum(rates) * rtt / 8e3
+    many = " + ".join(report.number(rate / 1e6, 3) for rate in rates)
+    many = f"({many})" if len(rates) > 1 else many
+    return size, f"2 x {many} Mbit/s x {rtt:.0f} ms, RFC 6182 section 5.3"
+
+
+def _losses(sender: End, path: Account, shares: str) -> Cause:
+    """Repairs take the path's time, or keep its window small."""
+    text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
+    if path.carried is None:
+        return Cause("losses", path.name, text, "")
+    lost, dropped = path.carried.lost, path.carried.dropped
+    text += f" Its links lost {lost} packets, and their queues dropped {dropped}."
+    if lost + dropped < (path.recoveries + path.timeouts) / 2:
+        advice = "Most of what was taken for lost was only late"
+        if sender.rescheduled:
+            text += f" {sender.rescheduled} chunks were rescheduled."
+            advice += ", or was rescheduled: load_sharing.chunk_rescheduling counts that as a loss"
+        return Cause("spurious_losses", path.name, text, f"{advice}.")
+    if lost > dropped:
+        advice = "Most losses are no congestion: a control such as bbr is less sensitive to them."
+    else:
+        advice = "Most losses are congestion: a longer queue or an AQM changes them."
+    return Cause("losses", path.name, text, advice)
+
+
+def _window(sender: End, path: Account) -> Cause:
+    """The congestion window is what limits, and the path is not full, as far as one knows."""
+    time = f"{_percent(path.share('cwnd_limited'))} of the time"
+    shares = f"data waited for the congestion window {time}"
+    if path.recoveries + path.timeouts > 0:
+        return _losses(sender, path, shares)
+    text = f"{path.name}: {shares}; {_repairs(path)}; {_carries(path)}."
+    advice = "Nothing was lost: the window was still growing, or its congestion control holds it."
+    return Cause("window", path.name, text, advice)
+
+
+def _repairs(path: Account) -> str:
+    plural = "y" if path.recoveries == 1 else "ies"
+    ends = "" if path.timeouts == 1 else "s"
+    return f"{path.recoveries} fast recover{plural}, {path.timeouts} timeout{ends}"
+
+
+def _carries(path: Account) -> str:
+    if path.carried is None:
+        return "what it carried is not known"
+    carried = path.carried
+    of = "" if math.isnan(carried.rate) else f" of {report.number(carried.rate / 1e6, 3)}"
+    return f"its link {carried.link} carried {report.number(carried.carried / 1e6, 3)}{of} Mbit/s"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _bytes(size: float) -> str:
+    """A size as scenarios have it."""
+    for unit, factor in (("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{report.number(math.ceil(size / factor * 10) / 10, 4)} {unit}"
+    return f"{size:.0f} B"

@@ -1,0 +1,117 @@
+"""The figure: what held each path back, over time, and what waited at the receiver."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from anabranch import plots
+from anabranch.explain.accounts import LIMITS, Account, Flow
+
+COLOURS = {
+    "cwnd_limited": "#009E73",
+    "application_limited": "#D9EFE7",
+    "receive_window_limited": "#D55E00",
+    "send_buffer_limited": "#E69F00",
+    "scheduler_waiting": "#CC79A7",
+    "in_recovery": "#56B4E9",
+    "in_timeout": "#0072B2",
+    "path_down": "#000000",
+    "standby": "#E4E4E4",
+    "handshake": "#999999",
+}
+"""Okabe and Ito's, as in all figures; grey and pale where nothing is meant to be sent."""
+
+WAITING = ("#BBBBBB", "#444444", "#888888", "#DDDDDD")
+"""For data that waits, by the path of what is missing."""
+
+_BINS = 150
+"""Steps of the time axis."""
+
+
+def draw(flow: Flow, title: str) -> Figure:
+    """One panel a path of the end that has more to send, and one for the receiving end."""
+    sender, receiver = flow.sender, flow.receiver
+    edges = np.linspace(flow.start_s, flow.end_s, _BINS + 1)
+    names: list[str] = flow.settings["paths"]
+    with plots.style():
+        figure = plots.blank(8, 1.5 + 1.25 * (len(sender.paths) + 1))
+        panels = figure.subplots(len(sender.paths) + 1, 1, sharex=True, squeeze=False)[:, 0]
+        for axes, path in zip(panels, sender.paths, strict=False):
+            number = names.index(path.name)
+            own = (pl.col("side") == sender.side) & (pl.col("path") == number)
+            _shares(axes, flow.limits.filter(own), edges, path)
+        waiting = flow.head_of_line.filter(pl.col("side") == receiver.side)
+        _waiting(panels[-1], waiting, edges, names)
+        panels[-1].set_xlabel("time (s)")
+        panels[-1].set_xlim(flow.start_s, flow.end_s)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        seen = [limit for limit in LIMITS if any(path.seconds[limit] > 0 for path in sender.paths)]
+        handles = [Patch(color=COLOURS[limit], label=LIMITS[limit]) for limit in seen]
+        figure.legend(
+            handles=handles,
+            loc="outside lower left",
+            ncols=min(4, len(handles)),
+            frameon=False,
+            fontsize=9,
+        )
+        return figure
+
+
+def _shares(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, path: Account) -> None:
+    """The part of each step that each limit took, one above the other."""
+    base = np.zeros(len(edges) - 1)
+    for limit in LIMITS:
+        own = rows.filter(pl.col("limit") == limit)
+        if own.is_empty():
+            continue
+        lengths = (own["end_s"] - own["start_s"]).to_numpy()
+        share = _spread(own, lengths, edges) / np.diff(edges)
+        axes.stairs(base + share, edges, baseline=base, fill=True, color=COLOURS[limit], gid=limit)
+        base += share
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    axes.set_title(_heading(path), pad=4, fontsize=10)
+    axes.grid(visible=False)
+
+
+def _heading(path: Account) -> str:
+    text = f"path {path.name}, round-trip time {path.srtt_ms:.0f} ms"
+    if path.carried is None or not path.carried.used >= 0:
+        return text
+    return f"{text}, {100 * path.carried.used:.0f} % of link {path.carried.link} used"
+
+
+def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[str]) -> None:
+    """Bytes that wait for data of each path."""
+    base = np.zeros(len(edges) - 1)
+    handles = []
+    for number, name in enumerate(names):
+        own = rows.filter(pl.col("missing_path") == number)
+        if own.is_empty():
+            continue
+        colour = WAITING[number % len(WAITING)]
+        size = _spread(own, own["waiting_byte_s"].to_numpy(), edges) / np.diff(edges) / 1e3
+        axes.stairs(base + size, edges, baseline=base, fill=True, color=colour, gid=f"waits-{name}")
+        handles.append(Patch(color=colour, label=f"for data sent on {name}"))
+        base += size
+    axes.set_ylim(0, max(1.0, 1.15 * base.max()))
+    axes.set_ylabel("kB")
+    nothing = "" if handles else ": nothing waited"
+    axes.set_title(f"receiver: data that waits for earlier data{nothing}", pad=4, fontsize=10)
+    if handles:
+        axes.legend(
+            handles=handles, loc="upper right", ncols=len(handles), frameon=False, fontsize=9
+        )
+
+
+def _spread(rows: pl.DataFrame, amounts: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """How much of the amounts, each spread evenly over its row's time, falls into each step."""
+    times = np.column_stack((rows["start_s"].to_numpy(), rows["end_s"].to_numpy())).ravel()
+    sums = np.cumsum(amounts)
+    so_far = np.column_stack((sums - amounts, sums)).ravel()
+    spread: np.ndarray = np.diff(np.interp(edges, times, so_far))
+    return spread

@@ -1,0 +1,254 @@
+"""`anabranch explain` names the cause where there is a known one, and says what its numbers say."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import explain
+from anabranch.explain import accounts, causes
+from anabranch.quantities import octets
+from conftest import CALL, ROOT, Command, one_error
+
+SCENARIO = """\
+name = "known"
+seed = 1
+
+[run]
+duration = "12 s"
+warm_up = "2 s"
+
+[links.first]
+ends = ["server", "client"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", packets = 50 }
+
+[links.second]
+ends = ["server", "client"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", packets = 50 }
+
+[paths.near]
+via = ["first"]
+
+[paths.far]
+via = ["second"]
+
+[flows.transfer]
+from = "server"
+to = "client"
+paths = ["near", "far"]
+app = { kind = "bulk" }
+transport = { kind = "mptcp", send_buffer = "2 MB", receive_buffer = "2 MB" }
+"""
+
+TRANSPORT = "flows.transfer.transport"
+SCTP = "{ kind = 'sctp', load_sharing = {}, send_buffer = '2 MB', receive_buffer = '2 MB' }"
+TCP = "{ kind = 'tcp', send_buffer = '2 MB', receive_buffer = '2 MB' }"
+NO_HELP = "{ buffer_splitting = 'off', chunk_rescheduling = 'off' }"
+FAR = {"links.second.delay": "250 ms"}
+
+
+def explained(sets: Mapping[str, str], **others: Any) -> explain.Explanation:
+    return explain.explain(SCENARIO, set=sets, **others)
+
+
+def test_two_full_paths_need_nothing() -> None:
+    found = explained({})
+    assert found.main.kind == "capacity"
+    assert [cause.path for cause in found.causes] == ["near", "far"]
+    one, other = found.alone
+    assert found.value == pytest.approx(one.value + other.value, rel=0.05)
+    assert "together faster than" in found.sentences()[0]
+
+
+@pytest.mark.parametrize("transport", ["mptcp", "sctp", "tcp"])
+def test_a_small_receive_buffer(transport: str) -> None:
+    sets = {f"{TRANSPORT}.receive_buffer": "8 kB"}
+    if transport != "mptcp":
+        sets = {TRANSPORT: {"sctp": SCTP, "tcp": TCP}[transport], **sets}
+    if transport == "sctp":
+        sets["flows.transfer.app.write_size"] = "1400 B"
+    found = explained({"flows.transfer.paths": "['near']", **sets})
+    assert found.main.kind == "receive_window"
+    # Twice 10 Mbit/s times a round-trip time of 20 ms, and of delayed acknowledgements.
+    size = found.main.advice.removeprefix(f"Set {TRANSPORT}.receive_buffer to ").removesuffix(".")
+    assert 50e3 <= octets(size) < 90e3
+    assert found.alone == []
+    # What it says helps.
+    again = explained(
+        {"flows.transfer.paths": "['near']", **sets, f"{TRANSPORT}.receive_buffer": size}
+    )
+    assert again.value > 3 * found.value
+    assert again.main.kind == "capacity"
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        {f"{TRANSPORT}.opportunistic_retransmission": "false"},
+        {TRANSPORT: SCTP, f"{TRANSPORT}.load_sharing": NO_HELP},
+    ],
+    ids=["mptcp", "sctp"],
+)
+def test_a_far_path_blocks_the_near_one(sets: dict[str, str]) -> None:
+    found = explained({**FAR, **sets, f"{TRANSPORT}.receive_buffer": "150 kB"})
+    assert found.main.kind == "head_of_line"
+    assert "sent on far" in next(cause.text for cause in found.causes if cause.path == "near")
+    near = found.alone[0]
+    assert found.value < 0.8 * near.value
+    assert "together slower than near alone" in found.sentences()[0]
+    receiver = found.flow.receiver.receiver
+    assert receiver.missing["far"] > 5 * receiver.missing.get("near", 0.0)
+
+
+def test_a_lossy_path() -> None:
+    lossy = {"links.first.loss": "{ kind = 'bernoulli', probability = 0.05 }"}
+    found = explained({TRANSPORT: TCP, "flows.transfer.paths": "['near']", **lossy})
+    assert found.main.kind == "losses"
+    path = found.flow.sender.paths[0]
+    assert f"{path.recoveries} fast recover" in found.main.text
+    assert path.recoveries > 10
+    assert path.carried is not None
+    assert f"lost {path.carried.lost} packets" in found.main.text
+    assert "no congestion" in found.main.advice
+
+
+def test_a_slow_application() -> None:
+    slow = {"flows.transfer.app.write_size": "1 kB", "flows.transfer.app.write_cost": "20 ms"}
+    found = explained(slow)
+    assert {cause.kind for cause in found.causes} == {"application"}
+
+
+def test_a_slow_reader() -> None:
+    # It reads half of the time.
+    times = [f"['{i} s', {'true' if i % 2 else 'false'}]" for i in range(12)]
+    reading = {"flows.transfer.app.reading": f"{{ timetable = [{', '.join(times)}] }}"}
+    sets = {
+        TRANSPORT: TCP,
+        "flows.transfer.paths": "['near']",
+        f"{TRANSPORT}.receive_buffer": "400 kB",
+    }
+    found = explained({**sets, **reading})
+    assert found.main.kind == "slow_reader"
+
+
+def test_messages_as_long_as_the_receive_buffer() -> None:
+    sets = {TRANSPORT: SCTP, "flows.transfer.paths": "['near']"}
+    found = explained({**sets, f"{TRANSPORT}.receive_buffer": "60 kB"})
+    assert found.main.kind == "receive_window"
+    assert "until they are whole" in found.main.advice
+
+
+def test_a_small_send_buffer() -> None:
+    small = {f"{TRANSPORT}.send_buffer": "8 kB", "flows.transfer.paths": "['near']"}
+    found = explained(small)
+    assert found.main.kind == "send_buffer"
+    assert f"Set {TRANSPORT}.send_buffer to" in found.main.advice
+
+
+def test_a_path_that_is_down() -> None:
+    down = {"links.second.up": "{ timetable = [['0 s', true], ['3 s', false]] }"}
+    found = explained({TRANSPORT: SCTP, f"{TRANSPORT}.path_max_retrans": "0", **down})
+    assert next(cause for cause in found.causes if cause.path == "far").kind == "path_down"
+
+
+def test_shares_are_those_of_the_engine() -> None:
+    found = explained(FAR, alone=False)
+    for end in found.flow.ends:
+        section = f"transfer.mptcp.{end.side}"
+        pairs = [(section, end.connection)]
+        pairs += [(f"{section}.path{i}", path) for i, path in enumerate(end.paths)]
+        for name, account in pairs:
+            for limit in accounts.LIMITS:
+                own = found.result.summary[f"{name}.{limit}_share"]
+                assert account.share(limit) == pytest.approx(own, abs=1e-9), (name, limit)
+        assert end.connection.total == pytest.approx(10)
+
+
+def test_a_call_stands_by_on_its_second_path() -> None:
+    found = explain.explain(CALL)
+    assert found.metric == "mos"
+    assert {cause.kind for cause in found.causes} == {"application"}
+    assert found.flow.sender.paths[1].share("standby") > 0
+
+
+def test_flows_that_stand_for_several() -> None:
+    found = explained({"flows.transfer.count": "2"}, flow="transfer_2", alone=False)
+    assert found.flow.name == "transfer_2"
+
+
+def test_a_path_that_cannot_be_alone_says_so() -> None:
+    # A policy that needs two paths.
+    found = explained(
+        {TRANSPORT: SCTP, "paths.far.mtu": "600 B", f"{TRANSPORT}.load_sharing": "{}"}
+    )
+    assert all(one.problem or not math.isnan(one.value) for one in found.alone)
+
+
+def test_the_figure_has_a_panel_a_path_and_one_for_the_receiver() -> None:
+    found = explained(
+        {**FAR, f"{TRANSPORT}.opportunistic_retransmission": "false"}
+        | {f"{TRANSPORT}.receive_buffer": "150 kB"},
+        alone=False,
+    )
+    figure = found.figure()
+    assert len(figure.axes) == 3
+    names = [{patch.get_gid() for patch in axes.patches} for axes in figure.axes]
+    assert "receive_window_limited" in names[0]
+    assert "waits-far" in names[2]
+
+
+def test_the_command(anabranch: Command, tmp_path: Path) -> None:
+    file = tmp_path / "known.toml"
+    file.write_text(SCENARIO, encoding="utf-8")
+    result = anabranch(
+        "explain", file, "--plot", tmp_path / "why.png", "--json", tmp_path / "why.json"
+    )
+    assert result.returncode == 0, result.stderr
+    for text in ("near alone", "far alone", "cwnd_limited", "Main cause: capacity, on"):
+        assert text in result.stdout
+    assert (tmp_path / "why.png").stat().st_size > 10_000
+    content = json.loads((tmp_path / "why.json").read_text("utf-8"))
+    assert content["main_cause"]["kind"] == "capacity"
+    assert set(content["ends"]["a"]["paths"]) == {"near", "far"}
+    assert set(content["alone"]) == {"near", "far"}
+
+
+def test_a_run_without_a_connection(anabranch: Command, tmp_path: Path) -> None:
+    file = tmp_path / "udp.toml"
+    udp = CALL[: CALL.index("[flows.call.transport]")]
+    file.write_text(udp + '[flows.call.transport]\nkind = "udp"\n', encoding="utf-8")
+    assert "no connection to account for" in one_error(anabranch("explain", file, "--no-alone"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--flow", "nobody"], "there is no flow `nobody`"),
+        (["--plot", "why.gif"], "why.gif"),
+        (["--metric", "nothing"], "--metric nothing"),
+        (["--cell", "7"], "cell 7"),
+    ],
+)
+def test_mistakes(anabranch: Command, arguments: list[str], words: str) -> None:
+    scenario = ROOT / "scenarios" / "slow-second-path.toml"
+    assert words in one_error(anabranch("explain", scenario, *arguments))
+
+
+def test_the_page_has_what_is_printed() -> None:
+    found = explain.explain(ROOT / "scenarios" / "slow-second-path.toml")
+    page = (ROOT / "docs" / "explain.md").read_text("utf-8")
+    for sentence in found.sentences():
+        assert sentence in page
+
+
+def test_the_page_lists_all_limits_and_causes() -> None:
+    page = (ROOT / "docs" / "explain.md").read_text("utf-8")
+    for name in [*accounts.LIMITS, *causes.GROUPS, "capacity", "slow_reader", "spurious_losses"]:
+        assert f"`{name}`" in page
