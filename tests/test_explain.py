@@ -158,6 +158,15 @@ def test_a_path_that_is_down() -> None:
     assert next(cause for cause in found.causes if cause.path == "far").kind == "path_down"
 
 
+def test_a_connection_that_never_opens() -> None:
+    lost = {f"links.{link}.loss.kind": "bernoulli" for link in ("first", "second")}
+    lost |= {f"links.{link}.loss.probability": "1" for link in ("first", "second")}
+    found = explained(lost)
+    assert found.main.kind == "handshake"
+    assert "never opened" in found.main.text
+    assert found.main.advice == causes.UNOPENED
+
+
 def test_shares_are_those_of_the_engine() -> None:
     found = explained(FAR, alone=False)
     for end in found.flow.ends:

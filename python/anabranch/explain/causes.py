@@ -48,6 +48,9 @@ SIMPLE = {
 }
 """What their share of the time says, and what to change."""
 
+UNOPENED = "Look at the `loss` and the `up` of its links, or let the run last longer."
+"""What to change where the handshake takes all the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -95,6 +98,8 @@ def _cause(flow: Flow, sender: End, path: Account) -> Cause:
     if not shares[kind] >= OBSTACLE:
         return _window(sender, path)
     time = f"{_percent(shares[kind])} of the time"
+    if kind == "handshake" and math.isclose(shares[kind], 1):
+        return Cause(kind, path.name, f"{path.name}: the connection never opened.", UNOPENED)
     if kind in SIMPLE:
         text, advice = SIMPLE[kind]
         return Cause(kind, path.name, f"{path.name}: {text.format(time)}.", advice)
