@@ -21,7 +21,7 @@ from cyclopts import App, CycloptsError, Parameter, Token, UnusedCliTokensError
 import anabranch
 from anabranch import _engine, library, papers, progress, report
 from anabranch.errors import AnabranchError, Terminated
-from anabranch.files import check_file, check_folder, write_atomically
+from anabranch.files import check_different, check_file, check_folder, write_atomically
 from anabranch.quantities import milliseconds, share
 
 USER_ERROR = 2
@@ -450,6 +450,7 @@ def compare(
     threads = study.threads(jobs)
     if count < 1:
         raise AnabranchError(f"replications is {count}; it must be at least 1")
+    check_different(csv=csv_file, json=json_file)
     check_file(csv_file)
     check_file(json_file)
     if plot is not None:
@@ -532,6 +533,7 @@ def explain(
     from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
 
     explaining.check_plot(plot)
+    check_different(plot=plot, json=json_file)
     check_file(plot)
     check_file(json_file)
     found = explaining.explain(

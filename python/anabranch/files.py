@@ -6,6 +6,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from anabranch.errors import AnabranchError
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """After this, `path` has this content on disk; before that, what it had; never a part.
@@ -40,6 +42,20 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(descriptor)  # the rename itself
         finally:
             os.close(descriptor)
+
+
+def check_different(**files: Path | None) -> None:
+    """Raises where two options name the same file; one would be lost.
+
+    A device or a pipe may be named twice.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in files.items():
+        if path is None or _stream(path) is not None or (path.exists() and not path.is_file()):
+            continue
+        other = seen.setdefault(path.resolve(), option)
+        if other != option:
+            raise AnabranchError(f"--{other} and --{option} are both {path}; use two files")
 
 
 def check_file(path: Path | None, made: Path | None = None) -> None:
