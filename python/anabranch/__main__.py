@@ -1,5 +1,6 @@
 """The command `anabranch`, also `python -m anabranch`."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,7 +13,20 @@ def main() -> int:
             signal.signal(number, _stop)
     from anabranch import cli  # noqa: PLC0415 - the signals come first
 
-    return cli.main()
+    code = cli.main()
+    if code > cli.USER_ERROR:
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    # With `python -m`, one that a signal met within an `exec` of text ends by that signal, whatever
+    # it returns (CPython: `unhandled_keyboard_interrupt`).
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
 
 
 def _stop(number: int, _: object) -> None:
