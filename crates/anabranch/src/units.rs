@@ -12,6 +12,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::time::{Duration, Time};
 
+/// One sentence when a setting is not from `low` to `high`.
+pub(crate) fn check_range(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{key} = {value} is out of range; it must be from {low} to {high}"))
+    }
+}
+
 /// A rate in bits per second, from 1 bit/s to 10 Tbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u64);
@@ -92,6 +101,17 @@ trait Quantity: Sized {
 
 fn parse<Q: Quantity>(text: &str) -> Result<Q, UnitError> {
     let error = || UnitError::new::<Q>(text);
+    let (number, unit) = split(text).ok_or_else(error)?;
+    let (_, scale) = Q::UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
+    let value = number * scale;
+    if !value.is_finite() {
+        return Err(error());
+    }
+    Q::from_base(value).ok_or_else(error)
+}
+
+/// The number at the beginning of a text and what follows it.
+fn split(text: &str) -> Option<(f64, &str)> {
     let trimmed = text.trim();
     let split = trimmed
         .char_indices()
@@ -103,14 +123,42 @@ fn parse<Q: Quantity>(text: &str) -> Result<Q, UnitError> {
         })
         .map_or(trimmed.len(), |(i, _)| i);
     let (number, unit) = trimmed.split_at(split);
-    let number: f64 = number.parse().map_err(|_| error())?;
-    let unit = unit.trim_start();
-    let (_, scale) = Q::UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
-    let value = number * scale;
-    if !value.is_finite() {
-        return Err(error());
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+/// The units of each kind of quantity; probabilities without one are plain numbers.
+const UNITS: [&[(&str, f64)]; 4] = [Duration::UNITS, Rate::UNITS, Bytes::UNITS, Probability::UNITS];
+
+/// A number with a unit of whatever kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure {
+    pub(crate) number: f64,
+    pub(crate) unit: &'static str,
+    units: &'static [(&'static str, f64)],
+    scale: f64,
+}
+
+impl Measure {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = split(text)?;
+        let of_kind = |units: &&'static [(&'static str, f64)]| {
+            let (unit, scale) = units.iter().find(|(name, _)| !name.is_empty() && *name == unit)?;
+            number.is_finite().then_some(Self { number, unit, units, scale: *scale })
+        };
+        UNITS.iter().find_map(of_kind)
     }
-    Q::from_base(value).ok_or_else(error)
+
+    /// The same in another unit; nothing when that is of another kind.
+    pub(crate) fn number_in(&self, unit: &str) -> Option<f64> {
+        let (_, scale) = self.units.iter().find(|(name, _)| *name == unit)?;
+        Some(if *scale == self.scale { self.number } else { self.number * self.scale / scale })
+    }
+}
+
+/// The unit that a text begins with, if it does: the longest.
+pub(crate) fn unit_at(text: &str) -> Option<&'static str> {
+    let units = UNITS.iter().flat_map(|units| units.iter().map(|(name, _)| *name));
+    units.filter(|name| !name.is_empty() && text.starts_with(name)).max_by_key(|name| name.len())
 }
 
 impl Quantity for Duration {

@@ -38,7 +38,7 @@ use std::fmt;
 pub use controller::{Config, Controller, Rules, Setup};
 
 use crate::time::{Duration, Time};
-use crate::units::Rate;
+use crate::units::{Rate, check_range};
 
 /// The congestion control of one path.
 pub trait CongestionControl: fmt::Debug {
@@ -374,16 +374,7 @@ pub struct ControlState {
     pub phase: &'static str,
 }
 
-/// One sentence when a setting is not from `low` to `high`.
-fn check_range(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
-    if (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        Err(format!("{key} = {value} is out of range; it must be from {low} to {high}"))
-    }
-}
-
-/// The same for whole numbers.
+/// One sentence when a setting, a whole number, is not from `low` to `high`.
 fn check_count(key: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
     check_range(key, f64::from(value), f64::from(low), f64::from(high))
 }

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::endpoint::PathState;
 use crate::packet::PathId;
 use crate::time::{Duration, Time};
+use crate::units::check_range;
 
 /// What a policy may know about one path.
 ///
@@ -438,15 +439,6 @@ impl PathSelector for Selector {
 
     fn next_request(&mut self) -> Option<Request> {
         dispatch!(self, policy => policy.next_request())
-    }
-}
-
-/// One sentence when a setting is not from `low` to `high`.
-fn check_range(key: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
-    if (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        Err(format!("{key} = {value} is out of range; it must be from {low} to {high}"))
     }
 }
 

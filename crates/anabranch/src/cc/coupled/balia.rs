@@ -37,11 +37,11 @@ fn alpha(windows: &Windows, path: PathId) -> f64 {
 impl Coupling for Balia {
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
         let window = windows.at(path);
-        let bytes = f64::from(acked) * f64::from(window.mss);
         let (Some(rate), Some(srtt)) = (window.rate(), window.srtt) else {
-            return bytes / f64::from(window.cwnd);
+            return window.standard_growth(acked);
         };
-        let sum: f64 = windows.iter().filter_map(|(_, other)| other.rate()).sum();
+        let bytes = f64::from(acked) * f64::from(window.mss);
+        let sum = windows.total_rate();
         let alpha = alpha(windows, path);
         bytes * rate / srtt / (sum * sum) * f64::midpoint(1.0, alpha) * ((4.0 + alpha) / 5.0)
     }

@@ -125,6 +125,12 @@ impl Window {
         self.srtt.map(|srtt| f64::from(self.cwnd) / srtt)
     }
 
+    /// Bytes that a standard connection would grow by in congestion avoidance for `acked` bytes: a segment per
+    /// round (RFC 5681 equation 3).
+    pub fn standard_growth(&self, acked: u32) -> f64 {
+        f64::from(acked) * f64::from(self.mss) / f64::from(self.cwnd)
+    }
+
     /// What the window counts in a sum of all: not what fast recovery has inflated it to (model:
     /// `calculateTotalCWND`).
     pub fn counted(&self) -> u32 {
@@ -185,16 +191,33 @@ impl Windows {
         let windows = self.0.iter().enumerate();
         windows.filter_map(|(index, window)| window.as_ref().map(|window| (PathId(index as u8), window)))
     }
+
+    /// The sum of all rates in bytes per second. A path without a round-trip time carries nothing yet.
+    pub fn total_rate(&self) -> f64 {
+        self.iter().filter_map(|(_, window)| window.rate()).sum()
+    }
+
+    /// The largest rate over round-trip time, and the sum of all rates: the former over the square of the latter
+    /// is `alpha / cwnd_total` of RFC 6356 equation 2.
+    pub fn linked(&self) -> (f64, f64) {
+        let (mut best, mut sum) = (0.0_f64, 0.0);
+        for (_, window) in self.iter() {
+            if let (Some(rate), Some(srtt)) = (window.rate(), window.srtt) {
+                best = best.max(rate / srtt);
+                sum += rate;
+            }
+        }
+        (best, sum)
+    }
 }
 
-/// No coupling: a window grows by a segment per round (RFC 5681 equation 3).
+/// No coupling.
 #[derive(Debug)]
 pub struct Alone;
 
 impl Coupling for Alone {
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
-        let window = windows.at(path);
-        f64::from(acked) * f64::from(window.mss) / f64::from(window.cwnd)
+        windows.at(path).standard_growth(acked)
     }
 }
 

@@ -41,14 +41,7 @@ impl Kheirkhah {
 
 /// `alpha / W`, in 1 / bytes (RFC 6356 equation 2); none before there is a round-trip time.
 fn linked(windows: &Windows) -> Option<f64> {
-    let mut best: f64 = 0.0;
-    let mut sum = 0.0;
-    for (_, window) in windows.iter() {
-        if let (Some(rate), Some(srtt)) = (window.rate(), window.srtt) {
-            best = best.max(rate / srtt);
-            sum += rate;
-        }
-    }
+    let (best, sum) = windows.linked();
     (sum > 0.0).then(|| best / (sum * sum))
 }
 

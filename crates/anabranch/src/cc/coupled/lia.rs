@@ -22,23 +22,14 @@ pub struct Lia;
 impl Coupling for Lia {
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
         let window = windows.at(path);
-        let bytes = f64::from(acked) * f64::from(window.mss);
         // Section 3: as a standard connection would, at most.
-        let alone = bytes / f64::from(window.cwnd);
+        let alone = window.standard_growth(acked);
         if window.srtt.is_none() {
             return alone;
         }
-        // Section 3 equations 1 and 2, with alpha / cwnd_total as one factor. A path without a round-trip
-        // time carries nothing yet.
-        let mut best: f64 = 0.0;
-        let mut sum = 0.0;
-        for (_, other) in windows.iter() {
-            if let (Some(rate), Some(srtt)) = (other.rate(), other.srtt) {
-                best = best.max(rate / srtt);
-                sum += rate;
-            }
-        }
-        (bytes * best / (sum * sum)).min(alone)
+        // Section 3 equations 1 and 2, with alpha / cwnd_total as one factor.
+        let (best, sum) = windows.linked();
+        (f64::from(acked) * f64::from(window.mss) * best / (sum * sum)).min(alone)
     }
 }
 

@@ -72,11 +72,11 @@ impl Olia {
 impl Coupling for Olia {
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
         let window = windows.at(path);
-        let bytes = f64::from(acked) * f64::from(window.mss);
         let (Some(rate), Some(srtt)) = (window.rate(), window.srtt) else {
-            return bytes / f64::from(window.cwnd);
+            return window.standard_growth(acked);
         };
-        let sum: f64 = windows.iter().filter_map(|(_, other)| other.rate()).sum();
+        let bytes = f64::from(acked) * f64::from(window.mss);
+        let sum = windows.total_rate();
         bytes * (rate / srtt / (sum * sum) + self.alpha(windows, path) / f64::from(window.cwnd))
     }
 

@@ -55,13 +55,9 @@ impl ResourcePooling {
                 let total: f64 = windows.iter().map(|(_, other)| f64::from(other.ssthresh)).sum();
                 f64::from(window.ssthresh) / total
             }
-            Version::V2 => window.rate().map_or(1.0, |rate| rate / total_rate(windows)),
+            Version::V2 => window.rate().map_or(1.0, |rate| rate / windows.total_rate()),
         }
     }
-}
-
-fn total_rate(windows: &Windows) -> f64 {
-    windows.iter().filter_map(|(_, window)| window.rate()).sum()
 }
 
 impl Coupling for ResourcePooling {
@@ -70,9 +66,7 @@ impl Coupling for ResourcePooling {
     }
 
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
-        let window = windows.at(path);
-        let alone = f64::from(acked) * f64::from(window.mss) / f64::from(window.cwnd);
-        alone * self.share(windows, path)
+        windows.at(path).standard_growth(acked) * self.share(windows, path)
     }
 
     fn threshold(&self, windows: &Windows, path: PathId) -> f64 {
@@ -84,7 +78,7 @@ impl Coupling for ResourcePooling {
                 cwnd - total / 2.0
             }
             Version::V2 => {
-                let given = window.rate().map_or(0.5, |rate| total_rate(windows) / 2.0 / rate);
+                let given = window.rate().map_or(0.5, |rate| windows.total_rate() / 2.0 / rate);
                 cwnd - given.max(0.5) * cwnd
             }
         }

@@ -165,10 +165,9 @@ impl Coupling for Wvegas {
     }
 
     fn avoidance(&self, windows: &Windows, path: PathId, acked: u32) -> f64 {
-        let window = windows.at(path);
         match self.step(path) {
             Step::By(bytes) | Step::Drain(bytes) => bytes,
-            Step::Reno => f64::from(acked) * f64::from(window.mss) / f64::from(window.cwnd),
+            Step::Reno => windows.at(path).standard_growth(acked),
             Step::Within => 0.0,
         }
     }

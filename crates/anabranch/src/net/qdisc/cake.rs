@@ -16,7 +16,8 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cobalt::{Control, Settings, check_interval};
+use super::cobalt::{Control, Settings};
+use super::codel::check_interval;
 use super::fifo::Fifo;
 use super::{Drops, Place, QueueDisc};
 use crate::net::backlog::Waiting;

@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::codel::check_times;
 use super::fifo::Fifo;
 use super::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::backlog::Waiting;
@@ -43,13 +44,7 @@ impl Default for CobaltConfig {
 impl CobaltConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<Cobalt, String> {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
-        check_interval(place, "interval", self.interval)?;
-        if self.target > MAX_INTERVAL {
-            return Err(format!(
-                "{}.target is {}, allowed is at most {MAX_INTERVAL}",
-                place.key, self.target
-            ));
-        }
+        check_times(place, self.target, self.interval)?;
         let (target, interval) = (self.target.as_nanos(), self.interval.as_nanos());
         Ok(Cobalt {
             packets: self.packets.into(),
@@ -59,19 +54,6 @@ impl CobaltConfig {
             rng: place.streams.stream(place.component),
         })
     }
-}
-
-const MAX_INTERVAL: Duration = Duration::from_secs(1000);
-
-/// Whether an interval of CoDel's is in its range.
-pub(super) fn check_interval(place: Place<'_>, name: &str, interval: Duration) -> Result<(), String> {
-    if interval.is_zero() || interval > MAX_INTERVAL {
-        return Err(format!(
-            "{}.{name} is {interval}, allowed is more than 0 s to {MAX_INTERVAL}",
-            place.key
-        ));
-    }
-    Ok(())
 }
 
 /// A queue with COBALT.

@@ -140,15 +140,7 @@ impl Settings {
         mtu: Bytes,
         ecn: bool,
     ) -> Result<Self, String> {
-        if interval.is_zero() || interval > MAX_INTERVAL {
-            return Err(format!(
-                "{}.interval is {interval}, allowed is more than 0 s to {MAX_INTERVAL}",
-                place.key
-            ));
-        }
-        if target > MAX_INTERVAL {
-            return Err(format!("{}.target is {target}, allowed is at most {MAX_INTERVAL}", place.key));
-        }
+        check_times(place, target, interval)?;
         Ok(Self {
             target: target.as_nanos(),
             interval: interval.as_nanos(),
@@ -160,6 +152,26 @@ impl Settings {
 }
 
 const MAX_INTERVAL: Duration = Duration::from_secs(1000);
+
+/// Whether an interval of CoDel's is in its range.
+pub(super) fn check_interval(place: Place<'_>, name: &str, interval: Duration) -> Result<(), String> {
+    if interval.is_zero() || interval > MAX_INTERVAL {
+        return Err(format!(
+            "{}.{name} is {interval}, allowed is more than 0 s to {MAX_INTERVAL}",
+            place.key
+        ));
+    }
+    Ok(())
+}
+
+/// Whether CoDel's target and interval are in their ranges.
+pub(super) fn check_times(place: Place<'_>, target: Duration, interval: Duration) -> Result<(), String> {
+    check_interval(place, "interval", interval)?;
+    if target > MAX_INTERVAL {
+        return Err(format!("{}.target is {target}, allowed is at most {MAX_INTERVAL}", place.key));
+    }
+    Ok(())
+}
 
 /// The state of RFC 8289 section 5.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range};
+use super::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::rng::{BlockRng, Draw as _};
@@ -47,14 +47,6 @@ impl DrrConfig {
             turns: Turns::new(place.streams.key(place.component), self.flows),
         })
     }
-}
-
-/// Whether a quantum is in its range.
-pub(super) fn check_quantum(place: Place<'_>, quantum: Bytes) -> Result<(), String> {
-    if (1..=1_000_000).contains(&quantum.0) {
-        return Ok(());
-    }
-    Err(format!("{}.quantum is {quantum}, allowed is 1 B to 1000000 B", place.key))
 }
 
 /// Queues that take turns by their deficits.

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range};
+use super::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::rng::{BlockRng, Draw as _};
@@ -58,9 +58,7 @@ impl Sharing {
         check_range(place, "packets", self.packets.into(), 1, u32::MAX.into())?;
         check_range(place, "flows", self.flows.into(), 1, 65_536)?;
         check_range(place, "drop_batch", self.drop_batch.into(), 1, u32::MAX.into())?;
-        if !(1..=1_000_000).contains(&self.quantum.0) {
-            return Err(format!("{}.quantum is {}, allowed is 1 B to 1000000 B", place.key, self.quantum));
-        }
+        check_quantum(place, self.quantum)?;
         Ok(FairQueue {
             sharing: self,
             hash_key: place.streams.key(place.component),

@@ -64,9 +64,8 @@ impl Default for FqCodelConfig {
 
 impl FqCodelConfig {
     pub(super) fn build(&self, place: Place<'_>) -> Result<FqCodel, String> {
-        let &Self { packets, flows, quantum, drop_batch, target, interval, mtu, ecn, .. } = self;
-        let settings = Settings::new(place, target, interval, mtu, ecn)?;
-        let Self { mtu_of_all, square_root, .. } = *self;
+        let Self { packets, flows, quantum, drop_batch, mtu_of_all, square_root, .. } = *self;
+        let settings = Settings::new(place, self.target, self.interval, self.mtu, self.ecn)?;
         let control = Control::new(Settings { mtu_of_all, square_root, ..settings });
         Sharing { packets, flows, quantum, drop_batch }.build(place, control)
     }

@@ -58,6 +58,7 @@ use super::packet_queue::PacketQueue;
 use super::schedule::Timeline;
 use crate::packet::Ecn;
 use crate::rng::Streams;
+use crate::units::Bytes;
 
 /// Where packets wait and which of them go on, asked packet by packet. Times are in nanoseconds and never
 /// decrease.
@@ -125,6 +126,14 @@ fn check_range(place: Place<'_>, name: &str, value: u64, least: u64, most: u64) 
         return Ok(());
     }
     Err(format!("{}.{name} is {value}, allowed is {least} to {most}", place.key))
+}
+
+/// Whether a quantum is in its range.
+fn check_quantum(place: Place<'_>, quantum: Bytes) -> Result<(), String> {
+    if (1..=1_000_000).contains(&quantum.0) {
+        return Ok(());
+    }
+    Err(format!("{}.quantum is {quantum}, allowed is 1 B to 1000000 B", place.key))
 }
 
 macro_rules! disciplines {

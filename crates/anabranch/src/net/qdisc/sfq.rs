@@ -10,8 +10,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::drr::{Turns, check_quantum};
-use super::{Drops, Place, QueueDisc, check_range};
+use super::drr::Turns;
+use super::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
 use crate::rng::{BlockRng, Draw as _};
