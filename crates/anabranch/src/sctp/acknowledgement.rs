@@ -159,11 +159,11 @@ impl Association {
                 if self.load_sharing.is_some() {
                     self.note_gap_acked(index, is_earliest);
                 }
-                self.outstanding.note_gap_acked(index);
+                self.outstanding.change(index, SentState::Acked, chunk.path);
             }
             SentState::Lost => {
                 self.outstanding.lost -= 1;
-                self.outstanding.note_gap_acked(index);
+                self.outstanding.change(index, SentState::Acked, chunk.path);
                 self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
             }
             // A gap block can only come from data that did arrive.
@@ -196,17 +196,13 @@ impl Association {
     /// The peer has dropped data it had acknowledged in a gap block.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
-        let Some(chunk) = self.outstanding.chunks.get_mut(index) else { return };
-        if chunk.state == SentState::Acked {
-            chunk.state = SentState::InFlight;
-            let length = chunk.length;
-            let path = &mut self.paths[chunk.path.index()];
+        let Some(&Sent { state, path, length, .. }) = self.outstanding.chunks.get(index) else { return };
+        if state == SentState::Acked {
+            self.outstanding.change(index, SentState::InFlight, path);
+            let path = &mut self.paths[path.index()];
             path.outstanding += length;
             path.acked.reneged_bytes += length;
             self.outstanding.bytes += u64::from(length);
-            if self.outstanding.releases_acked {
-                self.outstanding.held_bytes += u64::from(length);
-            }
         }
     }
 

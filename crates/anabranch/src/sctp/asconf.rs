@@ -592,7 +592,7 @@ impl Association {
                     self.mark_lost(now, index, true);
                 }
             }
-            self.outstanding.chunks[index].path = to;
+            self.outstanding.change(index, self.outstanding.chunks[index].state, to);
         }
         let own = &mut self.paths[path.index()];
         own.t3 = Time::NEVER;

@@ -9,7 +9,7 @@ use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
 use super::interleaving::Interleaved;
 use super::load_sharing::LoadSharing;
-use super::outstanding::Outstanding;
+use super::outstanding::{Buffered, Outstanding};
 use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
 use super::parameters::Parameters;
 use super::path::Path;
@@ -141,6 +141,7 @@ impl Association {
             .load_sharing
             .as_ref()
             .map(|config| Box::new(LoadSharing::new(config, parameters, headers, &mut paths)));
+        let sharing_paths = if load_sharing.is_some() { paths.len() } else { 0 };
         // RFC 9260 section 5.3.1: a tag is never zero.
         let local_tag = (handshake_rng.bits() as u32).max(1);
         let local_initial_tsn = handshake_rng.bits() as u32;
@@ -170,6 +171,7 @@ impl Association {
             queue: SendQueue::new(parameters.stream_scheduler.build()),
             outstanding: Outstanding {
                 releases_acked: parameters.load_sharing.as_ref().is_some_and(|config| config.nr_sack),
+                buffered: vec![Buffered::default(); sharing_paths],
                 ..Outstanding::new(local_initial_tsn)
             },
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::association::Association;
-use super::outstanding::SentState;
+use super::outstanding::{Buffered, SentState};
 use super::parameters::Parameters;
 use super::path::{Acked, Path};
 use super::tsn;
@@ -146,23 +146,8 @@ struct Copied {
     length: u32,
 }
 
-/// What a path may take, at one occasion.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    /// The congestion window, limited by Max.Burst.
-    limit: u32,
-    /// Bytes sent there that are in the send buffer.
-    in_send_buffer: u64,
-    /// Bytes sent there that are on their way, lost, or wait in the receive buffer.
-    in_receive_buffer: u64,
-}
-
-/// Shares of the buffers in bytes.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    sender: u64,
-    receiver: u64,
-}
+/// What each path may have outstanding at one occasion, in bytes.
+type Windows = SmallVec<[u32; 4]>;
 
 /// The state of load sharing.
 #[derive(Debug)]
@@ -335,19 +320,19 @@ impl Association {
         for index in 0..self.paths.len() {
             self.note_idle(now, PathId(index as u8));
         }
-        let mut shares = self.shares(&sharing);
+        let windows = self.windows(&sharing);
         let limits = self.limits(&sharing.config, self.outstanding.bytes);
         sharing.spared.fill(false);
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
-            let views = self.views(&sharing, &shares, limits, length);
+            let views = self.views(&sharing, &windows, limits, length);
             let data = Pending::new(now, length, self.queue.bytes, self.peer_rwnd);
             match sharing.scheduler.schedule(&data, &views) {
                 Decision::Duplicate(paths) if !paths.is_empty() => {
-                    self.send_on(now, &paths, &mut sharing, &mut shares);
+                    self.send_on(now, &paths, &mut sharing);
                 }
-                Decision::Send(path) => self.send_on(now, &[path], &mut sharing, &mut shares),
+                Decision::Send(path) => self.send_on(now, &[path], &mut sharing),
                 Decision::Duplicate(_) | Decision::Wait => {
                     for (spared, view) in sharing.spared.iter_mut().zip(&views) {
                         *spared = view.is_usable && view.has_room;
@@ -361,14 +346,11 @@ impl Association {
     }
 
     /// Fills one packet, sends it on the first of these paths, and copies of it on the others.
-    fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing, shares: &mut [Share]) {
+    fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing) {
         let Some((&path, further)) = paths.split_first() else { return };
         let (first, before) = (self.outstanding.next_tsn(), self.paths[path.index()].outstanding);
         self.send_packet(now, path);
-        let bytes = u64::from(self.paths[path.index()].outstanding - before);
-        shares[path.index()].in_send_buffer += bytes;
-        shares[path.index()].in_receive_buffer += bytes;
-        sharing.sent_bytes[path.index()] += bytes;
+        sharing.sent_bytes[path.index()] += u64::from(self.paths[path.index()].outstanding - before);
         for &path in further {
             self.send_copies(now, path, first, sharing);
         }
@@ -468,22 +450,23 @@ impl Association {
             return;
         }
         let from = blocking.path;
-        let shares = self.shares(sharing);
-        let buffered = shares.iter().map(|share| share.in_receive_buffer).sum();
-        let limits = self.limits(&sharing.config, buffered);
+        let windows = self.windows(sharing);
+        let buffered = &self.outstanding.buffered;
+        let in_receive_buffer = buffered.iter().map(|own| own.receiver).sum();
+        let limits = self.limits(&sharing.config, in_receive_buffer);
         let is_blocked = |index: usize| {
             let exceeds = |taken: u64, limit: u64| {
                 let waiting = taken.saturating_sub(u64::from(self.paths[index].outstanding));
                 waiting as f64 >= RESCHEDULING_THRESHOLD * limit as f64
             };
-            (sides.has_sender() && exceeds(shares[index].in_send_buffer, limits.sender))
-                || (sides.has_receiver() && exceeds(shares[index].in_receive_buffer, limits.receiver))
+            (sides.has_sender() && exceeds(buffered[index].sender, limits.sender))
+                || (sides.has_receiver() && exceeds(buffered[index].receiver, limits.receiver))
         };
         let target = (0..self.paths.len()).find(|&index| {
             index != from.index()
                 && self.status[index].is_usable()
                 && self.paths[index].fast_recovery_exit.is_none()
-                && self.paths[index].outstanding + sharing.copied[index] < shares[index].limit
+                && self.paths[index].outstanding + sharing.copied[index] < windows[index]
                 && is_blocked(index)
         });
         let Some(target) = target else { return };
@@ -512,7 +495,6 @@ impl Association {
     #[cold]
     pub(super) fn note_blocking(&mut self, now: Time) {
         let Some(sharing) = &self.load_sharing else { return };
-        let shares = self.shares(sharing);
         let limits = self.limits(&sharing.config, self.outstanding.bytes);
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
         let has_room = |index: usize| {
@@ -525,7 +507,7 @@ impl Association {
             Some(length) if length > self.peer_rwnd && self.outstanding.bytes > 0 => {
                 Some(Blocking::ReceiveBuffer)
             }
-            Some(length) => roomy.find_map(|index| self.split(sharing, &shares, limits, index, length)),
+            Some(length) => roomy.find_map(|index| self.split(sharing, limits, index, length)),
             None => self.has_refused.then_some(Blocking::SendBuffer),
         };
         if let Some(sharing) = &mut self.load_sharing {
@@ -540,7 +522,7 @@ impl Association {
     pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<Limit> {
         let sharing = self.load_sharing.as_ref()?;
         let limits = self.limits(&sharing.config, self.outstanding.bytes);
-        match self.split(sharing, &self.shares(sharing), limits, path.index(), self.next_fragment()) {
+        match self.split(sharing, limits, path.index(), self.next_fragment()) {
             Some(Blocking::ReceiveBuffer) => Some(Limit::ReceiveWindow),
             Some(Blocking::SendBuffer) => Some(Limit::SendBuffer),
             None => sharing.spared[path.index()].then_some(Limit::Scheduler),
@@ -563,35 +545,24 @@ impl Association {
             || (index == self.selection.current.index() && !self.status.iter().any(PathStatus::is_usable))
     }
 
-    /// Window and buffered bytes of every path.
-    fn shares(&self, sharing: &LoadSharing) -> SmallVec<[Share; 4]> {
-        let limit = |index: usize| {
+    /// The congestion windows, limited by Max.Burst.
+    fn windows(&self, sharing: &LoadSharing) -> Windows {
+        let window = |index: usize| {
             // Max.Burst is for what comes on top of what is on its way, copies too.
             let with_copies = self.burst_limit(PathId(index as u8)).saturating_add(sharing.copied[index]);
             with_copies.min(self.paths[index].cc.limits().cwnd)
         };
-        let mut shares: SmallVec<[Share; 4]> =
-            (0..self.paths.len()).map(|index| Share { limit: limit(index), ..Share::default() }).collect();
-        for chunk in &self.outstanding.chunks {
-            let (share, length) = (&mut shares[chunk.path.index()], u64::from(chunk.length));
-            if self.outstanding.is_held(chunk.state) {
-                share.in_send_buffer += length;
-            }
-            if chunk.state != SentState::Abandoned && !chunk.is_delivered() {
-                share.in_receive_buffer += length;
-            }
-        }
-        shares
+        (0..self.paths.len()).map(window).collect()
     }
 
     /// The usable paths' equal shares of the buffers; whole buffers where they are not split. The receive
     /// buffer is `taken` and what the peer offers besides. When it is split `taken` is what is outstanding
     /// (FreeBSD's `max_rwnd_per_dest` in `sctp_med_chunk_output`, INET's `sendOnPath`), when chunks are
     /// rescheduled all that takes it up (INET's `chunkReschedulingControl`).
-    fn limits(&self, config: &Config, taken: u64) -> Limits {
+    fn limits(&self, config: &Config, taken: u64) -> Buffered {
         let usable = self.status.iter().filter(|status| status.is_usable()).count().max(1) as u64;
         let part = |whole: u64, is_split: bool| if is_split { whole / usable } else { whole };
-        Limits {
+        Buffered {
             sender: part(self.parameters.send_buffer, config.buffer_splitting.has_sender()),
             receiver: part(u64::from(self.peer_rwnd) + taken, config.buffer_splitting.has_receiver()),
         }
@@ -599,14 +570,8 @@ impl Association {
 
     /// The buffer whose share of this path has no room for `length` bytes. One packet may always be on
     /// its way, as a probe (RFC 9260 section 6.1 A).
-    fn split(
-        &self,
-        sharing: &LoadSharing,
-        shares: &[Share],
-        limits: Limits,
-        index: usize,
-        length: u32,
-    ) -> Option<Blocking> {
+    fn split(&self, sharing: &LoadSharing, limits: Buffered, index: usize, length: u32) -> Option<Blocking> {
+        let buffered = self.outstanding.buffered[index];
         let sides = sharing.config.buffer_splitting;
         let outstanding = u64::from(self.paths[index].outstanding);
         let exceeds = |buffered: u64, limit: u64| {
@@ -617,9 +582,9 @@ impl Association {
             let is_probe = taken == 0 || self.outstanding.bytes == 0;
             !is_probe && taken + u64::from(length) > limit
         };
-        if sides.has_receiver() && exceeds(shares[index].in_receive_buffer, limits.receiver) {
+        if sides.has_receiver() && exceeds(buffered.receiver, limits.receiver) {
             Some(Blocking::ReceiveBuffer)
-        } else if sides.has_sender() && exceeds(shares[index].in_send_buffer, limits.sender) {
+        } else if sides.has_sender() && exceeds(buffered.sender, limits.sender) {
             Some(Blocking::SendBuffer)
         } else {
             None
@@ -630,8 +595,8 @@ impl Association {
     fn views(
         &self,
         sharing: &LoadSharing,
-        shares: &[Share],
-        limits: Limits,
+        windows: &[u32],
+        limits: Buffered,
         length: u32,
     ) -> SmallVec<[PathView; 4]> {
         (0..self.paths.len())
@@ -641,8 +606,8 @@ impl Association {
                 let ControlState { cwnd, ssthresh, .. } = path.cc.state();
                 PathView {
                     is_usable: self.carries_new(index),
-                    has_room: outstanding < shares[index].limit
-                        && self.split(sharing, shares, limits, index, length).is_none(),
+                    has_room: outstanding < windows[index]
+                        && self.split(sharing, limits, index, length).is_none(),
                     srtt: path.rto.srtt,
                     rttvar: path.rto.rttvar,
                     cwnd,

@@ -55,11 +55,29 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Whether the peer has given it to its user although an earlier one may be missing: a whole message
-    /// without order.
-    pub(super) fn is_delivered(&self) -> bool {
-        self.state == SentState::Acked && self.message.unordered && self.beginning && self.ending
+    /// What it takes up of the buffers while the cumulative TSN has not passed it; `releases_acked` as in
+    /// [`Outstanding`].
+    #[inline(always)]
+    pub(super) fn buffered(&self, releases_acked: bool) -> Buffered {
+        // The peer gives a whole message without order to its user although an earlier one is missing.
+        let is_whole = self.message.unordered && self.beginning && self.ending;
+        let (is_sent, is_received) = match self.state {
+            SentState::Abandoned => (false, false),
+            SentState::Acked => (!releases_acked, !is_whole),
+            SentState::InFlight | SentState::Lost => (true, true),
+        };
+        let length = u64::from(self.length);
+        Buffered { sender: if is_sent { length } else { 0 }, receiver: if is_received { length } else { 0 } }
     }
+}
+
+/// Bytes of chunks in the buffers of the two ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Buffered {
+    /// In the send buffer: not passed by the cumulative TSN, given up or released.
+    pub(super) sender: u64,
+    /// On their way, lost, or waiting in the receive buffer.
+    pub(super) receiver: u64,
 }
 
 /// Absolute, inclusive runs of TSNs.
@@ -75,6 +93,8 @@ pub(super) struct Outstanding {
     pub(super) bytes: u64,
     /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned nor released.
     pub(super) held_bytes: u64,
+    /// With load sharing, the same and what is in the receive buffer by the path of the chunks.
+    pub(super) buffered: Vec<Buffered>,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
     /// Chunks marked for retransmission.
@@ -94,6 +114,7 @@ impl Outstanding {
             chunks: VecDeque::new(),
             bytes: 0,
             held_bytes: 0,
+            buffered: Vec::new(),
             releases_acked: false,
             lost: 0,
             abandoned: 0,
@@ -123,11 +144,20 @@ impl Outstanding {
     pub(super) fn push(&mut self, chunk: Sent) {
         self.bytes += u64::from(chunk.length);
         self.held_bytes += u64::from(chunk.length);
+        if !self.buffered.is_empty() {
+            self.enter(&chunk);
+        }
         self.chunks.push_back(chunk);
     }
 
     /// Removes the first chunk. The caller has taken it off the bytes in flight.
+    #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<Sent> {
+        if !self.buffered.is_empty()
+            && let Some(&first) = self.chunks.front()
+        {
+            self.leave(&first);
+        }
         let chunk = self.chunks.pop_front()?;
         self.first_tsn = self.first_tsn.wrapping_add(1);
         match chunk.state {
@@ -142,7 +172,8 @@ impl Outstanding {
     }
 
     /// Whether a chunk in this state, not yet passed by the cumulative TSN, is in the send buffer.
-    pub(super) fn is_held(&self, state: SentState) -> bool {
+    #[inline(always)]
+    const fn is_held(&self, state: SentState) -> bool {
         match state {
             SentState::Abandoned => false,
             SentState::Acked => !self.releases_acked,
@@ -150,12 +181,42 @@ impl Outstanding {
         }
     }
 
-    /// A gap block acknowledges the chunk at this position.
-    pub(super) fn note_gap_acked(&mut self, index: usize) {
-        self.chunks[index].state = SentState::Acked;
-        if self.releases_acked {
-            self.held_bytes -= u64::from(self.chunks[index].length);
+    /// Changes the state and the path of the chunk at this position. (From in flight to lost, nothing changes
+    /// in the buffers.)
+    #[inline(always)]
+    pub(super) fn change(&mut self, index: usize, state: SentState, path: PathId) {
+        let Sent { state: before, length, .. } = self.chunks[index];
+        match (self.is_held(before), self.is_held(state)) {
+            (true, false) => self.held_bytes -= u64::from(length),
+            (false, true) => self.held_bytes += u64::from(length),
+            (false, false) | (true, true) => {}
         }
+        if !self.buffered.is_empty() {
+            let chunk = self.chunks[index];
+            self.leave(&chunk);
+            self.enter(&Sent { state, path, ..chunk });
+        }
+        let chunk = &mut self.chunks[index];
+        chunk.state = state;
+        chunk.path = path;
+    }
+
+    /// The chunk takes up room in the buffers.
+    #[cold]
+    fn enter(&mut self, chunk: &Sent) {
+        let Buffered { sender, receiver } = chunk.buffered(self.releases_acked);
+        let own = &mut self.buffered[chunk.path.index()];
+        own.sender += sender;
+        own.receiver += receiver;
+    }
+
+    /// The chunk takes up room no longer.
+    #[cold]
+    fn leave(&mut self, chunk: &Sent) {
+        let Buffered { sender, receiver } = chunk.buffered(self.releases_acked);
+        let own = &mut self.buffered[chunk.path.index()];
+        own.sender -= sender;
+        own.receiver -= receiver;
     }
 
     /// The last TSN of this path that a gap block has acknowledged.
@@ -213,7 +274,8 @@ pub(super) fn absolute(cumulative_tsn: u32, blocks: &[GapBlock], next_tsn: u32) 
 /// Calls `act` for every TSN of the run that no run of `cover` contains; `cover` is in order.
 pub(super) fn for_each_uncovered(run: (u32, u32), cover: &[(u32, u32)], mut act: impl FnMut(u32)) {
     let (mut next, end) = run;
-    for &(start, last) in cover {
+    let before = cover.partition_point(|&(_, last)| tsn::before(last, next));
+    for &(start, last) in &cover[before..] {
         while tsn::before(next, start) && tsn::at_or_before(next, end) {
             act(next);
             next = next.wrapping_add(1);
@@ -247,6 +309,7 @@ mod tests {
         assert_eq!(uncovered((3, 6), &[(1, 3), (5, 5)]), [4, 6]);
         assert_eq!(uncovered((3, 6), &[(1, 9)]), [0; 0]);
         assert_eq!(uncovered((3, 6), &[(8, 9)]), [3, 4, 5, 6]);
+        assert_eq!(uncovered((6, 9), &[(1, 2), (4, 5), (7, 7), (9, 12)]), [6, 8]);
         assert_eq!(uncovered((u32::MAX, 1), &[(0, 0)]), [u32::MAX, 1]);
     }
 

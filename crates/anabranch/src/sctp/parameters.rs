@@ -10,6 +10,7 @@ use crate::cc::sctp::InitialWindow;
 use crate::path::failover::{self, Dormant, RetransmitOn};
 use crate::time::Duration;
 use crate::timer::Clock;
+use crate::units::check_range;
 use crate::{cc, path};
 
 /// An SCTP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
@@ -211,8 +212,8 @@ impl Config {
             return Err(format!("rto_initial = {initial} is too small; it must be at least 1 ms"));
         }
         for (key, value) in [("rto_alpha", self.rto_alpha), ("rto_beta", self.rto_beta)] {
-            if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
-                return Err(format!("{key} = {value} is out of range; it must be from 0 to 1"));
+            if let Some(value) = value {
+                check_range(key, value, 0.0, 1.0)?;
             }
         }
         if let Some(delay) = self.sack_delay.filter(|delay| *delay > Duration::from_millis(500)) {

@@ -51,14 +51,9 @@ impl Association {
                 SentState::Lost => self.outstanding.lost -= 1,
                 SentState::Acked | SentState::Abandoned => {}
             }
-            let state = self.outstanding.chunks[at].state;
-            let is_held = self.outstanding.is_held(state);
+            let Sent { state, path, .. } = self.outstanding.chunks[at];
             if state != SentState::Abandoned {
-                let chunk = &mut self.outstanding.chunks[at];
-                chunk.state = SentState::Abandoned;
-                if is_held {
-                    self.outstanding.held_bytes -= u64::from(chunk.length);
-                }
+                self.outstanding.change(at, SentState::Abandoned, path);
                 self.outstanding.abandoned += 1;
                 self.stats.data_chunks_abandoned += 1;
             }

@@ -192,7 +192,7 @@ impl Association {
         let mut index = first;
         while left > 0 && index < self.outstanding.chunks.len() {
             let tsn = self.outstanding.tsn(index);
-            let chunk = &mut self.outstanding.chunks[index];
+            let chunk = &self.outstanding.chunks[index];
             if chunk.state != SentState::Lost {
                 index += 1;
                 continue;
@@ -208,8 +208,8 @@ impl Association {
                 index += 1;
                 continue;
             }
-            chunk.state = SentState::InFlight;
-            chunk.path = path;
+            self.outstanding.change(index, SentState::InFlight, path);
+            let chunk = &mut self.outstanding.chunks[index];
             chunk.departure = now;
             chunk.transmissions += 1;
             chunk.fast_retransmitted |= !chunk.timed_out;

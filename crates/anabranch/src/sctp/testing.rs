@@ -286,7 +286,7 @@ pub(super) fn drop_first(kind: &'static str, count: usize) -> Filter {
 impl Association {
     /// The bytes kept in counters are those found by counting again.
     pub(super) fn check_accounts(&self) {
-        use super::outstanding::SentState;
+        use super::outstanding::{Buffered, SentState};
         let chunks = &self.outstanding.chunks;
         let bytes = |wanted: &dyn Fn(&super::outstanding::Sent) -> bool| -> u64 {
             chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.length)).sum()
@@ -298,7 +298,17 @@ impl Association {
             assert_eq!(u64::from(path.outstanding), own, "bytes in flight on path {index}");
             assert!(own == 0 || !path.t3.is_never() || self.is_over(), "T3-rtx of path {index} stands still");
         }
-        assert_eq!(self.outstanding.held_bytes, bytes(&|c| self.outstanding.is_held(c.state)), "held bytes");
+        let mut buffered = vec![Buffered::default(); self.paths.len()];
+        for chunk in chunks {
+            let Buffered { sender, receiver } = chunk.buffered(self.outstanding.releases_acked);
+            buffered[chunk.path.index()].sender += sender;
+            buffered[chunk.path.index()].receiver += receiver;
+        }
+        let held: u64 = buffered.iter().map(|own| own.sender).sum();
+        assert_eq!(self.outstanding.held_bytes, held, "held bytes");
+        if self.load_sharing.is_some() {
+            assert_eq!(self.outstanding.buffered, buffered, "bytes in the buffers by path");
+        }
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
         assert_eq!(self.outstanding.lost as usize, count(SentState::Lost), "lost chunks");
         assert_eq!(self.outstanding.abandoned as usize, count(SentState::Abandoned), "abandoned chunks");
