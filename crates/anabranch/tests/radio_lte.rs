@@ -1,13 +1,14 @@
 //! LTE through the whole simulator: delays of grants and of retransmissions by their distributions, rates, the deep
 //! queue, and what holds for every link.
 
+mod radio;
+
 use std::path::Path;
 
-use anabranch::report::Row;
-use anabranch::scenario::{ScenarioError, Study};
-use anabranch::sim::{Outcome, Simulation};
+use anabranch::sim::Outcome;
 use anabranch::trace::Column;
 use proptest::prelude::*;
+use radio::{run, run_of, study, value};
 
 /// An LTE link between `enb` and `ue`, and datagrams of 1500 B over it; `radio`, `link` and `app` are more keys of
 /// these tables.
@@ -24,25 +25,6 @@ const CBR: &str = ", intervals = { kind = 'cbr' }";
 const UP: &str = ", intervals = { kind = 'cbr' }, reverse = true";
 /// Ten packets a second.
 const TEN: &str = "117.76 kbit/s";
-
-fn study(text: &str, sets: &[(&str, &str)]) -> Result<Study, ScenarioError> {
-    let sets: Vec<_> = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Study::parse(text, &sets, Path::new(env!("CARGO_TARGET_TMPDIR")))
-}
-
-fn run_of(text: &str, seconds: f64, trace: bool, fuse: bool) -> Outcome {
-    let text = format!("run = {{ duration = '{seconds} s' }}\n{text}");
-    let study = study(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    Simulation::build_fused(&study.scenario, 0, trace, fuse).unwrap().run(&mut || None).unwrap()
-}
-
-fn run(text: &str, seconds: f64) -> Row {
-    run_of(text, seconds, false, true).row
-}
-
-fn value(row: &Row, name: &str) -> f64 {
-    row.value(name).unwrap_or_else(|| panic!("{name}"))
-}
 
 /// 8 ms + U(0, 4) ms, and 12 us of transmission at 1 Gbit/s.
 #[test]
@@ -82,7 +64,7 @@ fn packets_stay_in_order() {
     for radio in
         ["", ", harq = { error = '10 %' }", ", harq = { error = '40 %', transmissions = 2 }, rlc = 'um'"]
     {
-        let outcome = run_of(&scenario(radio, "", "11.776 Mbit/s", UP), 10.0, true, true);
+        let outcome = run_of(&scenario(radio, "", "11.776 Mbit/s", UP), 10.0, 0, true, true);
         let arrivals = arrivals(&outcome);
         assert!(arrivals.len() > 7_000);
         for pair in arrivals.windows(2) {
@@ -206,7 +188,7 @@ proptest! {
     #[test]
     fn packets_are_conserved_and_runs_repeat_themselves(text in any_lte()) {
         let row = run(&text, 1.2);
-        for other in [run(&text, 1.2), run_of(&text, 1.2, false, false).row, run_of(&text, 1.2, true, true).row] {
+        for other in [run(&text, 1.2), run_of(&text, 1.2, 0, false, false).row, run_of(&text, 1.2, 0, true, true).row] {
             for ((name, left), (_, right)) in row.scalars().zip(other.scalars()) {
                 prop_assert!(name == "run.events" || left.to_bits() == right.to_bits(), "{name}: {left} {right}");
             }

@@ -1,12 +1,10 @@
 //! Wi-Fi through the whole simulator: service times and throughput by the formulas of IEEE 802.11, and what holds for
 //! every link.
 
-use std::path::Path;
+mod radio;
 
-use anabranch::report::Row;
-use anabranch::scenario::{ScenarioError, Study};
-use anabranch::sim::{Outcome, Simulation};
 use proptest::prelude::*;
+use radio::{run, run_of, study, value};
 
 /// A Wi-Fi link between `ap` and a station; `radio` and `link` are more keys of the two tables.
 fn link(name: &str, station: &str, radio: &str, link: &str) -> String {
@@ -20,25 +18,6 @@ fn load(name: &str, link: &str, station: &str, rate: &str, more: &str) -> String
          transport = {{ kind = 'udp' }}\napp = {{ kind = 'datagrams', size = '1472 B', rate = '{rate}', \
          intervals = {{ kind = 'cbr' }}{more} }}\n"
     )
-}
-
-fn study(text: &str, sets: &[(&str, &str)]) -> Result<Study, ScenarioError> {
-    let sets: Vec<_> = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Study::parse(text, &sets, Path::new("."))
-}
-
-fn run_of(text: &str, seconds: f64, trace: bool, fuse: bool) -> Outcome {
-    let text = format!("run = {{ duration = '{seconds} s' }}\n{text}");
-    let study = study(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    Simulation::build_fused(&study.scenario, 0, trace, fuse).unwrap().run(&mut || None).unwrap()
-}
-
-fn run(text: &str, seconds: f64) -> Row {
-    run_of(text, seconds, false, true).row
-}
-
-fn value(row: &Row, name: &str) -> f64 {
-    row.value(name).unwrap_or_else(|| panic!("{name}"))
 }
 
 fn assert_close(measured: f64, expected: f64, tolerance: f64, what: &str) {
@@ -414,7 +393,7 @@ proptest! {
     #[test]
     fn packets_are_conserved_and_runs_repeat_themselves(text in any_wifi()) {
         let row = run(&text, 1.2);
-        for other in [run(&text, 1.2), run_of(&text, 1.2, false, false).row, run_of(&text, 1.2, true, true).row] {
+        for other in [run(&text, 1.2), run_of(&text, 1.2, 0, false, false).row, run_of(&text, 1.2, 0, true, true).row] {
             for ((name, left), (_, right)) in row.scalars().zip(other.scalars()) {
                 prop_assert!(name == "run.events" || left.to_bits() == right.to_bits(), "{name}: {left} {right}");
             }

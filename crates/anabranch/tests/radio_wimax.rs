@@ -1,14 +1,15 @@
 //! Fixed `WiMAX` through the whole simulator: throughput and delay by hand, shares of stations, losses of the
 //! profiles, and what holds for every link.
 
+mod radio;
+
 use std::fmt::Write as _;
-use std::path::Path;
 
 use anabranch::report::Row;
-use anabranch::scenario::{ScenarioError, Study};
-use anabranch::sim::{Outcome, Simulation};
+use anabranch::sim::Simulation;
 use anabranch::trace::Column;
 use proptest::prelude::*;
+use radio::{run, run_of, study, value};
 
 /// A radio link between `bs` and `s0`; `radio` and `link` are more keys of the two tables.
 fn link(name: &str, station: &str, radio: &str, link: &str) -> String {
@@ -22,26 +23,6 @@ fn load(name: &str, link: &str, station: &str, rate: &str, more: &str) -> String
          transport = {{ kind = 'udp' }}\napp = {{ kind = 'datagrams', size = '1472 B', rate = '{rate}', \
          intervals = {{ kind = 'cbr' }}{more} }}\n"
     )
-}
-
-fn study(text: &str, sets: &[(&str, &str)]) -> Result<Study, ScenarioError> {
-    let sets: Vec<_> = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Study::parse(text, &sets, Path::new("."))
-}
-
-fn run_of(text: &str, seconds: f64, replication: u64, trace: bool, fuse: bool) -> Outcome {
-    let text = format!("run = {{ duration = '{seconds} s' }}\n{text}");
-    let study = study(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let simulation = Simulation::build_fused(&study.scenario, replication, trace, fuse).unwrap();
-    simulation.run(&mut || None).unwrap()
-}
-
-fn run(text: &str, seconds: f64) -> Row {
-    run_of(text, seconds, 0, false, true).row
-}
-
-fn value(row: &Row, name: &str) -> f64 {
-    row.value(name).unwrap_or_else(|| panic!("{name}"))
 }
 
 const STEADY: &str = ", fading = { kind = 'constant' }";
