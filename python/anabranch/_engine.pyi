@@ -1,9 +1,11 @@
 """The compiled engine: everything that computes. Times in results are in the unit that their name ends with."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, final, type_check_only
+from typing import Any, Literal, TypedDict, final, overload, type_check_only
 
 __all__ = [
+    "ENGINE_VERSION",
+    "Cancel",
     "RunError",
     "Scenario",
     "ScenarioError",
@@ -17,6 +19,9 @@ __all__ = [
 ]
 
 __version__: str
+
+ENGINE_VERSION: str
+"""The version and a hash of the engine's sources, `0.1.0+1a2b3c4d`: rows with the same one come from the same engine."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run: one sentence with the key, what was found and what is allowed."""
@@ -32,6 +37,40 @@ class Axis(TypedDict):
     """The values as the scenario writes them."""
     values: list[float] | list[str] | list[bool]
     """The values as results have them: numbers in base units (s, bit/s, B, share) where all are quantities."""
+
+@type_check_only
+class Until(TypedDict):
+    """When a cell has been run often enough; see `sweep.until` of the scenario file."""
+
+    metric: str
+    half_width: float
+    level: float
+    least: int
+    most: int
+
+@type_check_only
+class Design(TypedDict):
+    """How points are spread over the ranges of the axes."""
+
+    kind: Literal["latin_hypercube", "sobol"]
+    points: int
+    seed: int
+
+@type_check_only
+class Part(TypedDict):
+    """Cells that are repeated equally often: the sweep's own, or those of a named sub-study."""
+
+    study: str
+    """`main` for the sweep's own cells."""
+    first_cell: int
+    cell_count: int
+    replications: int
+    """Of each cell, unless there is `until`."""
+    until: Until | None
+    design: Design | None
+    is_open: bool
+    """Whether the design has no points yet: `with_points` gives it some."""
+    axes: list[str]
 
 @final
 class Scenario:
@@ -53,20 +92,48 @@ class Scenario:
     def replications(self) -> int:
         """Replications per cell that the sweep asks for; 1 without a sweep."""
     @property
+    def metrics(self) -> list[str]:
+        """Patterns of the scalars that are kept; empty for all of them."""
+    @property
+    def traces(self) -> list[str]:
+        """The trace tables that are kept of every run."""
+    @property
+    def until(self) -> Until | None:
+        """When a cell of the sweep's own has been run often enough; `parts` has those of sub-studies."""
+    @property
+    def design(self) -> Design | None:
+        """The design of the sweep's own cells; `parts` has those of sub-studies."""
+    @property
+    def studies(self) -> list[str]:
+        """`main` if the sweep has cells of its own, and the names of its sub-studies; empty when there are none."""
+    @property
+    def parts(self) -> list[Part]:
+        """The sweep's own cells, if it has any, and its sub-studies: each is a range of cells."""
+    @property
     def axes(self) -> list[Axis]:
-        """The sweep's axes; empty without a sweep."""
+        """The sweep's axes, those of all sub-studies together; empty without a sweep."""
     @property
     def cell_count(self) -> int:
-        """Cells of the sweep: the product of the axes; 1 without a sweep. The last axis varies fastest."""
+        """Cells of the sweep; 1 without a sweep, 0 while its design has no points. The last axis varies fastest."""
     @property
     def hash(self) -> str:
         """16 hexadecimal digits that identify everything in the scenario that can change a result, the seed and the axes
         included, replications, names and descriptions excluded.
         """
+    def cell_hashes(self) -> list[str]:
+        """For each cell the `hash` of the cell as a scenario of its own (16 hexadecimal digits; seed included, names, descriptions
+        and where files lie excluded): equal cells of different sweeps have the same one. Computed on all cores without the GIL.
+        """
     def cell_key(self, cell: int) -> dict[str, float | str | bool]:
-        """The value of each axis in this cell."""
+        """The value of each axis that this cell has."""
+    def cell_study(self, cell: int) -> str:
+        """The sub-study that this cell is of; `main` for the sweep's own."""
     def cell_toml(self, cell: int) -> str:
         """This cell as a scenario of its own, without a sweep."""
+    def with_points(self, points: Sequence[Sequence[float]], study: str = "main") -> Scenario:
+        """The scenario whose design (or that of a sub-study) has these points: for each of them a share of the way from one end
+        to the other, from 0 to 1, for each axis. Those that `where` excludes are left out. Raises ScenarioError.
+        """
     def to_toml(self) -> str:
         """The scenario with every default filled in."""
 
@@ -86,12 +153,38 @@ def run(
 ) -> Result:
     """One run. Releases the GIL; hears Ctrl-C and other signals while it runs."""
 
+@final
+class Cancel:
+    """Ends a `run_batch` early, from another thread."""
+
+    def __new__(cls) -> Cancel: ...
+    def set(self) -> None:
+        """Runs in flight are given up within 0.1 s, and no other is begun."""
+
+@overload
 def run_batch(
-    scenario: Scenario, jobs: Sequence[tuple[int, int]], threads: int, seed: int | None = None
-) -> dict[str, list[float]]:
-    """Many runs, `jobs` being (cell, replication) pairs, on so many threads: column -> one value per job, in the order of the
-    jobs. The first columns are `cell` and `replication`. Bytes equal for any number of threads. Releases the GIL; call it with
+    scenario: Scenario,
+    jobs: Sequence[tuple[int, int]],
+    threads: int,
+    seed: int | None = None,
+    cancel: Cancel | None = None,
+) -> dict[str, list[float]]: ...
+@overload
+def run_batch(
+    scenario: Scenario,
+    jobs: Sequence[tuple[int, int]],
+    threads: int,
+    seed: int | None = None,
+    cancel: Cancel | None = None,
+    traces: Sequence[str] = ...,
+) -> dict[str, Any]:
+    """Many runs, `jobs` being (cell, replication) pairs, on so many threads: column -> one value (float) per job, in the order of
+    the jobs. The first columns are `cell` and `replication`. Bytes equal for any number of threads. Releases the GIL; call it with
     batches of about a second so that progress can be shown, from another thread than the one that hears Ctrl-C.
+
+    `cancel`: when it is set, only jobs that are finished are in the result.
+    `traces`: names of trace tables; with one or more, the entry `traces` is a list of (cell, replication, {table: {column:
+    values}}), one for each job that has any of them.
     """
 
 def schema() -> str:

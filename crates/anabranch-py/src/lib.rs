@@ -31,11 +31,14 @@ mod _engine {
     #[pymodule_export]
     use super::quality::{codecs, emodel};
     #[pymodule_export]
-    use super::scenario::{PyScenario, models, run, run_batch, schema};
+    use super::scenario::{Cancel, PyScenario, models, run, run_batch, schema};
     #[pymodule_export]
     use super::{RunError, ScenarioError};
 
     #[allow(non_upper_case_globals, reason = "the name that Python modules give their version")]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    const ENGINE_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("ENGINE_SOURCES"));
 }

@@ -4,9 +4,11 @@
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anabranch::batch::{self, BatchError, Job};
+use anabranch::batch::{self, BatchError, Job, Options};
+use anabranch::scenario::sweep::{Design, DesignKind, Until};
 use anabranch::scenario::{AxisValue, Study};
 use anabranch::sim::{Guard, Simulation};
 use anabranch::trace::{Column, Table};
@@ -56,18 +58,67 @@ impl PyScenario {
 
     #[getter]
     fn replications(&self) -> u64 {
-        self.0.sweep.replications
+        self.0.sweep.config().replications
+    }
+
+    #[getter]
+    fn metrics(&self) -> Vec<String> {
+        self.0.sweep.config().metrics.clone()
+    }
+
+    #[getter]
+    fn traces(&self) -> Vec<String> {
+        self.0.sweep.config().traces.clone()
+    }
+
+    #[getter]
+    fn until<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.0.sweep.config().until.as_ref().map(|until| until_of(py, until)).transpose()
+    }
+
+    #[getter]
+    fn design<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.0.sweep.config().design.as_ref().map(|design| design_of(py, design)).transpose()
+    }
+
+    #[getter]
+    fn studies(&self) -> Vec<&str> {
+        let sweep = &self.0.sweep;
+        let parts = if sweep.config().studies.is_empty() { &[] } else { sweep.parts() };
+        parts.iter().map(|part| part.name.as_str()).collect()
+    }
+
+    #[getter]
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let parts = PyList::empty(py);
+        let mut first_cell = 0;
+        for part in self.0.sweep.parts() {
+            let dict = PyDict::new(py);
+            dict.set_item("study", &part.name)?;
+            dict.set_item("first_cell", first_cell)?;
+            dict.set_item("cell_count", part.cell_count())?;
+            dict.set_item("replications", part.replications)?;
+            let until = part.until.as_ref().map(|until| until_of(py, until)).transpose()?;
+            dict.set_item("until", until)?;
+            let design = part.design.as_ref().map(|design| design_of(py, design)).transpose()?;
+            dict.set_item("design", design)?;
+            dict.set_item("is_open", part.is_open())?;
+            dict.set_item("axes", part.axis_names().collect::<Vec<_>>())?;
+            parts.append(dict)?;
+            first_cell += part.cell_count();
+        }
+        Ok(parts)
     }
 
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let axes = PyList::empty(py);
-        for (name, axis) in &self.0.sweep.axes {
+        for axis in self.0.sweep.columns() {
             let dict = PyDict::new(py);
-            dict.set_item("name", name)?;
-            dict.set_item("labels", axis.labels())?;
+            dict.set_item("name", &axis.name)?;
+            dict.set_item("labels", &axis.labels)?;
             let values =
-                axis.values().iter().map(|value| axis_value(py, value)).collect::<PyResult<Vec<_>>>()?;
+                axis.values.iter().map(|value| axis_value(py, value)).collect::<PyResult<Vec<_>>>()?;
             dict.set_item("values", values)?;
             axes.append(dict)?;
         }
@@ -84,18 +135,33 @@ impl PyScenario {
         format!("{:016x}", self.0.hash())
     }
 
+    fn cell_hashes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let hashes = py.detach(|| self.0.cell_hashes()).map_err(scenario_error)?;
+        Ok(hashes.into_iter().map(|hash| format!("{hash:016x}")).collect())
+    }
+
     fn cell_key<'py>(&self, py: Python<'py>, cell: u64) -> PyResult<Bound<'py, PyDict>> {
         self.check_cell(cell)?;
         let key = PyDict::new(py);
-        for ((name, axis), position) in self.0.sweep.axes.iter().zip(self.0.sweep.positions(cell)) {
-            key.set_item(name, axis_value(py, &axis.values()[position])?)?;
+        for (name, value) in self.0.sweep.key(cell) {
+            key.set_item(name, axis_value(py, value)?)?;
         }
         Ok(key)
+    }
+
+    fn cell_study(&self, cell: u64) -> PyResult<&str> {
+        self.check_cell(cell)?;
+        Ok(&self.0.sweep.part_of(cell).0.name)
     }
 
     fn cell_toml(&self, cell: u64) -> PyResult<String> {
         self.check_cell(cell)?;
         Ok(self.0.cell(cell).map_err(scenario_error)?.to_toml())
+    }
+
+    #[pyo3(signature = (points, study = "main"))]
+    fn with_points(&self, py: Python<'_>, points: Vec<Vec<f64>>, study: &str) -> PyResult<Self> {
+        py.detach(|| self.0.with_points(study, &points)).map(Self).map_err(scenario_error)
     }
 
     fn to_toml(&self) -> String {
@@ -113,8 +179,36 @@ impl PyScenario {
         if cell < count {
             return Ok(());
         }
+        if count == 0 {
+            return Err(scenario_error(
+                "the sweep's design has no points yet; `anabranch.load` chooses them",
+            ));
+        }
         Err(scenario_error(format!("cell {cell} is not in the sweep; its cells are 0 to {}", count - 1)))
     }
+}
+
+fn until_of<'py>(py: Python<'py>, until: &Until) -> PyResult<Bound<'py, PyDict>> {
+    let Until { metric, half_width, level, least, most } = until;
+    let dict = PyDict::new(py);
+    dict.set_item("metric", metric)?;
+    dict.set_item("half_width", half_width)?;
+    dict.set_item("level", level)?;
+    dict.set_item("least", least)?;
+    dict.set_item("most", most)?;
+    Ok(dict)
+}
+
+fn design_of<'py>(py: Python<'py>, design: &Design) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let kind = match design.kind {
+        DesignKind::LatinHypercube => "latin_hypercube",
+        DesignKind::Sobol => "sobol",
+    };
+    dict.set_item("kind", kind)?;
+    dict.set_item("points", design.points)?;
+    dict.set_item("seed", design.seed)?;
+    Ok(dict)
 }
 
 fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, PyAny>> {
@@ -157,14 +251,20 @@ pub(crate) fn run<'py>(
     for (name, value) in outcome.row.scalars() {
         summary.set_item(name, value)?;
     }
-    let traces = PyDict::new(py);
-    for table in &outcome.tables {
-        traces.set_item(table.name, columns(py, table)?)?;
-    }
+    let traces = columns_of(py, &outcome.tables)?;
     let result = PyDict::new(py);
     result.set_item("summary", summary)?;
     result.set_item("traces", traces)?;
     Ok(result)
+}
+
+/// Table to column to values.
+fn columns_of<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for table in tables {
+        dict.set_item(table.name, columns(py, table)?)?;
+    }
+    Ok(dict)
 }
 
 fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
@@ -182,28 +282,54 @@ fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> 
     Ok(dict)
 }
 
+/// Ends a batch early, from another thread.
+#[pyclass(frozen, module = "anabranch._engine")]
+pub(crate) struct Cancel(AtomicBool);
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Many runs on several threads.
 #[pyfunction]
-#[pyo3(signature = (scenario, jobs, threads, seed = None))]
+#[pyo3(signature = (scenario, jobs, threads, seed = None, cancel = None, traces = Vec::new()))]
 pub(crate) fn run_batch<'py>(
     py: Python<'py>,
     scenario: &PyScenario,
     jobs: Vec<(u64, u64)>,
     threads: usize,
     seed: Option<u64>,
+    cancel: Option<&Cancel>,
+    traces: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     for &(cell, _) in &jobs {
         scenario.check_cell(cell)?;
     }
     let jobs: Vec<Job> = jobs.into_iter().map(|(cell, replication)| Job { cell, replication }).collect();
-    let columns =
-        py.detach(|| batch::run(&scenario.0, seed, &jobs, threads, watch)).map_err(|error| match error {
+    let options = Options { seed, threads, traces: &traces, cancel: cancel.map(|cancel| &cancel.0) };
+    let results =
+        py.detach(|| batch::run(&scenario.0, &jobs, &options, watch)).map_err(|error| match error {
             BatchError::Scenario { .. } => scenario_error(error),
             BatchError::Run { .. } | BatchError::Threads { .. } => RunError::new_err(error.to_string()),
         })?;
     let dict = PyDict::new(py);
-    for (name, values) in columns {
+    for (name, values) in results.columns {
         dict.set_item(name, values)?;
+    }
+    if !traces.is_empty() {
+        let list = PyList::empty(py);
+        for (job, tables) in &results.traces {
+            list.append((job.cell, job.replication, columns_of(py, tables)?))?;
+        }
+        dict.set_item("traces", list)?;
     }
     Ok(dict)
 }

@@ -4,12 +4,14 @@
 //! number of threads.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
 use rayon::prelude::*;
 
 use crate::scenario::{Scenario, ScenarioError, Study};
 use crate::sim::{Guard, Outcome, RunError, Simulation};
+use crate::trace::Table;
 
 /// One run of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,42 +54,82 @@ pub enum BatchError {
 /// Scalars of many runs: for each metric one value per job, NaN where a run does not have it.
 pub type Columns = IndexMap<String, Vec<f64>>;
 
-/// Runs the jobs on so many threads. `guard` makes the watch of one run, given its simulation.
+/// How a batch is computed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Instead of the scenario's seed.
+    pub seed: Option<u64>,
+    /// The threads; 0 stands for as many as there are cores.
+    pub threads: usize,
+    /// The tables of the traces that are kept of every run.
+    pub traces: &'a [String],
+    /// Once it is true, runs in flight are given up and no other is begun.
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+/// What a batch gives; of one that was cancelled, the jobs that were finished.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The scalars; the first columns, `cell` and `replication`, say which jobs they are of.
+    pub columns: Columns,
+    /// The tables that were asked for, of each finished job; empty when none were.
+    pub traces: Vec<(Job, Vec<Table>)>,
+}
+
+/// Runs the jobs. `guard` makes the watch of one run, given its simulation.
 ///
 /// # Errors
 /// The first job, in the order of the jobs, that failed.
 pub fn run<G: FnMut() -> Option<String>>(
     study: &Study,
-    seed: Option<u64>,
     jobs: &[Job],
-    threads: usize,
+    options: &Options<'_>,
     guard: impl Fn(&Simulation) -> G + Sync,
-) -> Result<Columns, BatchError> {
+) -> Result<Results, BatchError> {
+    let threads = options.threads;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|error| BatchError::Threads { threads, reason: error.to_string() })?;
-    let outcomes: Vec<Result<Outcome, BatchError>> = pool.install(|| {
-        let scenarios = scenarios(study, seed, jobs);
+    let is_cancelled = || options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+    let outcomes: Vec<Option<Result<Outcome, BatchError>>> = pool.install(|| {
+        let scenarios = scenarios(study, options.seed, jobs, is_cancelled);
         let run = |job: &Job| {
             let in_cell =
                 |error: &ScenarioError| BatchError::Scenario { cell: job.cell, error: error.clone() };
             let scenario = scenarios[&job.cell].as_ref().map_err(in_cell)?;
-            let simulation =
-                Simulation::build(scenario, job.replication, false).map_err(|error| in_cell(&error))?;
-            let mut guard = guard(&simulation);
+            let simulation = Simulation::build(scenario, job.replication, !options.traces.is_empty())
+                .map_err(|error| in_cell(&error))?;
+            let mut watch = guard(&simulation);
+            let mut guard = || if is_cancelled() { Some("cancelled".to_owned()) } else { watch() };
             let guard: &mut Guard<'_> = &mut guard;
-            simulation.run(guard).map_err(|error| BatchError::Run { job: *job, error })
+            let mut outcome = simulation.run(guard).map_err(|error| BatchError::Run { job: *job, error })?;
+            outcome.tables.retain(|table| options.traces.iter().any(|name| name == table.name));
+            Ok(outcome)
+        };
+        let run = |job: &Job| {
+            if is_cancelled() {
+                return None;
+            }
+            let outcome = run(job);
+            // What a cancelled run says is not its fault.
+            if outcome.is_err() && is_cancelled() { None } else { Some(outcome) }
         };
         jobs.par_iter().with_max_len(1).map(run).collect()
     });
-    collect(study, jobs, outcomes)
+    let finished = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| {
+        let outcome = outcome?;
+        Some(outcome.map(|outcome| (*job, outcome)))
+    });
+    Ok(collect(study, finished.collect::<Result<_, _>>()?))
 }
 
+/// The scenarios of the jobs' cells. Of a batch that is cancelled meanwhile some are missing: nobody asks.
 fn scenarios(
     study: &Study,
     seed: Option<u64>,
     jobs: &[Job],
+    is_cancelled: impl Fn() -> bool + Sync,
 ) -> BTreeMap<u64, Result<Scenario, ScenarioError>> {
     let mut cells: Vec<u64> = jobs.iter().map(|job| job.cell).collect();
     cells.sort_unstable();
@@ -97,19 +139,17 @@ fn scenarios(
         scenario.seed = seed.unwrap_or(scenario.seed);
         Ok(scenario)
     };
-    cells.into_par_iter().map(|cell| (cell, scenario(cell))).collect()
+    let unless_cancelled = |cell: u64| (!is_cancelled()).then(|| (cell, scenario(cell)));
+    cells.into_par_iter().filter_map(unless_cancelled).collect()
 }
 
-fn collect(
-    study: &Study,
-    jobs: &[Job],
-    outcomes: Vec<Result<Outcome, BatchError>>,
-) -> Result<Columns, BatchError> {
+fn collect(study: &Study, finished: Vec<(Job, Outcome)>) -> Results {
     let mut columns = Columns::new();
-    columns.insert("cell".into(), jobs.iter().map(|job| job.cell as f64).collect());
-    columns.insert("replication".into(), jobs.iter().map(|job| job.replication as f64).collect());
-    for (index, outcome) in outcomes.into_iter().enumerate() {
-        for (name, value) in outcome?.row.scalars() {
+    let of_jobs = |number: fn(&Job) -> u64| finished.iter().map(|(job, _)| number(job) as f64).collect();
+    columns.insert("cell".into(), of_jobs(|job| job.cell));
+    columns.insert("replication".into(), of_jobs(|job| job.replication));
+    for (index, (_, outcome)) in finished.iter().enumerate() {
+        for (name, value) in outcome.row.scalars() {
             if !columns.contains_key(name) {
                 if !study.sweep.keeps(name) {
                     continue;
@@ -122,7 +162,8 @@ fn collect(
         }
     }
     for column in columns.values_mut() {
-        column.resize(jobs.len(), f64::NAN);
+        column.resize(finished.len(), f64::NAN);
     }
-    Ok(columns)
+    let with_traces = finished.into_iter().filter(|(_, outcome)| !outcome.tables.is_empty());
+    Results { columns, traces: with_traces.map(|(job, outcome)| (job, outcome.tables)).collect() }
 }

@@ -50,7 +50,7 @@ fn guards_stop_a_run_with_one_sentence() {
     let many = [LOAD, ("flows.call.app.rate", "80 Mbit/s"), ("run.max_memory", "100 kB")];
     let memory = message(&many, true);
     assert!(memory.ends_with("run.max_memory = 100000 B is reached"), "{memory}");
-    // The guard from outside is asked every 65,536 events.
+    // The guard from outside is asked every 8,192 events.
     let study =
         Study::parse(BASE, &[(LOAD.0.to_owned(), LOAD.1.replace("80 kbit/s", "80 Mbit/s"))], Path::new("."))
             .unwrap();
@@ -63,7 +63,7 @@ fn guards_stop_a_run_with_one_sentence() {
         })
         .unwrap_err()
         .to_string();
-    assert!(error.contains("after 196608 events: it took too long"), "{error}");
+    assert!(error.contains("after 24576 events: it took too long"), "{error}");
 }
 
 #[test]

@@ -80,7 +80,12 @@ fn part(segment: &Segment) -> Option<String> {
 /// and again. Of a list, the items from there on are left out, so the last one that matters is it. Runs on
 /// mistakes only.
 fn narrow<T: DeserializeOwned>(tree: &Value, path: &mut Vec<String>, message: &str) {
+    // What is missing is missing from a table: the values beside it are not to blame.
+    let is_missing = message.starts_with("missing field");
     let blames = |path: &[String]| {
+        if is_missing && !find(tree, path).is_some_and(|value| value.is_object() || value.is_array()) {
+            return false;
+        }
         let mut trial = tree.clone();
         remove(&mut trial, path)
             && serde_path_to_error::deserialize::<_, T>(&trial)

@@ -9,19 +9,22 @@ use crate::rng;
 /// The keys whose values are names of files.
 const FILE_KEYS: [&str; 2] = ["file", "mahimahi"];
 
-/// Makes relative file names start in the scenario's folder.
+/// Makes relative file names start in the scenario's folder, and says where that is: a study may be continued
+/// from anywhere.
 pub(super) fn resolve(tree: &mut Value, folder: &Path) {
-    for_each_name(tree, &mut |name| *name = folder.join(&*name).to_string_lossy().into_owned());
+    for_each_name(tree, &mut |name| {
+        let path = folder.join(&*name);
+        *name = std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
+    });
 }
 
-/// A hash of the contents of every file, so that a study notices when one of them changes.
-pub(super) fn contents(tree: &Value) -> Vec<String> {
-    let mut hashes = Vec::new();
-    for_each_name(&mut tree.clone(), &mut |name| {
+/// Puts a hash of its contents in the place of every file's name, so that a study notices when one changes
+/// and not when it is moved.
+pub(super) fn replace_by_contents(tree: &mut Value) {
+    for_each_name(tree, &mut |name| {
         let contents = std::fs::read(&*name).unwrap_or_default();
-        hashes.push(format!("{:016x}", rng::fnv1a(&contents)));
+        *name = format!("{:016x}", rng::fnv1a(&contents));
     });
-    hashes
 }
 
 fn for_each_name(tree: &mut Value, visit: &mut impl FnMut(&mut String)) {

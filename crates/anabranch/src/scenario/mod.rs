@@ -6,20 +6,22 @@
 mod edit;
 mod error;
 mod files;
+mod include;
 mod models;
-mod sweep;
+pub mod sweep;
 mod tree;
 
 use std::path::Path;
 
 use indexmap::IndexMap;
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use error::ScenarioError;
 pub use models::models;
-pub use sweep::{Axis, AxisValue, Sweep};
+pub use sweep::{AxisValue, Sweep};
 
 use crate::app::AppConfig;
 use crate::net::LinkConfig;
@@ -239,12 +241,17 @@ impl Study {
     /// When the text is not a scenario.
     pub fn parse(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Self, ScenarioError> {
         let mut base = tree::parse(text)?;
-        for (path, value) in sets {
+        include::resolve(&mut base, sets, folder)?;
+        for (path, value) in sets.iter().filter(|(path, _)| path != include::KEY) {
             edit::set(&mut base, path, edit::value_of(value))?;
         }
         files::resolve(&mut base, folder);
         let sweep = match base.as_object_mut().and_then(|table| table.remove("sweep")) {
-            Some(sweep) => error::from_value(&sweep, "sweep")?,
+            Some(tree) => {
+                let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
+                config.resolve_files(folder);
+                Sweep::new(config)?
+            }
             None => Sweep::default(),
         };
         let scenario: Scenario = error::from_value(&base, "")?;
@@ -259,13 +266,11 @@ impl Study {
     /// # Errors
     /// When the cell's settings do not go together.
     pub fn cell(&self, cell: u64) -> Result<Scenario, ScenarioError> {
-        if self.sweep.axes.is_empty() {
+        if !self.sweep.has_axes() {
             return Ok(self.scenario.clone());
         }
         let mut tree = self.base.clone();
-        for choice in self.sweep.choices(cell) {
-            choice.apply(&mut tree)?;
-        }
+        self.sweep.apply(cell, &mut tree)?;
         let mut scenario: Scenario = error::from_value(&tree, "")?;
         scenario.name.clone_from(&self.scenario.name);
         Ok(scenario)
@@ -274,38 +279,67 @@ impl Study {
     /// The scenario and its sweep as TOML, every default filled in.
     pub fn to_toml(&self) -> String {
         let scenario = self.scenario.to_toml();
-        if self.sweep.axes.is_empty() && self.sweep.replications == 1 {
+        if json!(self.sweep.config()) == json!(sweep::Config::default()) {
             return scenario;
         }
-        let sweep = toml::to_string_pretty(&serde_json::json!({ "sweep": self.sweep }));
+        let sweep = toml::to_string_pretty(&json!({ "sweep": self.sweep.config() }));
         format!("{scenario}\n{}", sweep.expect("a sweep is a tree of tables and plain values"))
     }
 
     /// 64 bits that identify everything that can change a result: the base scenario with its seed, the
     /// axes and the contents of the files it names; not names, descriptions and replications.
     pub fn hash(&self) -> u64 {
-        let mut scenario = self.scenario.clone();
-        scenario.name.clear();
-        scenario.description.clear();
-        let files = files::contents(&self.base);
-        let tree = serde_json::json!({ "scenario": scenario, "axes": self.sweep.axes, "files": files });
-        rng::fnv1a(tree.to_string().as_bytes())
+        let (axes, more) = self.sweep.identity();
+        hash(&self.scenario, &axes, more.as_ref())
     }
 
-    /// Every value of every axis on its own must give a scenario that can be built.
+    /// The hash of each cell as a scenario of its own, so that equal cells of different sweeps have the
+    /// same one. Computed on all cores.
+    ///
+    /// # Errors
+    /// The first cell whose settings do not go together.
+    pub fn cell_hashes(&self) -> Result<Vec<u64>, ScenarioError> {
+        let no_axes = json!({});
+        let hash = |cell: u64| {
+            let in_cell = |error| ScenarioError::new(format!("cell {cell}: {error}"));
+            Ok(hash(&self.cell(cell).map_err(in_cell)?, &no_axes, None))
+        };
+        let hashes: Vec<Result<u64, ScenarioError>> =
+            (0..self.sweep.cell_count()).into_par_iter().map(hash).collect();
+        hashes.into_iter().collect()
+    }
+
+    /// The study in which a design has these points: for each of them a share of the way, from 0 to 1, for
+    /// each axis of the part of this name.
+    ///
+    /// # Errors
+    /// When there is no such design, when the points are not of it, or when one of them cannot be built.
+    pub fn with_points(&self, part: &str, points: &[Vec<f64>]) -> Result<Self, ScenarioError> {
+        let study = Self { sweep: self.sweep.with_points(part, points)?, ..self.clone() };
+        study.check_sweep()?;
+        Ok(study)
+    }
+
     fn check(&self) -> Result<(), ScenarioError> {
-        self.sweep.check()?;
         self.scenario.check()?;
-        for (index, (name, axis)) in self.sweep.axes.iter().enumerate() {
-            for position in 0..axis.len() {
-                let scenario = self
-                    .cell(self.sweep.cell_at(index, position))
-                    .and_then(|scenario| scenario.check().map(|()| scenario));
-                if let Err(error) = scenario {
-                    let label = &axis.labels()[position];
-                    return Err(ScenarioError::new(format!("sweep.axes.{name}, value `{label}`: {error}")));
-                }
-            }
+        self.check_sweep()
+    }
+
+    /// Every value of every axis must give a scenario that can be built, in the first cell that has it.
+    fn check_sweep(&self) -> Result<(), ScenarioError> {
+        for part in self.sweep.parts() {
+            part.representatives()
+                .into_par_iter()
+                .find_map_first(|(axis, position, cell)| {
+                    let mut tree = self.base.clone();
+                    let scenario = part.apply(cell, &mut tree).and_then(|()| error::from_value(&tree, ""));
+                    let checked = scenario.and_then(|scenario: Scenario| scenario.check());
+                    let error = checked.err()?;
+                    let sentence =
+                        format!("{}, value `{}`: {error}", part.axis_key(axis), part.label(axis, position));
+                    Some(Err(ScenarioError::new(sentence)))
+                })
+                .unwrap_or(Ok(()))?;
         }
         Ok(())
     }
@@ -338,6 +372,22 @@ impl Scenario {
     }
 }
 
+/// Of a scenario, the axes over it and what else the sweep says about cells.
+fn hash(scenario: &Scenario, axes: &Value, more: Option<&Value>) -> u64 {
+    let mut scenario = json!(scenario);
+    scenario["name"] = Value::String(String::new());
+    if let Some(table) = scenario.as_object_mut() {
+        table.shift_remove("description");
+    }
+    // What files hold matters, not where they lie.
+    files::replace_by_contents(&mut scenario);
+    let mut tree = json!({ "scenario": scenario, "axes": axes, "files": [] });
+    if let Some(more) = more {
+        tree["sweep"] = more.clone();
+    }
+    rng::fnv1a(tree.to_string().as_bytes())
+}
+
 /// A scenario's name names files, too.
 fn check_name(name: &str) -> Result<(), ScenarioError> {
     let is_fine = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | ':');
@@ -360,11 +410,15 @@ pub fn schema() -> Value {
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only its schema is used")]
     struct ScenarioFile {
+        /// Files whose `links` and `paths` the scenario takes over, such as those that `anabranch profile` writes;
+        /// their names start in the scenario's folder. Default: none.
+        #[schemars(default)]
+        include: Vec<String>,
         #[schemars(flatten)]
         scenario: Scenario,
         /// The sweep: which settings vary, and how often each cell is repeated.
         #[schemars(default)]
-        sweep: Option<Sweep>,
+        sweep: Option<sweep::Config>,
     }
     schemars::schema_for!(ScenarioFile).to_value()
 }

@@ -19,8 +19,8 @@ pub fn models() -> Vec<(String, Vec<(String, String)>)> {
     models
 }
 
-/// A variant is a table with a constant `kind`, a constant, or a list of constants without
-/// descriptions.
+/// A variant is a table with a constant `kind`, a constant, a list of constants without descriptions, or a
+/// table whose only key is the word.
 fn choices(variant: &Value) -> Vec<(String, String)> {
     let description = variant.get("description").and_then(Value::as_str).unwrap_or_default();
     let first = description.split_inclusive(". ").next().unwrap_or_default();
@@ -29,7 +29,9 @@ fn choices(variant: &Value) -> Vec<(String, String)> {
     if let Some(word) = constant.and_then(Value::as_str) {
         return vec![(word.to_owned(), line)];
     }
-    let words = variant.get("enum").and_then(Value::as_array).into_iter().flatten();
+    let list = |key: &str| variant.get(key).and_then(Value::as_array);
+    let words =
+        list("enum").or_else(|| list("required").filter(|words| words.len() == 1)).into_iter().flatten();
     words.filter_map(Value::as_str).map(|word| (word.to_owned(), line.clone())).collect()
 }
 
@@ -49,6 +51,17 @@ fn category(definition: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_choice_with_a_table_of_its_own_is_there() {
+        let models = models();
+        let words = |category: &str| {
+            let (_, choices) = models.iter().find(|(name, _)| name == category).unwrap();
+            choices.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>()
+        };
+        assert!(words("scheduler").contains(&"weighted"), "{:?}", words("scheduler"));
+        assert!(words("rejoin").contains(&"after"), "{:?}", words("rejoin"));
+    }
 
     #[test]
     fn every_choice_is_described() {

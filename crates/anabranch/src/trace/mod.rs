@@ -38,6 +38,21 @@ use crate::endpoint::Event;
 use crate::packet::Side;
 use crate::time::Time;
 
+/// The names of the tables.
+pub const TABLES: [&str; 11] = [
+    "events",
+    "exchanges",
+    "frames",
+    "head_of_line",
+    "intervals",
+    "limits",
+    "packets",
+    "paths",
+    "queues",
+    "radio",
+    "ratings",
+];
+
 /// One table of a trace; all columns have the same length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {

@@ -1,0 +1,450 @@
+//! The cells of a sweep or of one of its sub-studies.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::axis::{Levels, quoted};
+use super::condition::Condition;
+use super::config::{Axis, Config, Design, DesignKind, StudyConfig, Until};
+use super::value::AxisValue;
+use crate::scenario::{ScenarioError, edit};
+
+/// Cells that are repeated equally often: the sweep's own, or those of a sub-study.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The sub-study's name; `main` for the sweep's own cells.
+    pub name: String,
+    /// How often each cell is run, unless there is `until`.
+    pub replications: u64,
+    /// When a cell has been run often enough.
+    pub until: Option<Until>,
+    /// The design that its points come from.
+    pub design: Option<Design>,
+    pub(super) axes: Vec<Levels>,
+    cells: Cells,
+}
+
+#[derive(Clone, Debug)]
+enum Cells {
+    /// Every combination, of which those with these numbers are kept; all without them.
+    Product(Vec<Dimension>, Option<Vec<u64>>),
+    /// A position on each axis that the cell has.
+    List(Vec<Vec<Option<u32>>>),
+    /// A design whose points are not chosen yet; the combinations of the ends of its ranges.
+    Open(Vec<Dimension>),
+}
+
+/// Axes that advance together.
+#[derive(Clone, Debug)]
+struct Dimension {
+    axes: Vec<usize>,
+    len: u64,
+}
+
+/// What a sweep and a sub-study have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Definition<'a> {
+    /// The key of the table.
+    pub(super) key: &'a str,
+    pub(super) name: &'a str,
+    pub(super) replications: u64,
+    pub(super) until: Option<&'a Until>,
+    zip: &'a [Vec<String>],
+    conditions: &'a [String],
+    design: Option<&'a Design>,
+    axes: &'a IndexMap<String, Axis>,
+    cells: &'a [IndexMap<String, Value>],
+}
+
+pub(super) const MOST_CELLS: u64 = 1 << 40;
+/// Combinations that conditions are asked about one by one.
+const MOST_CONDITIONED: u64 = 20_000_000;
+const MOST_POINTS: u64 = 1 << 20;
+
+impl<'a> Definition<'a> {
+    pub(super) fn of_sweep(config: &'a Config) -> Self {
+        Self {
+            key: "sweep",
+            name: MAIN,
+            replications: config.replications,
+            until: config.until.as_ref(),
+            zip: &config.zip,
+            conditions: &config.conditions,
+            design: config.design.as_ref(),
+            axes: &config.axes,
+            cells: &config.cells,
+        }
+    }
+
+    /// How often its cells are run is said by the sweep where it is not said here.
+    pub(super) fn of_study(key: &'a str, name: &'a str, study: &'a StudyConfig, config: &'a Config) -> Self {
+        let inherits = study.replications.is_none();
+        Self {
+            key,
+            name,
+            replications: study.replications.unwrap_or(config.replications),
+            until: study.until.as_ref().or(config.until.as_ref().filter(|_| inherits)),
+            zip: &study.zip,
+            conditions: &study.conditions,
+            design: study.design.as_ref(),
+            axes: &study.axes,
+            cells: &study.cells,
+        }
+    }
+
+    /// Whether it defines cells of its own.
+    pub(super) fn has_cells(&self) -> bool {
+        !(self.axes.is_empty()
+            && self.cells.is_empty()
+            && self.zip.is_empty()
+            && self.conditions.is_empty()
+            && self.design.is_none())
+    }
+
+    /// Whether its numbers are possible.
+    pub(super) fn check_numbers(&self) -> Result<(), ScenarioError> {
+        if self.replications == 0 {
+            return self.error("replications", "0 is too few; use 1 or more");
+        }
+        if let Some(until) = self.until {
+            let Until { metric, half_width, level, least, most } = until;
+            let error = |key: &str, what: String| self.error(&format!("until.{key}"), what);
+            if metric.is_empty() || metric.contains('*') {
+                return error("metric", format!("`{metric}` is not one scalar; name one such as `call.mos`"));
+            }
+            if !(*half_width > 0.0 && half_width.is_finite()) {
+                return error("half_width", format!("{half_width} is never reached; use more than 0"));
+            }
+            if !(*level > 0.0 && *level < 1.0) {
+                return error("level", format!("{level} is out of range; it must be above 0 and below 1"));
+            }
+            if *least < 2 {
+                return error("least", format!("{least} give no interval; use 2 or more"));
+            }
+            if most < least {
+                return error(
+                    "most",
+                    format!("{most} is below `least`, which is {least}; use {least} or more"),
+                );
+            }
+        }
+        if let Some(Design { kind, points, .. }) = self.design {
+            if !(1..=MOST_POINTS).contains(points) {
+                let what = format!("{points} is out of range; it must be from 1 to {MOST_POINTS}");
+                return self.error("design.points", what);
+            }
+            if *kind == DesignKind::Sobol && !points.is_power_of_two() {
+                let above = points.next_power_of_two();
+                let what = format!(
+                    "a Sobol' sequence is balanced at powers of two, and {points} is none; use {} or {above}",
+                    above / 2
+                );
+                return self.error("design.points", what);
+            }
+        }
+        Ok(())
+    }
+
+    fn error<T>(&self, key: &str, what: impl AsRef<str>) -> Result<T, ScenarioError> {
+        Err(ScenarioError::new(format!("{}.{key}: {}", self.key, what.as_ref())))
+    }
+}
+
+/// The name of the sweep's own cells among sub-studies.
+pub(super) const MAIN: &str = "main";
+
+impl Part {
+    pub(super) fn new(definition: Definition<'_>) -> Result<Self, ScenarioError> {
+        let Definition { replications, until, design, .. } = definition;
+        definition.check_numbers()?;
+        if let Some(name) = definition.axes.keys().find(|name| !edit::is_name(name)) {
+            return definition.error(&format!("axes.{name}"), "not a name; use letters, digits, `-` and `_`");
+        }
+        let (axes, cells) =
+            if definition.cells.is_empty() { product(&definition)? } else { list(&definition)? };
+        let name = definition.name.to_owned();
+        let mut part =
+            Self { name, replications, until: until.cloned(), design: design.cloned(), axes, cells };
+        part.keep(&definition)?;
+        Ok(part)
+    }
+
+    /// The number of cells; a design has none before its points are chosen.
+    pub fn cell_count(&self) -> u64 {
+        match &self.cells {
+            Cells::Product(_, Some(kept)) => kept.len() as u64,
+            Cells::Product(dimensions, None) => product_of(dimensions),
+            Cells::List(cells) => cells.len() as u64,
+            Cells::Open(_) => 0,
+        }
+    }
+
+    /// Whether it waits for the points of its design.
+    pub fn is_open(&self) -> bool {
+        matches!(self.cells, Cells::Open(_))
+    }
+
+    /// The names of the axes.
+    pub fn axis_names(&self) -> impl Iterator<Item = &str> {
+        self.axes.iter().map(|axis| axis.name.as_str())
+    }
+
+    /// The key of an axis in the scenario file.
+    pub(in crate::scenario) fn axis_key(&self, axis: usize) -> String {
+        let axis = &self.axes[axis].name;
+        if self.name == MAIN {
+            format!("sweep.axes.{axis}")
+        } else {
+            format!("sweep.studies.{}.axes.{axis}", self.name)
+        }
+    }
+
+    /// A value of an axis as the scenario writes it.
+    pub(in crate::scenario) fn label(&self, axis: usize, position: usize) -> String {
+        self.axes[axis].labels().swap_remove(position)
+    }
+
+    /// The position on each axis of a cell; none on an axis that the cell does not have.
+    pub fn positions(&self, cell: u64) -> Vec<Option<usize>> {
+        match &self.cells {
+            Cells::List(cells) => cells[cell as usize]
+                .iter()
+                .map(|position| position.map(|position| position as usize))
+                .collect(),
+            Cells::Product(dimensions, kept) => {
+                let cell = kept.as_ref().map_or(cell, |kept| kept[cell as usize]);
+                combination(dimensions, cell, self.axes.len())
+            }
+            Cells::Open(dimensions) => combination(dimensions, cell, self.axes.len()),
+        }
+    }
+
+    /// Makes the settings of a cell.
+    pub(in crate::scenario) fn apply(&self, cell: u64, tree: &mut Value) -> Result<(), ScenarioError> {
+        for (axis, position) in self.axes.iter().zip(self.positions(cell)) {
+            if let Some(position) = position {
+                axis.apply(position, tree)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For every value of every axis, a cell that has it: axis, position, cell. Of combinations, the others
+    /// have their first values.
+    pub(in crate::scenario) fn representatives(&self) -> Vec<(usize, usize, u64)> {
+        match &self.cells {
+            Cells::Product(dimensions, None) | Cells::Open(dimensions) => {
+                let mut stride = product_of(dimensions);
+                let mut cells = Vec::new();
+                for dimension in dimensions {
+                    stride /= dimension.len;
+                    let axis = dimension.axes[0];
+                    cells.extend((0..dimension.len).map(|at| (axis, at as usize, at * stride)));
+                }
+                cells
+            }
+            Cells::Product(_, Some(_)) | Cells::List(_) => {
+                let mut seen: Vec<Vec<bool>> = self.axes.iter().map(|axis| vec![false; axis.len()]).collect();
+                let mut cells = Vec::new();
+                for cell in 0..self.cell_count() {
+                    for (axis, position) in self.positions(cell).into_iter().enumerate() {
+                        if let Some(position) = position
+                            && !std::mem::replace(&mut seen[axis][position], true)
+                        {
+                            cells.push((axis, position, cell));
+                        }
+                    }
+                }
+                cells
+            }
+        }
+    }
+
+    /// Keeps the cells for which all conditions are true.
+    fn keep(&mut self, definition: &Definition<'_>) -> Result<(), ScenarioError> {
+        let values: Vec<Vec<AxisValue>> = self.axes.iter().map(Levels::axis_values).collect();
+        let kinds: Vec<_> = self
+            .axes
+            .iter()
+            .zip(&values)
+            .map(|(axis, values)| (axis.name.as_str(), values[0].kind()))
+            .collect();
+        let mut conditions = Vec::new();
+        for (index, text) in definition.conditions.iter().enumerate() {
+            match Condition::parse(text, &kinds) {
+                Ok(condition) => conditions.push(condition),
+                Err(what) => return definition.error(&format!("where.{index}"), what),
+            }
+        }
+        if conditions.is_empty() {
+            return Ok(());
+        }
+        if let Cells::Open(dimensions) = &mut self.cells {
+            // The ends of the ranges may be what the conditions exclude: its points will be checked.
+            dimensions.clear();
+            return Ok(());
+        }
+        if self.cell_count() > MOST_CONDITIONED {
+            let what = format!(
+                "{} combinations are too many to ask one by one; use at most {MOST_CONDITIONED}",
+                self.cell_count()
+            );
+            return definition.error("where", what);
+        }
+        let is_kept = |cell: &u64| {
+            let positions = self.positions(*cell);
+            let cell: Vec<_> = positions
+                .iter()
+                .zip(&values)
+                .map(|(position, values)| position.map(|at| &values[at]))
+                .collect();
+            conditions.iter().all(|condition| condition.holds(&cell))
+        };
+        let kept: Vec<u64> = (0..self.cell_count()).filter(is_kept).collect();
+        if kept.is_empty() {
+            return definition.error("where", "no cell is left; the conditions exclude all of them");
+        }
+        match &mut self.cells {
+            Cells::Product(_, numbers) => *numbers = Some(kept),
+            Cells::List(cells) => {
+                *cells = kept.iter().map(|&cell| std::mem::take(&mut cells[cell as usize])).collect();
+            }
+            Cells::Open(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Every combination of the axes, or what stands for it before a design has points.
+fn product(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), ScenarioError> {
+    let is_open = definition.design.is_some();
+    let mut axes = Vec::with_capacity(definition.axes.len());
+    for (name, axis) in definition.axes {
+        axes.push(Levels::of(&format!("{}.axes.{name}", definition.key), name, axis, is_open)?);
+    }
+    if is_open {
+        if axes.is_empty() {
+            return definition.error("design", "there is no axis to spread points over; give `axes`");
+        }
+        if !definition.zip.is_empty() {
+            return definition.error("zip", "a design has no combinations; leave out `zip` or `design`");
+        }
+    }
+    let dimensions = dimensions(definition, &axes)?;
+    let mut cells = 1_u64;
+    for dimension in &dimensions {
+        cells = match cells.checked_mul(dimension.len) {
+            Some(cells) if cells <= MOST_CELLS => cells,
+            _ => {
+                let key = format!("axes.{}", axes[dimension.axes[0]].name);
+                return definition.error(&key, "the sweep has more than 2^40 cells; use fewer values");
+            }
+        };
+    }
+    let cells = if is_open { Cells::Open(dimensions) } else { Cells::Product(dimensions, None) };
+    Ok((axes, cells))
+}
+
+/// The axes, those that advance together at the place of the first of them.
+fn dimensions(definition: &Definition<'_>, axes: &[Levels]) -> Result<Vec<Dimension>, ScenarioError> {
+    let mut dimensions: Vec<Option<Dimension>> = axes
+        .iter()
+        .enumerate()
+        .map(|(index, axis)| Some(Dimension { axes: vec![index], len: axis.len() as u64 }))
+        .collect();
+    let mut is_zipped = vec![false; axes.len()];
+    for (group, names) in definition.zip.iter().enumerate() {
+        let key = format!("zip.{group}");
+        if names.len() < 2 {
+            return definition.error(&key, "a group has two axes or more");
+        }
+        let mut members = Vec::with_capacity(names.len());
+        for name in names {
+            let Some(index) = axes.iter().position(|axis| axis.name == *name) else {
+                let there = quoted(definition.axes.keys());
+                return definition.error(&key, format!("there is no axis `{name}`; there are {there}"));
+            };
+            dimensions[index] = None;
+            if std::mem::replace(&mut is_zipped[index], true) {
+                return definition.error(&key, format!("`{name}` is in `zip` twice; leave one out"));
+            }
+            let first = members.first().map_or(index, |&first: &usize| first);
+            if axes[index].len() != axes[first].len() {
+                return definition.error(
+                    &key,
+                    format!(
+                        "`{}` has {} values and `{name}` has {}; axes that advance together have equally many",
+                        axes[first].name,
+                        axes[first].len(),
+                        axes[index].len()
+                    ),
+                );
+            }
+            members.push(index);
+        }
+        let (first, len) =
+            (*members.iter().min().expect("a group has members"), axes[members[0]].len() as u64);
+        dimensions[first] = Some(Dimension { axes: members, len });
+    }
+    Ok(dimensions.into_iter().flatten().collect())
+}
+
+/// The cells that are named one by one, or the points of a design.
+fn list(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), ScenarioError> {
+    if !definition.zip.is_empty() {
+        return definition.error("zip", "`cells` names every cell already; leave out one of them");
+    }
+    for (index, cell) in definition.cells.iter().enumerate() {
+        if let Some(name) = cell.keys().find(|name| !definition.axes.contains_key(*name)) {
+            let there = quoted(definition.axes.keys());
+            return definition
+                .error(&format!("cells.{index}"), format!("there is no axis `{name}`; there are {there}"));
+        }
+    }
+    let mut cells = vec![Vec::with_capacity(definition.axes.len()); definition.cells.len()];
+    let mut axes = Vec::with_capacity(definition.axes.len());
+    for (name, axis) in definition.axes {
+        let key = format!("axes.{name}");
+        if definition.design.is_none() && (axis.set.is_some() != axis.cases.is_empty() || has_values(axis)) {
+            let what = "with `cells`, which has the values, an axis has either `set` alone or `cases`";
+            return definition.error(&key, what);
+        }
+        let (levels, positions) = Levels::in_cells(definition.key, name, axis, definition.cells)?;
+        if levels.len() == 0 {
+            return definition.error(&key, "no cell has it; leave it out");
+        }
+        cells.iter_mut().zip(positions).for_each(|(cell, position)| cell.push(position));
+        axes.push(levels);
+    }
+    let mut seen = BTreeMap::new();
+    for (index, cell) in cells.iter().enumerate() {
+        if let Some(first) = seen.insert(cell, index) {
+            let what = format!("it is the same as cell {first}; leave one out");
+            return definition.error(&format!("cells.{index}"), what);
+        }
+    }
+    Ok((axes, Cells::List(cells)))
+}
+
+fn has_values(axis: &Axis) -> bool {
+    !axis.values.is_empty() || axis.range.is_some() || axis.log_range.is_some()
+}
+
+fn product_of(dimensions: &[Dimension]) -> u64 {
+    dimensions.iter().map(|dimension| dimension.len).product()
+}
+
+/// The positions on the axes of a combination; the last dimension varies fastest.
+fn combination(dimensions: &[Dimension], number: u64, axes: usize) -> Vec<Option<usize>> {
+    let mut positions = vec![None; axes];
+    let mut rest = number;
+    for dimension in dimensions.iter().rev() {
+        for &axis in &dimension.axes {
+            positions[axis] = Some((rest % dimension.len) as usize);
+        }
+        rest /= dimension.len;
+    }
+    positions
+}
