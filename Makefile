@@ -8,8 +8,13 @@ PAPER ?= voip-sctp
 ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates -name '*.rs' -o -name '*.toml' -not -path '*/target/*')
 
+# On Linux, zig links against the C library of manylinux_2_17 (2.17 of 2012), whatever this machine has.
+ifeq ($(shell uname), Linux)
+WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check oracles validate clean
+.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -60,7 +65,15 @@ oracles: setup ## regenerates the comparisons with other implementations in docs
 docs-check: setup
 	$(BIN)/python -m anabranch.docs --check docs
 
-validate: setup ## the long validations: release-mode tests marked as slow, golden records in docs/validation
+wheel: $(BIN)/maturin ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet 'maturin[zig]>=1.16,<2'
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --release --strip --sdist --out dist $(WHEEL_OPTIONS)
+
+wheel-check: wheel ## installs the wheel where there is no compiler, and draws a first figure within a minute
+	$(BIN)/python tests/wheel_check.py dist/*.whl
+
+validate: setup wheel-check ## the long validations: release-mode tests marked as slow, golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
 	$(BIN)/python -m anabranch.oracles docs
 	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
@@ -71,7 +84,7 @@ validate: setup ## the long validations: release-mode tests marked as slow, gold
 	$(BIN)/python -m anabranch.papers mptcp-aqm docs/validation/mptcp-aqm.md
 
 clean: ## removes everything that was built
-	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f python/anabranch/_engine*.so python/anabranch/_engine*.pyd
 
@@ -83,6 +96,7 @@ $(BIN)/maturin: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.16,<2'
 	@touch $@
 
+# maturin cannot follow the extra `all`, which names the package itself.
 $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --group dev
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dask,optuna,sensitivity --group dev
 	@touch $@
