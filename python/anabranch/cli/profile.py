@@ -1,0 +1,121 @@
+"""`anabranch profile`."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from anabranch import progress, terminal
+from anabranch.errors import AnabranchError
+from anabranch.files import check_different, check_file, check_folder, write_atomically
+
+from .app import app, write_json
+
+if TYPE_CHECKING:
+    from anabranch.profile import Measurement
+
+_QUIET_SECONDS = 1.5
+"""Before progress is shown."""
+MEGABYTE = 1_000_000
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  ping -D -i 0.2 -c 3000 example.org > wifi.txt
+  anabranch profile wifi.txt --out wifi.toml --plot figures
+  anabranch profile capture.pcapng --name lte
+  anabranch profile sender.pcapng receiver.pcapng --json path.json"""
+)
+def profile(
+    *files: Path,
+    name: str | None = None,
+    ends: tuple[str, str] = ("a", "b"),
+    out: Path | None = None,
+    plot: Path | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Estimate a path from a measurement, for scenarios and for tc-netem.
+
+    Delay, jitter, rate, queue and a model of the losses, each with a 95 % interval, as far as the
+    measurement says something about them.
+
+    Parameters
+    ----------
+    files
+        A capture (pcap, pcapng), what ping printed, a table of pings (CSV) or a packet-delivery
+        trace (Mahimahi); or two captures of the same traffic, the sender's first.
+    name
+        Of the link and the path; the file's name if not given.
+    ends
+        The two nodes that the link joins.
+    out
+        Write the profile to this file, which scenarios `include`; print it if not given.
+    plot
+        Draw figures into this folder.
+    json_file
+        Write all numbers to this file.
+    """
+    from anabranch import profile as profiling  # noqa: PLC0415 - slow to import
+    from anabranch.profile import output  # noqa: PLC0415 - slow to import
+
+    if not files:
+        raise AnabranchError("profile needs a measurement: a capture, pings or a trace")
+    if name is None:
+        name = "".join(c if c.isalnum() and c.isascii() else "-" for c in files[0].stem) or "path"
+    output.check_names(name, *ends)
+    check_different(out=out, json=json_file)
+    check_file(out)
+    check_file(json_file)
+    if plot is not None:
+        check_folder(plot)
+    found = profiling.estimate(_read(list(files)))
+    text = output.toml(found, name, ends, out)
+    console = terminal.console()
+    for line in (found.measurement.title, *found.measurement.notes):
+        console.print(line, markup=False)
+    heads = ("what", "value", "95 % interval", "how")
+    console.print(terminal.choices(output.rows(found), *heads))
+    if found.fits:
+        console.print(terminal.choices(output.model_rows(found), *output.MODEL_HEADS))
+        console.print("* chosen: the least BIC, or too few losses for more")
+    for line in output.netem(found):
+        print(line)
+    wrote = []
+    if out is None:
+        print(f"\n{text}", end="")
+    else:
+        write_atomically(out, text.encode())
+        wrote.append(out)
+    if plot is not None:
+        from anabranch import plots  # noqa: PLC0415 - slow to import
+        from anabranch.profile import figures  # noqa: PLC0415 - slow to import
+
+        for kind, figure in figures.of_profile(found).items():
+            wrote += plots.save(figure, plot / f"{name}-{kind}", ["png"])
+    if json_file is not None:
+        write_json(json_file, output.as_json(found, name))
+        wrote.append(json_file)
+    for path in wrote:
+        console.print(f"wrote {path}", markup=False)
+
+
+def _read(files: list[Path]) -> "Measurement":
+    """The measurement; a large capture shows how far it is read."""
+    from anabranch import profile as profiling  # noqa: PLC0415 - slow to import
+
+    with progress.shown("reading", "MB") as update:
+        began = time.monotonic()
+
+        def reading(file: Path) -> Callable[[int], None]:
+            of_all = file.stat().st_size // MEGABYTE
+
+            def report(read: int) -> None:
+                if time.monotonic() - began > _QUIET_SECONDS:
+                    update(progress.Status(read // MEGABYTE, of_all))
+
+            return report
+
+        return profiling.measure(files, reading)

@@ -1,0 +1,89 @@
+"""Path profiles from measurements: captures, pings, packet-delivery traces.
+
+`measure(files)` reads, `estimate(measurement)` gives a `Profile`; `output` writes it as a part of a
+scenario, as a line for tc-netem and as JSON, `figures` draws it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from anabranch.errors import AnabranchError
+
+from . import capture, flows, mahimahi, pair, ping
+from .estimates import Estimate, Profile, estimate
+from .measurement import Measurement
+
+__all__ = ["Estimate", "Measurement", "Profile", "estimate", "measure"]
+
+
+def measure(
+    files: list[Path], progress: Callable[[Path], Callable[[int], None]] | None = None
+) -> Measurement:
+    """Reads a measurement; its kind is told by its content.
+
+    Parameters
+    ----------
+    files
+        One file, or two captures of the same traffic: that of the sender first.
+    progress
+        Asked for each capture for a function that is told how many of its bytes are read.
+
+    Raises
+    ------
+    AnabranchError
+        Where a file is no measurement, or says nothing about a path.
+    """
+    if not 1 <= len(files) <= 2:
+        raise AnabranchError(f"{len(files)} files; give one, or two captures of the same traffic")
+    kinds = [_kind(file) for file in files]
+    if len(files) == 2 and kinds != ["capture", "capture"]:
+        raise AnabranchError("two files have to be captures of the same traffic, one of each end")
+    if kinds[0] == "ping":
+        return ping.read_ping(files[0])
+    if kinds[0] == "csv":
+        return ping.read_csv(files[0])
+    if kinds[0] == "mahimahi":
+        return mahimahi.read(files[0])
+    captures = [
+        capture.Capture(file, progress(file) if progress is not None else None) for file in files
+    ]
+    named = " and ".join(str(file) for file in files)
+    try:
+        if len(captures) == 2:
+            measured = pair.measure(*(each.packets() for each in captures))
+        else:
+            measured = flows.measure(flows.Flows(captures[0].packets()))
+    except AnabranchError as error:
+        if str(error).startswith(tuple(str(file) for file in files)):
+            raise
+        raise AnabranchError(f"{named}: {error}") from None
+    for each in captures:
+        measured.notes.extend(each.notes or ())
+    return measured
+
+
+def _kind(file: Path) -> str:
+    """`capture`, `ping`, `csv` or `mahimahi`."""
+    if file.exists() and not file.is_file():
+        raise AnabranchError(f"{file}: not a file")
+    with file.open("rb") as stream:
+        head = stream.read(4096)
+    if not head:
+        raise AnabranchError(f"{file}: the file is empty")
+    if head[:4] in capture.MAGICS or head[:4] == capture.PCAPNG:
+        return "capture"
+    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
+        raise AnabranchError(f"{file}: compressed; unpack it first")
+    text = head.decode("utf-8", errors="replace")
+    if ping.looks_like_ping(text):
+        return "ping"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    values = [line for line in lines[:-1] or lines if not line.startswith("#")]
+    if values and all(value.isascii() and value.isdigit() for value in values[:20]):
+        return "mahimahi"
+    if lines and "," in lines[0] and "\0" not in text and "\ufffd" not in text:
+        return "csv"
+    raise AnabranchError(
+        f"{file}: neither a capture (pcap, pcapng), nor the output of ping, nor a table of pings, "
+        "nor a packet-delivery trace"
+    )

@@ -1,0 +1,250 @@
+"""A path's numbers, each with its interval and where it comes from."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import Interval, block_interval, minimum_interval
+from .loss import Fit, Losses, best
+from .mahimahi import OCTETS
+from .measurement import Delays, Deliveries, LossSequence, Measurement, Opportunities
+
+FEWEST_LOSSES_TO_CHOOSE = 10
+"""Below this every model but independent losses is a guess."""
+
+OUTAGE_S = 0.25
+"""A packet-delivery trace without an opportunity for so long has an outage."""
+
+_WINDOW_S = 0.1
+"""Shortest time over which a rate is taken."""
+_WINDOW_PACKETS = 16
+
+_MEDIAN_DIFFERENCE = {1: 1 - 0.5**0.5, 2: 0.40273}
+"""Legs -> median of |X - Y|, where X and Y are sums of so many uniform numbers from 0 to 1: for two
+the quartile of Irwin and Hall's distribution of four."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number, its 95 % interval in the same unit, and how it was found."""
+
+    value: float
+    interval: Interval
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A path as a scenario's link has it: SI units, shares from 0 to 1."""
+
+    measurement: Measurement
+    delay_s: Estimate | None = None
+    """One way."""
+    jitter_s: Estimate | None = None
+    """Of one way: the random part is uniform from 0 to this."""
+    rate_bit_per_s: Estimate | None = None
+    rate_is_bound: bool = False
+    """Whether the rate is only what the traffic reached."""
+    queue_packets: Estimate | None = None
+    packet_octets: float = 1500.0
+    mean_loss: Estimate | None = None
+    losses: Losses | None = None
+    fits: list[Fit] = field(default_factory=list)
+    loss: Fit | None = None
+    """The model that is chosen."""
+    outages: list[tuple[float, float]] = field(default_factory=list)
+    """When they began and how long they were, in s."""
+
+
+def estimate(measurement: Measurement) -> Profile:
+    """All that a measurement has to say."""
+    rate, is_bound, packet = None, False, 1500.0
+    if measurement.deliveries is not None:
+        packet = measurement.deliveries.packet_octets
+        rate, is_bound = _rate(measurement.deliveries, measurement.delays)
+    outages: list[tuple[float, float]] = []
+    if measurement.opportunities is not None:
+        rate, outages = _rate_of_trace(measurement.opportunities)
+    known_rate = rate.value if rate is not None and not is_bound else None
+    delay = jitter = queue = None
+    if measurement.delays is not None:
+        transmission = packet * 8 / known_rate if known_rate else 0.0
+        if measurement.delays.absolute:
+            delay = _base_delay(measurement.delays, known_rate)
+        if known_rate and rate is not None:
+            queue = _queue(measurement.delays, rate, packet)
+        if queue is None:
+            jitter = _jitter(measurement.delays, transmission)
+        else:
+            note = "the queue's delays hide what jitter there may be"
+            measurement = replace(measurement, notes=[*measurement.notes, note])
+            measurement = _without_overflows(measurement)
+    found = Profile(
+        measurement,
+        delay_s=delay,
+        jitter_s=jitter,
+        rate_bit_per_s=rate,
+        rate_is_bound=is_bound,
+        queue_packets=queue,
+        packet_octets=packet,
+        outages=outages,
+    )
+    return found if measurement.losses is None else _with_losses(found, measurement.losses)
+
+
+def _with_losses(profile: Profile, sequence: LossSequence) -> Profile:
+    losses = Losses(sequence.lost)
+    mean, interval = losses.mean_loss
+    fits = losses.fits()
+    chosen = best(fits)
+    if losses.count < FEWEST_LOSSES_TO_CHOOSE:
+        chosen = fits[0]
+        interval = chosen.intervals["probability"]
+    mean_loss = Estimate(mean, interval, sequence.what)
+    return replace(profile, mean_loss=mean_loss, losses=losses, fits=fits, loss=chosen)
+
+
+def _without_overflows(measurement: Measurement) -> Measurement:
+    """What a queue that is part of the profile loses is no loss of the link."""
+    losses, delays = measurement.losses, measurement.delays
+    if losses is None or delays is None:
+        return measurement
+    own = _overflows(losses, delays)
+    if not own.any():
+        return measurement
+    note = (
+        f"{own.sum()} of {losses.lost.sum()} losses came while the queue was full; they are the "
+        "queue's, not the loss model's"
+    )
+    losses = replace(losses, lost=losses.lost & ~own)
+    return replace(measurement, losses=losses, notes=[*measurement.notes, note])
+
+
+def _overflows(losses: LossSequence, delays: Delays) -> NDArray[np.bool_]:
+    """Losses next to delays like the longest ones: those of a queue without room."""
+    if losses.times_s is None or delays.times_s is None:
+        return np.zeros(len(losses.lost), dtype=bool)
+    order = np.argsort(delays.times_s, kind="stable")
+    around = np.interp(losses.times_s, delays.times_s[order], delays.seconds[order])
+    least, deep = float(delays.seconds.min()), float(np.quantile(delays.seconds, 0.99))
+    return np.asarray(losses.lost & (around >= least + 0.9 * (deep - least)))
+
+
+def _base_delay(delays: Delays, rate: float | None) -> Estimate:
+    """The least delay, without a packet's own transmission where the rate is known."""
+    seconds = delays.seconds
+    how = "half of the least round-trip time" if delays.legs == 2 else "the least one-way delay"
+    if rate is not None and delays.octets is not None:
+        seconds = np.maximum(seconds - delays.octets * 8 / rate, 0.0)
+        how += ", less a packet's transmission"
+    value, (low, high) = minimum_interval(seconds, delays.legs)
+    if rate is not None:
+        value = high  # the queue was empty for this one, and jitter is small beside it
+    half = delays.resolution_s / 2
+    bounds = (max(low - half, 0.0) / delays.legs, (high + half) / delays.legs)
+    return Estimate(value / delays.legs, bounds, how)
+
+
+def _jitter(delays: Delays, transmission_s: float) -> Estimate | None:
+    """From the median difference of neighbouring delays, which queues change little.
+
+    The idea is that of RFC 3550's interarrival jitter; the factor makes it the width of a uniform
+    delay in each direction.
+    """
+    differences = np.abs(np.diff(delays.seconds))
+    if len(differences) < 10:
+        return None
+    factor = 1 / _MEDIAN_DIFFERENCE[delays.legs]
+    median = float(np.median(differences))
+    how = f"differences of neighbouring {delays.what}"
+    # Packets of a queue differ by their transmission, and clocks by their steps.
+    if median <= max(transmission_s, delays.resolution_s) * 1.05:
+        edge = max(transmission_s, delays.resolution_s) * factor
+        return Estimate(0.0, (0.0, edge), f"{how}, which differ by no more than a packet's time")
+    low, high = block_interval(differences, 0.5)
+    half = delays.resolution_s / 2
+    return Estimate(median * factor, (max(low - half, 0.0) * factor, (high + half) * factor), how)
+
+
+def _rate(deliveries: Deliveries, delays: Delays | None) -> tuple[Estimate | None, bool]:
+    """The rate of windows in which the link was busy, and whether that is only a lower bound."""
+    times = deliveries.times_s - deliveries.times_s[0]
+    sums = np.cumsum(deliveries.octets)
+    # No shorter than two round trips: within one, a sender's window comes as a burst.
+    width = _WINDOW_S if delays is None else max(_WINDOW_S, 2 * float(np.median(delays.seconds)))
+    if len(times) < 4 * _WINDOW_PACKETS or times[-1] < 4 * width:
+        return None, False
+    rates = []
+    start = 0
+    while start < len(times) - 1:
+        end = max(int(np.searchsorted(times, times[start] + width)), start + _WINDOW_PACKETS)
+        if end >= len(times):
+            break
+        if times[end] > times[start]:
+            rates.append((sums[end] - sums[start]) * 8 / (times[end] - times[start]))
+        start = end
+    windows = np.array(rates)
+    if len(windows) < 4:
+        return None, False
+    # Not the fastest window: a burst of acknowledgements does not make a link faster.
+    top = float(np.quantile(windows, 0.9))
+    busy = windows[np.abs(windows / top - 1) <= 0.1]
+    value = float(np.median(busy))
+    interval = (
+        block_interval(busy, 0.5) if len(busy) >= 4 else (float(busy.min()), float(busy.max()))
+    )
+    packet = deliveries.packet_octets * 8 / value
+    filled = (
+        delays is not None
+        and delays.absolute
+        and _standing(delays, packet, width) >= 0.1
+        and len(busy) >= max(5, 0.1 * len(windows))
+    )
+    how = f"rate of {deliveries.what}, in {len(busy)} busy windows of {width * 1e3:.0f} ms"
+    return Estimate(value, interval, how), not filled
+
+
+def _standing(delays: Delays, packet_s: float, width: float) -> float:
+    """Share of the windows in which a queue stood all the time: the link was never idle."""
+    if delays.times_s is None:
+        return 0.0
+    window = ((delays.times_s - delays.times_s.min()) / width).astype(int)
+    least = np.full(window.max() + 1, np.inf)
+    np.minimum.at(least, window, delays.seconds)
+    least = least[np.isfinite(least)]
+    return float(np.mean(least >= delays.seconds.min() + 2 * packet_s))
+
+
+def _queue(delays: Delays, rate: Estimate, packet: float) -> Estimate | None:
+    """Packets that the range of the delays is long."""
+    least = float(delays.seconds.min())
+    deep = float(np.quantile(delays.seconds, 0.99))
+    low, high = block_interval(delays.seconds, 0.99)
+    high = max(high, float(delays.seconds.max()))
+    unit = packet * 8
+    value = (deep - least) * rate.value / unit
+    # What is in service is no part of the queue, and its rest is seen: one packet either way.
+    bounds = (
+        (low - least) * rate.interval[0] / unit - 1,
+        (high - least) * rate.interval[1] / unit + 1,
+    )
+    if value < 1:
+        return None
+    return Estimate(
+        max(round(value), 1), (max(bounds[0], 1.0), bounds[1]),
+        "range of the delays; deeper if it never overflowed",
+    )  # fmt: skip
+
+
+def _rate_of_trace(trace: Opportunities) -> tuple[Estimate, list[tuple[float, float]]]:
+    seconds = trace.milliseconds / 1e3
+    length = float(seconds[-1])
+    mean = len(seconds) * OCTETS * 8 / length
+    windows = max(int(length), 4)
+    counts = np.histogram(seconds, windows, (0.0, length))[0]
+    low, high = block_interval(counts * OCTETS * 8 / (length / windows))
+    gaps = np.diff(seconds, prepend=0.0)
+    long = np.flatnonzero(gaps >= OUTAGE_S)
+    outages = [(float(seconds[i] - gaps[i]), float(gaps[i])) for i in long]
+    return Estimate(mean, (low, high), "mean over the trace, which says when"), outages

@@ -1,0 +1,119 @@
+"""Figures of a profile: how long bursts of losses are, and how delays spread."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from anabranch import plots
+
+from .estimates import Profile
+from .loss import Losses
+from .mahimahi import OCTETS
+
+_LINES = {
+    "bernoulli": (plots.QUIET, ":"),
+    "simple_gilbert": (plots.COLOURS[0], "--"),
+    "gilbert": (plots.COLOURS[2], "-."),
+    "gilbert_elliott": (plots.COLOURS[1], "-"),
+}
+
+
+def of_profile(profile: Profile) -> dict[str, Figure]:
+    """`bursts`, `delays` and `rate`, as far as there is something to show."""
+    figures = {}
+    with plots.style():
+        if profile.losses is not None and len(profile.losses.bursts) >= 5:
+            figures["bursts"] = _bursts(profile, profile.losses)
+        if profile.measurement.delays is not None:
+            figures["delays"] = _delays(profile)
+        if profile.measurement.opportunities is not None:
+            figures["rate"] = _rate(profile)
+    return figures
+
+
+def _bursts(profile: Profile, losses: Losses) -> Figure:
+    figure = Figure(figsize=(9, 4))
+    for axes, lengths, lost, title in zip(
+        figure.subplots(1, 2),
+        (losses.bursts, losses.gaps),
+        (True, False),
+        ("Bursts of losses", "Gaps between them"),
+        strict=True,
+    ):
+        values, counts = np.unique(lengths, return_counts=True)
+        beyond = 1 - np.concatenate([[0], np.cumsum(counts)[:-1]]) / counts.sum()
+        axes.plot(values, beyond, "o", color="black", markersize=4, label="measured")
+        grid = np.unique(np.geomspace(1, max(int(values[-1]), 2), 200).astype(int)).astype(float)
+        for fit in profile.fits:
+            colour, line = _LINES[fit.model]
+            chosen = fit is profile.loss
+            axes.plot(
+                grid,
+                fit.survival(grid, lost),
+                line,
+                color=colour,
+                linewidth=2.2 if chosen else 1.3,
+                label=fit.model.replace("_", " ") + (" (chosen)" if chosen else ""),
+            )
+        axes.set_yscale("log")
+        if not lost:
+            axes.set_xscale("log")
+        axes.set_ylim(0.5 / counts.sum(), 1.3)
+        axes.set_title(title)
+        axes.set_xlabel("packets in a row")
+        if lost:
+            axes.set_ylabel("share at least so long")
+            axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _delays(profile: Profile) -> Figure:
+    delays = profile.measurement.delays
+    assert delays is not None
+    milliseconds = delays.seconds * 1e3
+    figure = Figure(figsize=(9, 4))
+    over, beside = figure.subplots(1, 2)
+    shown = np.linspace(0, len(milliseconds) - 1, min(len(milliseconds), 20_000)).astype(int)
+    over.plot(
+        shown, milliseconds[shown], ".", markersize=2, color=plots.COLOURS[0], rasterized=True
+    )
+    over.set_title(delays.what[0].upper() + delays.what[1:])
+    over.set_xlabel("number")
+    over.set_ylabel("delay in ms" if delays.absolute else "delay above the least one in ms")
+    ordered = np.sort(milliseconds)
+    share = np.arange(1, len(ordered) + 1) / len(ordered)
+    beside.step(ordered, share, color=plots.COLOURS[0])
+    if profile.delay_s is not None:
+        least = profile.delay_s.value * delays.legs * 1e3
+        beside.axvline(least, color=plots.ACCENT, linewidth=1)
+        beside.text(
+            0.98,
+            0.05,
+            f"{least:.4g} ms without queue and jitter",
+            transform=beside.transAxes,
+            ha="right",
+            color=plots.ACCENT,
+            fontsize=8,
+        )
+    beside.set_title("Share of the delays up to a value")
+    beside.set_xlabel("ms")
+    beside.set_ylim(0, 1.02)
+    return figure
+
+
+def _rate(profile: Profile) -> Figure:
+    trace = profile.measurement.opportunities
+    assert trace is not None
+    seconds = trace.milliseconds / 1e3
+    width = max(seconds[-1] / 300, 0.1)
+    edges = np.arange(0, seconds[-1] + width, width)
+    counts = np.histogram(seconds, edges)[0]
+    figure = Figure(figsize=(9, 3.2))
+    axes = figure.subplots()
+    axes.stairs(counts * OCTETS * 8 / width / 1e6, edges, color=plots.COLOURS[0])
+    for begin, length in profile.outages:
+        axes.axvspan(begin, begin + length, color=plots.FAILED, zorder=0)
+    axes.set_title(f"What the link can send, in steps of {width:.2g} s; outages grey")
+    axes.set_xlabel("s")
+    axes.set_ylabel("Mbit/s")
+    axes.set_ylim(bottom=0)
+    return figure

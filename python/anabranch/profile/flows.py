@@ -1,0 +1,467 @@
+"""What the packets of a capture say: round-trip times, losses and deliveries of its main flow.
+
+Round-trip times: ICMP echoes and SCTP heartbeats with their answers; data and what acknowledges it,
+without what was sent twice (P. Karn, C. Partridge, SIGCOMM 1987); for a capture at the receiver,
+TCP's time stamps and who echoes them (RFC 7323 section 4). Losses: gaps in the sequence numbers of
+RTP and of ICMP echoes; retransmissions of TCP and SCTP, which are an estimate.
+"""
+
+import struct
+from array import array
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.errors import AnabranchError
+
+from .capture import ICMP, ICMP6, SCTP, TCP, UDP, Packet
+from .intervals import Vector
+from .measurement import Delays, Deliveries, LossSequence, Measurement
+
+FEWEST_PACKETS = 10
+"""Of a flow that says anything."""
+
+_NAMES = {ICMP: "ICMP echo", ICMP6: "ICMP echo", SCTP: "SCTP", TCP: "TCP", UDP: "UDP"}
+
+DATA, ACK, HEARTBEAT, ANSWER = range(4)
+"""Kinds of rows."""
+
+_COLUMNS = 7
+"""Of a row: time, direction, octets, kind, and three numbers of this kind:
+
+DATA: sequence number, that of what follows, time stamp (or -1); ACK: the acknowledged number, time
+stamp, its echo; HEARTBEAT and ANSWER: an identity, the sequence number, 0. TCP packets are a row of
+each kind, SCTP packets one a chunk; the first of DATA has the octets. UDP's RTP packets are DATA
+with the RTP time stamp, others have -1 in all three.
+"""
+
+Key = tuple[int, bytes, bytes]
+Sample = tuple[float, float, float]
+"""When a delay was seen, the delay in s, and the octets of the packet that had it."""
+
+
+class Flows:
+    """Packets sorted by the hosts, ports and protocol they belong to."""
+
+    def __init__(self, packets: Iterable[Packet]) -> None:
+        self.rows: dict[Key, array[float]] = defaultdict(lambda: array("d"))
+        self.octets: Counter[Key] = Counter()
+        for packet in packets:
+            reader = _READERS.get(packet.protocol)
+            if reader is not None:
+                reader(self, packet)
+
+    def add(
+        self, packet: Packet, ends: tuple[bytes, bytes], *rows: tuple[int, float, float, float]
+    ) -> None:
+        """Notes rows of a packet; `ends` tells apart flows between the same hosts."""
+        one, other = packet.source + ends[0], packet.destination + ends[1]
+        forward = one <= other
+        key = (packet.protocol, one, other) if forward else (packet.protocol, other, one)
+        self.octets[key] += packet.octets
+        flow = self.rows[key]
+        carrier = next((i for i, row in enumerate(rows) if row[0] == DATA), 0)
+        for i, (kind, *numbers) in enumerate(rows):
+            octets = packet.octets if i == carrier else 0
+            flow.extend((packet.time, float(forward), octets, kind, *numbers))
+
+    def main(self) -> tuple[Key, NDArray[np.float64], int]:
+        """The flow of the most bytes, its rows, and how many others there are."""
+        wanted = {
+            key: octets
+            for key, octets in self.octets.items()
+            if len(self.rows[key]) >= FEWEST_PACKETS * _COLUMNS
+        }
+        if not wanted:
+            raise AnabranchError(
+                f"no flow of TCP, SCTP, RTP or ICMP echoes has {FEWEST_PACKETS} packets"
+            )
+        key = max(wanted, key=lambda key: wanted[key])
+        rows = np.frombuffer(self.rows[key]).reshape(-1, _COLUMNS)
+        return key, rows[np.argsort(rows[:, 0], kind="stable")], len(wanted) - 1
+
+
+def _read_tcp(flows: Flows, packet: Packet) -> None:
+    payload = packet.payload
+    if len(payload) < 20:
+        return
+    sequence, acknowledged, offset, flags = struct.unpack_from(">IIBB", payload, 4)
+    header = (offset >> 4) * 4
+    stamp, echo = _tcp_time_stamps(payload[20:header])
+    length = max(packet.length - header, 0) + (flags & 0b11).bit_count()  # FIN and SYN count
+    rows = [(DATA, float(sequence), float(sequence + length), stamp)] if length else []
+    if flags & 16:
+        rows.append((ACK, float(acknowledged), stamp, echo))
+    flows.add(packet, (payload[:2], payload[2:4]), *rows)
+
+
+def _tcp_time_stamps(options: bytes) -> tuple[float, float]:
+    at = 0
+    while at < len(options):
+        kind = options[at]
+        if kind == 0:
+            break
+        if kind == 1:
+            at += 1
+            continue
+        if at + 2 > len(options) or options[at + 1] < 2:
+            break
+        if kind == 8 and at + 10 <= len(options):
+            stamp, echo = struct.unpack_from(">II", options, at + 2)
+            return float(stamp), float(echo)
+        at += options[at + 1]
+    return -1.0, -1.0
+
+
+def _read_udp(flows: Flows, packet: Packet) -> None:
+    payload = packet.payload
+    if len(payload) < 8:
+        return
+    row = (DATA, -1.0, -1.0, -1.0)
+    # Version 2 of RTP, and no packet types of RTCP (RFC 5761 section 4).
+    if len(payload) >= 20 and payload[8] >> 6 == 2 and not 192 <= payload[9] <= 223:
+        sequence, stamp = struct.unpack_from(">HI", payload, 10)
+        row = (DATA, float(sequence), float(int.from_bytes(payload[16:20])), float(stamp))
+    flows.add(packet, (payload[:2], payload[2:4]), row)
+
+
+def _read_icmp(flows: Flows, packet: Packet) -> None:
+    payload = packet.payload
+    asking, answering = (8, 0) if packet.protocol == ICMP else (128, 129)
+    if len(payload) < 8 or payload[0] not in (asking, answering):
+        return
+    identity, sequence = struct.unpack_from(">HH", payload, 4)
+    kind = HEARTBEAT if payload[0] == asking else ANSWER
+    ends = (payload[4:6], payload[4:6])
+    flows.add(packet, ends, (kind, float(identity), float(sequence), 0.0))
+
+
+def _read_sctp(flows: Flows, packet: Packet) -> None:
+    payload, at = packet.payload, 12
+    rows: list[tuple[int, float, float, float]] = []
+    while at + 4 <= len(payload):
+        kind, _, length = struct.unpack_from(">BBH", payload, at)
+        if length < 4:
+            break
+        value = payload[at + 4 : at + length]
+        if kind == 0 and len(value) >= 4:
+            tsn = int.from_bytes(value[:4])
+            rows.append((DATA, float(tsn), float(tsn + 1), -1.0))
+        elif kind == 3 and len(value) >= 4:
+            rows.append((ACK, float(int.from_bytes(value[:4]) + 1), -1.0, -1.0))
+        elif kind in (4, 5):
+            rows.append((HEARTBEAT if kind == 4 else ANSWER, float(hash(value) >> 12), 0.0, 0.0))
+        for question, answer in _HANDSHAKE:
+            if kind in (question, answer):
+                row = HEARTBEAT if kind == question else ANSWER
+                rows.append((row, float(2**53 + 2 * question), 0.0, 0.0))
+        at += (length + 3) // 4 * 4
+    flows.add(packet, (payload[:2], payload[2:4]), *rows)
+
+
+_HANDSHAKE = ((1, 2), (2, 10), (10, 11))
+"""Chunks that answer each other: INIT, INIT ACK, COOKIE ECHO, COOKIE ACK (RFC 9260 section 5.1)."""
+
+_READERS = {ICMP: _read_icmp, ICMP6: _read_icmp, SCTP: _read_sctp, TCP: _read_tcp, UDP: _read_udp}
+
+
+def measure(flows: Flows) -> Measurement:
+    """The measurement that the main flow is."""
+    (protocol, one, other), rows, others = flows.main()
+    forward = rows[:, 1] == 1
+    if protocol in (ICMP, ICMP6):
+        measured = _echoes(rows)
+    elif protocol == UDP:
+        measured = _rtp(rows[forward] if forward.sum() * 2 >= len(rows) else rows[~forward])
+    else:
+        measured = _acknowledged(rows, "TCP" if protocol == TCP else "SCTP")
+    title = f"{_NAMES[protocol]} between {_end(protocol, one)} and {_end(protocol, other)}"
+    notes = [*measured.notes]
+    if others:
+        notes.append(f"the flow of the most bytes; {others} more are not looked at")
+    return Measurement(
+        f"{title}, {len(rows)} packets", measured.delays, measured.losses, measured.deliveries,
+        None, notes,
+    )  # fmt: skip
+
+
+def _end(protocol: int, end: bytes) -> str:
+    address, port = ip_address(end[:-2]), int.from_bytes(end[-2:])
+    if protocol in (ICMP, ICMP6):
+        return str(address)
+    return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"
+
+
+def _echoes(rows: NDArray[np.float64]) -> Measurement:
+    asked, answered = rows[rows[:, 3] == HEARTBEAT], rows[rows[:, 3] == ANSWER]
+    sequence = _unwrapped(asked[:, 5], 1 << 16)
+    sent = dict(zip(sequence.tolist(), asked[:, 0].tolist(), strict=True))
+    back = {}
+    if len(answered) and len(sequence):
+        # An answer belongs to the last question with its 16 bits.
+        for time, number in zip(answered[:, 0].tolist(), answered[:, 5].tolist(), strict=True):
+            at = int(np.searchsorted(asked[:, 0], time, side="right")) - 1
+            if at < 0:
+                continue
+            exact = sequence[at] - ((int(sequence[at]) - int(number)) % (1 << 16))
+            if exact in sent and exact not in back:
+                back[exact] = time - sent[exact]
+    if not back:
+        raise AnabranchError("no echo was answered, so there is nothing to estimate")
+    order = sorted(sent)
+    # Questions that may still be answered after the capture's end say nothing.
+    latest = rows[-1, 0] - max(back.values())
+    order = [number for number in order if number in back or sent[number] <= latest]
+    lost = np.array([number not in back for number in order])
+    times = [sent[number] for number in order]
+    return Measurement(
+        "",
+        Delays(np.array([back[n] for n in order if n in back]), 2, "round-trip times of echoes"),
+        LossSequence(lost, "echoes without an answer", spacing_s=spacing(times), round_trip=True),
+    )
+
+
+def _rtp(rows: NDArray[np.float64]) -> Measurement:
+    if (rows[:, 4] < 0).mean() > 0.5:
+        raise AnabranchError(
+            "the main flow is UDP without RTP, whose packets have no numbers; give two captures, "
+            "one of each end"
+        )
+    source = Counter(rows[:, 5].tolist()).most_common(1)[0][0]
+    rows = rows[(rows[:, 4] >= 0) & (rows[:, 5] == source)]
+    sequence = _unwrapped(rows[:, 4], 1 << 16)
+    first, last = int(sequence.min()), int(sequence.max())
+    if last - first > 100 * len(rows):
+        raise AnabranchError("the numbers of the main flow's packets jump; it is no RTP")
+    lost = np.ones(last - first + 1, dtype=bool)
+    lost[sequence - first] = False
+    stamps = _unwrapped(rows[:, 6], 1 << 32).astype(float)
+    # A tick of the media clock in s; clocks are whole multiples of 8 kHz, or 44.1 kHz and its like.
+    delays = regular = None
+    if np.ptp(stamps) > 0:
+        tick = (rows[-1, 0] - rows[0, 0]) / (stamps[-1] - stamps[0])
+        known = [1 / rate for rate in _CLOCKS if abs(tick * rate - 1) < 0.01]
+        if known:
+            regular = _regular(sequence, stamps * known[0])
+            relative = rows[:, 0] - stamps * known[0]
+            delays = Delays(
+                relative - relative.min(), 1, "arrivals against RTP's time stamps", absolute=False
+            )
+    return Measurement(
+        "",
+        delays,
+        LossSequence(lost, "gaps in RTP's sequence numbers", spacing_s=regular),
+        notes=["a capture of RTP at its receiver has no delays, only how they differ"],
+    )
+
+
+_CLOCKS = (8000, 16000, 48000, 90000, 44100, 22050, 32000, 24000, 12000, 11025)
+"""Of RTP, in Hz (RFC 3551 section 6, RFC 7587)."""
+
+
+def _acknowledged(rows: NDArray[np.float64], name: str) -> Measurement:
+    """TCP and SCTP: one direction carries most of the data, the other acknowledges it."""
+    is_data = rows[:, 3] == DATA
+    sizes = [float(rows[is_data & (rows[:, 1] == side), 2].sum()) for side in (0, 1)]
+    side = int(sizes[1] >= sizes[0])
+    ahead = _round_trips(rows, side) + _answers(rows, side)
+    behind = _round_trips(rows, 1 - side) + _echo_times(rows, side) + _answers(rows, 1 - side)
+    if not ahead and not behind:
+        raise AnabranchError(f"no {name} data was acknowledged, so there is nothing to estimate")
+    near = [min(each[1] for each in found) if found else 0.0 for found in (ahead, behind)]
+    at_sender = near[0] >= near[1]
+    chosen = ahead if at_sender else behind
+    times, delays, octets = np.array(sorted(chosen)).T
+    if at_sender:
+        times = times - delays  # when they were sent, as the losses' times
+    # In the middle of the path, either side has a part of the round trip.
+    delays = delays + min(near)
+    data = rows[is_data & (rows[:, 1] == side)]
+    lost, sent = _sent_again(data) if at_sender else _gaps(data, float(np.median(delays)))
+    place = f"captured at the {'sender' if at_sender else 'receiver'}, as its delays tell"
+    if not ahead or not behind:
+        place = (
+            "taken to be captured at the sender: there is no handshake and no time stamp to tell"
+        )
+    return Measurement(
+        "",
+        Delays(delays, 2, f"round-trip times of {name}", times_s=times, octets=octets),
+        LossSequence(lost, f"{name}'s retransmissions", is_estimate=True, times_s=sent)
+        if len(lost) >= FEWEST_PACKETS
+        else None,
+        _deliveries(rows, data, side, at_sender=at_sender, name=name),
+        notes=[place],
+    )
+
+
+def _each(rows: NDArray[np.float64]) -> Iterator[list[float]]:
+    """The rows as lists, which are fast but large: some at a time."""
+    for start in range(0, len(rows), 65_536):
+        yield from rows[start : start + 65_536].tolist()
+
+
+def _round_trips(rows: NDArray[np.float64], side: int) -> list[Sample]:
+    """When data of a side was acknowledged, and how long after it had been seen."""
+    found = []
+    waiting: deque[tuple[float, float, float]] = deque()
+    """Number after the data, and when it was seen, in the order of the numbers."""
+    highest: float | None = None
+    tainted: float | None = None
+    for time, of, octets, kind, number, after, _ in _each(rows):
+        if kind == DATA and of == side:
+            if highest is not None and not _before(highest, after):
+                # Sent again: up to here nothing tells which of the two is acknowledged.
+                tainted = highest
+                continue
+            highest = after % _WRAP
+            # A later chunk of a packet has no octets of its own.
+            with_last = not octets and waiting and waiting[-1][1] == time
+            waiting.append((highest, time, waiting[-1][2] if with_last else octets))
+        elif kind == ACK and of != side:
+            newest = None
+            while waiting and not _before(number, waiting[0][0]):
+                newest = waiting.popleft()
+            if newest is None or newest[0] != number:
+                continue
+            if tainted is not None and not _before(tainted, number):
+                continue
+            tainted = None
+            found.append((time, time - newest[1], newest[2]))
+    return found
+
+
+_WRAP = float(1 << 32)
+
+
+def _before(one: float, other: float) -> bool:
+    """Whether a number comes before another one (RFC 1982)."""
+    return 0 < (other - one) % _WRAP < _WRAP / 2
+
+
+def _echo_times(rows: NDArray[np.float64], side: int) -> list[Sample]:
+    """From an acknowledgement with a new time stamp to the first data that echoes it."""
+    found = []
+    seen: dict[float, float] = {}
+    of, kind = rows[:, 1], rows[:, 3]
+    full = float(rows[:, 2].max(initial=0))
+    for time, whose, stamp, echo in _each(rows[kind == ACK][:, [0, 1, 5, 6]]):
+        if stamp < 0:
+            continue
+        if whose != side:
+            seen.setdefault(stamp, time)
+        elif echo in seen:
+            found.append((time, time - seen.pop(echo), full))
+            if len(seen) > 10_000:
+                seen.clear()
+    return found if (of == side).any() else []
+
+
+def _answers(rows: NDArray[np.float64], side: int) -> list[Sample]:
+    """When what a side asked was answered, and how long that took."""
+    asked: dict[float, float] = {}
+    found = []
+    for time, of, _, kind, identity, _, _ in _each(rows[rows[:, 3] >= HEARTBEAT]):
+        if kind == HEARTBEAT and of == side:
+            asked[identity] = time
+        elif kind == ANSWER and of != side and identity in asked:
+            found.append((time, time - asked.pop(identity), 0.0))
+    return found
+
+
+def _sent_again(data: NDArray[np.float64]) -> tuple[NDArray[np.bool_], Vector]:
+    """At the sender: what was sent again later, counted as lost; and the times of all packets."""
+    lost = np.zeros(len(data), dtype=bool)
+    last: dict[float, int] = {}
+    for index, number in enumerate(data[:, 4].tolist()):
+        earlier = last.get(number)
+        if earlier is not None:
+            lost[earlier] = True
+        last[number] = index
+    return lost, data[:, 0]
+
+
+def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
+    """At the receiver: holes in the sequence that are not filled before a retransmission can be.
+
+    With the times of all packets, for a lost one that of the next that came.
+    """
+    if not len(data):
+        return np.zeros(0, dtype=bool), np.zeros(0)
+    full = float(np.median((data[:, 5] - data[:, 4]) % _WRAP))
+    lost: list[bool] = []
+    times: list[float] = []
+    open_: dict[float, tuple[int, float]] = {}
+    highest = None
+    for time, number, after in _each(data[:, [0, 4, 5]]):
+        if highest is None or not _before(number, highest):
+            missing = 0.0 if highest is None else (number - highest) % _WRAP
+            count = int(-(-missing // full)) if full > 0 else 0
+            if count > 100_000:
+                count = 0  # a new turn of the numbers, not a loss
+            for hole in range(count):
+                open_[(highest + hole * full) % _WRAP] = (len(lost), time)  # type: ignore[operator]
+                lost.append(True)
+                times.append(time)
+            highest = after % _WRAP
+        elif number in open_:
+            index, since = open_.pop(number)
+            if time - since < round_trip / 2:
+                lost[index] = False  # late, not lost
+                continue
+        lost.append(False)
+        times.append(time)
+    return np.array(lost, dtype=bool), np.array(times)
+
+
+def _deliveries(
+    rows: NDArray[np.float64],
+    data: NDArray[np.float64],
+    side: int,
+    *,
+    at_sender: bool,
+    name: str,
+) -> Deliveries | None:
+    if len(data) < FEWEST_PACKETS:
+        return None
+    packets = data[data[:, 2] > 0]
+    full = float(np.quantile(packets[:, 2], 0.9))
+    if not at_sender:
+        return Deliveries(packets[:, 0], packets[:, 2], full, f"{name} packets that arrived")
+    acknowledged = rows[(rows[:, 3] == ACK) & (rows[:, 1] != side)]
+    numbers = _unwrapped(acknowledged[:, 4], 1 << 32)
+    # Octets of IP packets for each that is numbered: payload and headers.
+    factor = packets[:, 2].sum() / max(((data[:, 5] - data[:, 4]) % _WRAP).sum(), 1)
+    grown = np.maximum.accumulate(numbers)
+    octets = np.diff(grown, prepend=grown[:1]) * factor
+    keep = octets > 0
+    return Deliveries(
+        acknowledged[keep, 0], octets[keep].astype(float), full, f"what {name} acknowledged"
+    )
+
+
+def _unwrapped(numbers: Vector, modulus: int) -> NDArray[np.int64]:
+    """Numbers that start over at `modulus`, as numbers that do not."""
+    whole = numbers.astype(np.int64)
+    if not len(whole):
+        return whole
+    steps = (np.diff(whole) + modulus // 2) % modulus - modulus // 2
+    return np.concatenate([whole[:1], whole[0] + np.cumsum(steps)])
+
+
+def spacing(times: list[float]) -> float | None:
+    """The time between packets, if it is regular."""
+    return _regular(np.arange(len(times)), np.array(times))
+
+
+def _regular(numbers: NDArray[np.int64], times: Vector) -> float | None:
+    """The time from one number to the next, if it is regular; some numbers may be missing."""
+    order = np.argsort(numbers, kind="stable")
+    further = np.diff(numbers[order])
+    steps = np.diff(times[order])[further > 0] / further[further > 0]
+    if len(steps) < 2 or np.median(steps) <= 0:
+        return None
+    regular = np.abs(steps / np.median(steps) - 1) < 0.2
+    return float(np.median(steps)) if regular.mean() > 0.8 else None

@@ -1,0 +1,342 @@
+"""A profile as a part of a scenario, as a line for tc, as a table and as JSON."""
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anabranch.errors import AnabranchError
+
+from .estimates import Estimate, Profile
+from .loss import Fit
+
+
+def check_names(*names: str) -> None:
+    """Raises where a scenario would not take a name."""
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
+            raise AnabranchError(f"`{name}` is not a name; use letters, digits, `-` and `_`")
+
+
+def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = None) -> str:
+    """A file that scenarios `include`: the link, a path over it, and how sure each number is.
+
+    Parameters
+    ----------
+    profile
+        What was estimated.
+    name
+        Of the link and the path.
+    ends
+        The link's nodes.
+    out
+        Where the text will be written; names of files in it start there.
+    """
+    lines = [f"# Path profile of {_comment(profile.measurement.title)}."]
+    lines += [f"# {_comment(note)}." for note in profile.measurement.notes]
+    lines += [
+        "# Written by `anabranch profile`; in a scenario: include = "
+        f'["{out.name if out else f"{name}.toml"}"].',
+        "# In brackets 95 % intervals.",
+        "",
+        f"[links.{name}]",
+        f'ends = ["{ends[0]}", "{ends[1]}"]',
+    ]
+    lines += _rate_lines(profile, out)
+    lines += _delay_lines(profile)
+    if profile.queue_packets is not None:
+        queue = f'queue = {{ kind = "drop_tail", packets = {profile.queue_packets.value:.0f} }}'
+        lines.append(queue + _sure(profile.queue_packets, "", 1))
+    lines += _loss_lines(profile)
+    lines += ["", f"[paths.{name}]", f'via = ["{name}"]']
+    return "\n".join(lines) + "\n"
+
+
+def _rate_lines(profile: Profile, out: Path | None) -> list[str]:
+    trace, rate = profile.measurement.opportunities, profile.rate_bit_per_s
+    if trace is not None and rate is not None:
+        folder = out.parent if out else Path()
+        file = os.path.relpath(trace.file, folder).replace(os.sep, "/")
+        text = file.replace("\\", "\\\\").replace('"', '\\"')
+        return [f'rate = {{ mahimahi = "{text}" }}' + _sure(rate, "Mbit/s", 1e6)]
+    if rate is None:
+        return ["# rate: not measured"]
+    text = f'rate = "{_texts(rate, 1e6)[0]} Mbit/s"'
+    if profile.rate_is_bound:
+        return [
+            f"# {text}  # at least: the traffic never filled the link, so there is no limit here"
+        ]
+    return [text + _sure(rate, "Mbit/s", 1e6)]
+
+
+def _delay_lines(profile: Profile) -> list[str]:
+    lines = []
+    if profile.delay_s is None:
+        lines.append('# delay: not measured; say what it is, such as delay = "20 ms"')
+    else:
+        value = f'delay = "{_texts(profile.delay_s, 1e-3)[0]} ms"'
+        lines.append(value + _sure(profile.delay_s, "ms", 1e-3))
+    if profile.jitter_s is not None and profile.jitter_s.value > 0:
+        value = f'jitter = "{_texts(profile.jitter_s, 1e-3)[0]} ms"'
+        lines.append(value + _sure(profile.jitter_s, "ms", 1e-3))
+    return lines
+
+
+def _loss_lines(profile: Profile) -> list[str]:
+    measured, fit = profile.measurement.losses, profile.loss
+    if measured is None or fit is None or profile.losses is None or profile.mean_loss is None:
+        return ["# loss: not measured"]
+    mean = profile.mean_loss
+    seen = f"{profile.losses.count} of {len(measured.lost)} lost"
+    how = _comment(measured.what) + (", an estimate" if measured.is_estimate else "")
+    what = f"# loss: {seen} ({how})"
+    if profile.losses.count == 0:
+        return [f"{what}; with 95 % below {_digits(mean.interval[1] * 100)} %"]
+    lines = [f"{what}: {_percent(mean)}"]
+    if measured.round_trip:
+        lines.append("# A loss of the round trip is taken to be one of the way there.")
+    values = {key: _digits(value) for key, value in fit.values.items()}
+    sure = ", ".join(
+        f"{key} [{_digits(low, 3)}, {_digits(high, 3)}]"
+        for key, (low, high) in fit.intervals.items()
+    )
+    if fit.model == "bernoulli":
+        lines.append(
+            f'loss = {{ kind = "bernoulli", probability = {values["probability"]} }}  # {sure}'
+        )
+    else:
+        if measured.spacing_s:
+            clock = f'clock = "slot", slot = "{_digits(measured.spacing_s * 1e3)} ms"'
+            lines.append("# A slot is the time between the packets that were measured.")
+        else:
+            clock = 'clock = "packet"'
+            lines.append(
+                "# By packets: bursts last longer where packets are rarer than those measured."
+            )
+        pairs = ", ".join(f"{key} = {value}" for key, value in values.items())
+        lines.append(f'loss = {{ kind = "gilbert", {clock}, {pairs} }}  # {sure}')
+    if measured.round_trip:
+        lines.append('reverse = { loss = { kind = "none" } }')
+    return lines
+
+
+def netem(profile: Profile, device: str = "eth0") -> list[str]:
+    """Lines that make Linux behave like the path: at this end, and at the other one.
+
+    netem's jitter without a table is uniform around its delay, and its `gemodel` takes p, r, the
+    loss in the bad and that in the good state (tc-netem(8), net/sched/sch_netem.c). Its `limit`
+    counts what is delayed, too.
+    """
+    here, there = [], []
+    if profile.delay_s is not None:
+        jitter = profile.jitter_s.value if profile.jitter_s is not None else 0.0
+        text = f"delay {_digits((profile.delay_s.value + jitter / 2) * 1e3)}ms"
+        if jitter > 0:
+            text += f" {_digits(jitter / 2 * 1e3)}ms"
+        here.append(text)
+        there.append(text)
+    lost = profile.losses is not None and profile.losses.count > 0
+    if profile.loss is not None and lost:
+        text = netem_loss(profile.loss)
+        here.append(text)
+        if profile.measurement.losses is not None and not profile.measurement.losses.round_trip:
+            there.append(text)
+    rate = profile.rate_bit_per_s
+    if rate is not None and not profile.rate_is_bound:
+        octets = profile.packet_octets
+        queue = profile.queue_packets.value if profile.queue_packets is not None else 50
+        flying = (profile.delay_s.value if profile.delay_s else 0.0) * rate.value / 8 / octets
+        limit = f"limit {max(round(queue + flying), 1)}"
+        text = f"rate {_digits(rate.value / 1e3, 6)}kbit {limit}"
+        here.append(text)
+        there.append(text)
+    line = f"tc qdisc add dev {device} root netem"
+    return [" ".join([line, *part]) for part in (here, there) if part]
+
+
+def netem_loss(fit: Fit) -> str:
+    """What netem is told of a loss model."""
+    percent = {key: f"{_digits(value * 100)}%" for key, value in fit.values.items()}
+    if fit.model == "bernoulli":
+        return f"loss random {percent['probability']}"
+    return "loss gemodel " + " ".join(percent.values())
+
+
+Row = tuple[str, str, str, str]
+
+
+def rows(profile: Profile) -> list[Row]:
+    """What was estimated: name, value, 95 % interval, how."""
+    found = []
+    for name, estimate, unit, scale in (
+        ("base delay, one way", profile.delay_s, "ms", 1e-3),
+        ("jitter, one way", profile.jitter_s, "ms", 1e-3),
+        ("rate", profile.rate_bit_per_s, "Mbit/s", 1e6),
+        ("queue", profile.queue_packets, "packets", 1),
+        ("loss", profile.mean_loss, "%", 1e-2),
+    ):
+        if estimate is not None:
+            found.append(_row(name, estimate, unit, scale))
+    if profile.queue_packets is not None and profile.rate_bit_per_s is not None:
+        octets = _scaled(profile.queue_packets, profile.packet_octets)
+        found.insert(-1, _row("queue in bytes", octets, "kB", 1e3))
+        seconds = _scaled(octets, 8 / profile.rate_bit_per_s.value)
+        found.insert(-1, _row("queue in time", seconds, "ms", 1e-3))
+    if profile.rate_is_bound:
+        found = [
+            (name, f"≥ {value}" if name == "rate" else value, interval, how)
+            for name, value, interval, how in found
+        ]
+    if profile.measurement.opportunities is not None:
+        found.append(_outages(profile))
+    return found
+
+
+def _row(name: str, estimate: Estimate, unit: str, scale: float) -> Row:
+    value, low, high = _texts(estimate, scale)
+    return name, f"{value} {unit}", f"{low} to {high}", estimate.how
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    low, high = estimate.interval
+    return Estimate(estimate.value * factor, (low * factor, high * factor), estimate.how)
+
+
+def _outages(profile: Profile) -> Row:
+    lengths = [length for _, length in profile.outages]
+    if not lengths:
+        return "outages", "none", "", "no pause of a quarter of a second"
+    longest = f"the longest {_digits(max(lengths))} s"
+    return "outages", f"{len(lengths)}", "", f"{_digits(sum(lengths))} s in all, {longest}"
+
+
+MODEL_HEADS = (
+    "model of loss", "p", "r", "loss in bad", "loss in good", "AIC", "BIC", "bursts: p of G",
+    "gaps: p of KS",
+)  # fmt: skip
+_COLUMNS = ("p", "r", "loss_in_bad", "loss_in_good")
+_IMPLIED = {"loss_in_bad": "1", "loss_in_good": "0"}
+
+
+def model_rows(profile: Profile) -> list[tuple[str, ...]]:
+    """The models of loss by maximum likelihood, the chosen one marked, and by moments."""
+    found: list[tuple[str, ...]] = []
+    for fit in profile.fits:
+        chosen = " *" if fit is profile.loss else ""
+        tests = (fit.goodness.p_value, fit.goodness.gap_p_value)
+        numbers = (f"{fit.aic:.1f}", f"{fit.bic:.1f}", *(_p_value(value) for value in tests))
+        found.append((fit.model + chosen, *_parameters(fit.model, fit.values), *numbers))
+        if fit.moments != fit.values:
+            found.append(
+                ("  by moments", *_parameters(fit.model, fit.moments), *[""] * len(numbers))
+            )
+    return found
+
+
+def _parameters(model: str, values: dict[str, float]) -> list[str]:
+    if model == "bernoulli":
+        return ["–", "–", "–", _digits(values["probability"])]
+    return [_digits(values[key]) if key in values else _IMPLIED[key] for key in _COLUMNS]
+
+
+def _p_value(value: float) -> str:
+    return "–" if math.isnan(value) else "< 0.0001" if value < 1e-4 else _digits(value, 2)
+
+
+def as_json(profile: Profile, name: str) -> dict[str, Any]:
+    """Everything, in SI units and shares."""
+
+    def number(estimate: Estimate | None) -> dict[str, Any] | None:
+        if estimate is None:
+            return None
+        return {
+            "value": estimate.value, "interval": list(estimate.interval), "how": estimate.how,
+        }  # fmt: skip
+
+    losses = profile.losses
+    statistic, p_value = losses.independence() if losses is not None else (math.nan, math.nan)
+    return {
+        "name": name,
+        "measured": profile.measurement.title,
+        "notes": profile.measurement.notes,
+        "delay_s": number(profile.delay_s),
+        "jitter_s": number(profile.jitter_s),
+        "rate_bit_per_s": number(profile.rate_bit_per_s),
+        "rate_is_lower_bound": profile.rate_is_bound,
+        "queue_packets": number(profile.queue_packets),
+        "packet_octets": profile.packet_octets,
+        "mean_loss": number(profile.mean_loss),
+        "packets": None if losses is None else len(losses.lost),
+        "lost": None if losses is None else losses.count,
+        "burst_lengths": _counts(losses.bursts) if losses is not None else {},
+        "independence": {"ljung_box": statistic, "p_value": p_value},
+        "chosen_model": None if profile.loss is None else profile.loss.model,
+        "models": [_model(fit) for fit in profile.fits],
+        "outages_s": [list(outage) for outage in profile.outages],
+        "netem": netem(profile),
+    }
+
+
+def _model(fit: Fit) -> dict[str, Any]:
+    return {
+        "model": fit.model,
+        "values": fit.values,
+        "intervals": {key: list(interval) for key, interval in fit.intervals.items()},
+        "moments": fit.moments,
+        "log_likelihood": fit.log_likelihood,
+        "aic": fit.aic,
+        "bic": fit.bic,
+        "burst_g": fit.goodness.statistic,
+        "burst_p_value": fit.goodness.p_value,
+        "gap_distance": fit.goodness.gap_distance,
+        "gap_p_value": fit.goodness.gap_p_value,
+    }
+
+
+def _counts(lengths: Iterable[int]) -> dict[str, int]:
+    values, counts = np.unique(np.asarray(list(lengths), dtype=int), return_counts=True)
+    return {str(value): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def _sure(estimate: Estimate, unit: str, scale: float) -> str:
+    _, low, high = _texts(estimate, scale)
+    return f"  # [{low}, {high}]{f' {unit}' if unit else ''}: {_comment(estimate.how)}"
+
+
+def _percent(estimate: Estimate) -> str:
+    value, low, high = _texts(estimate, 1e-2)
+    return f"{value} % [{low}, {high}]"
+
+
+def _comment(text: str) -> str:
+    """A text that cannot leave its line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _digits(value: float, digits: int = 4) -> str:
+    """So many digits, never with an exponent; what is below a millionth is 0."""
+    if not math.isfinite(value):
+        return "–"
+    if abs(value) < 1e-6:
+        return "0"
+    return _fixed(value, max(digits - 1 - math.floor(math.log10(abs(value))), 0))
+
+
+def _fixed(value: float, places: int) -> str:
+    text = f"{value:.{min(places, 9)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _texts(estimate: Estimate, scale: float) -> tuple[str, str, str]:
+    """Value and interval, with the digits that the interval's width deserves."""
+    low, high = (bound / scale for bound in estimate.interval)
+    value = estimate.value / scale
+    if not high - low > 1e-9 * abs(high):
+        return _digits(value, 6), _digits(low, 6), _digits(high, 6)
+    places = max(1 - math.floor(math.log10(high - low)), 0)
+    own = max(places, 3 - math.floor(math.log10(abs(value)))) if value else places
+    return _fixed(value, own), _fixed(low, places), _fixed(high, places)
