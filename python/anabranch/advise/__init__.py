@@ -1,0 +1,383 @@
+"""Advice: which settings to use over one's own paths, how much they bring, and how to set them.
+
+Every setting is simulated over the paths that are given; nothing is a rule of thumb. What does not
+make a difference is said not to make one.
+"""
+
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch import comparison, stats
+from anabranch.errors import AnabranchError
+from anabranch.execution import Progress
+from anabranch.study import Value
+
+from . import linux, search
+from .goals import GOALS, Goal
+from .paths import Paths, examples, read
+from .search import FULL, METHODS, QUICK, Effort, Rounds, Trials
+from .settings import (
+    DEFAULT,
+    TRANSPORTS,
+    Candidate,
+    Setting,
+    is_linux,
+    mask,
+    possible,
+    settings_of,
+)
+
+__all__ = ["FULL", "GOALS", "QUICK", "Advice", "Effect", "Ranked", "advise", "examples"]
+
+_SHOWN = 8
+"""Candidates that are ranked, beside the baselines."""
+_ATTEMPTS = 4
+"""At most so often the recommendation moves on when everything around it has been measured."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate, and what it brings."""
+
+    candidate: Candidate
+    mean: float
+    """NaN where some runs fail."""
+    half_width: float
+    """Of the 95 % interval of the mean."""
+    effect: float
+    """Mean difference from the RFC's defaults on common random numbers."""
+    effect_half_width: float
+    among_best: bool
+    """Whether it cannot be told from the best: simultaneously for all that are ranked."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What changing one setting of the recommendation does."""
+
+    setting: Setting
+    recommended: str
+    changes: dict[str, tuple[float, float]]
+    """Value -> mean difference from the recommendation, and half the width of its interval;
+    simultaneous 95 % intervals."""
+    unmasked: tuple[str, str, float, float] | None
+    """Where another setting takes its effect away: that one's name, and were it off, the best value
+    of this one with its mean difference from the recommended value and half the width of the 95 %
+    interval."""
+    verdict: str
+    """`matters`, `none` (no significant difference, and none as large as matters can hide) or
+    `undecided` (no significant difference, but a larger one is within the intervals)."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to set, and why."""
+
+    goal: Goal
+    transport: str
+    paths: Paths
+    profile: str
+    relevant: float
+    """The smallest difference that matters, in the goal's unit."""
+    replications: int
+    tried: int
+    """Candidates."""
+    runs: int
+    searched: list[Setting]
+    """Those that may be recommended: for Linux, those that it has."""
+    rfc: Candidate
+    """The RFC's defaults."""
+    recommended: Candidate
+    ranked: list[Ranked]
+    """The recommendation, the best others and the baselines, the best first."""
+    effects: list[Effect]
+    gain: tuple[float, float]
+    """The recommendation over the RFC's defaults: mean difference, half the width of the 95 %
+    interval."""
+    keep_defaults: bool
+    """Whether the profile's defaults are as good as anything that was tried."""
+    paste: linux.Paste
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        return {
+            "goal": self.goal.name,
+            "metric": self.goal.metric(self.transport),
+            "unit": self.goal.unit,
+            "transport": self.transport,
+            "profile": self.profile,
+            "relevant": self.relevant,
+            "replications": self.replications,
+            "candidates": self.tried,
+            "runs": self.runs,
+            "keep_defaults": self.keep_defaults,
+            "recommended": dict(self.recommended.values),
+            "gain": {"mean": self.gain[0], "half_width": self.gain[1]},
+            "ranked": [
+                {
+                    "name": row.candidate.name,
+                    "profile": row.candidate.profile,
+                    "settings": dict(row.candidate.values),
+                    "mean": row.mean,
+                    "half_width": row.half_width,
+                    "effect": row.effect,
+                    "effect_half_width": row.effect_half_width,
+                    "among_best": row.among_best,
+                }
+                for row in self.ranked
+            ],
+            "settings": [
+                {
+                    "name": effect.setting.name,
+                    "recommended": effect.recommended,
+                    "verdict": effect.verdict,
+                    "unmasked": None if effect.unmasked is None else list(effect.unmasked),
+                    "changes": {
+                        value: {"mean": mean, "half_width": half_width}
+                        for value, (mean, half_width) in effect.changes.items()
+                    },
+                }
+                for effect in self.effects
+            ],
+            "paste": self.paste.as_json(),
+        }
+
+
+def _silent(_: str) -> AbstractContextManager[Progress]:
+    return nullcontext(lambda _: None)
+
+
+def advise(
+    sources: str | Path | Sequence[str | Path],
+    goal: str,
+    *,
+    transport: str | None = None,
+    profile: str | None = None,
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
+    effort: Effort = QUICK,
+    method: str = "grid",
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    rounds: Rounds = _silent,
+) -> Advice:
+    """Searches the settings for a goal over these paths.
+
+    Parameters
+    ----------
+    sources
+        A path file, a scenario whose paths are taken, or the name of an example; or several, for
+        paths between the same two hosts.
+    goal
+        `mos`, `goodput`, `failover` or `latency`.
+    transport
+        `sctp`, `mptcp` or `tcp`; the goal's first one that the paths allow if not given.
+    profile
+        Whose implementation is set, as the scenario file has it; Linux's if not given.
+    set
+        Values to change, by dotted path.
+    effort
+        How much is tried.
+    method
+        `grid`, or `optuna` with that extra.
+    out
+        A folder for all runs: what is in it is not computed again.
+    jobs
+        Threads; all cores if not given. Never changes the advice.
+    rounds
+        Gives, for the title of a round, what hears of its progress.
+    """
+    if goal not in GOALS:
+        raise AnabranchError(f"--goal is {goal}; it must be {' or '.join(GOALS)}")
+    if method not in METHODS:
+        raise AnabranchError(f"--method is {method}; it must be {' or '.join(METHODS)}")
+    sets = dict(set or {})
+    of_paths = {name: v for name, v in sets.items() if name.startswith(("links.", "paths."))}
+    paths = read([sources] if isinstance(sources, str | Path) else sources, of_paths)
+    chosen = GOALS[goal]
+    transport = chosen.transport(transport, paths)
+    profiles = TRANSPORTS[transport]
+    profile = profile or profiles["linux"]
+    settings = {s.name: s for s in settings_of(transport, goal, paths, profile)}
+    baselines = [Candidate(profile), Candidate(profiles["rfc"]), Candidate(profiles["linux"])]
+    baselines = list(dict.fromkeys(baselines))
+    with tempfile.TemporaryDirectory() as temporary:
+        trials = Trials(
+            scenario=chosen.scenario(paths, transport),
+            flows=list(chosen.flows(paths, transport)),
+            goal=chosen,
+            metric=chosen.metric(transport),
+            within=chosen.within(transport),
+            settings=settings,
+            searched=[n for n, s in settings.items() if s.in_linux or not is_linux(profile)],
+            folder=Path(temporary if out is None else out),
+            sets={name: value for name, value in sets.items() if name not in of_paths},
+            jobs=jobs,
+            rounds=rounds,
+        )
+        found = METHODS[method](trials, baselines, effort)
+        return _concluded(trials, baselines, found, effort, paths=paths, transport=transport)
+
+
+def _concluded(
+    trials: Trials,
+    baselines: list[Candidate],
+    found: Candidate,
+    effort: Effort,
+    *,
+    paths: Paths,
+    transport: str,
+) -> Advice:
+    """Measures what the advice rests on, and draws the conclusions."""
+    goal = trials.goal
+    default, rfc = baselines[0], Candidate(TRANSPORTS[transport]["rfc"])
+    linux_default = Candidate(TRANSPORTS[transport]["linux"])
+    own = [one for one in trials.values if one.profile == default.profile]
+    finalists = list(dict.fromkeys([*baselines, found, *trials.best(own)[:_SHOWN]]))
+    trials.measure("comparing the best", finalists, effort.last)
+    best = trials.best(one for one in finalists if one.profile == default.profile)[0]
+    if math.isinf(trials.score(best)):
+        raise AnabranchError(
+            f"over these paths, whatever is set, some runs fail: they have no `{trials.metric}`"
+        )
+    relevant = goal.relevant
+    if goal.relative:
+        score = trials.score(linux_default)
+        relevant *= abs(trials.score(best) if math.isinf(score) else score)
+    for _ in range(_ATTEMPTS):
+        recommended = _simplest(trials, best, effort.last, relevant)
+        around = search.neighbours(trials, recommended, trials.settings)
+        trials.measure("each setting by itself", around, effort.last)
+        searched = search.neighbours(trials, recommended, trials.searched)
+        best = trials.best([recommended, *searched])[0]
+        loss, half_width = trials.loss(recommended, best)
+        if loss - half_width <= 0 or loss <= relevant:
+            break  # otherwise the search has missed something: once more, from there
+    finalists = list(dict.fromkeys([*finalists, recommended, *searched]))
+    ranked = _ranked(trials, finalists, recommended, baselines, rfc)
+    effects = _effects(trials, recommended, around, relevant)
+    return Advice(
+        goal=goal,
+        transport=transport,
+        paths=paths,
+        profile=default.profile,
+        relevant=relevant,
+        replications=effort.last,
+        tried=len(trials.values),
+        runs=sum(len(values) for values in trials.values.values()),
+        searched=[trials.settings[name] for name in trials.searched],
+        rfc=rfc,
+        recommended=recommended,
+        ranked=ranked,
+        effects=effects,
+        gain=trials.difference(recommended, rfc),
+        keep_defaults=recommended == default,
+        paste=linux.paste(transport, recommended, paths),
+    )
+
+
+def _simplest(trials: Trials, best: Candidate, replications: int, relevant: float) -> Candidate:
+    """The best candidate without the settings that do not make it better.
+
+    One setting at a time goes back to its default, the one that costs least first, as long as what
+    is left is not worse than the best: its interval has 0 in it, or all of it is below what
+    matters.
+    """
+    current = best
+    while current.values:
+        simpler = [current.having(name, DEFAULT) for name, _ in current.values]
+        simpler = [one for one in simpler if possible(one)]
+        trials.measure("leaving settings out", simpler, replications)
+        kept = []
+        for one in simpler:
+            loss, half_width = trials.loss(one, best)
+            if loss - half_width <= 0 or loss + half_width <= relevant:
+                kept.append(one)
+        if not kept:
+            break
+        current = trials.best(kept)[0]
+    return current
+
+
+def _ranked(
+    trials: Trials,
+    finalists: list[Candidate],
+    recommended: Candidate,
+    baselines: list[Candidate],
+    rfc: Candidate,
+) -> list[Ranked]:
+    order = trials.best(finalists)
+    # What makes some runs fail is not the best, however good the others are.
+    rivals = [one for one in order if math.isfinite(trials.score(one))]
+    judged = comparison.best_set(
+        trials.frame(rivals), ["candidate"], "value", maximise=trials.goal.higher_is_better
+    )
+    among_best = {order[i] for i in judged.filter("best")["candidate"]}
+    always = {recommended, *baselines}
+    # Settings that change nothing at all, not even a single run, would fill the list.
+    different = dict[tuple[float, ...], Candidate]()
+    for one in sorted(order, key=lambda one: (one not in always, len(one.values))):
+        different.setdefault(tuple(trials.values[one]), one)
+    shown = [one for one in order if one in different.values()][:_SHOWN]
+    rows = []
+    for candidate in (one for one in order if one in shown or one in always):
+        values = trials.values[candidate]
+        fails = any(map(math.isnan, values))
+        mean, half_width, _ = stats.mean_interval([math.nan] if fails else values)
+        effect, effect_half_width = trials.difference(candidate, rfc)
+        rows.append(
+            Ranked(candidate, mean, half_width, effect, effect_half_width, candidate in among_best)
+        )
+    return rows
+
+
+def _effects(
+    trials: Trials, recommended: Candidate, around: list[Candidate], relevant: float
+) -> list[Effect]:
+    level = 1 - 0.05 / max(len(around), 1)
+    found = []
+    for setting in trials.settings.values():
+        changes = {
+            one[setting.name]: trials.difference(one, recommended, level)
+            for one in around
+            if one[setting.name] != recommended[setting.name]
+        }
+        if changes:
+            chosen = recommended[setting.name]
+            unmasked = _unmasked(trials, setting, recommended)
+            found.append(Effect(setting, chosen, changes, unmasked, _verdict(changes, relevant)))
+    return found
+
+
+def _unmasked(
+    trials: Trials, setting: Setting, recommended: Candidate
+) -> tuple[str, str, float, float] | None:
+    masking = mask(setting.name, recommended, trials.settings)
+    if masking is None:
+        return None
+    without = recommended.having(masking.name, "off")
+    others = [without.having(setting.name, value) for value in setting.values]
+    trials.measure(
+        f"{setting.name} without {masking.name}", others, len(trials.values[recommended])
+    )
+    best = trials.best(others)[0]
+    unmasked = without.having(setting.name, recommended[setting.name])
+    if best == unmasked:
+        return None
+    return masking.name, best[setting.name], *trials.difference(best, unmasked)
+
+
+def _verdict(changes: Mapping[str, tuple[float, float]], relevant: float) -> str:
+    verdicts = []
+    for mean, half_width in changes.values():
+        if abs(mean) + half_width <= relevant:
+            verdicts.append("none")
+        elif abs(mean) <= half_width:
+            verdicts.append("undecided")
+        else:
+            return "matters"
+    return "undecided" if "undecided" in verdicts else "none"

@@ -1,0 +1,211 @@
+"""What can be asked for: what runs over the paths, and the scalar by which settings are ranked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import AnabranchError
+
+from .paths import Paths, toml
+
+_MOST_BYTES = 30e6
+"""A bulk transfer is as long as the paths take for this, within `_SECONDS`: a run stays short."""
+_SECONDS = (4.0, 30.0)
+_DIES_AFTER_S = 20
+_LASTS_S = 100
+_MESSAGES_PER_S = 50
+_MESSAGES = 1500
+_REQUESTS = 100
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A goal, and how it is measured."""
+
+    name: str
+    what: str
+    """What is measured, for people."""
+    unit: str
+    transports: tuple[str, ...]
+    """Those that can be asked for."""
+    higher_is_better: bool
+    relevant: float
+    """The smallest difference that matters: in the unit, or a share of the Linux defaults' mean."""
+    relative: bool
+    metric: Callable[[str], str]
+    """Transport -> scalar."""
+    within: Callable[[str], dict[str, tuple[float, float]]]
+    """Transport -> scalars with the range outside of which a run has failed."""
+    scale: float
+    """The scalar in the unit."""
+    flows: Callable[[Paths, str], dict[str, dict[str, Any]]]
+
+    def transport(self, asked: str | None, paths: Paths) -> str:
+        """The transport that is advised on: the one asked for, or the goal's first that can be."""
+        several = len(paths.names) > 1
+        if asked is None:
+            return next((t for t in self.transports if several or t != "mptcp"), self.transports[0])
+        if asked not in self.transports:
+            raise AnabranchError(
+                f"--transport is {asked}; for --goal {self.name} it must be "
+                f"{' or '.join(self.transports)}"
+            )
+        return asked
+
+    def scenario(self, paths: Paths, transport: str) -> str:
+        """The scenario without any settings, as TOML text."""
+        if self.name == "failover":
+            if len(paths.names) < 2:
+                raise AnabranchError(
+                    f"--goal failover needs two paths or more: there is one, `{paths.names[0]}`"
+                )
+            link = paths.own_link(paths.names[0])
+            reverse = paths.links[link].get("reverse", {})
+            paths = paths.with_link(
+                link,
+                up={"timetable": [["0 s", True], [f"{_DIES_AFTER_S} s", False]]},
+                down="drop",
+                reverse={key: value for key, value in reverse.items() if key != "up"},
+            )
+        shared = {
+            "from": paths.hosts[0],
+            "to": paths.hosts[1],
+            "paths": list(paths.names),
+            "transport": {"kind": transport},
+        }
+        flows = {name: shared | {"app": app} for name, app in self.flows(paths, transport).items()}
+        run = {"duration": "300 s"}
+        links = {"links": paths.links, "paths": paths.paths}
+        return toml({"name": f"advise-{self.name}", "run": run} | links | {"flows": flows})
+
+
+def _call(_: Paths, __: str) -> dict[str, dict[str, Any]]:
+    return {"call": {"kind": "voip", "start": {"from": "2 s", "to": "3 s"}, "duration": "60 s"}}
+
+
+def _transfer(paths: Paths, _: str) -> dict[str, dict[str, Any]]:
+    paths.check_rates()
+    return {"transfer": {"kind": "bulk", "duration": f"{_seconds(paths):g} s"}}
+
+
+def _messages(_: Paths, transport: str) -> dict[str, dict[str, Any]]:
+    """A message every 20 ms; from the one before the death on, the longest wait counts."""
+    start = {"from": "1 s", "to": "2 s"}
+    if transport == "mptcp":
+        return {
+            "messages": {
+                "kind": "requests",
+                "request_size": "160 B",
+                "response_size": "160 B",
+                "think_time": "20 ms",
+                "count": _MESSAGES,
+                "start": start,
+            }
+        }
+    return {
+        "messages": {
+            "kind": "datagrams",
+            "size": "160 B",
+            "rate": "64 kbit/s",
+            "intervals": {"kind": "cbr"},
+            "start": start,
+            "duration": f"{_LASTS_S} s",
+            "measure": True,
+            "gaps_after": f"{_DIES_AFTER_S} s",
+        }
+    }
+
+
+def _requests(paths: Paths, _: str) -> dict[str, dict[str, Any]]:
+    """Requests, while a bulk transfer fills the same paths in the responses' direction."""
+    paths.check_rates()
+    return {
+        "requests": {
+            "kind": "requests",
+            "start": {"from": "3 s", "to": "4 s"},
+            "count": _REQUESTS,
+            "response_size": "10 kB",
+            "think_time": {"kind": "exponential", "mean": "50 ms"},
+        },
+        "load": {"kind": "bulk", "direction": "b_to_a"},
+    }
+
+
+def _seconds(paths: Paths) -> float:
+    rate = paths.rate()
+    if rate is None:
+        return sum(_SECONDS) / 2
+    return round(min(max(_MOST_BYTES * 8 / rate, _SECONDS[0]), _SECONDS[1]), 1)
+
+
+GOALS = {
+    goal.name: goal
+    for goal in (
+        Goal(
+            name="mos",
+            what="MOS of a G.711 call of 60 s",
+            unit="MOS",
+            transports=("sctp",),
+            higher_is_better=True,
+            relevant=0.1,
+            relative=False,
+            metric=lambda _: "call.mos",
+            within=lambda _: {},
+            scale=1.0,
+            flows=_call,
+        ),
+        Goal(
+            name="goodput",
+            what="goodput of a bulk transfer",
+            unit="Mbit/s",
+            transports=("mptcp", "tcp", "sctp"),
+            higher_is_better=True,
+            relevant=0.03,
+            relative=True,
+            metric=lambda _: "transfer.goodput_kbit_per_s",
+            within=lambda _: {},
+            scale=1e-3,
+            flows=_transfer,
+        ),
+        Goal(
+            name="failover",
+            what="longest interruption when the primary path dies",
+            unit="ms",
+            transports=("sctp", "mptcp"),
+            higher_is_better=False,
+            relevant=20.0,
+            relative=False,
+            metric=lambda transport: (
+                "messages.max_completion_ms" if transport == "mptcp" else "messages.longest_gap_ms"
+            ),
+            # An association that has ended has no gaps any more, and one that sends everything
+            # twice has none on purpose.
+            within=lambda transport: (
+                {"messages.completed": (_MESSAGES, _MESSAGES)}
+                if transport == "mptcp"
+                else {
+                    "messages.unsent": (0, 0),
+                    "messages.sctp.a.data_chunks_retransmitted": (
+                        0,
+                        _MESSAGES_PER_S * _LASTS_S / 2,
+                    ),
+                }
+            ),
+            scale=1.0,
+            flows=_messages,
+        ),
+        Goal(
+            name="latency",
+            what="95th percentile of response times beside a bulk transfer",
+            unit="ms",
+            transports=("mptcp", "tcp", "sctp"),
+            higher_is_better=False,
+            relevant=0.05,
+            relative=True,
+            metric=lambda _: "requests.p95_completion_ms",
+            within=lambda _: {"requests.completed": (_REQUESTS, _REQUESTS)},
+            scale=1.0,
+            flows=_requests,
+        ),
+    )
+}

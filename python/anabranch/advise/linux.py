@@ -1,0 +1,231 @@
+"""The recommended settings as text for Linux: sysctl, socket options, `ip`, `tc`.
+
+Names, units and limits are those of Linux 6.12: Documentation/networking/ip-sysctl.rst and
+mptcp-sysctl.rst, net/sctp/sysctl.c, include/uapi/linux/sctp.h, ip-mptcp(8), tc(8).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch.quantities import milliseconds, octets
+
+from .paths import Paths
+from .settings import DEFAULT, Candidate, is_linux
+
+_OFF = 0xFFFF
+"""No limit, in a threshold of RFC 7829's socket options (16 bits)."""
+
+
+@dataclass
+class Paste:
+    """Text to paste, and what there is none for."""
+
+    sysctl: list[str] = field(default_factory=list)
+    """Lines of a file in /etc/sysctl.d, in an order that the kernel takes."""
+    socket: list[str] = field(default_factory=list)
+    """C, with `fd` as the socket, before it connects."""
+    commands: list[str] = field(default_factory=list)
+    """`ip` and `tc`; capitals are to be replaced."""
+    without: list[str] = field(default_factory=list)
+    """What Linux cannot be told, in sentences."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "sysctl": self.sysctl,
+            "socket": self.socket,
+            "commands": self.commands,
+            "without": self.without,
+        }
+
+    def text(self) -> str:
+        """All of it, with headings as comments of the language that follows."""
+        parts = []
+        if self.sysctl:
+            head = "# /etc/sysctl.d/90-anabranch.conf, on both hosts; then: sysctl --system"
+            parts.append([head, *self.sysctl])
+        if self.socket:
+            parts.append(
+                ["/* or for one program: fd is its socket, not yet connected */", *self.socket]
+            )
+        if self.commands:
+            parts.append(["# put your own names for what is in capitals", *self.commands])
+        if self.without:
+            parts.append([f"# {sentence}" for sentence in self.without])
+        return "\n\n".join("\n".join(part) for part in parts)
+
+
+def paste(transport: str, candidate: Candidate, paths: Paths) -> Paste:
+    """The text for what a candidate changes; empty if that is nothing."""
+    found = Paste()
+    if candidate.values:
+        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, found)
+        _queue(candidate, paths, found)
+        if not is_linux(candidate.profile):
+            found.without.append(
+                f"Found with profile {candidate.profile}: Linux behaves differently; "
+                "leave --profile out for advice on Linux."
+            )
+    return found
+
+
+def _sctp(candidate: Candidate, paths: Paths, found: Paste) -> None:
+    chosen = dict(candidate.values)
+    rto = {name: _ms(chosen[name]) for name in ("rto_min", "rto_max") if name in chosen}
+    # RTO.Min first: the kernel refuses a maximum below the minimum that holds.
+    found.sysctl += [f"net.sctp.{name} = {value}" for name, value in rto.items()]
+    if rto:
+        _set(found, "sctp_rtoinfo", "SCTP_RTOINFO", {f"s{name}": v for name, v in rto.items()})
+    address = {}
+    if "hb_interval" in chosen:
+        found.sysctl.append(f"net.sctp.hb_interval = {_ms(chosen['hb_interval'])}")
+        address = {"spp_hbinterval": _ms(chosen["hb_interval"]), "spp_flags": "SPP_HB_ENABLE"}
+    if "path_max_retrans" in chosen:
+        found.sysctl.append(f"net.sctp.path_max_retrans = {chosen['path_max_retrans']}")
+        address["spp_pathmaxrxt"] = chosen["path_max_retrans"]
+    if address:
+        _set(found, "sctp_paddrparams", "SCTP_PEER_ADDR_PARAMS", address)
+    if "pf_max_retrans" in chosen:
+        off = chosen["pf_max_retrans"] == "off"
+        limit = _OFF if off else chosen["pf_max_retrans"]
+        found.sysctl.append("net.sctp.pf_enable = 0" if off else f"net.sctp.pf_retrans = {limit}")
+        thresholds = {"spt_pathpfthld": limit}
+        # A structure with both: 0 would leave Path.Max.Retrans as it is.
+        thresholds["spt_pathmaxrxt"] = chosen.get("path_max_retrans", 0)
+        _set(found, "sctp_paddrthlds", "SCTP_PEER_ADDR_THLDS", thresholds)
+    if "association_max_retrans" in chosen:
+        limit = chosen["association_max_retrans"]
+        found.sysctl.append(f"net.sctp.association_max_retrans = {limit}")
+        _set(found, "sctp_assocparams", "SCTP_ASSOCINFO", {"sasoc_asocmaxrxt": limit})
+    if "sack_frequency" in chosen:
+        # The sysctl for the delay, sack_timeout, has no value for "none": 1 ms is the smallest.
+        found.sysctl.append("net.sctp.sack_timeout = 1")
+        _set(found, "sctp_sack_info", "SCTP_DELAYED_SACK", {"sack_freq": chosen["sack_frequency"]})
+    if "max_burst" in chosen:
+        limit = 0 if chosen["max_burst"] == "off" else chosen["max_burst"]
+        found.sysctl.append(f"net.sctp.max_burst = {limit}")
+        _set(found, "sctp_assoc_value", "SCTP_MAX_BURST", {"assoc_value": limit})
+    if "buffers" in chosen:
+        _socket_buffers(chosen["buffers"], found)
+    if "primary_path" in chosen:
+        found.socket.append(
+            "struct sctp_prim prim = { .ssp_addr = PEER_ADDRESS }; "
+            f"/* the peer's address on {_named(paths, chosen['primary_path'])}; once connected */\n"
+            "setsockopt(fd, IPPROTO_SCTP, SCTP_PRIMARY_ADDR, &prim, sizeof prim);"
+        )
+    if "policy" in chosen:
+        found.without.append(
+            f"policy = {chosen['policy']}: Linux has no counterpart; a program can do it itself: "
+            "read spinfo_srtt of each path (SCTP_GET_PEER_ADDR_INFO), set SCTP_PRIMARY_ADDR."
+        )
+    if "load_sharing" in chosen:
+        found.without.append(
+            "load_sharing = on: Linux has no counterpart; FreeBSD has net.inet.sctp.cmt_on_off."
+        )
+
+
+def _tcp(candidate: Candidate, paths: Paths, found: Paste) -> None:
+    chosen = dict(candidate.values)
+    _tcp_common(chosen, found)
+    if "path" in chosen:
+        found.commands.append(
+            f"ip route replace PEER via GATEWAY dev DEVICE"
+            f"  # those of {_named(paths, chosen['path'])}"
+        )
+
+
+def _mptcp(candidate: Candidate, paths: Paths, found: Paste) -> None:
+    chosen = dict(candidate.values)
+    _tcp_common(chosen, found)
+    if "stale_after" in chosen:
+        found.sysctl.append(f"net.mptcp.stale_loss_cnt = {chosen['stale_after']}")
+    count = len(paths.names) - 1
+    found.commands.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count}")
+    for name in paths.names:
+        flags = "subflow backup" if chosen.get("backup") == name else "subflow"
+        found.commands.append(
+            f"ip mptcp endpoint add ADDRESS dev DEVICE {flags}  # those of {_named(paths, name)}"
+        )
+    found.socket.insert(0, "int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP);")
+    if "scheduler" in chosen:
+        found.without.append(
+            f"scheduler = {chosen['scheduler']}: Linux 6.12 has only its default; "
+            "see net.mptcp.available_schedulers."
+        )
+    if "coupling" in chosen:
+        found.without.append(
+            f"coupling = {chosen['coupling']}: Linux has no counterpart; "
+            "its subflows are not coupled."
+        )
+
+
+def _tcp_common(chosen: dict[str, str], found: Paste) -> None:
+    if "cc" in chosen:
+        found.sysctl.append(f"net.ipv4.tcp_congestion_control = {chosen['cc']}")
+        found.socket.append(
+            f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{chosen["cc"]}", {len(chosen["cc"])});'
+        )
+        if chosen["cc"] not in ("cubic", "reno"):
+            found.commands.append(f"modprobe tcp_{chosen['cc']}")
+    if "rto_min" in chosen:
+        found.sysctl.append(f"net.ipv4.tcp_rto_min_us = {1000 * _ms(chosen['rto_min'])}")
+        found.commands.append(
+            "ip route change PEER via GATEWAY dev DEVICE "
+            f"rto_min {_ms(chosen['rto_min'])}ms  # before Linux 6.11, instead of tcp_rto_min_us"
+        )
+    if "ecn" in chosen:
+        found.sysctl.append("net.ipv4.tcp_ecn = 1")
+    if "buffers" in chosen:
+        size = round(octets(chosen["buffers"]))
+        # About half of the receive buffer's memory is window (scaling_ratio, tcp_adv_win_scale).
+        found.sysctl += [
+            f"net.ipv4.tcp_rmem = 4096 131072 {2 * size}",
+            f"net.ipv4.tcp_wmem = 4096 16384 {size}",
+        ]
+
+
+def _queue(candidate: Candidate, paths: Paths, found: Paste) -> None:
+    kind = candidate["queue"]
+    if kind == DEFAULT:
+        return
+    for name in paths.bottlenecks():
+        # Where another machine has the queue, a limit below the link's rate brings it here.
+        limit = f" bandwidth {0.95e-3 * paths.rate_of(name):.0f}kbit" if kind == "cake" else ""
+        found.commands.append(
+            f"tc qdisc replace dev DEVICE root {kind}{limit}  # link `{name}`, at both its ends"
+        )
+
+
+def _socket_buffers(size: str, found: Paste) -> None:
+    count = round(octets(size))
+    # The window of SCTP is half of the receive buffer (net/sctp/associola.c); the sysctl for what
+    # programs may ask for is needed beside the one for those that do not ask.
+    found.sysctl += [
+        f"net.core.wmem_default = {count}",
+        f"net.core.rmem_default = {2 * count}",
+        f"net.core.wmem_max = {count}",
+        f"net.core.rmem_max = {2 * count}",
+    ]
+    # The kernel doubles what it is told (socket(7)).
+    found.socket.append(
+        f"int send_size = {count // 2}, receive_size = {count};\n"
+        "setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_size, sizeof send_size);\n"
+        "setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_size, sizeof receive_size);"
+    )
+
+
+def _set(found: Paste, structure: str, option: str, fields: dict[str, Any]) -> None:
+    name = option.removeprefix("SCTP_").lower()
+    values = ", ".join(f".{key} = {value}" for key, value in fields.items())
+    found.socket.append(
+        f"struct {structure} {name} = {{ {values} }};\n"
+        f"setsockopt(fd, IPPROTO_SCTP, {option}, &{name}, sizeof {name});"
+    )
+
+
+def _named(paths: Paths, path: str) -> str:
+    return f"path `{path}`" if path in paths.names else path
+
+
+def _ms(text: str) -> int:
+    return round(milliseconds(text))

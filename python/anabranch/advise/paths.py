@@ -1,0 +1,242 @@
+"""The paths that advice is asked for: a file with links and paths as scenarios have them.
+
+Either a path file, with `[links.NAME]` tables and perhaps `[paths.NAME]` (as `anabranch profile`
+writes them), or a whole scenario, of which the links, the paths and the hosts of its first flow are
+taken.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError
+from anabranch.quantities import bits_per_second
+from anabranch.study import Value, load
+
+_EXAMPLES = Path(__file__).parent / "examples"
+_SECTIONS = ("links", "paths", "name", "description")
+_HOSTS = ("here", "there")
+"""The ends of links that name none."""
+_PROBE = {"transport": {"kind": "udp"}, "app": {"kind": "datagrams"}}
+"""What makes a flow of paths, for the engine to check them."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Checked links and paths, every default filled in."""
+
+    links: dict[str, dict[str, Any]]
+    paths: dict[str, dict[str, Any]]
+    names: tuple[str, ...]
+    """The paths between the two hosts; the first is the primary one."""
+    hosts: tuple[str, str]
+    """Who opens the connection, and to whom."""
+
+    def via(self, path: str) -> list[str]:
+        """The links of a path, in order."""
+        return list(self.paths[path]["via"])
+
+    def bottlenecks(self) -> list[str]:
+        """The links that are the slowest of their path, as far as they have a constant rate."""
+        found: dict[str, None] = {}
+        for path in self.names:
+            rates = {name: _rate(self.links[name]) for name in self.via(path)}
+            known = [rate for rate in rates.values() if rate is not None]
+            found.update({n: None for n, rate in rates.items() if known and rate == min(known)})
+        return list(found)
+
+    def rate(self) -> float | None:
+        """What all paths carry together, in bit/s; None where that is not a constant."""
+        rates = [
+            min((r for n in self.via(p) if (r := _rate(self.links[n])) is not None), default=None)
+            for p in self.names
+        ]
+        return None if None in rates else sum(rate for rate in rates if rate is not None)
+
+    def rate_of(self, link: str) -> float:
+        """A bottleneck's rate in bit/s."""
+        rate = _rate(self.links[link])
+        assert rate is not None
+        return rate
+
+    def check_rates(self) -> None:
+        """Raises where nothing limits what a path carries."""
+        for path in self.names:
+            if not any({"rate", "radio"} & self.links[name].keys() for name in self.via(path)):
+                raise AnabranchError(
+                    f"the path `{path}` has no link with a rate: nothing limits a transfer over it"
+                )
+
+    def own_link(self, path: str) -> str:
+        """A link of this path that no other one uses."""
+        others = {name for other in self.names if other != path for name in self.via(other)}
+        for name in self.via(path):
+            if name not in others:
+                return name
+        raise AnabranchError(f"the path `{path}` has no link of its own that could fail")
+
+    def with_link(self, name: str, **keys: object) -> "Paths":
+        """The same with other settings of a link."""
+        return replace(self, links=self.links | {name: self.links[name] | keys})
+
+
+def examples() -> dict[str, Path]:
+    """The path files that come with the package: name -> file."""
+    return {path.stem: path for path in sorted(_EXAMPLES.glob("*.toml"))}
+
+
+def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None) -> Paths:
+    """Reads and checks path files or scenarios, whose paths lead between the same two hosts.
+
+    Parameters
+    ----------
+    sources
+        Their names, or those of examples.
+    sets
+        Values to change, by dotted path: `{"links.wifi.delay": "5 ms"}`.
+
+    Raises
+    ------
+    AnabranchError, ScenarioError
+        One sentence: the key, what was found, what is allowed.
+    """
+    if not sources:
+        raise AnabranchError("there are no paths: name a file with --paths")
+    sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
+    flow: dict[str, Any] = {}
+    for source in sources:
+        of_file, checked = _read_file(source)
+        if flow and _hosts(flow) != _hosts(of_file):
+            raise AnabranchError(
+                f"{source} joins {' and '.join(_hosts(of_file))}, not "
+                f"{' and '.join(_hosts(flow))}: all paths lead from one host to one other"
+            )
+        for section, items in sections.items():
+            if doubled := items.keys() & checked[section].keys():
+                raise AnabranchError(f"{source}: {section}.{min(doubled)} is in another file, too")
+            items.update(checked[section])
+        names = [*flow.get("paths", []), *of_file["paths"]]
+        flow = of_file | {"paths": names}
+    flow = {key: flow[key] for key in ("from", "to", "paths")} | _PROBE
+    pairs = [(key, _value(value)) for key, value in (sets or {}).items()]
+    text = toml(sections | {"flows": {"probe": flow}})
+    checked = tomllib.loads(Scenario.parse(text, pairs).to_toml())
+    used = {name: checked["paths"][name] for name in flow["paths"]}
+    return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow))
+
+
+def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flow over a file's paths, and the whole scenario, checked."""
+    path = Path(source)
+    if not path.exists() and str(source) in examples():
+        path = examples()[str(source)]
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        known = ", ".join(examples())
+        raise AnabranchError(
+            f"there is no file {source}; examples that need none are {known}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AnabranchError(f"{path} is not TOML: {error}") from None
+    if "flows" in content:
+        scenario = load(path)
+        flow = next(iter(content["flows"].values()))
+    else:
+        flow = _complete(content, path)
+        sections = {name: content[name] for name in _SECTIONS if name in content}
+        text = toml(sections | {"flows": {"probe": flow | _PROBE}})
+        # Names of trace files start in the file's folder.
+        scenario = Scenario.parse(text, [], str(path.parent))
+    return flow, tomllib.loads(scenario.to_toml())
+
+
+def _hosts(flow: Mapping[str, Any]) -> tuple[str, str]:
+    return flow["from"], flow["to"]
+
+
+def _complete(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Adds what a path file may leave out; gives the hosts and paths of a flow over it."""
+    if unknown := [name for name in content if name not in _SECTIONS]:
+        raise AnabranchError(
+            f"{path} has an unknown key `{unknown[0]}`; a path file has [links.NAME] and "
+            "[paths.NAME] tables, as in a scenario"
+        )
+    links = content.get("links")
+    if not isinstance(links, dict) or not all(isinstance(link, dict) for link in links.values()):
+        links = {}
+    if not links:
+        raise AnabranchError(f"{path} has no links: it needs a [links.NAME] table for each")
+    for link in links.values():
+        link.setdefault("ends", list(_HOSTS))
+    paths = content.setdefault("paths", {name: {"via": [name]} for name in links})
+    paths = paths if isinstance(paths, dict) else {}
+    # What has no ends is the engine's to complain of.
+    hosts = {found for way in paths.values() if (found := _ends(way, links)) is not None}
+    if len(hosts) > 1:
+        raise AnabranchError(
+            f"{path}: the paths must lead from one host to one other, all the same"
+        )
+    start, end = next(iter(hosts), _HOSTS)
+    return {"from": start, "to": end, "paths": list(paths)}
+
+
+def _ends(path: object, links: dict[str, Any]) -> tuple[str, str] | None:
+    """Where a path begins and ends; None for what the engine will complain of."""
+    via = path.get("via", []) if isinstance(path, dict) else []
+    if not isinstance(via, list) or not via or any(name not in links for name in via):
+        return None
+    if any(not isinstance(e := links[n]["ends"], list) or len(e) != 2 for n in via):
+        return None
+    here: str | None = None
+    for position, name in enumerate(via):
+        ends = links[name]["ends"]
+        if here is None:
+            following = links[via[position + 1]]["ends"] if position + 1 < len(via) else ends[1:]
+            here = start = ends[0] if ends[1] in following else ends[1]
+        here = ends[1] if here == ends[0] else ends[0]
+    return (start, here) if here is not None else None
+
+
+def _value(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _rate(link: Mapping[str, Any]) -> float | None:
+    rate = link.get("rate")
+    return bits_per_second(rate) if isinstance(rate, str) else None
+
+
+def toml(content: Mapping[str, Any]) -> str:
+    """A table as TOML text, one line a key of the first two levels."""
+    lines = []
+    for name, value in content.items():
+        if isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values()):
+            for key, item in value.items():
+                lines += [f"[{_key(name)}.{_key(key)}]", *_pairs(item), ""]
+        elif isinstance(value, Mapping):
+            lines += [f"[{_key(name)}]", *_pairs(value), ""]
+        else:
+            lines.insert(0, f"{_key(name)} = {_inline(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_key(name)} = {_inline(value)}" for name, value in table.items()]
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(_pairs(value)) + " }"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(_inline(item) for item in value) + "]"
+    return _key(value) if isinstance(value, str) else str(value).lower()
+
+
+def _key(text: str) -> str:
+    # What JSON escapes, TOML does in the same way.
+    return json.dumps(text)

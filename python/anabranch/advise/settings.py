@@ -1,0 +1,265 @@
+"""What can be set in each transport, and which values are worth trying.
+
+The first value of every setting is "default": nothing is set, and the transport's profile decides.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from anabranch.errors import AnabranchError
+from anabranch.quantities import milliseconds
+
+from .paths import Paths
+
+DEFAULT = "default"
+
+TRANSPORTS: dict[str, dict[str, str]] = {
+    "sctp": {"rfc": "rfc9260", "linux": "linux"},
+    "mptcp": {"rfc": "rfc8684", "linux": "linux_6"},
+    "tcp": {"rfc": "rfc", "linux": "linux_6"},
+}
+"""Transport -> the profiles whose defaults are the baselines."""
+
+PROFILE_NAMES = {
+    "rfc9260": "RFC 9260 defaults",
+    "rfc8684": "RFC 8684 defaults",
+    "rfc": "RFC defaults",
+    "linux": "Linux defaults",
+    "linux_6": "Linux defaults",
+}
+
+
+_WITHOUT_POTENTIALLY_FAILED = ("ns2", "rfc2960", "rfc4960", "rfc9260")
+"""It is RFC 7829's, and these are without."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that can be set."""
+
+    name: str
+    """As the scenario file has it, where it is one key there."""
+    values: dict[str, dict[str, Any]]
+    """Label -> dotted path -> value. A path that begins with `transport.` is a flow's."""
+    defaults: dict[str, str] = field(default_factory=dict)
+    """Profile -> its value, for people."""
+    in_linux: bool = True
+    """Whether Linux can be told so."""
+
+    def label(self, value: str, profile: str) -> str:
+        """A value for people."""
+        if value != DEFAULT:
+            return value
+        known = self.defaults.get(profile)
+        return DEFAULT if known is None else f"default ({known})"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A profile and what is set besides: the values that are not the default, by setting."""
+
+    profile: str
+    values: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, profile: str, values: Mapping[str, str]) -> "Candidate":
+        """In one form for the same settings, whatever their order."""
+        changed = {name: value for name, value in values.items() if value != DEFAULT}
+        return cls(profile, tuple(sorted(changed.items())))
+
+    def __getitem__(self, setting: str) -> str:
+        """The value of a setting."""
+        return dict(self.values).get(setting, DEFAULT)
+
+    def having(self, setting: str, value: str) -> "Candidate":
+        """The same with another value of one setting."""
+        return Candidate.of(self.profile, dict(self.values) | {setting: value})
+
+    @property
+    def name(self) -> str:
+        """For people and for tables."""
+        if not self.values:
+            return PROFILE_NAMES.get(self.profile, f"{self.profile} defaults")
+        changed = ", ".join(f"{name} = {value}" for name, value in self.values)
+        return changed if is_linux(self.profile) else f"{self.profile}: {changed}"
+
+
+def is_linux(profile: str) -> bool:
+    """Whether what is set is a Linux host."""
+    return profile.startswith("linux")
+
+
+def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[Setting]:
+    """The settings that may matter for a goal over these paths."""
+    several = len(paths.names) > 1
+    found = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](goal, paths, several)
+    if profile in _WITHOUT_POTENTIALLY_FAILED:
+        found = [setting for setting in found if setting.name != "pf_max_retrans"]
+    if goal == "latency":
+        found += _queues(paths)
+    # A value that the profile has anyway would be the same candidate twice.
+    return [
+        replace(s, values={v: p for v, p in s.values.items() if v != s.defaults.get(profile)})
+        for s in found
+    ]
+
+
+def mask(setting: str, candidate: Candidate, settings: Mapping[str, Setting]) -> Setting | None:
+    """The setting that takes the effect of another one away as long as it is on, if one does.
+
+    Potentially-failed paths (RFC 7829) with a threshold of 0 lose their data at the first timeout,
+    whatever Path.Max.Retrans is.
+    """
+    failed = settings.get("pf_max_retrans")
+    if setting != "path_max_retrans" or failed is None:
+        return None
+    value = candidate["pf_max_retrans"]
+    on = (failed.defaults.get(candidate.profile) if value == DEFAULT else value) == "0"
+    return failed if on and "off" in failed.values else None
+
+
+def possible(candidate: Candidate) -> bool:
+    """Whether the settings go together."""
+    low, high = candidate["rto_min"], candidate["rto_max"]
+    if high == DEFAULT:
+        return True
+    # RTO.Min is 1 s in the RFC and its kin.
+    return milliseconds("1 s" if low == DEFAULT else low) <= milliseconds(high)
+
+
+def _keys(name: str, values: Sequence[Any], defaults: Mapping[str, str] | None = None) -> Setting:
+    """One key of the transport with these values."""
+    labelled = {str(value): {f"transport.{name}": value} for value in values}
+    return Setting(name, {DEFAULT: {}} | labelled, dict(defaults or {}))
+
+
+def _same(value: str, *profiles: str) -> dict[str, str]:
+    return dict.fromkeys(profiles or ("rfc9260", "rfc4960", "linux", "ns2", "freebsd_10"), value)
+
+
+def _sctp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
+    rto_min = _keys("rto_min", ["0.2 s", "0.1 s", "0.05 s", "0.02 s"], _same("1 s"))
+    rto_max = _keys("rto_max", ["10 s", "1 s", "0.5 s", "0.2 s", "0.1 s", "0.05 s"], _same("60 s"))
+    sack = _keys("sack_frequency", [1], _same("2"))
+    found = [rto_min, rto_max, sack]
+    if several and goal != "goodput":  # for which no path has to fail
+        hb = _keys("hb_interval", ["5 s", "1 s", "0.1 s"], _same("30 s"))
+        amr = _same("10", "rfc9260", "rfc4960", "linux", "freebsd_10") | {"ns2": "off"}
+        found += [
+            _keys("path_max_retrans", [1, 2, 3], _same("5")),
+            _keys("pf_max_retrans", [0, "off"], {"linux": "0", "freebsd_10": "off"}),
+            _keys("association_max_retrans", [1000], amr),
+            hb,
+            _policy(),
+        ]
+    if several and goal != "failover":  # there, the primary path is the one that dies
+        found.append(_primary("primary_path", paths))
+    if goal == "goodput":
+        found += [
+            _buffers(["512 KiB", "1 MiB"], _same("208 and 104 KiB", "rfc9260", "linux")),
+            _keys("max_burst", [16], _same("4") | {"ns2": "off"}),
+        ]
+        if several:
+            sharing = {"on": {"transport.load_sharing.scheduler": "min_rtt"}}
+            values: dict[str, dict[str, Any]] = {DEFAULT: {}} | sharing
+            found.append(Setting("load_sharing", values, _same("off"), in_linux=False))
+    return found
+
+
+def _policy() -> Setting:
+    values: dict[str, dict[str, Any]] = {
+        DEFAULT: {},
+        "delay_centric": {"transport.policy.kind": "delay_centric"},
+    }
+    return Setting("policy", values, _same("failover"), in_linux=False)
+
+
+def _primary(key: str, paths: Paths) -> Setting:
+    others = {
+        name: {f"transport.{key}": position}
+        for position, name in enumerate(paths.names)
+        if position > 0
+    }
+    profiles = ("rfc9260", "rfc4960", "linux", "ns2", "freebsd_10", "linux_6", "rfc")
+    return Setting(key, {DEFAULT: {}} | others, _same(paths.names[0], *profiles))
+
+
+def _buffers(sizes: Sequence[str], defaults: Mapping[str, str]) -> Setting:
+    values: dict[str, dict[str, Any]] = {
+        size: {"transport.send_buffer": size, "transport.receive_buffer": size} for size in sizes
+    }
+    return Setting("buffers", {DEFAULT: {}} | values, dict(defaults))
+
+
+def _cc() -> Setting:
+    names = ("bbr", "cubic", "htcp", "illinois", "reno", "vegas", "westwood")
+    values: dict[str, dict[str, Any]] = {name: {"transport.cc.kind": name} for name in names}
+    return Setting("cc", {DEFAULT: {}} | values, {"linux_6": "cubic", "rfc": "cubic"})
+
+
+def _tcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
+    found = [
+        _cc(),
+        _keys("rto_min", ["0.05 s"], {"linux_6": "0.2 s", "rfc": "1 s"}),
+        _keys("ecn", ["rfc3168"], {"linux_6": "off", "rfc": "off"}),
+    ]
+    if goal == "goodput":
+        defaults = {"linux_6": "4 and 6 MiB", "rfc": "1 MiB"}
+        found.append(_buffers(["1 MiB", "16 MiB"], defaults))
+    if several:
+        found.append(_primary("path", paths))
+    return found
+
+
+def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
+    if not several:
+        raise AnabranchError(
+            "mptcp needs a second path: there is one, "
+            f"`{paths.names[0]}`; with --transport tcp it can be advised on"
+        )
+    coupling: dict[str, dict[str, Any]] = {
+        kind: {"transport.coupling.kind": kind} for kind in ("lia", "olia", "balia")
+    }
+    backups: dict[str, dict[str, Any]] = {
+        name: {"transport.backup": [position]} for position, name in enumerate(paths.names)
+    }
+    schedulers = _keys(
+        "scheduler",
+        ["min_rtt", "blest", "ecf", "redundant"],
+        {"linux_6": "linux", "rfc8684": "min_rtt"},
+    )
+    couplings = {"linux_6": "per_path", "rfc8684": "lia"}
+    found = [
+        _cc(),
+        replace(schedulers, in_linux=False),
+        Setting("coupling", {DEFAULT: {}} | coupling, couplings, in_linux=False),
+        _keys("stale_after", [1, 2, 8], {"linux_6": "4", "rfc8684": "1"}),
+    ]
+    if goal != "failover":
+        found.append(
+            Setting("backup", {DEFAULT: {}} | backups, _same("none", "linux_6", "rfc8684"))
+        )
+    if goal == "goodput":
+        defaults = {"linux_6": "4 and 6 MiB", "rfc8684": "1 MiB"}
+        found.append(_buffers(["1 MiB", "16 MiB"], defaults))
+    return found
+
+
+def _queues(paths: Paths) -> list[Setting]:
+    """Queue disciplines at the slowest links, in both directions."""
+    links = paths.bottlenecks()
+    if not links:
+        return []
+
+    def everywhere(kind: str) -> dict[str, Any]:
+        sets: dict[str, Any] = {}
+        for name in links:
+            sets[f"links.{name}.queue"] = {"kind": kind}
+            if "queue" in paths.links[name].get("reverse", {}):
+                sets[f"links.{name}.reverse.queue"] = {"kind": kind}
+        return sets
+
+    values = {kind: everywhere(kind) for kind in ("fq_codel", "codel", "cake", "pie")}
+    profiles = ("rfc9260", "rfc8684", "rfc", "linux", "linux_6")
+    return [Setting("queue", {DEFAULT: {}} | values, _same("as in the file", *profiles))]

@@ -1,0 +1,128 @@
+"""Advice for people: sentences and tables."""
+
+import math
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+from anabranch.terminal import number
+
+from . import Advice, Effect
+
+_NOTHING = 1e-6
+"""In MOS, Mbit/s or ms: less is rounding."""
+
+
+def report(advice: Advice) -> Iterator[RenderableType]:
+    """What is printed before the text to paste."""
+    goal, unit = advice.goal, advice.goal.unit
+    names = ", ".join(advice.paths.names)
+    yield (
+        f"{goal.what[0].upper()}{goal.what[1:]} over {advice.transport}; paths: {names}. "
+        f"{advice.tried} candidates, {advice.runs:,} runs; {advice.replications} of each below."
+    )
+    yield _ranking(advice)
+    yield (
+        f"= may be the best of these (95 %). Effects are against the {advice.rfc.name}, on common "
+        f"random numbers. Less than {number(advice.relevant, 2)} {unit} is taken for no difference."
+    )
+    yield _settings(advice)
+    yield conclusion(advice)
+
+
+def conclusion(advice: Advice) -> str:
+    """The advice in a sentence or two."""
+    unit = advice.goal.unit
+    if not advice.keep_defaults:
+        gain, half_width = advice.gain
+        against = (
+            f"With the {advice.rfc.name} some runs fail"
+            if math.isnan(gain)
+            else f"That is {signed(gain)} ± {size(half_width)} {unit} against the {advice.rfc.name}"
+        )
+        return f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
+    if all(effect.verdict == "none" for effect in advice.effects):
+        return "Nothing matters here: no setting makes a significant difference. Keep the defaults."
+    if all(e.verdict == "none" for e in advice.effects if e.setting in advice.searched):
+        return "Keep the defaults: nothing that Linux has makes a significant difference here."
+    least = f"{number(advice.relevant, 2)} {unit} or more"
+    sentence = f"Keep the defaults: nothing that was tried is shown to be better by {least}"
+    if any(effect.verdict == "undecided" for effect in advice.effects):
+        return f"{sentence}, nor is it ruled out for all of it."
+    return f"{sentence}, and some of it is worse."
+
+
+def sentence(effect: Effect, unit: str) -> str:
+    """What other values of one setting do to the recommendation."""
+    if effect.verdict == "matters":
+        said = "; ".join(
+            f"{value}: some runs fail"
+            if math.isnan(mean)
+            else f"{value}: {signed(mean)} ± {size(half_width)}"
+            for value, (mean, half_width) in effect.changes.items()
+        )
+    else:
+        most = max(abs(mean) + half_width for mean, half_width in effect.changes.values())
+        said = {
+            "none": "makes no significant difference here",
+            "undecided": "no significant difference found",
+        }[effect.verdict] + (f": at most ± {size(most)} {unit}" if most else ": none at all")
+    if effect.unmasked is None:
+        return said
+    other, value, mean, half_width = effect.unmasked
+    if math.isnan(mean):
+        return said
+    instead = f"{value} instead of {effect.recommended}"
+    return f"{said} (were {other} off, {instead}: {signed(mean)} ± {size(half_width)})"
+
+
+def signed(value: float) -> str:
+    """A difference: three digits that count, no exponent."""
+    if abs(value) < _NOTHING or math.isnan(value):
+        return number(value if math.isnan(value) else 0.0)
+    return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
+
+
+def size(value: float) -> str:
+    """A half-width: two digits that count, no exponent."""
+    return f"{value:,.0f}" if value >= 10 else number(0.0 if value < _NOTHING else value, 2)
+
+
+def _ranking(advice: Advice) -> Table:
+    table = _table()
+    table.add_column("")
+    table.add_column("settings", overflow="fold")
+    for head in (advice.goal.unit, "± 95 %", "effect", "± 95 %"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in advice.ranked:
+        recommended = row.candidate == advice.recommended
+        table.add_row(
+            "=" if row.among_best else "",
+            f"{row.candidate.name} <- recommended" if recommended else row.candidate.name,
+            number(row.mean, 4),
+            size(row.half_width),
+            signed(row.effect),
+            size(row.effect_half_width),
+        )
+    return table
+
+
+def _settings(advice: Advice) -> Table:
+    table = _table()
+    table.add_column("setting", no_wrap=True)
+    table.add_column("recommended", no_wrap=True)
+    table.add_column(f"what another value does to that, {advice.goal.unit}")
+    for effect in advice.effects:
+        said = sentence(effect, advice.goal.unit)
+        table.add_row(
+            effect.setting.name,
+            effect.setting.label(effect.recommended, advice.profile),
+            said if effect.setting in advice.searched else f"{said} (no counterpart in Linux)",
+        )
+    return table
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)

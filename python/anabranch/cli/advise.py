@@ -1,0 +1,94 @@
+"""`anabranch advise`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from anabranch import progress, terminal
+from anabranch.files import check_file, check_folder
+
+from .app import Flag, Sets, Whole, app, pairs, write_json
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch advise --paths lossy-two-paths --goal mos
+  anabranch advise --paths my-paths.toml --goal failover --out advice
+  anabranch advise --paths wifi.toml lte.toml --goal latency --full
+  anabranch advise --paths wifi-and-lte --goal goodput --transport tcp"""
+)
+def advise(
+    *,
+    paths: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)],
+    goal: Literal["mos", "goodput", "failover", "latency"],
+    transport: Literal["sctp", "mptcp", "tcp"] | None = None,
+    profile: str | None = None,
+    set_: Sets = (),
+    quick: Annotated[bool, Flag] = False,
+    full: Annotated[bool, Flag] = False,
+    method: Literal["grid", "optuna"] = "grid",
+    jobs: Whole | None = None,
+    out: Path | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Say which settings to use over your own paths, what they bring, and how to set them.
+
+    Parameters
+    ----------
+    paths
+        A path file ([links.NAME], perhaps [paths.NAME]), a scenario whose paths are taken, or an
+        example: lossy-two-paths, clean-two-paths, wifi-and-lte. Several files are several paths.
+    goal
+        What to improve: the quality of a call, the goodput of a bulk transfer, the interruption
+        when the primary path dies, or response times beside a bulk transfer.
+    transport
+        Over what; if not given sctp for mos and failover, otherwise mptcp, or tcp over one path.
+    profile
+        Whose implementation is set, such as rfc9260 or freebsd_10; Linux's if not given.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    quick
+        Try less, in about a minute; so it is if nothing is said.
+    full
+        Try four times as many settings, with five times as many replications.
+    method
+        Search by a grid, or by Optuna's TPE, which needs anabranch[optuna].
+    jobs
+        Threads; all cores if not given. Never changes the advice.
+    out
+        Keep all runs in this folder: the same command continues after Ctrl-C.
+    json_file
+        Write the advice with all numbers to this file.
+    """
+    from anabranch import advise as advising  # noqa: PLC0415 - slow to import
+    from anabranch.advise import tables  # noqa: PLC0415 - slow to import
+    from anabranch.errors import AnabranchError  # noqa: PLC0415 - only here
+
+    if quick and full:
+        raise AnabranchError("use --quick or --full, not both")
+    check_file(json_file, out)
+    if out is not None:
+        check_folder(out)
+    found = advising.advise(
+        paths,
+        goal,
+        transport=transport,
+        profile=profile,
+        set=pairs(set_),
+        effort=advising.FULL if full else advising.QUICK,
+        method=method,
+        out=out,
+        jobs=jobs,
+        rounds=lambda title: progress.shown(title, kept=out is not None),
+    )
+    output = terminal.console()
+    for part in tables.report(found):
+        output.print(part)
+    text = found.paste.text()
+    if text:
+        print(f"\n{text}\n")
+    if json_file is not None:
+        write_json(json_file, found.as_json())
+        output.print(f"wrote {json_file}")

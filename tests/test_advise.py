@@ -1,0 +1,477 @@
+"""`anabranch advise`: what it finds, what it says, and the text to paste."""
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from anabranch import ScenarioError, advise, cli, stats
+from anabranch.advise import linux, search, tables
+from anabranch.advise.paths import read
+from anabranch.advise.settings import Candidate, possible, settings_of
+from anabranch.cli.app import json_text
+from anabranch.errors import AnabranchError
+from anabranch.execution import Progress
+from anabranch.progress import Status
+
+SMALL = search.Effort(screened=32, first=3, last=24)
+STUDY = Path(__file__).parents[1] / "python/anabranch/papers/voip_sctp/scenario.toml"
+TEN_PERCENT: dict[str, str | float | bool] = {
+    f"links.{path}-last.loss.{key}": value
+    for path in ("p0", "p1")
+    for key, value in (("mean_loss", "10 %"), ("loss_in_bad", "0.85"), ("mean_bad", "133.3 ms"))
+}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "paths.toml"
+    path.write_text(text)
+    return path
+
+
+def test_on_the_paths_of_voip_sctp_it_agrees_with_that_study() -> None:
+    """RFC 9260 without RFC 7829, as there: a small RTO.Max, one retransmission, far better."""
+    found = advise.advise(STUDY, "mos", profile="rfc9260", set=TEN_PERCENT)
+    assert found.recommended["rto_max"] in ("0.1 s", "0.05 s")
+    assert found.recommended["path_max_retrans"] == "1"
+    gain, half_width = found.gain
+    assert gain - half_width > 1.5
+    rfc = next(row for row in found.ranked if row.candidate == Candidate("rfc9260"))
+    assert rfc.mean < 1.7
+    assert not rfc.among_best
+    # What the RFC has instead is said to be far worse for each setting by itself, too.
+    effects = {effect.setting.name: effect for effect in found.effects}
+    mean, half_width = effects["rto_max"].changes["default"]
+    assert mean + half_width < -1
+    assert effects["path_max_retrans"].verdict == "matters"
+    assert "net.sctp.path_max_retrans = 1" in found.paste.sysctl
+
+
+def test_for_linux_it_recommends_nothing_that_linux_lacks() -> None:
+    found = advise.advise("lossy-two-paths", "mos")
+    assert found.recommended["rto_max"] == "0.1 s"
+    assert found.recommended["policy"] == "default"
+    assert found.recommended["association_max_retrans"] == "1000"
+    assert {effect.setting.name for effect in found.effects} >= {"policy", "rto_min"}
+    assert any(line.startswith("net.sctp.rto_max = ") for line in found.paste.sysctl)
+    # With potentially-failed paths, data leaves at the first timeout; without, it is as there.
+    retrans = next(e for e in found.effects if e.setting.name == "path_max_retrans")
+    assert retrans.unmasked is not None
+    name, value, mean, _ = retrans.unmasked
+    assert (name, value) == ("pf_max_retrans", "1")
+    assert mean > 0.05
+    assert "(were pf_max_retrans off, 1 instead of default: +" in tables.sentence(retrans, "MOS")
+
+
+def test_on_clean_paths_nothing_matters() -> None:
+    found = advise.advise("clean-two-paths", "mos", effort=SMALL)
+    assert found.keep_defaults
+    assert found.recommended == Candidate("linux")
+    assert {effect.verdict for effect in found.effects} == {"none"}
+    assert found.paste.text() == ""
+    assert tables.conclusion(found).startswith("Nothing matters here")
+    said = [tables.sentence(effect, "MOS") for effect in found.effects]
+    assert all(text.startswith("makes no significant difference here") for text in said)
+
+
+def test_failover_is_faster_with_a_small_rto_min() -> None:
+    found = advise.advise("clean-two-paths", "failover", effort=search.Effort(24, 2, 8))
+    assert found.recommended["rto_min"] in ("0.02 s", "0.05 s")
+    means = {row.candidate.name: row.mean for row in found.ranked}
+    # One RTO of 1 s for Linux, which moves at the first; up to the last of six for the RFC.
+    assert 1000 < means["Linux defaults"] < 1200
+    assert means["RFC 9260 defaults"] > 30_000
+    assert found.ranked[0].mean < 100
+
+
+def test_settings_with_which_runs_fail_are_not_recommended(tmp_path: Path) -> None:
+    """RTO.Max below the round-trip time: ten timeouts in a row, and the association ends."""
+    paths = written(
+        tmp_path,
+        '[links.near]\nrate = "20 Mbit/s"\ndelay = "10 ms"\n'
+        '[links.far]\nrate = "20 Mbit/s"\ndelay = "150 ms"\n',
+    )
+    found = advise.advise(paths, "failover", effort=search.Effort(24, 2, 6))
+    # Without an end of the association, everything would be sent twice.
+    rto_max = next(e for e in found.effects if e.setting.name == "rto_max")
+    assert rto_max.recommended not in ("0.05 s", "0.1 s", "0.2 s")
+    assert math.isnan(rto_max.changes["0.1 s"][0])
+    assert "0.1 s: some runs fail" in tables.sentence(rto_max, "ms")
+    assert "NaN" not in json_text(found.as_json())
+
+
+def trials_of(values: dict[Candidate, list[float]], goal: str) -> search.Trials:
+    """Without runs: these values are known."""
+    settings = {s.name: s for s in settings_of("sctp", goal, read(["wifi-and-lte"]), "linux")}
+    return search.Trials(
+        scenario="",
+        flows=[],
+        goal=advise.GOALS[goal],
+        metric="",
+        within={},
+        settings=settings,
+        searched=list(settings),
+        folder=Path(),
+        sets={},
+        jobs=1,
+        rounds=advise._silent,
+        values=values,
+    )
+
+
+def test_what_makes_runs_fail_is_not_among_the_best_and_beats_nothing() -> None:
+    fails = Candidate.of("linux", {"rto_max": "1 s"})
+    default, rfc = Candidate("linux"), Candidate("rfc9260")
+    values = {
+        default: [300.0, 310.0, 320.0, 330.0],
+        rfc: [3000.0, 3100.0, 3000.0, 3100.0],
+        fails: [30.0, 31.0, 30.0, math.nan],
+    }
+    trials = trials_of(values, "failover")
+    rows = advise._ranked(trials, list(values), default, [default, rfc], rfc)
+    among = {row.candidate: row.among_best for row in rows}
+    assert among == {default: True, rfc: False, fails: False}
+
+
+def test_the_changes_of_all_settings_hold_together() -> None:
+    recommended = Candidate("linux")
+    around = [Candidate.of("linux", {"rto_min": v}) for v in ("0.2 s", "0.1 s", "0.05 s")]
+    noise = [0.0, 3.0, 1.0, 7.0, 2.0]
+    values = {one: [300 + i * x for x in noise] for i, one in enumerate([recommended, *around])}
+    trials = trials_of(values, "failover")
+    (effect,) = advise._effects(trials, recommended, around, 20.0)
+    level = 1 - 0.05 / 3
+    assert effect.changes["0.1 s"] == pytest.approx(
+        stats.mean_interval([2 * x for x in noise], level)[:2]
+    )
+
+
+def test_what_each_goal_measures() -> None:
+    better = {name: goal.higher_is_better for name, goal in advise.GOALS.items()}
+    assert better == {"mos": True, "goodput": True, "failover": False, "latency": False}
+    assert {name for name, goal in advise.GOALS.items() if goal.relative} == {"goodput", "latency"}
+    assert advise.GOALS["failover"].within("sctp")["messages.unsent"] == (0, 0)
+
+
+def test_a_share_that_matters_is_one_of_the_linux_defaults_mean() -> None:
+    found = advise.advise("wifi-and-lte", "goodput", transport="tcp", effort=search.Effort(2, 2, 3))
+    linux_mean = next(r.mean for r in found.ranked if r.candidate == Candidate("linux_6"))
+    assert found.relevant == pytest.approx(0.03 * linux_mean)
+
+
+def test_both_directions_of_a_link_are_changed(tmp_path: Path) -> None:
+    links = "".join(
+        f'[links.{name}]\nrate = "2 Mbit/s"\nreverse = {{ queue = '
+        f'{{ kind = "drop_tail", packets = 9 }}, up = {{ timetable = [["0 s", true]] }} }}\n'
+        for name in ("one", "two")
+    )
+    paths = read([written(tmp_path, links)])
+    queue = next(s for s in settings_of("tcp", "latency", paths, "linux_6") if s.name == "queue")
+    assert queue.values["codel"]["links.two.reverse.queue"] == {"kind": "codel"}
+    dead = tomllib.loads(advise.GOALS["failover"].scenario(paths, "sctp"))["links"]
+    assert "up" in dead["two"]["reverse"]
+    assert "up" not in dead["one"]["reverse"], "it dies in both directions"
+
+
+def test_the_screening_has_every_value_about_equally_often() -> None:
+    trials = trials_of({}, "goodput")
+    drawn = search._screen(trials, "linux", 64)
+    assert len(drawn) == len(set(drawn)) == 64
+    # Of a setting that goes with every other, in Latin hypercubes: nearly exactly.
+    counts = Counter(candidate["buffers"] for candidate in drawn)
+    assert len(counts) == 3
+    assert max(counts.values()) - min(counts.values()) <= 10
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        (["none", "none"], "Nothing matters here"),
+        (["none", "undecided"], "better by 0.1 MOS or more, nor is it ruled out for all of it."),
+        (["none", "matters"], "better by 0.1 MOS or more, and some of it is worse."),
+        (["not in Linux", "none"], "nothing that Linux has makes a significant difference here."),
+    ],
+)
+def test_the_defaults_are_kept_for_a_reason_that_is_true(verdicts: list[str], said: str) -> None:
+    found = advise.advise("clean-two-paths", "mos", effort=search.Effort(4, 2, 3))
+    effects = []
+    for effect, verdict in zip(found.effects, verdicts, strict=False):
+        if verdict == "not in Linux":
+            found.searched.remove(effect.setting)
+        effects.append(replace(effect, verdict=verdict.replace("not in Linux", "matters")))
+    text = tables.conclusion(replace(found, keep_defaults=True, effects=effects, relevant=0.1))
+    assert said in text
+
+
+def test_tcp_has_goodput_and_says_where_it_comes_from(tmp_path: Path) -> None:
+    paths = written(
+        tmp_path,
+        '[links.far]\nrate = "8 Mbit/s"\ndelay = "60 ms"\n'
+        'loss = { kind = "bernoulli", probability = "1 %" }\n',
+    )
+    found = advise.advise(paths, "goodput", effort=search.Effort(8, 2, 6))
+    assert found.transport == "tcp"  # with one path
+    assert found.recommended["cc"] == "bbr"  # which losses do not slow down
+    assert "net.ipv4.tcp_congestion_control = bbr" in found.paste.sysctl
+    assert "modprobe tcp_bbr" in found.paste.commands
+
+
+def test_the_advice_does_not_depend_on_the_number_of_threads() -> None:
+    effort = search.Effort(8, 2, 4)
+    one, two = (
+        advise.advise("lossy-two-paths", "mos", effort=effort, jobs=jobs).as_json()
+        for jobs in (1, 2)
+    )
+    assert one == two
+
+
+def test_what_is_in_the_folder_is_not_computed_again(tmp_path: Path) -> None:
+    computed: list[int] = []
+
+    def rounds(_: str) -> AbstractContextManager[Progress]:
+        before: list[int] = []
+
+        def hear(status: Status) -> None:
+            computed[-1] += status.done - (before[-1] if before else status.done)
+            before.append(status.done)
+
+        return nullcontext(hear)
+
+    effort = search.Effort(8, 2, 4)
+    found = []
+    for _ in range(2):
+        computed.append(0)
+        found.append(
+            advise.advise(
+                "clean-two-paths", "mos", effort=effort, out=tmp_path / "out", rounds=rounds
+            )
+        )
+    assert computed[0] > 0
+    assert computed[1] == 0
+    assert found[0].as_json() == found[1].as_json()
+
+
+def test_optuna_finds_a_small_rto_max() -> None:
+    pytest.importorskip("optuna")
+    effort = search.Effort(24, 3, 12)
+    found = advise.advise("lossy-two-paths", "mos", effort=effort, method="optuna")
+    assert found.recommended["rto_max"] in ("0.1 s", "0.2 s")
+    assert found.gain[0] > 1.5
+
+
+def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(AnabranchError, match=r"pip install 'anabranch\[optuna\]'"):
+        advise.advise("clean-two-paths", "mos", effort=SMALL, method="optuna")
+
+
+def pasted(transport: str, profile: str = "linux", **values: str) -> linux.Paste:
+    return linux.paste(transport, Candidate.of(profile, values), read(["wifi-and-lte"]))
+
+
+def test_times_are_whole_milliseconds_and_the_minimum_comes_first() -> None:
+    found = pasted("sctp", rto_max="0.1 s", rto_min="0.05 s", hb_interval="5 s")
+    assert found.sysctl == [
+        "net.sctp.rto_min = 50",
+        "net.sctp.rto_max = 100",
+        "net.sctp.hb_interval = 5000",
+    ]
+    text = "\n".join(found.socket)
+    assert ".srto_min = 50, .srto_max = 100" in text
+    assert ".spp_hbinterval = 5000, .spp_flags = SPP_HB_ENABLE" in text
+
+
+def test_every_sysctl_has_the_kernels_name() -> None:
+    """As in ip-sysctl.rst and mptcp-sysctl.rst of Linux 6.12."""
+    sctp = pasted("sctp", association_max_retrans="1000", max_burst="16", sack_frequency="1")
+    assert sctp.sysctl == [
+        "net.sctp.association_max_retrans = 1000",
+        "net.sctp.sack_timeout = 1",
+        "net.sctp.max_burst = 16",
+    ]
+    assert pasted("mptcp", "linux_6", stale_after="2").sysctl == ["net.mptcp.stale_loss_cnt = 2"]
+    assert "net.ipv4.tcp_ecn = 1" in pasted("tcp", "linux_6", ecn="rfc3168").sysctl
+
+
+def test_thresholds_of_rfc_7829() -> None:
+    off = pasted("sctp", pf_max_retrans="off", path_max_retrans="2")
+    assert "net.sctp.pf_enable = 0" in off.sysctl
+    assert ".spt_pathpfthld = 65535, .spt_pathmaxrxt = 2" in "\n".join(off.socket)
+    assert "net.sctp.pf_retrans = 0" in pasted("sctp", "freebsd_10", pf_max_retrans="0").sysctl
+
+
+def test_what_linux_lacks_is_said_and_not_set() -> None:
+    found = pasted("sctp", "rfc9260", policy="delay_centric", load_sharing="on")
+    assert found.sysctl == found.socket == found.commands == []
+    assert [sentence.partition(" =")[0] for sentence in found.without[:2]] == [
+        "policy",
+        "load_sharing",
+    ]
+    assert "profile rfc9260" in found.without[2]
+    multipath = pasted("mptcp", "linux_6", scheduler="redundant", coupling="lia", backup="lte")
+    assert multipath.sysctl == []
+    assert len(multipath.without) == 2
+    assert "ip mptcp limits set subflows 1 add_addr_accepted 1" in multipath.commands
+    assert any("subflow backup" in line and "lte" in line for line in multipath.commands)
+
+
+def test_sctp_buffers_become_the_window_that_was_simulated() -> None:
+    """The default window is 104 KiB of 208 KiB: half; a program's size is doubled."""
+    found = pasted("sctp", buffers="1 MiB")
+    assert "net.core.wmem_default = 1048576" in found.sysctl
+    assert "net.core.rmem_default = 2097152" in found.sysctl
+    (code,) = found.socket
+    assert "send_size = 524288, receive_size = 1048576;" in code
+
+
+def test_tcp_in_microseconds_and_bytes() -> None:
+    found = pasted("tcp", "linux_6", rto_min="0.05 s", buffers="16 MiB", queue="fq_codel")
+    assert "net.ipv4.tcp_rto_min_us = 50000" in found.sysctl
+    assert "net.ipv4.tcp_wmem = 4096 16384 16777216" in found.sysctl
+    assert any("rto_min 50ms" in line for line in found.commands)
+    cake = pasted("tcp", "linux_6", queue="cake").commands
+    assert cake[0].startswith("tc qdisc replace dev DEVICE root cake bandwidth 19000kbit  # link")
+    assert any(
+        line.startswith("tc qdisc replace dev DEVICE root fq_codel") for line in found.commands
+    )
+
+
+def test_the_c_text_compiles(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None or not Path("/usr/include/linux/sctp.h").exists():
+        pytest.skip("no C compiler with Linux's headers")
+    every = pasted(
+        "sctp",
+        rto_min="0.05 s",
+        rto_max="0.1 s",
+        hb_interval="1 s",
+        path_max_retrans="1",
+        pf_max_retrans="off",
+        association_max_retrans="1000",
+        sack_frequency="1",
+        max_burst="16",
+        buffers="1 MiB",
+        primary_path="lte",
+    )
+    tcp = pasted("mptcp", "linux_6", cc="bbr")
+    lines = [
+        "#include <sys/socket.h>",
+        "#include <netinet/in.h>",
+        "#include <netinet/tcp.h>",
+        "#include <linux/sctp.h>",
+        "#define PEER_ADDRESS { 0 }",
+        "void sctp(int fd) {",
+        *every.socket,
+        "}",
+        "void mptcp(void) {",
+        *tcp.socket,
+        "}",
+    ]
+    source = tmp_path / "paste.c"
+    source.write_text("\n".join(lines))
+    subprocess.run([compiler, "-Wall", "-Werror", "-fsyntax-only", str(source)], check=True)
+
+
+def test_settings_that_exclude_each_other_are_not_tried() -> None:
+    assert not possible(Candidate.of("linux", {"rto_max": "0.1 s"}))  # RTO.Min is 1 s
+    assert not possible(Candidate.of("linux", {"rto_max": "0.1 s", "rto_min": "0.2 s"}))
+    assert possible(Candidate.of("linux", {"rto_max": "0.1 s", "rto_min": "0.1 s"}))
+
+
+def test_a_path_file_may_leave_out_paths_and_ends() -> None:
+    clean = read(["clean-two-paths"])
+    assert clean.names == ("fibre", "cable")
+    assert clean.hosts == ("here", "there")
+    assert clean.bottlenecks() == ["fibre", "cable"]
+    assert clean.rate() == 30e6
+    lossy = read(["lossy-two-paths"])
+    assert lossy.hosts == ("caller", "callee")
+    assert lossy.own_link("p0") == "p0-first"
+
+
+def test_several_files_are_several_paths(tmp_path: Path) -> None:
+    """As `anabranch profile` writes them; their traces lie beside them."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "trace").write_text("1\n2\n3\n")
+        name = folder.name
+        (folder / "path.toml").write_text(
+            f'[links.{name}]\nends = ["a", "b"]\nrate = {{ mahimahi = "trace" }}\n'
+            f'[paths.{name}]\nvia = ["{name}"]\n'
+        )
+    files = [folder / "path.toml" for folder in folders]
+    found = read(files, {"links.two.delay": "7 ms"})
+    assert found.names == ("one", "two")
+    assert found.links["two"]["delay"] == "7 ms"
+    assert found.links["one"]["rate"]["mahimahi"] == str(folders[0] / "trace")
+    assert found.rate() is None
+    with pytest.raises(AnabranchError, match=r"links\.one is in another file"):
+        read([files[0], files[0]])
+    with pytest.raises(AnabranchError, match="not a and b"):
+        read([files[0], "wifi-and-lte"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no links"),
+        ("links = 3", "has no links"),
+        ("x = 1", "unknown key `x`"),
+        ("[links.a", "is not TOML"),
+        ('[links.a]\nrate = "1 Mbit/s"\nlossy = 3', r"links\.a\.lossy"),
+        ("[links.a]\nrate = nan", r"links\.a\.rate"),
+        ("[links.a]\nends = 3", r"links\.a\.ends"),
+        ('[links.a]\nrate = "1 Mbit/s"\n[paths.p]\nvia = ["b"]', "`b`"),
+        ("[links.a]\n[paths]\np = 3", r"paths\.p"),
+        ("[links.a]\n[links.b]\nends = ['x', 'y']", "from one host to one other"),
+        ("[links.a]", "no link with a rate"),
+    ],
+)
+def test_bad_path_files_are_refused_in_a_sentence(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises((AnabranchError, ScenarioError), match=message):
+        advise.advise(written(tmp_path, text), "goodput", effort=SMALL)
+
+
+@pytest.mark.parametrize(
+    ("goal", "transport", "message"),
+    [
+        ("speed", None, "--goal is speed"),
+        ("failover", None, "needs two paths"),
+        ("mos", "tcp", "must be sctp"),
+        ("goodput", "mptcp", "needs a second path"),
+    ],
+)
+def test_goals_that_cannot_be(
+    tmp_path: Path, goal: str, transport: str | None, message: str
+) -> None:
+    path = written(tmp_path, '[links.a]\nrate = "1 Mbit/s"')
+    with pytest.raises(AnabranchError, match=message):
+        advise.advise(path, goal, transport=transport, effort=SMALL)
+
+
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advise, "QUICK", search.Effort(8, 2, 4))
+    file = tmp_path / "advice.json"
+    assert (
+        cli.main(["advise", "--paths", "lossy-two-paths", "--goal", "mos", "--json", str(file)])
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert "Recommended: " in said
+    assert "net.sctp.rto_max = " in said
+    content = json.loads(file.read_text())
+    assert content["recommended"]["rto_max"] in said
+    assert [row["name"] for row in content["ranked"]].count("RFC 9260 defaults") == 1
+    assert cli.main(["advise", "--paths", "nowhere", "--goal", "mos"]) == 2
+    assert "there is no file nowhere" in capsys.readouterr().err
