@@ -1,0 +1,79 @@
+"""`anabranch query`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from anabranch import terminal
+from anabranch.files import check_different, check_file
+
+from .app import Whole, app
+from .messages import say
+
+_SHOWN = 40
+"""Rows of a result that are printed."""
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch query results/rto
+  anabranch query results/rto 'select rto_max, avg("call.mos") from rows group by all order by 2'
+  anabranch query results/rto 'select * from cells'
+  anabranch query results/rto --csv rows.csv --arrow rows.arrow"""
+)
+def query(
+    folder: Path,
+    sql: str | None = None,
+    /,
+    *,
+    csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
+    arrow: Path | None = None,
+    parquet: Path | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+    jobs: Whole = 1,
+) -> None:
+    """Ask a study folder in SQL, or export its rows.
+
+    Tables: rows (a row for each finished run), cells (a row for each cell) and
+    traces_NAME. A scalar has a dot in its name and so needs double quotes,
+    "call.mos"; NULL is "no value". What is too long for the screen is cut
+    there; files get all of it.
+
+    Parameters
+    ----------
+    folder
+        A study folder, as `sweep --out` makes it.
+    sql
+        One SELECT in DuckDB's dialect; all rows if not given.
+    csv_file
+        Write the result to this file.
+    arrow
+        The same as an Arrow IPC file.
+    parquet
+        The same as Parquet.
+    json_file
+        The same as a JSON list of rows.
+    jobs
+        Threads; each may use 0.7 GB of memory.
+    """
+    wanted = {"csv": csv_file, "arrow": arrow, "parquet": parquet, "json": json_file}
+    files = {kind: path for kind, path in wanted.items() if path is not None}
+    check_different(**wanted)
+    for path in files.values():
+        check_file(path)
+    from anabranch.query import Tables  # noqa: PLC0415 - slow to import
+
+    out = terminal.console()
+    with Tables(folder, jobs) as tables:
+        if files:
+            count = tables.save(sql, files)
+            for path in files.values():
+                # Not on standard output, which may be one of the files.
+                say(f"wrote {path}: {terminal.counted(count, 'row')}")
+            return
+        frame, total = tables.head(sql, _SHOWN)
+    out.print(terminal.frame(frame, out.width))
+    if total > frame.height:
+        out.print(f"the first {frame.height} of {total:,} rows; --csv FILE writes all")

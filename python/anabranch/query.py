@@ -1,0 +1,347 @@
+"""SQL over a study folder: DuckDB reads the shards in place; nothing is copied or changed.
+
+Tables of a query:
+
+- `rows`: a row for each finished run of the folder's definition, as `Study.frame` has them;
+- `cells`: a row for each cell: cell, study (with sub-studies), the axes, seed, scenario_hash;
+- `traces_packets`, `traces_frames`, ...: traces that the study has kept, with the `cell` and the
+  `replication` that they are of.
+
+NULL is "no value", NaN in the shards, so that aggregates leave it out as all statistics do.
+"""
+
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import duckdb
+import polars as pl
+
+from anabranch import store
+from anabranch.errors import AnabranchError, StoreError, suggestion
+from anabranch.execution import threads
+from anabranch.files import opened_atomically
+
+_CAST = "cast columns of such types, say `::VARCHAR`"
+
+T = TypeVar("T")
+
+MEMORY_PER_JOB = 700
+"""Megabytes that DuckDB may use for each thread; beyond that it works on disk. A million rows of 60
+scalars can be sorted with it."""
+
+ALL_ROWS = "SELECT * FROM rows ORDER BY cell, replication"
+"""What a query without SQL means."""
+
+FORMATS = ("arrow", "csv", "json", "parquet")
+"""Kinds of files that a result can be written to; Arrow is its IPC file format."""
+
+
+class Tables:
+    """The tables of a study folder, to be asked in SQL.
+
+    Parameters
+    ----------
+    folder
+        A study folder.
+    jobs
+        Threads; each may use `MEMORY_PER_JOB`.
+
+    Raises
+    ------
+    StoreError
+        When it is not a study folder or a shard is damaged.
+    """
+
+    def __init__(self, folder: str | Path, jobs: int = 1) -> None:
+        self._folder = Path(folder)
+        cells = store.read_cells(self._folder)
+        shards = store.shards(self._folder)
+        self._scratch = tempfile.TemporaryDirectory(prefix="anabranch-query-")
+        self._idle = threading.Event()
+        self._idle.set()
+        self.columns: dict[str, list[str]] = {}
+        """The columns of each table; those of traces once they have been asked for."""
+        try:
+            self._database = duckdb.connect(
+                config={
+                    "autoinstall_known_extensions": False,
+                    "autoload_known_extensions": False,
+                    "memory_limit": f"{MEMORY_PER_JOB * threads(jobs)}MB",
+                    "python_enable_replacements": False,
+                    "temp_directory": self._scratch.name,
+                    "threads": threads(jobs),
+                }
+            )
+            self._make(cells, shards)
+            self._allow_reading_only()
+        except BaseException:
+            self._scratch.cleanup()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees memory and disk."""
+        if self._idle.is_set():
+            self._database.close()
+        self._scratch.cleanup()
+
+    def frame(self, sql: str | None = None) -> pl.DataFrame:
+        """What a SELECT gives; without one all rows, sorted by cell and replication."""
+        with self._result(self._select(sql)) as path, _typed():
+            return pl.read_parquet(path, memory_map=False)
+
+    def head(self, sql: str | None, count: int) -> tuple[pl.DataFrame, int]:
+        """The first `count` rows of what a SELECT gives, and how many there are."""
+        selected = self._select(sql)
+        with self._result(selected.limit(count)) as path, _typed():
+            first = pl.read_parquet(path, memory_map=False)
+        if first.height < count:
+            return first, first.height
+        [(total,)] = self._compute(lambda: selected.aggregate("count(*)").fetchall())
+        return first, total
+
+    def save(self, sql: str | None, files: dict[str, Path]) -> int:
+        """Writes what a SELECT gives to files, by format (`FORMATS`); gives the number of rows."""
+        with self._result(self._select(sql)) as path, _typed():
+            for kind, target in files.items():
+                _write(path, kind, target)
+            return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+
+    def _make(self, cells: pl.DataFrame, shards: Sequence[Path]) -> None:
+        """The tables. The axes are those of the definition: shards know those of their time."""
+        given = self._file("cells")
+        cells.write_parquet(given)
+        self._execute(f"CREATE TABLE cells AS FROM read_parquet({_text(given)})")
+        self.columns["cells"] = cells.columns
+        identity = store.read_identity(self._folder)
+        source = "(SELECT scenario_hash, 0::UINTEGER AS replication FROM cells WHERE false)"
+        scalars: list[str] = []
+        if shards:
+            self._check_names(shards)
+            stored = f"read_parquet({_list(shards)}, union_by_name = true)"
+            described = self._execute(f"DESCRIBE SELECT * FROM {stored}")
+            scalars = sorted(name for name, *_ in described if store.is_scalar(name))
+            source = self._once(stored)
+        axes = store.axes_of(cells)
+        about = [name for name in ("study", "seed", *axes) if name in cells.columns]
+        chosen = [
+            "c.cell",
+            "r.replication",
+            *(f"c.{_name(name)}" for name in about),
+            *(f"nullif(r.{_name(s)}, 'NaN'::DOUBLE) AS {_name(s)}" for s in scalars),
+            f"{_text(identity['engine_version'])} AS engine_version",
+            f"{store.SCHEMA_VERSION}::UINTEGER AS schema_version",
+            "c.scenario_hash",
+        ]
+        self._execute(
+            f"CREATE VIEW rows AS SELECT {', '.join(chosen)} FROM {source} r"
+            " JOIN cells c USING (scenario_hash)"
+        )
+        self._note_columns("rows")
+
+    def _check_names(self, shards: Sequence[Path]) -> None:
+        """Raises where scalars differ only in case: DuckDB takes one for the other."""
+        named = f"SELECT DISTINCT name FROM parquet_schema({_list(shards)}) ORDER BY name"
+        seen: dict[str, str] = {}
+        for (name,) in self._execute(named):
+            if (other := seen.setdefault(name.lower(), name)) != name and store.is_scalar(name):
+                raise AnabranchError(
+                    f"SQL does not tell `{name}` from `{other}`:"
+                    " rename what they are of, or read the rows with Study.frame() in Python"
+                )
+
+    def _make_traces(self, sql: str) -> None:
+        """The traces that a query mentions."""
+        for folder in sorted((self._folder / "traces").glob("*/")):
+            name = f"traces_{folder.name}"
+            if name in sql.lower() and name not in self.columns:
+                path = self._file(name)
+                store.traces(self._folder, folder.name).sink_parquet(path)
+                self._execute(f"CREATE VIEW {_name(name)} AS FROM read_parquet({_text(path)})")
+                self._note_columns(name)
+
+    def _note_columns(self, table: str) -> None:
+        self.columns[table] = [name for name, *_ in self._execute(f"DESCRIBE {_name(table)}")]
+
+    def _file(self, name: str) -> Path:
+        return Path(self._scratch.name, f"{name}.parquet")
+
+    def _execute(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._database.execute(sql).fetchall()
+
+    def _once(self, stored: str) -> str:
+        """The shards' rows without repetitions: a run may be in two shards, with equal rows."""
+        key = "scenario_hash, replication"
+        [(total, different)] = self._execute(
+            f"SELECT count(*), count(DISTINCT ({key})) FROM {stored}"
+        )
+        if total == different:
+            return stored
+        # Only the places of the rows that are left out are kept.
+        located = stored[:-1] + ", filename = true, file_row_number = true)"
+        self._execute(
+            "CREATE TABLE repeated AS SELECT filename, file_row_number FROM"
+            f" (SELECT filename, file_row_number, row_number() OVER (PARTITION BY {key}"
+            f" ORDER BY filename, file_row_number) AS copy FROM {located}) WHERE copy > 1"
+        )
+        return f"(FROM {located} ANTI JOIN repeated USING (filename, file_row_number))"
+
+    def _allow_reading_only(self) -> None:
+        folders = [self._folder / "rows", Path(self._scratch.name)]
+        for setting in (
+            f"allowed_directories = {_list(folders)}",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            self._execute(f"SET {setting}")
+
+    def _select(self, sql: str | None) -> duckdb.DuckDBPyRelation:
+        sql = ALL_ROWS if sql is None else sql
+        self._make_traces(sql)
+        with self._reading(sql):
+            statements = duckdb.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise AnabranchError(
+                    "a query is one SELECT statement: it reads, and changes nothing"
+                )
+            selected = self._database.sql(statements[0].query)
+        if any("INTERVAL" in str(kind) for kind in selected.types):
+            # Polars panics, and says so on standard error.
+            raise AnabranchError(f"the result has an INTERVAL: {_CAST}")
+        return selected
+
+    @contextmanager
+    def _result(self, selected: duckdb.DuckDBPyRelation) -> Iterator[Path]:
+        """A Parquet file of what is selected: results larger than memory pass through it, too."""
+        path = self._file("result")
+        try:
+            self._compute(lambda: selected.write_parquet(str(path), row_group_size=20_480))
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _compute(self, work: Callable[[], T]) -> T:
+        """Does it on another thread: DuckDB may hear Ctrl-C minutes late, this one hears it."""
+        results: list[T] = []
+        errors: list[BaseException] = []
+        self._idle.clear()
+
+        def run() -> None:
+            try:
+                results.append(work())
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                self._idle.set()
+
+        threading.Thread(target=run, daemon=True).start()
+        try:
+            # DuckDB's thread may get the signal; Python hears of it when the wait is over.
+            while not self._idle.wait(0.1):
+                pass
+        except BaseException:
+            self._database.interrupt()
+            self._idle.wait(5)
+            raise
+        with self._reading():
+            for error in errors:
+                raise error
+        return results[0]
+
+    @contextmanager
+    def _reading(self, sql: str = "") -> Iterator[None]:
+        """DuckDB's complaints in one sentence."""
+        try:
+            yield
+        except duckdb.Error as error:
+            raise self._explained(str(error), sql) from error
+
+    def _explained(self, message: str, sql: str) -> AnabranchError:
+        if found := re.search(r'Referenced column "(.+?)" not found', message):
+            names = [name for columns in self.columns.values() for name in columns]
+            written = [name if name.isidentifier() else _name(name) for name in names]
+            return AnabranchError(f"there is no column `{found[1]}`{suggestion(found[1], written)}")
+        if (found := re.search(r'Referenced table "(.+?)" not found', message)) and (
+            scalar := self._unquoted(found[1], sql)
+        ):
+            return AnabranchError(
+                f'`{scalar}` needs double quotes, "{scalar}", as every name with a dot in SQL'
+            )
+        if found := re.search(r"(?:Table with name|Referenced table) \"?(\S+?)\"? ", message):
+            tables = ", ".join(f"`{name}`" for name in sorted(self.columns))
+            return AnabranchError(f"there is no table `{found[1]}`; there are {tables}")
+        if "Permission Error" in message:
+            return AnabranchError("a query may read the study's own tables, and no files")
+        if "Parquet" in message or "parquet" in message:
+            return StoreError(f"{self._folder} has a damaged file: {_first_line(message)}")
+        return AnabranchError(f"the query cannot be run: {_first_line(message)}")
+
+    def _unquoted(self, first: str, sql: str) -> str | None:
+        """The scalar that a name with dots and without quotes means."""
+        scalars = {name.lower(): name for names in self.columns.values() for name in names}
+        for name in re.findall(rf'(?<!["\w]){re.escape(first)}(?:\.[\w-]+)+', sql, re.IGNORECASE):
+            if name.lower() in scalars:
+                return scalars[name.lower()]
+        return None
+
+
+@contextmanager
+def _typed() -> Iterator[None]:
+    """Types that Polars or a kind of file does not have, in one sentence."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if "No space left" in str(error):
+            raise AnabranchError(
+                f"the result cannot be written: {_first_line(str(error))}"
+            ) from error
+        message = f"the result cannot be read or written ({_first_line(str(error))}): {_CAST}"
+        raise AnabranchError(message) from error
+
+
+def _write(parquet: Path, kind: str, target: Path) -> None:
+    """Writes a result as another kind of file, in pieces."""
+    rows = pl.scan_parquet(parquet)
+    with opened_atomically(target) as file:
+        if kind == "arrow":
+            rows.sink_ipc(file)
+        elif kind == "csv":
+            rows.sink_csv(file)
+        elif kind == "json":
+            file.write(rows.collect().write_json().encode() + b"\n")
+        else:
+            rows.sink_parquet(file, compression="zstd")
+
+
+def _first_line(message: str) -> str:
+    """DuckDB's message without its kind, its list of candidates and the text of the query."""
+    line = message.partition("\n")[0]
+    return re.sub(r"^[A-Z]\w+(?: \w+)* Error: ", "", line).rstrip(".!")
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: Any) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _list(values: Sequence[Path]) -> str:
+    return f"[{', '.join(map(_text, values))}]"

@@ -1,0 +1,94 @@
+"""`anabranch report`: a study folder as one HTML file that needs nothing else."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from anabranch import progress, store
+from anabranch.errors import AnabranchError, suggestion
+from anabranch.files import write_atomically
+from anabranch.metrics import more_is_better
+from anabranch.study import Study
+
+from . import page
+from .analysis import Analysis, label_table
+
+MOST_METRICS = 4
+"""Scalars that a report shows if none are asked for."""
+
+
+def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
+    """Writes the report of a study folder to a file; gives the scalars that it is about.
+
+    Parameters
+    ----------
+    folder
+        A study folder with rows.
+    out
+        The file.
+    metrics
+        The scalars; if none are given, up to `MOST_METRICS` that say how good a cell is.
+
+    Raises
+    ------
+    AnabranchError
+        When a scalar is not there.
+    StoreError
+        When it is not a study folder or a shard is damaged.
+    """
+    study = Study(folder)
+    known = _scalars(folder)
+    if not known:
+        raise AnabranchError(f"{folder} has no rows yet: `anabranch sweep` computes them")
+    for metric in metrics:
+        if metric not in known:
+            raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, known)}")
+    chosen = list(dict.fromkeys(metrics)) or _chosen(known)
+    cells = store.read_cells(folder)
+    scenario = study.scenario
+    labels = label_table(scenario.axes)
+    parts = (
+        cells["study"].unique(maintain_order=True).to_list() if "study" in cells.columns else [None]
+    )
+    sections: list[page.Section] = []
+    counts: pl.DataFrame | None = None
+    with progress.steps("report", len(chosen) * len(parts), "tables") as step:
+        for metric in chosen:
+            rows = study.frame(columns=[metric])
+            if metric not in rows.columns:  # only runs of earlier definitions have it
+                rows = rows.with_columns(pl.lit(math.nan).alias(metric))
+            counts = rows.group_by("cell").len() if counts is None else counts
+            for part in parts:
+                own = rows if part is None else rows.filter(pl.col("study") == part)
+                if not own.is_empty():
+                    sections.append(
+                        page.section(Analysis(own, metric, labels, page.LEVEL), part, len(sections))
+                    )
+                step()
+            del rows
+    assert counts is not None
+    text = page.render(folder, scenario, counts, metrics, sections)
+    write_atomically(out, text.encode())
+    return chosen
+
+
+def _scalars(folder: Path) -> list[str]:
+    """The names of all scalars."""
+    names = {name for path in store.shards(folder) for name in pl.read_parquet_schema(path)}
+    return sorted(filter(store.is_scalar, names))
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    """Scalars that say how good a cell is: every call's MOS, else goodputs, else what there is."""
+    for good in (
+        lambda name: name.endswith(".mos"),
+        lambda name: ".goodput_" in name,
+        lambda name: more_is_better(name) is True,
+        lambda name: more_is_better(name) is not None and not name.startswith("run."),
+        lambda _: True,
+    ):
+        if found := [name for name in names if good(name)]:
+            return found[:MOST_METRICS]
+    raise AssertionError("the last rule takes any name")

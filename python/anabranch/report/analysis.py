@@ -1,0 +1,373 @@
+"""What a report says about a scalar: the ranking of its cells, and what each axis does."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from anabranch import comparison, stats
+from anabranch.metrics import more_is_better
+from anabranch.stats import Interval
+from anabranch.terminal import number
+
+from .sensitivity import Index, sobol_indices
+
+MOST_LEVELS = 12
+"""Values of an axis that are shown one by one; those of one with more are put into groups."""
+
+GROUPS = 5
+"""Groups of about equal size in which such an axis is shown."""
+
+MOST_SCREENED = 1000
+"""Cells, those with the best means, of which is asked which may be the best: each pair of them is
+compared."""
+
+_NUMBER = re.compile(r"^-?[0-9]+(?:[.][0-9]+)?(?:e-?[0-9]+)?")
+
+MOST_PAIRS = 3
+"""Pairs of axes whose interaction is drawn."""
+
+LEAST_SHARE = 0.005
+"""Of the variance between cells, for a pair to be drawn beside the one that interacts most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of a sweep, as a report shows it."""
+
+    name: str
+    labels: list[str]
+    """What is shown, value by value or group by group."""
+    levels: np.ndarray
+    """Of each cell: the position of its label; -1 where it does not have the axis."""
+    numbers: np.ndarray | None
+    """Of each cell: the value, where the axis has numbers."""
+    grouped: bool
+    """Whether a label stands for several values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The means of the cells that have a value of an axis, or values of two."""
+
+    labels: tuple[str, ...]
+    interval: Interval
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of the variance between cells that an axis or a pair of axes accounts for."""
+
+    name: str
+    share: float
+
+
+class Analysis:
+    """One scalar in the cells of a study, or of one of its sub-studies.
+
+    Parameters
+    ----------
+    rows
+        As `Study.frame` gives them, with this scalar.
+    metric
+        The scalar.
+    labels
+        How the scenario writes the values of the axes: axis, value as text, label.
+    level
+        Confidence level.
+    """
+
+    def __init__(
+        self,
+        rows: pl.DataFrame,
+        metric: str,
+        labels: Mapping[str, Mapping[str, str]],
+        level: float = 0.95,
+    ) -> None:
+        self.metric = metric
+        self.level = level
+        self.maximise = more_is_better(metric)
+        names = [name for name in comparison.axes_of(rows) if name != "study"]
+        firsts = rows.group_by("cell", maintain_order=True).first().select("cell", *names)
+        self.cells = firsts
+        self.axes = [_axis(firsts[name], labels.get(name, {})) for name in names]
+        """Those that differ between cells."""
+        self.axes = [axis for axis in self.axes if len(set(axis.levels.tolist())) > 1]
+        self.labels = labels
+        self.values = _matrix(rows, firsts["cell"], metric)
+        """A line a cell, a column a replication; NaN where there is no value."""
+        self.ranking = self._ranked(rows)
+        """The cells from best to worst, as `comparison.best_set` has them, of which only the first
+        `MOST_SCREENED` may be `best`. Where better is not known, those with the most are first and
+        none is."""
+
+    @property
+    def runs(self) -> int:
+        """Runs that have a value."""
+        return int((~np.isnan(self.values)).sum())
+
+    @property
+    def doubt(self) -> str | None:
+        """Why more than one cell may be best."""
+        if self.maximise is None or self.cells.height < 2:
+            return None
+        axes = [name for name in self.cells.columns if name != "cell"]
+        return comparison.doubt(self.ranking, axes, self.metric)
+
+    def key(self, row: Mapping[str, object]) -> list[tuple[str, str]]:
+        """What tells a cell apart: the axes that it has, and their values as people write them."""
+        return [
+            (name, self.shown(name, row[name]))
+            for name in self.cells.columns
+            if name != "cell" and row[name] is not None
+        ]
+
+    def shown(self, axis: str, value: object) -> str:
+        """A value as the scenario writes it."""
+        return _shown(value, self.labels.get(axis, {}))
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """The mean of each cell; NaN where no run has a value."""
+        known = ~np.isnan(self.values)
+        n = known.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(known, self.values, 0).sum(axis=1) / np.where(n, n, np.nan))
+
+    def effects(self, axis: Axis) -> list[Effect]:
+        """What each value of an axis brings, the mean over all cells that have it."""
+        return [
+            self._effect((label,), axis.levels == i)
+            for i, label in enumerate(axis.labels)
+            if (axis.levels == i).any()
+        ]
+
+    def interaction(self, first: Axis, second: Axis) -> list[Effect]:
+        """The same for each pair of values of two axes, as far as cells have them."""
+        found = []
+        for i, one in enumerate(first.labels):
+            for j, other in enumerate(second.labels):
+                cells = (first.levels == i) & (second.levels == j)
+                if cells.any():
+                    found.append(self._effect((one, other), cells))
+        return found
+
+    @cached_property
+    def pairs(self) -> list[tuple[Axis, Axis]]:
+        """The pairs of axes that interact most, by the variance that the pair alone explains.
+
+        The first of them, and up to `MOST_PAIRS` that explain `LEAST_SHARE` or more.
+        """
+        total = float(np.nanvar(self.means))
+        if not total > 0:
+            return []
+        shares = [
+            (self._of_pair(*pair), pair)
+            for pair in combinations(self.axes, 2)
+            if not _advance_together(*pair)
+        ]
+        shares.sort(key=lambda found: -found[0])
+        return [
+            pair
+            for i, (share, pair) in enumerate(shares[:MOST_PAIRS])
+            if i == 0 or share >= LEAST_SHARE * total
+        ]
+
+    @cached_property
+    def is_factorial(self) -> bool:
+        """Whether the cells are all combinations of the values of their axes, each once."""
+        if not self.axes or any(axis.grouped or (axis.levels < 0).any() for axis in self.axes):
+            return False
+        size = math.prod(len(axis.labels) for axis in self.axes)
+        places = {tuple(levels) for levels in np.stack([a.levels for a in self.axes], axis=1)}
+        return size == self.cells.height == len(places) and not np.isnan(self.means).any()
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """Parts of the variance between the cells' means, from largest to smallest; with rests.
+
+        Exact in a full factorial (the functional decomposition of variance, Hoeffding 1948, Sobol'
+        1993): axes and pairs of axes add up with what three and more axes do together.
+        """
+        total = float(np.var(self.means)) if self.is_factorial else 0.0
+        if total <= 0:
+            return []
+        found = [Share(axis.name, self._of_axis(axis) / total) for axis in self.axes]
+        found += [
+            Share(f"{one.name} × {other.name}", self._of_pair(one, other) / total)
+            for one, other in combinations(self.axes, 2)
+        ]
+        found.sort(key=lambda share: -share.share)
+        if len(self.axes) > 2:
+            rest = 1 - sum(share.share for share in found)
+            found.append(Share("three axes and more together", max(rest, 0.0)))
+        return found
+
+    @cached_property
+    def noise(self) -> float:
+        """The part of that variance that replications alone would make; NaN below two of them."""
+        total = float(np.var(self.means))
+        return float(np.mean(self._of_means[0])) / total if total else math.nan
+
+    @cached_property
+    def indices(self) -> list[Index]:
+        """First-order Sobol indices of the axes that have numbers, from the cells of a design."""
+        if self.is_factorial or not any(axis.grouped for axis in self.axes):
+            return []
+        columns = {axis.name: axis.numbers for axis in self.axes if axis.numbers is not None}
+        return sobol_indices(columns, self.means, self.level)
+
+    def _of_axis(self, axis: Axis) -> float:
+        means = _group_means(self.means, axis.levels)
+        return float(np.nanvar(means[axis.levels]))
+
+    def _of_pair(self, one: Axis, other: Axis) -> float:
+        """What two axes do together beyond what each does alone."""
+        has = (one.levels >= 0) & (other.levels >= 0) & ~np.isnan(self.means)
+        if not has.any():
+            return 0.0
+        means, first, second = self.means[has], one.levels[has], other.levels[has]
+        together = first * len(other.labels) + second
+        fitted = _group_means(means, together)[together]
+        alone = _group_means(means, first)[first] + _group_means(means, second)[second]
+        return float(np.nanvar(fitted - alone + means.mean()))
+
+    def _effect(self, labels: tuple[str, ...], cells: np.ndarray) -> Effect:
+        """The mean over some cells, each with the same weight.
+
+        A replication is one sample where it has all of these cells: they share its random numbers.
+        Where no two replications do, the cells' own intervals are put together.
+        """
+        values, count = self.values[cells], int(cells.sum())
+        complete = values[:, ~np.isnan(values).any(axis=0)]
+        if complete.shape[1] >= 2 and complete.shape[1] * 2 >= self.values.shape[1]:
+            interval = stats.mean_interval(complete.mean(axis=0).tolist(), self.level)
+            return Effect(labels, interval, count)
+        means, variances, n = (of[cells] for of in (self.means, *self._of_means))
+        has = ~np.isnan(means)
+        if not has.any():
+            return Effect(labels, Interval(math.nan, math.nan, 0), count)
+        least = int(n[has].min())
+        quantile = float(stdtrit(least - 1, (1 + self.level) / 2)) if least > 1 else math.nan
+        half_width = quantile * math.sqrt(math.fsum(variances[has])) / int(has.sum())
+        return Effect(labels, Interval(float(np.mean(means[has])), half_width, least), count)
+
+    def _ranked(self, rows: pl.DataFrame) -> pl.DataFrame:
+        by = ["cell", *(name for name in self.cells.columns if name != "cell")]
+        maximise = self.maximise is not False
+        order = np.argsort(-self.means if maximise else self.means, kind="stable")  # NaN last
+        first = pl.DataFrame(self.cells["cell"][order[:MOST_SCREENED]])
+        screened = rows.join(first, on="cell", how="semi", maintain_order="left")
+        found = comparison.best_set(screened, by, self.metric, maximise=maximise, level=self.level)
+        if self.maximise is None:
+            found = found.with_columns(best=pl.lit(value=False))
+        if len(order) <= MOST_SCREENED:
+            return found
+        others = rows.join(first, on="cell", how="anti", maintain_order="left")
+        means = stats.cells(others, by, self.metric, self.level)
+        known = pl.col("mean").fill_nan(None)
+        means = means.sort(known, descending=maximise, nulls_last=True, maintain_order=True)
+        rest = means.with_columns(
+            pl.int_range(len(first) + 1, len(order) + 1, dtype=pl.UInt32).alias("rank"),
+            best=pl.lit(value=False),
+        )
+        return pl.concat([found, rest], how="diagonal")
+
+    @cached_property
+    def _of_means(self) -> tuple[np.ndarray, np.ndarray]:
+        """The variance of each cell's mean, and how many runs it is of."""
+        known = ~np.isnan(self.values)
+        n = known.sum(axis=1)
+        squares = np.where(known, self.values - self.means[:, np.newaxis], 0) ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(n < 2, math.nan, squares.sum(axis=1) / (n - 1) / n), n
+
+
+def _advance_together(one: Axis, other: Axis) -> bool:
+    """Whether a value of one axis always comes with the same value of the other, or nearly so."""
+    met = set(zip(one.levels.tolist(), other.levels.tolist(), strict=True))
+    return len(met) <= max(len(set(one.levels.tolist())), len(set(other.levels.tolist())))
+
+
+def _matrix(rows: pl.DataFrame, cells: pl.Series, metric: str) -> np.ndarray:
+    position = np.full(int(cells.to_numpy().max(initial=0)) + 1, -1)
+    position[cells.to_numpy()] = np.arange(len(cells))
+    replications, columns = np.unique(rows["replication"].to_numpy(), return_inverse=True)
+    matrix = np.full((len(cells), len(replications)), math.nan)
+    matrix[position[rows["cell"].to_numpy()], columns] = rows[metric].to_numpy()
+    return matrix
+
+
+def _axis(column: pl.Series, labels: Mapping[str, str]) -> Axis:
+    values = column.drop_nulls().unique(maintain_order=True)
+    numeric = column.dtype.is_numeric()
+    numbers = column.cast(pl.Float64).fill_null(math.nan).to_numpy() if numeric else None
+    if numbers is not None and len(values) > MOST_LEVELS:
+        known = numbers[~np.isnan(numbers)]
+        edges = np.unique(np.quantile(known, np.linspace(0, 1, GROUPS + 1)))
+        levels = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+        texts = _ranges(edges, labels)
+        levels = np.where(np.isnan(numbers), -1, levels)
+        return Axis(column.name, texts, levels, numbers, grouped=True)
+    ordered = values.sort() if numeric else values
+    place = {value: i for i, value in enumerate(ordered)}
+    levels = np.array([place.get(value, -1) for value in column])
+    return Axis(column.name, [_shown(v, labels) for v in ordered], levels, numbers, grouped=False)
+
+
+def _shown(value: object, labels: Mapping[str, str]) -> str:
+    if value is None:
+        return "–"
+    return labels.get(str(value)) or (
+        number(value, 4) if isinstance(value, float | bool | str) else str(value)
+    )
+
+
+def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
+    """Ranges of values in the unit in which the scenario writes them, if it is one for all."""
+    scale, unit = 1.0, ""
+    found = [
+        (float(value), text, label[text.end() :])
+        for value, label in labels.items()
+        if (text := _NUMBER.match(label)) and float(value)
+    ]
+    if found and len({rest for *_, rest in found}) == 1:
+        value, text, unit = found[-1]
+        scale = float(text[0]) / value
+    return [f"{low * scale:.3g}–{high * scale:.3g}{unit}" for low, high in pairwise(edges)]
+
+
+def _group_means(means: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """By level; cells without a level or a value are left out."""
+    has = (levels >= 0) & ~np.isnan(means)
+    size = int(levels.max()) + 1
+    sums = np.bincount(levels[has], means[has], size)
+    counts = np.bincount(levels[has], minlength=size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(counts > 0, sums / counts, math.nan))
+
+
+def label_table(axes: Sequence[Mapping[str, object]]) -> dict[str, dict[str, str]]:
+    """How a scenario's axes (`Scenario.axes`) write their values: axis, value as text, label."""
+    found: dict[str, dict[str, str]] = {}
+    for axis in axes:
+        values, labels = axis["values"], axis["labels"]
+        assert isinstance(values, list)
+        assert isinstance(labels, list)
+        found[str(axis["name"])] = {
+            str(value): _NUMBER.sub(_short_number, str(label))
+            for value, label in zip(values, labels, strict=True)
+        }
+    return found
+
+
+def _short_number(found: re.Match[str]) -> str:
+    """The points of a design have more digits than anybody reads."""
+    return found[0] if len(found[0]) <= 7 else f"{float(found[0]):.4g}"

@@ -1,0 +1,247 @@
+"""Figures of a report about one scalar."""
+
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from anabranch import plots
+
+from .analysis import Analysis, Axis, Effect
+
+MOST_BOXES = 16
+"""Cells whose runs are shown as boxes."""
+
+_PANELS = 3
+"""Panels beside each other."""
+
+_MOST_LINES = 6
+"""Values of an axis that are told apart by colours."""
+
+_LONG = 14
+"""Characters of a label that still stands upright below an axis."""
+
+
+def main_effects(analysis: Analysis) -> Figure:
+    """A panel an axis: the mean at each of its values over all cells, with its interval."""
+    axes = analysis.axes
+    lines = math.ceil(len(axes) / _PANELS)
+    with plots.style():
+        height = 3.2 if any(map(_is_crowded, axes)) else 2.7
+        figure = plots.blank(2.7 * min(len(axes), _PANELS) + 0.6, height * lines)
+        panels = figure.subplots(lines, min(len(axes), _PANELS), sharey=True, squeeze=False).flat
+        for panel, axis in zip_longest(panels, axes):
+            if axis is None:
+                panel.set_visible(False)
+                continue
+            _points(panel, range(len(axis.labels)), analysis.effects(axis), color=plots.COLOURS[0])
+            _ticks(panel, axis)
+        for first in list(figure.axes)[::_PANELS]:
+            first.set_ylabel(analysis.metric)
+        figure.align_xlabels()
+        return figure
+
+
+def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
+    """The mean over the axis with more values, a line for each value of the one with less."""
+    across, by = sorted((one, other), key=lambda axis: -len(axis.labels))
+    found = {effect.labels: effect for effect in analysis.interaction(across, by)}
+    shown = _spread(len(by.labels), _MOST_LINES)
+    with plots.style():
+        figure = plots.blank(6.4, 3.6)
+        panel = figure.subplots()
+        handles = []
+        for k, i in enumerate(shown):
+            # Four colours keep apart in the dark, too.
+            line: dict[str, Any] = {
+                "color": plots.COLOURS[k % 4],
+                "linestyle": "-" if k < 4 else "--",
+            }
+            label = by.labels[i]
+            places = [j for j, value in enumerate(across.labels) if (value, label) in found]
+            _points(panel, places, [found[across.labels[j], label] for j in places], **line)
+            handles.append(Line2D([], [], marker="o", label=_short(label), **line))
+        _ticks(panel, across)
+        panel.set_ylabel(analysis.metric)
+        # Above, where a long name takes no room from the figure.
+        plots.legend(figure, handles, columns=min(len(handles), 4))
+        figure.axes[0].set_title(f"lines: {_short(by.name, 40)}", fontsize=9, color=plots.QUIET)
+        return figure
+
+
+def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
+    """The mean at each pair of values of two axes."""
+    across, down = sorted((one, other), key=lambda axis: -len(axis.labels))
+    columns, lines = (list(map(_short, axis.labels)) for axis in (across, down))
+    grid = [[math.nan] * len(columns) for _ in lines]
+    for effect in analysis.interaction(across, down):
+        i, j = (axis.labels.index(k) for axis, k in zip((across, down), effect.labels, strict=True))
+        grid[j][i] = effect.interval.mean
+    with plots.style():
+        figure = plots.blank(max(1.8 + 0.62 * len(columns), 4), 1.4 + 0.42 * len(lines))
+        panel = figure.subplots()
+        image = plots.heat(panel, grid, None, columns, lines, digits=_digits(grid))
+        if any(len(column) > 6 for column in columns):
+            panel.tick_params(axis="x", labelrotation=45)
+        panel.set_xlabel(_short(across.name, 40))
+        panel.set_ylabel(_short(down.name, 40))
+        bar = figure.colorbar(image, ax=panel, label=analysis.metric, fraction=0.05, pad=0.02)
+        bar.outline.set_visible(False)
+        return figure
+
+
+def distribution(analysis: Analysis) -> Figure:
+    """Each cell's runs as a box: quartiles, whiskers of 1.5 times their range, what lies outside.
+
+    With more than `MOST_BOXES` cells, the first and the last of the ranking.
+    """
+    places, names = [], []
+    ranked = analysis.ranking.filter(pl.col("n") > 0)
+    row_of = {cell: i for i, cell in enumerate(analysis.cells["cell"])}
+    half = MOST_BOXES // 2
+    for i, row in enumerate(ranked.iter_rows(named=True)):
+        if ranked.height <= MOST_BOXES or i < half or i >= ranked.height - half:
+            values = analysis.values[row_of[row["cell"]]]
+            places.append(values[~np.isnan(values)])
+            names.append(f"{row['rank']}: {_short(box_name(analysis, row), 44)}")
+    with plots.style():
+        figure = plots.blank(7, 0.8 + 0.28 * len(places))
+        panel = figure.subplots()
+        panel.boxplot(
+            places,
+            orientation="horizontal",
+            tick_labels=names,
+            widths=0.55,
+            showmeans=True,
+            boxprops={"color": plots.COLOURS[0]},
+            whiskerprops={"color": plots.COLOURS[0]},
+            capprops={"color": plots.COLOURS[0]},
+            medianprops={"color": plots.ACCENT},
+            meanprops={
+                "marker": "D",
+                "markersize": 4,
+                "markerfacecolor": "black",
+                "markeredgecolor": "black",
+            },
+            flierprops={
+                "marker": ".",
+                "markersize": 3,
+                "markerfacecolor": plots.QUIET,
+                "markeredgecolor": plots.QUIET,
+            },
+        )
+        panel.invert_yaxis()
+        panel.grid(visible=True, axis="x")
+        panel.grid(visible=False, axis="y")
+        panel.set_xlabel(analysis.metric)
+        if ranked.height > MOST_BOXES:
+            panel.axhline(half + 0.5, color=plots.QUIET, linewidth=1, linestyle=(0, (4, 3)))
+        return figure
+
+
+def cumulative(analysis: Analysis) -> Figure:
+    """Which part of all runs has at most a value: all cells together, and the first and last."""
+    ranked = analysis.ranking.filter(pl.col("n") > 0)
+    row_of = {cell: i for i, cell in enumerate(analysis.cells["cell"])}
+    with plots.style():
+        figure = plots.blank(6.4, 3.2)
+        panel = figure.subplots()
+        shown = [("all cells", analysis.values.ravel(), "black")]
+        if ranked.height > 1:
+            ends = ((0, "rank 1", plots.COLOURS[2]), (-1, "last", plots.COLOURS[1]))
+            for i, name, colour in ends:
+                shown.append((name, analysis.values[row_of[ranked["cell"][i]]], colour))
+        for name, values, colour in shown:
+            known = np.sort(values[~np.isnan(values)])
+            # As many points as a figure can show, also of a million runs.
+            parts = np.linspace(0, 1, min(len(known), 400))
+            steps = np.quantile(known, parts, method="inverted_cdf")
+            panel.step(steps, parts, where="post", color=colour, label=name)
+        handles, _ = panel.get_legend_handles_labels()
+        plots.legend(figure, handles)
+        panel.set_xlabel(analysis.metric)
+        panel.set_ylabel("part of the runs")
+        panel.set_ylim(0, 1)
+        return figure
+
+
+def bars(names: Sequence[str], values: Sequence[float], half_widths: Sequence[float]) -> Figure:
+    """Parts of the variance, the largest on top."""
+    with plots.style():
+        figure = plots.blank(6.4, 0.7 + 0.27 * len(names))
+        panel = figure.subplots()
+        places = range(len(names))
+        panel.barh(places, values, height=0.6, color=plots.COLOURS[0])
+        if any(width > 0 for width in half_widths):
+            widths = [plots.finite(width) for width in half_widths]
+            panel.errorbar(
+                values, places, xerr=widths, fmt="none", ecolor="black", elinewidth=1, capsize=2.5
+            )
+        panel.set_yticks(places, [_short(name, 40) for name in names])
+        panel.invert_yaxis()
+        panel.set_xlim(min(0, *values), max(1.0, *values))
+        panel.grid(visible=True, axis="x")
+        panel.grid(visible=False, axis="y")
+        panel.set_xlabel("part of the variance between cells")
+        return figure
+
+
+def box_name(analysis: Analysis, row: dict[str, object]) -> str:
+    """A cell's place on the axes that differ, in a line."""
+    names = {axis.name for axis in analysis.axes}
+    return ", ".join(f"{name} = {value}" for name, value in analysis.key(row) if name in names)
+
+
+def _points(panel: Axes, places: Sequence[int], effects: Sequence[Effect], **line: Any) -> None:
+    panel.errorbar(
+        places,
+        [effect.interval.mean for effect in effects],
+        yerr=[plots.finite(effect.interval.half_width) for effect in effects],
+        marker="o",
+        markersize=4,
+        capsize=2.5,
+        elinewidth=1,
+        **line,
+    )
+
+
+def _ticks(panel: Axes, axis: Axis) -> None:
+    labels = [_short(label) for label in axis.labels]
+    panel.set_xticks(range(len(labels)), labels)
+    panel.margins(x=0.08)
+    if _is_crowded(axis):
+        panel.tick_params(axis="x", labelrotation=45)
+        for label in panel.get_xticklabels():
+            label.set_horizontalalignment("right")
+            label.set_rotation_mode("anchor")
+    panel.set_xlabel(_short(axis.name, 34))
+
+
+def _is_crowded(axis: Axis) -> bool:
+    """Whether its labels do not fit beside each other."""
+    labels = list(map(_short, axis.labels))
+    return sum(map(len, labels)) > 26 or max(map(len, labels)) > _LONG
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """So many of a number of things, the first and the last among them."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(count, most))})
+
+
+def _short(text: str, most: int = 18) -> str:
+    """For a figure: cut, and no mathematics where a name has dollar signs."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return cut.replace("$", r"\$")
+
+
+def _digits(grid: Sequence[Sequence[float]]) -> int:
+    """Digits after the point that tell the cells of a heat map apart, in three or four in all."""
+    known = [abs(value) for line in grid for value in line if not math.isnan(value)]
+    largest = max(known, default=0)
+    return max(0, min(3, 2 - math.floor(math.log10(largest)))) if largest > 0 else 0

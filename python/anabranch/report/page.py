@@ -1,0 +1,322 @@
+"""The page of a report: what it says about each scalar, and where the numbers come from."""
+
+import math
+import platform
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from anabranch import pages, store
+from anabranch._engine import Scenario, __version__
+from anabranch.terminal import counted, number
+
+from . import figures, sensitivity
+from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis, label_table
+from .diagram import Diagram, varied
+
+MOST_CELLS = 60
+"""Cells up to which a table has all of them."""
+
+FIRST, LAST = 25, 5
+"""Otherwise so many of the ranking's beginning and end."""
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure as it stands in the page."""
+
+    svg: Markup
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What a report has about one scalar, in one sub-study where there are any."""
+
+    id: str
+    title: str
+    analysis: Analysis
+    figures: dict[str, Drawn]
+    rows: list[dict[str, Any]]
+    """The table's."""
+    left_out: int
+    """Cells that the table does not have."""
+    finding: str
+
+
+def section(analysis: Analysis, part: str | None, place: int) -> Section:
+    """The section with this place in the page, of a sub-study if there are any."""
+    title = analysis.metric if part is None else f"{analysis.metric} in {part}"
+    name = f"metric{place}"
+    drawn = {}
+    for key, caption, figure in _figures(analysis, title):
+        svg = pages.inline(figure, f"{name}-{key}", natural=True)
+        label = f'role="img" aria-label="{escape(caption)}"'
+        drawn[key] = Drawn(Markup(svg.replace('role="img"', label, 1)), caption)
+    rows, left_out = _table(analysis)
+    return Section(
+        id=name,
+        title=title,
+        analysis=analysis,
+        figures=drawn,
+        rows=rows,
+        left_out=left_out,
+        finding=f"{'' if part is None else f'In {part}, '}{_finding(analysis)}",
+    )
+
+
+def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]]:
+    """Key, caption and figure."""
+    if not analysis.runs:
+        return
+    if analysis.axes:
+        caption = (
+            f"Mean of {title} at each value of an axis, or range of values, over all cells that"
+            " have it, with its interval over replications."
+        )
+        yield "effects", caption, figures.main_effects(analysis)
+    for i, (one, other) in enumerate(analysis.pairs):
+        caption = f"Mean of {title} by {one.name} and {other.name}."
+        yield f"heat{i}", caption, figures.heat_map(analysis, one, other)
+        caption = "The same as lines, with intervals: where they are parallel, nothing interacts."
+        yield f"pair{i}", caption, figures.interaction(analysis, one, other)
+    if found := _shares(analysis):
+        caption = (
+            f"Part of the variance of {title} between cells that each axis explains alone, and"
+            " each pair beyond that; exact, as the cells are a full factorial."
+            if analysis.shares
+            else f"First-order Sobol indices of {title} with bootstrap intervals: the part of the"
+            " variance between cells that each axis explains alone (SALib, from the cells as they"
+            " are)."
+        )
+        columns = ([share[key] for share in found] for key in ("name", "share", "half_width"))
+        yield "shares", caption, figures.bars(*columns)
+    if analysis.runs > analysis.cells.height:
+        whole = analysis.cells.height <= figures.MOST_BOXES
+        which = "each cell" if whole else "the first and the last cells of the ranking"
+        caption = (
+            f"{title} in the runs of {which}. Box: quartiles and median; diamond: mean; whiskers:"
+            " 1.5 times the box."
+        )
+        yield "boxes", caption, figures.distribution(analysis)
+    if analysis.runs > 1:
+        caption = f"Part of the runs whose {title} is at most a value."
+        yield "cumulative", caption, figures.cumulative(analysis)
+
+
+def _shares(analysis: Analysis) -> list[dict[str, Any]]:
+    """Parts of the variance: exact ones of a full factorial, else estimates from a design."""
+    if analysis.shares:
+        shown = [share for share in analysis.shares if share.share >= 0.001][:12]
+        return [{"name": s.name, "share": s.share, "half_width": math.nan} for s in shown]
+    return [
+        {"name": index.name, "share": index.first_order, "half_width": index.half_width}
+        for index in analysis.indices
+        if not math.isnan(index.first_order)
+    ]
+
+
+def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:
+    ranked = analysis.ranking
+    whole = ranked.height <= MOST_CELLS
+    shown = ranked if whole else pl.concat([ranked.head(FIRST), ranked.tail(LAST)])
+    rows = []
+    for i, row in enumerate(shown.iter_rows(named=True)):
+        mean, half_width = _rounded(row["mean"], row["half_width"])
+        behind, behind_half_width = _rounded(row["behind"], row["behind_half_width"])
+        rows.append(
+            {
+                "rank": row["rank"],
+                "cell": row["cell"],
+                "key": dict(analysis.key(row)),
+                "mean": mean,
+                "half_width": half_width,
+                "n": row["n"],
+                "best": row["best"] and ranked.height > 1,
+                "behind": behind if row["rank"] > 1 else "",
+                "behind_half_width": behind_half_width if row["rank"] > 1 else "",
+                "after_gap": not whole and i == FIRST,
+            }
+        )
+    return rows, ranked.height - len(rows)
+
+
+def _rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
+    """A mean and its half-width with as many digits as two of the half-width's have a meaning."""
+    if (
+        mean is None
+        or half_width is None
+        or math.isnan(mean)
+        or not half_width > 0
+        or abs(mean) >= 1e15
+    ):
+        return number(mean, 4), number(half_width, 2)
+    digits = max(0, 1 - math.floor(math.log10(half_width)))
+    if digits > 5:
+        return number(mean, 6), number(half_width, 2)
+    return f"{round(mean, digits) + 0.0:.{digits}f}", f"{half_width:.{digits}f}"
+
+
+def _finding(analysis: Analysis) -> str:
+    """What the ranking says, in a sentence."""
+    ranked = analysis.ranking.filter(pl.col("n") > 0)
+    if ranked.is_empty():
+        return f"No run has a value of {analysis.metric}."
+    first, last = ranked.row(0, named=True), ranked.row(-1, named=True)
+    value, worst = (_with_interval(row) for row in (first, last))
+    if ranked.height == 1:
+        return f"{analysis.metric} is {value}."
+    if first["mean"] == last["mean"]:
+        return f"{analysis.metric} is {value} in each of {ranked.height:,} cells."
+    where, there = (figures.box_name(analysis, row) for row in (first, last))
+    ends = ("highest", "lowest") if analysis.maximise is None else ("best", "worst")
+    best = int(ranked["best"].sum())
+    others = f" (one of {best:,} cells that may be the best)" if best > 1 else ""
+    return (
+        f"{analysis.metric} is {ends[0]} with {where}: {value}{others};"
+        f" {ends[1]} with {there}: {worst}."
+    )
+
+
+def _with_interval(row: dict[str, Any]) -> str:
+    mean, half_width = _rounded(row["mean"], row["half_width"])
+    return mean if math.isnan(row["half_width"]) else f"{mean} ± {half_width}"
+
+
+def _code(text: str) -> Markup:
+    """Text for the page, with what stands in backticks as code."""
+    return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def render(
+    folder: Path,
+    scenario: Scenario,
+    counts: pl.DataFrame,
+    asked: Sequence[str],
+    sections: Sequence[Section],
+) -> str:
+    """The page as text; `counts` has the runs of each cell, `asked` the scalars of `--metric`."""
+    identity, cells = store.read_identity(folder), store.read_cells(folder)
+    runs = int(counts["len"].sum())
+    most = int(counts["len"].to_numpy().max(initial=1))
+    options = "".join(f" --metric {shlex.quote(metric)}" for metric in asked)
+    environment = pages.environment({"report.html.j2": __package__})
+    environment.filters["code"] = _code
+    return environment.get_template("report.html.j2").render(
+        name=identity["name"],
+        description=scenario.description,
+        network=Markup(Diagram(scenario).svg()),
+        axes=_axes(scenario),
+        sections=sections,
+        headline=sections[0].finding if sections else "No run has a value.",
+        runs=counted(runs, "simulated run"),
+        cells=counted(cells.height, "cell"),
+        replications=_range(counts["len"].to_numpy()),
+        missing=_missing(scenario, counts),
+        stopping=_stopping(scenario),
+        level=100 * LEVEL,
+        toml=scenario.to_toml(),
+        facts=_facts(folder, scenario, identity, cells) | {"runs": f"{runs:,}"},
+        commands=[
+            f"anabranch sweep {shlex.quote(str(folder / 'scenario.toml'))} --out NEW"
+            f" --replications {most}",
+            f"anabranch report {shlex.quote(str(folder))}{options}",
+        ],
+        query=f"anabranch query {shlex.quote(str(folder))}",
+        screened=MOST_SCREENED,
+        first=FIRST,
+        last=LAST,
+        salib=sensitivity.is_available(),
+        least=sensitivity.LEAST,
+    )
+
+
+def _missing(scenario: Scenario, counts: pl.DataFrame) -> int:
+    """Runs that the definition asks for and that are not there; stopping rules ask for `least`."""
+    there = dict(counts.rows())
+    missing = 0
+    for part in scenario.parts:
+        wanted = part["until"]["least"] if part["until"] else part["replications"]
+        cells = range(part["first_cell"], part["first_cell"] + part["cell_count"])
+        missing += sum(max(wanted - there.get(cell, 0), 0) for cell in cells)
+    return missing
+
+
+def _stopping(scenario: Scenario) -> list[str]:
+    """What the stopping rules of the parts say."""
+    rules = [(part["study"], part["until"]) for part in scenario.parts if part["until"]]
+    return [
+        f"{f'In {study}, each' if scenario.studies else 'Each'} cell was repeated until the"
+        f" {100 * rule['level']:g} % interval of `{rule['metric']}` was ± {rule['half_width']:g},"
+        f" from {rule['least']:,} to {rule['most']:,} times."
+        for study, rule in rules
+    ]
+
+
+def _facts(
+    folder: Path, scenario: Scenario, identity: Mapping[str, Any], cells: pl.DataFrame
+) -> dict[str, str]:
+    """Where the numbers come from."""
+    shards = store.shards(folder)
+    sizes = [path.stat().st_size for path in shards]
+    dates = sorted({_date(path.stat().st_mtime) for path in shards})
+    seeds = cells["seed"].unique().sort().to_list()
+    return {
+        "study folder": folder.resolve().name,
+        "scenario hash": scenario.hash,
+        "engine": f"anabranch {identity['engine_version']}",
+        "read with": f"anabranch {__version__}, Python {platform.python_version()},"
+        f" Polars {pl.__version__}",
+        "seed": ", ".join(map(str, seeds[:5])) + (", …" if len(seeds) > 5 else ""),
+        "metrics kept": ", ".join(identity["metrics"]) or "all",
+        "rows": f"{counted(len(shards), 'shard')}, {sum(sizes) / 1e6:,.1f} MB,"
+        f" schema version {identity['schema_version']}",
+        "written": " to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else "–",
+    }
+
+
+def _axes(scenario: Scenario) -> list[dict[str, str]]:
+    """The axes: name, what they set, values."""
+    import tomllib  # noqa: PLC0415 - only here
+
+    sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})
+    keys = dict(varied(sweep))
+    found = []
+    for name, labels in label_table(scenario.axes).items():
+        values = list(labels.values())
+        shown = ", ".join(values)
+        if len(values) > MOST_LEVELS:
+            ordered = sorted(labels, key=float) if all(map(_is_number, labels)) else list(labels)
+            low, high = labels[ordered[0]], labels[ordered[-1]]
+            shown = f"{len(values):,} from {low} to {high}"
+        found.append({"name": name, "keys": ", ".join(keys.get(name, [])), "values": shown})
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _range(counts: np.ndarray) -> str:
+    if not len(counts):
+        return "0"
+    low, high = int(counts.min()), int(counts.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
