@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import anabranch as package
-from anabranch import docs, files, library, papers, report
+from anabranch import docs, files, library, papers, terminal
 from anabranch.errors import AnabranchError
 from conftest import CALL, COMMAND, ROOT, SWEEP, Command, one_error, written
 
@@ -83,6 +83,15 @@ def test_run_chooses_a_cell_of_a_sweep(anabranch: Command, sweep_file: Path) -> 
     result = anabranch("run", sweep_file, "--cell", "3")
     assert "cell 3 of 6: rto_max = 0.1, pmr = 1" in result.stdout
     assert "cell" in one_error(anabranch("run", sweep_file, "--cell", "6"))
+
+
+def test_a_scenario_of_the_package_that_is_not_here_is_a_template(anabranch: Command) -> None:
+    """As where only the wheel is installed, and the documentation's commands are tried."""
+    error = one_error(anabranch("run", "scenarios/md1-queue.toml"))
+    assert "there is no file scenarios/md1-queue.toml; `anabranch new md1-queue --templ" in error
+    assert anabranch("new", "md1-queue", "--template", "md1-queue").returncode == 0
+    assert anabranch("run", "md1-queue.toml").returncode == 0
+    assert "cannot read `nowhere.toml`" in one_error(anabranch("run", "nowhere.toml"))
 
 
 def test_run_writes_traces_and_figures(anabranch: Command, call_file: Path, tmp_path: Path) -> None:
@@ -362,7 +371,7 @@ def test_verdicts_go_into_the_folder_that_reproduce_makes(tmp_path: Path) -> Non
     paper = replace(papers.load("voip-sctp"), compute=compute)
     out = tmp_path / "new"
     with pytest.raises(AnabranchError, match="all targets are fine"):
-        paper.reproduce("quick", 1, out, out / "v.json", report.console())
+        paper.reproduce("quick", 1, out, out / "v.json", terminal.console())
 
 
 def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
@@ -400,6 +409,14 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path, target: str) -> No
     with pytest.raises(OSError, match="loop"):
         files.write_atomically(link, b"new")
     assert link.is_symlink()
+
+
+def test_a_loop_of_links_is_no_file_named_twice(tmp_path: Path) -> None:
+    for name, target in (("one", "two"), ("two", "one")):
+        (tmp_path / name).symlink_to(target)
+    files.check_different(csv=tmp_path / "one", json=tmp_path / "other.json")
+    with pytest.raises(AnabranchError, match="--csv and --json are both"):
+        files.check_different(csv=tmp_path / "one", json=tmp_path / "one")
 
 
 def test_a_device_behind_a_link_is_written(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from anabranch import report
+from anabranch import terminal
 from anabranch.oracles import linux_tcp
 from conftest import ROOT, Command
 
@@ -71,12 +71,12 @@ def test_the_table_fits_the_terminal_with_every_number_whole(width: int) -> None
     row = linux_tcp.Row("westwood", "0.5", 9480.0, 120.0, 9544.0, 5.0, 9505.0, 9200.0)
     lines = [linux_tcp.cells(row)]
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(report.side_by_side(linux_tcp.HEADS, lines, width, linux_tcp.KEYS))
+    console.print(terminal.side_by_side(linux_tcp.HEADS, lines, width, linux_tcp.KEYS))
     text = console.export_text()
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     assert set(lines[0]) - {""} <= set(text.split())
     assert text.count("westwood") == len(
-        report.groups(linux_tcp.HEADS, lines, width, linux_tcp.KEYS)
+        terminal.groups(linux_tcp.HEADS, lines, width, linux_tcp.KEYS)
     )
 
 

@@ -1,8 +1,10 @@
 """How far the work is, where there is no terminal."""
 
+import io
 import sys
 
 import pytest
+from rich.console import Console
 
 from anabranch import progress
 from anabranch.errors import Terminated
@@ -30,7 +32,7 @@ def test_a_signal_says_how_to_go_on_where_work_is_kept(kind: type[KeyboardInterr
     def work(*, kept: bool, done: int | None) -> None:
         with progress.shown("sweep", kept=kept) as shown:
             if done is not None:
-                shown(done, 10)
+                shown(progress.Status(done, 10))
             raise kind
 
     def stopped(*, kept: bool, done: int | None = 3) -> str:
@@ -55,3 +57,23 @@ def test_without_standard_error_standard_output_stays_clean(
 @pytest.mark.parametrize(("rate", "text"), [(0.31, "0.31"), (7.46, "7.5"), (1234.5, "1,234")])
 def test_slow_work_has_a_rate(rate: float, text: str) -> None:
     assert progress.rate_text(rate) == text
+
+
+def test_a_bar_says_how_long_it_takes_though_the_total_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stopping rule changes what there is in all with every batch."""
+    now = 100.0
+    monkeypatch.setattr("anabranch.progress.time.monotonic", lambda: now)
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    bar = progress._Bar("sweep", "runs", console)
+    for done, total in ((50, 100), (60, 200), (70, 1000)):
+        bar.update(progress.Status(done, total, is_estimate=True))
+        now += 10.0
+    bar.close()
+    (task,) = bar._bar.tasks
+    assert task.fields["rate"] == "1"
+    # Of 1000 there are 930 left, one a second: 20 in 20 seconds.
+    assert task.fields["left"] == "0:15:30"
+    assert "0:15:30" in screen.getvalue()

@@ -1,15 +1,18 @@
 """Means and intervals against known values."""
 
 import math
-import random
+import time
+from functools import partial
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from anabranch import stats
+from anabranch import AnabranchError, stats
+from interval_coverage import CASES, Case
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 
@@ -49,14 +52,15 @@ def test_order_of_the_rows_does_not_matter(values: list[float], shuffler: object
     assert stats.mean_interval(values) == stats.mean_interval(shuffled)
 
 
-def test_coverage_of_the_interval() -> None:
-    draw = random.Random(7)
-    hits = 0
-    for _ in range(2000):
-        mean, half_width, _ = stats.mean_interval([draw.gauss(1, 2) for _ in range(8)])
-        hits += abs(mean - 1) <= half_width
-    # 95 % of 2000, within four standard deviations of the binomial.
-    assert abs(hits - 1900) < 4 * math.sqrt(2000 * 0.95 * 0.05)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.holds],
+    ids=lambda case: f"{case.method}, {case.model}, {case.n}",
+)
+def test_coverage(case: Case) -> None:
+    # Of 2000 trials; four standard deviations of the binomial are 2 points of 100. The quantile's
+    # interval is conservative, but by less than that here.
+    assert 0.93 <= case.share() <= 0.97
 
 
 def test_paired_differences_take_common_noise_out() -> None:
@@ -73,9 +77,150 @@ def test_paired_differences_take_common_noise_out() -> None:
     assert found.select("delay", "policy", "n").rows() == [(5, "on", 4), (25, "on", 4)]
     assert found["mean"].to_list() == pytest.approx([1.0, 1.0])
     assert found["half_width"].to_list() == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert found["p"].to_list() == pytest.approx([0.0, 0.0])
+
+
+def test_paired_differences_have_the_p_of_the_paired_t_test() -> None:
+    rng = np.random.default_rng(3)
+    off, on = rng.normal(0, 1, 60), rng.normal(0.3, 1, 60)
+    rows = pl.DataFrame(
+        {
+            "policy": ["off"] * 60 + ["on"] * 60,
+            "replication": [*range(60)] * 2,
+            "mos": np.concatenate((off, on)),
+        }
+    )
+    (found,) = stats.paired(rows, "policy", "off", "mos").iter_rows(named=True)
+    expected = scipy_stats.ttest_rel(on, off)
+    assert found["p"] == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval()
+    assert found["mean"] - found["half_width"] == pytest.approx(low)
+    # BCa and t agree but for sampling of the bootstrap: a tenth of the width.
+    assert (found["low"], found["high"]) == pytest.approx((low, high), abs=0.1 * (high - low))
 
 
 def test_cells_keep_the_order_of_the_rows_and_skip_missing_values() -> None:
     rows = pl.DataFrame({"axis": ["b", "a", "b", "a"], "x": [1.0, 2.0, 3.0, math.nan]})
     cells = stats.cells(rows, ["axis"], "x")
     assert cells.select("axis", "mean", "n").rows() == [("b", 2.0, 2), ("a", 2.0, 1)]
+
+
+def test_bca_is_scipys_and_does_not_depend_on_the_other_cells() -> None:
+    samples = np.random.default_rng(1).exponential(1, (700, 15))
+    mean, low, high = stats.bca(samples)
+    assert mean == pytest.approx(samples.mean(axis=1))
+    alone = scipy_stats.bootstrap(
+        (samples[600],), np.mean, n_resamples=stats.RESAMPLES, rng=np.random.default_rng(stats.SEED)
+    ).confidence_interval
+    assert (low[600], high[600]) == pytest.approx(tuple(alone), rel=1e-12)
+    # Long tails are to the right, and so is more of the interval.
+    assert np.mean((high - mean) / (mean - low)) > 1.2
+    for others in ([], [1], range(2, 99)):
+        few = stats.bca(samples[[*others, 600]])
+        assert (few[1][-1], few[2][-1]) == (low[600], high[600])
+
+
+def test_bca_in_parts_that_fit_into_memory_is_bca(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = np.random.default_rng(1).exponential(1, (5, 20))
+    whole = stats.bca(samples)
+    monkeypatch.setattr(stats, "_BATCH", 3 * 20 * 100)
+    parts = stats.bca(samples)
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+    monkeypatch.setattr(stats, "MOST_BOOTSTRAPPED", 19)
+    half_widths = [stats.mean_interval(sample.tolist()).half_width for sample in samples]
+    mean, low, high = stats.bca(samples)
+    np.testing.assert_allclose(np.array([mean - low, high - mean]), [half_widths] * 2)
+
+
+def test_estimates_of_equal_too_few_and_no_values() -> None:
+    nan = math.nan
+    rows = pl.DataFrame(
+        {
+            "cell": [0] * 4 + [1] * 3 + [2] * 2 + [3],
+            "x": [2.0, 2.0, 2.0, nan, 5.0, nan, nan, nan, nan, 1.0],
+        }
+    )
+    found = stats.estimates(rows, ["cell"], "x")
+    assert found["n"].to_list() == [3, 1, 0, 1]
+    assert found.row(0) == (0, 2.0, 2.0, 2.0, 3)
+    assert found["value"].to_list()[1:] == pytest.approx([5.0, nan, 1.0], nan_ok=True)
+    assert found["low"].is_nan().to_list() == [False, True, True, True]
+    for estimator in (stats.quantile, stats.share):
+        empty = stats.estimates(rows.filter(pl.col("cell") == 2), ["cell"], "x", estimator)
+        assert empty.select("value", "low", "high").row(0) == pytest.approx([nan] * 3, nan_ok=True)
+    # Three values bound no median at 95 %.
+    median = stats.estimates(rows.head(4), ["cell"], "x", stats.quantile)
+    assert median.select("value", "low").row(0) == pytest.approx((2.0, nan), nan_ok=True)
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.95])
+def test_quantile_intervals_are_scipys(probability: float) -> None:
+    samples = np.random.default_rng(2).exponential(1, (20, 90))
+    estimator = partial(stats.quantile, probability=probability)
+    value, low, high = estimator(samples, 0.9)
+    for i, sample in enumerate(samples):
+        test = scipy_stats.quantile_test(sample, p=probability)
+        expected = test.confidence_interval(0.9)
+        assert (low[i], high[i]) == pytest.approx(tuple(expected), nan_ok=True)
+        assert np.nan_to_num(low[i]) <= value[i] <= np.nan_to_num(high[i], nan=math.inf)
+
+
+def test_shares_are_wilsons() -> None:
+    # Brown, Cai and DasGupta (2001): centre (x + z^2 / 2) / (n + z^2), for 2 of 10.
+    value, low, high = stats.share(np.array([[1.0] * 2 + [0.0] * 8]))
+    z = scipy_stats.norm.ppf(0.975)
+    assert value == pytest.approx([0.2])
+    assert (low + high) / 2 == pytest.approx([(2 + z**2 / 2) / (10 + z**2)])
+    with pytest.raises(AnabranchError, match=r"values 0 and 1, but there is a 0\.5"):
+        stats.share(np.array([[0.0, 0.5]]))
+
+
+def test_replications_are_averaged_over_the_cells_that_all_are_there() -> None:
+    rows = pl.DataFrame(
+        {
+            "pmr": [0, 0, 1, 1, 0],
+            "rto": [1, 1, 1, 1, 1],
+            "replication": [0, 1, 0, 1, 2],
+            "x": [1.0, 2.0, 3.0, math.nan, 9.0],
+        }
+    )
+    found = stats.per_replication(rows, ["rto"], "x")
+    # Replication 2 lacks a cell; in replication 1 a cell has no value, so the mean has none.
+    assert found["replication"].to_list() == [0, 1]
+    assert found["x"].to_list() == pytest.approx([2.0, math.nan], nan_ok=True)
+    assert stats.per_replication(rows, [], "x")["replication"].to_list() == [0, 1]
+    assert len(stats.per_replication(rows, ["rto", "pmr"], "x")) == 5
+
+
+def test_ten_thousand_cells_take_about_a_second() -> None:
+    cells, n = 10_000, 100
+    values = np.random.default_rng(1).normal(4, 1, cells * n)
+    rows = pl.DataFrame({"cell": np.repeat(np.arange(cells), n), "x": values})
+    start = time.process_time()
+    found = stats.cells(rows, ["cell"], "x")
+    # 0.3 s on an idle core; a loop over the rows in Python would take tens of seconds.
+    assert time.process_time() - start < 5
+    assert found["mean"].to_numpy() == pytest.approx(values.reshape(cells, n).mean(axis=1))
+
+
+def test_values_that_differ_by_rounding_have_an_interval_of_no_width() -> None:
+    samples = np.array([[3.0, 3.0 + 4.5e-16] * 5, [0.3, 0.1 + 0.2] * 5])
+    for ends in stats.bca(samples):
+        assert ends == pytest.approx(samples[:, 0], rel=1e-12)
+    assert not stats.are_equal(np.array([0.0, 1e-300]))
+
+
+def test_cells_without_some_axis_are_paired_among_themselves() -> None:
+    """As of a list of cells, of which not all have every axis."""
+    rows = pl.DataFrame(
+        {
+            "a": [1, 1, 2, 2, 1, 1, 2, 2],
+            "b": [None, None, None, None, 5, 5, 5, 5],
+            "replication": [0, 1] * 4,
+            "x.y": [1.0, 2.0, 4.0, 6.0, 1.0, 2.0, 1.5, 2.5],
+        }
+    )
+    found = stats.paired(rows, "a", 1, "x.y", by=["b"])
+    assert found.select("b", "mean").rows() == [(None, 3.5), (5, 0.5)]
+    with pytest.raises(AnabranchError, match="`a` is never 3: it is 1, 2"):
+        stats.paired(rows, "a", 3, "x.y", by=["b"])

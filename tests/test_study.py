@@ -1,7 +1,6 @@
 """Sweeps: equal rows however the work is split, stopped and continued."""
 
 import os
-import random
 import signal
 import subprocess
 import time
@@ -13,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 import anabranch as package
 from anabranch import StoreError, Study
+from anabranch.progress import Status
 from anabranch.store import FolderStore
 from conftest import COMMAND, SWEEP, Command, one_error, written
 
@@ -59,13 +59,15 @@ def test_a_row_has_what_identifies_it(sweep_file: Path, tmp_path: Path) -> None:
     frame = study.frame()
     assert frame.height == study.total == 36
     assert frame.columns[:5] == ["cell", "replication", "seed", "rto_max", "pmr"]
-    assert frame.columns[-2:] == ["engine_version", "scenario_hash"]
+    assert frame.columns[-3:] == ["engine_version", "schema_version", "scenario_hash"]
     assert frame.select("cell", "replication").rows() == [
         (c, r) for c in range(6) for r in range(6)
     ]
     assert frame["rto_max"].unique(maintain_order=True).to_list() == [1.0, 0.1, 0.05]
     assert set(frame["seed"]) == {3}
-    assert set(frame["scenario_hash"]) == {study.scenario.hash}
+    assert frame["scenario_hash"].unique(maintain_order=True).to_list() == (
+        study.scenario.cell_hashes()
+    )
     assert "call.mos" in frame.columns
 
 
@@ -95,29 +97,11 @@ def test_replications_can_be_extended(
     computed = []
     for replications in (2, 5, 3):
         study = Study(sweep_file, out, replications=replications)
-        before = len(list(out.glob("rows/*")))
-        study.run(lambda done, total: computed.append((done, total)))
+        heard: list[Status] = []
+        study.run(heard.append)
         assert_same(study.frame(), reference.filter(pl.col("replication") < replications))
-        assert (len(list(out.glob("rows/*"))) > before) == (replications != 3)
-    firsts = [computed[0], computed[1 + computed.index((12, 12))], computed[-1]]
-    assert firsts == [(0, 12), (12, 30), (18, 18)]
-
-
-def test_killed_at_random_moments(
-    sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
-) -> None:
-    out = tmp_path / "out"
-    moments = random.Random(20)
-    for _ in range(4):
-        sweep = start_sweep(sweep_file, out, "--jobs", "2")
-        time.sleep(moments.uniform(0.4, 1.5))
-        sweep.kill()
-        sweep.communicate()
-    sweep = start_sweep(sweep_file, out, "--jobs", "1")
-    _, errors = sweep.communicate(timeout=60)
-    assert sweep.returncode == 0, errors
-    assert_same(rows(out), reference)
-    assert not list(out.rglob("*.corrupt"))
+        computed.append([(status.done, status.total) for status in (heard[0], heard[-1])])
+    assert computed == [[(0, 12), (12, 12)], [(12, 30), (30, 30)], [(18, 18), (18, 18)]]
 
 
 def test_a_kill_while_a_shard_is_written_leaves_nothing_behind(
@@ -126,8 +110,8 @@ def test_a_kill_while_a_shard_is_written_leaves_nothing_behind(
     out = tmp_path / "out"
     Study(sweep_file, out, replications=1).run()
     # What a process leaves that is killed between the creation and the renaming of its file.
-    whole = (out / "rows" / "0000.parquet").read_bytes()
-    (out / "rows" / ".0001.parquet.4711").write_bytes(whole[:100])
+    (whole,) = (out / "rows").iterdir()
+    (out / "rows" / ".0123456789abcdef.parquet.4711-0a1b2c3d").write_bytes(whole.read_bytes()[:100])
     study = Study(sweep_file, out, replications=2)
     study.run()
     assert_same(study.frame(), reference.filter(pl.col("replication") < 2))
@@ -157,19 +141,22 @@ def test_a_signal_keeps_what_is_finished(
     assert_same(study.frame(), reference)
 
 
-def test_a_second_ctrl_c_does_not_wait_for_the_batch(sweep_file: Path, tmp_path: Path) -> None:
-    # A first batch of one run that takes seconds.
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_signal_does_not_wait_for_long_runs(
+    sweep_file: Path, tmp_path: Path, signals: int
+) -> None:
+    # Runs that take seconds.
     hours = ("flows.call.app.duration=80 h", "run.duration=90 h")
     sets = [word for value in hours for word in ("--set", value)]
-    sweep = start_sweep(sweep_file, tmp_path / "out", "--jobs", "1", *sets)
+    sweep = start_sweep(sweep_file, tmp_path / "out", "--jobs", "2", *sets)
     assert sweep.stderr is not None
     assert "0/2400" in sweep.stderr.readline()
     time.sleep(0.2)
-    sweep.send_signal(signal.SIGINT)
-    time.sleep(0.2)
-    assert sweep.poll() is None
-    sweep.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    for _ in range(signals):
+        sweep.send_signal(signal.SIGINT)
     _, errors = sweep.communicate(timeout=5)
+    assert time.monotonic() < begun + 1
     assert (sweep.returncode, errors.count("\n")) == (130, 1)
     assert "stopped: 0 of 2400 runs are finished" in errors
 
@@ -184,37 +171,35 @@ def test_two_sweeps_into_one_folder_exclude_each_other(
     assert anabranch("sweep", sweep_file, "--out", out).returncode == 0
 
 
-def test_a_folder_belongs_to_one_scenario(
+def test_another_scenario_in_a_folder_loses_nothing(
     anabranch: Command, sweep_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     assert anabranch("sweep", sweep_file, "--out", out).returncode == 0
-    other = ("--set", "links.second.delay=31 ms")
-    assert "another scenario" in one_error(anabranch("sweep", sweep_file, "--out", out, *other))
-    with pytest.raises(StoreError, match="another scenario"):
+    first = rows(out)
+    with pytest.raises(StoreError, match="holds no run of this scenario"):
         Study(sweep_file, out, set={"seed": 4}).frame()
-    # What changes no result changes no identity.
-    renamed = ("--set", "name=other", "--replications", "7")
-    assert anabranch("sweep", sweep_file, "--out", out, *renamed).returncode == 0
+    other = anabranch("sweep", sweep_file, "--out", out, "--set", "links.second.delay=31 ms")
+    assert other.returncode == 0
+    assert "holds no run of this scenario" in other.stderr.splitlines()[0]
+    assert not set(rows(out)["scenario_hash"]) & set(first["scenario_hash"])
+    again = anabranch("sweep", sweep_file, "--out", out)
+    assert (again.returncode, again.stderr) == (0, "small: 36/36 runs\n")
+    assert_same(rows(out), first)
+    assert len(list((out / "definitions").glob("*.toml"))) == 2
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "not Parquet"])
-def test_a_damaged_shard(
-    anabranch: Command, sweep_file: Path, tmp_path: Path, damage: str, reference: pl.DataFrame
+def test_a_sweep_names_a_damaged_shard_and_goes_on(
+    anabranch: Command, sweep_file: Path, tmp_path: Path, reference: pl.DataFrame
 ) -> None:
     out = tmp_path / "out"
     study = Study(sweep_file, out, replications=3)
     study.run()
-    shard = sorted(out.glob("rows/*.parquet"))[0]
-    whole = shard.read_bytes()
-    shard.write_bytes({"truncated": whole[: len(whole) // 2], "empty": b""}.get(damage, b"x" * 99))
-    with pytest.raises(StoreError, match=shard.name) as error:
-        study.frame()
-    assert "\n" not in str(error.value)
-
+    (shard,) = out.glob("rows/*.parquet")
+    shard.write_bytes(shard.read_bytes()[: shard.stat().st_size // 2])
     result = anabranch("sweep", sweep_file, "--out", out, "--replications", "3")
     assert result.returncode == 0, result.stderr
-    assert shard.name in result.stderr
+    assert f"{shard} is damaged: its bytes do not give its name" in result.stderr.splitlines()[0]
     assert (out / "rows" / f"{shard.name}.corrupt").exists()
     assert_same(study.frame(), reference.filter(pl.col("replication") < 3))
 
@@ -247,8 +232,8 @@ def test_an_interrupt_in_python_reaches_the_caller(sweep_file: Path) -> None:
     study = Study(sweep_file, replications=REPLICATIONS, jobs=1)
     before = signal.getsignal(signal.SIGINT)
 
-    def stop(done: int, _: int) -> None:
-        if done:
+    def stop(status: Status) -> None:
+        if status.done:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
@@ -267,3 +252,49 @@ def test_load_takes_a_path_or_text_and_values(sweep_file: Path) -> None:
         package.run(from_path, set={"seed": 1})
     with pytest.raises(package.ScenarioError):
         package.load(SWEEP, set={"sed": 9})
+
+
+def test_equal_cells_are_one_computation(tmp_path: Path) -> None:
+    network, _, _ = SWEEP.partition("[sweep]")
+    rto_max = {"set": "flows.call.transport.rto_max", "values": ["1 s", "1000 ms", "2 s"]}
+    study = Study(package.load(network, sweep={"axes": {"rto_max": rto_max}}), tmp_path / "out")
+    heard: list[Status] = []
+    study.run(heard.append)
+    assert (heard[-1].done, heard[-1].total) == (2, 2)
+    assert study.frame()["rto_max"].to_list() == [1.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["n", "mean", "best", "Cell", "P", "RTO"])
+def test_an_axis_is_a_column_of_its_own(name: str) -> None:
+    axes = {
+        "rto": {"set": "flows.call.transport.rto_max", "values": ["1 s", "10 s"]},
+        name: {"set": "flows.call.transport.path_max_retrans", "values": [0, 5]},
+    }
+    with pytest.raises(
+        package.ScenarioError, match=rf"^sweep\.axes\.{name}: .*; use another name$"
+    ):
+        package.load(SWEEP, sweep={"axes": axes})
+
+
+@pytest.mark.parametrize("content", [None, b"junk = [", b"\xff\xfe"])
+def test_a_damaged_definition_is_named(
+    sweep_file: Path, tmp_path: Path, content: bytes | None
+) -> None:
+    out = tmp_path / "out"
+    Study(sweep_file, out, replications=1).run()
+    [definition] = out.glob("definitions/*.toml")
+    definition.unlink()
+    if content is not None:
+        definition.write_bytes(content)
+    with pytest.raises(StoreError, match=r"\.toml is .*: the same sweep writes it again$"):
+        _ = Study(out).scenario
+    Study(sweep_file, out, replications=1).run()
+    assert Study(out).scenario.cell_count == 6
+
+
+def test_replications_and_a_stopping_rule_exclude_each_other(
+    anabranch: Command, sweep_file: Path
+) -> None:
+    options = ("--until", "call.mos=0.1", "--replications", 3)
+    error = one_error(anabranch("sweep", sweep_file, "--out", "out", *options))
+    assert "--until and --replications exclude each other" in error

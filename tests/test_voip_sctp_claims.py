@@ -181,7 +181,7 @@ def test_interval_of_a_known_sample() -> None:
     found = interval([1.0, 2.0, 3.0, 4.0])
     assert found.mean == 2.5
     assert found.half_width == pytest.approx(2.054260, abs=1e-6)  # t(0.975, 3) = 3.182446
-    assert replace(found, half_width=0.1).text() == "2.50 ± 0.10"
+    assert found._replace(half_width=0.1).text() == "2.50 ± 0.10"
 
 
 def frames_with_gap(start: float, end: float) -> pl.DataFrame:

@@ -13,11 +13,13 @@ from anabranch._engine import RunError, Scenario, ScenarioError, __version__
 from anabranch.errors import AnabranchError, StoreError
 
 if TYPE_CHECKING:
-    from anabranch.store import read
+    from anabranch.store import merge, migrate, read
     from anabranch.study import Result, Study, load, run
 else:
     # Polars takes longer to import than most commands to run: not before somebody needs it.
-    _LATE = dict.fromkeys(("Result", "Study", "load", "run"), "study") | {"read": "store"}
+    _LATE = dict.fromkeys(("Result", "Study", "load", "run"), "study") | dict.fromkeys(
+        ("merge", "migrate", "read"), "store"
+    )
 
     def __getattr__(name: str) -> object:
         if name not in _LATE:
@@ -35,6 +37,8 @@ __all__ = [
     "Study",
     "__version__",
     "load",
+    "merge",
+    "migrate",
     "read",
     "run",
 ]

@@ -2,15 +2,30 @@
 
 import errno
 import os
+import re
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from anabranch.errors import AnabranchError
+
+_TEMPORARY = re.compile(r"\..+\.[0-9]+-[0-9a-f]{8}")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """After this, `path` has this content on disk; before that, what it had; never a part.
+
+    See `opened_atomically`.
+    """
+    with opened_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def opened_atomically(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to that has the name `path` once all is written and on disk, not before.
 
     A link stays, and the file behind it is replaced. A read-only file is not replaced. What cannot
     be replaced, such as a device, a pipe or what standard output goes to, is written as it is.
@@ -20,14 +35,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     if stream is not None or (path.exists() and not path.is_file()):
         try:
             with path.open("wb") if stream is None else os.fdopen(os.dup(stream), "wb") as file:
-                file.write(content)
+                yield file
         except OSError as error:
             raise _named(error, path) from error
         return
     temporary = _temporary(target)
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
@@ -53,7 +68,7 @@ def check_different(**files: Path | None) -> None:
     for option, path in files.items():
         if path is None or _stream(path) is not None or (path.exists() and not path.is_file()):
             continue
-        other = seen.setdefault(path.resolve(), option)
+        other = seen.setdefault(_behind_links(path), option)
         if other != option:
             raise AnabranchError(f"--{other} and --{option} are both {path}; use two files")
 
@@ -94,6 +109,13 @@ def check_folder(path: Path) -> None:
     if not there.is_dir():
         raise NotADirectoryError(f"{there} is a file, not a folder")
     _try_to_write(_temporary(there / "file"), path)
+
+
+def remove_temporaries(folder: Path, pattern: str = ".*") -> None:
+    """Removes what processes have left that were killed while they wrote files like these."""
+    for path in folder.glob(pattern):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _target(path: Path) -> Path:
@@ -141,11 +163,14 @@ def _folder_error(path: Path) -> OSError:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}")
+    # Machines that share a folder may have processes of one number.
+    return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _named(error: OSError, path: Path) -> OSError:
     """The same error about the file that its reader named."""
+    if error.errno is None:  # of a library that writes by itself, which has only text
+        return OSError(f"{path}: {error}")
     return OSError(error.errno, error.strerror, str(path))
 
 

@@ -34,6 +34,9 @@ QUIET = "#666666"
 FAILED = "#EEEEEE"
 """Behind the time in which something is not there."""
 
+ON_DARK, ON_LIGHT = "#FEFEFE", "#010101"
+"""For text on a colour that stays when a page makes black white: neither is exactly that."""
+
 _CHARACTER = 0.0115
 """Width of one in a note above the axes, as a part of theirs."""
 
@@ -485,7 +488,7 @@ def heat(
                 f"{round(value, digits) + 0.0:.{digits}f}",  # no -0
                 ha="center",
                 va="center",
-                color="white" if is_dark else "black",
+                color=ON_DARK if is_dark else ON_LIGHT,
                 size=size,
             )
     return image

@@ -3,23 +3,46 @@
 import sys
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from anabranch import study
+    from collections.abc import Callable, Iterable, Iterator
 
 _PLAIN_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 
 
+@dataclass(frozen=True)
+class Status:
+    """How far some work is."""
+
+    done: int
+    total: int
+    is_estimate: bool = False
+    """Whether a stopping rule has still to say how much there is in all."""
+    note: str = ""
+    """What the work has found so far, in a line."""
+
+    def of_total(self) -> str:
+        """All of it, said to be an estimate where it is one."""
+        return f"{'about ' if self.is_estimate else ''}{self.total}"
+
+    def __str__(self) -> str:
+        """As a line for people."""
+        return f"{self.done} of {self.of_total()}{self.note and f'; {self.note}'}"
+
+
 @contextmanager
-def shown(what: str, unit: str = "runs", *, kept: bool = False) -> "Iterator[study.Progress]":
-    """Gives a function to call with what is done and all of it; nothing is shown before that.
+def shown(
+    what: str, unit: str = "runs", *, kept: bool = False
+) -> "Iterator[Callable[[Status], None]]":
+    """Gives a function to call with the state of the work; nothing is shown before that.
 
     Parameters
     ----------
@@ -32,19 +55,21 @@ def shown(what: str, unit: str = "runs", *, kept: bool = False) -> "Iterator[stu
     """
     console = Console(stderr=True)
     reporter = _Bar(what, unit, console) if console.is_terminal else _Lines(what, unit)
-    done = total = 0
+    last: Status | None = None
 
-    def update(now_done: int, of_all: int) -> None:
-        nonlocal done, total
-        done, total = now_done, of_all
-        reporter.update(done, total)
+    def update(status: Status) -> None:
+        nonlocal last
+        last = status
+        reporter.update(status)
 
     try:
         yield update
     except KeyboardInterrupt as interrupt:
-        if not kept or not total:
+        if not kept or last is None:
             raise
-        message = f"{done} of {total} {unit} are finished; the same command continues"
+        message = (
+            f"{last.done} of {last.of_total()} {unit} are finished; the same command continues"
+        )
         raise type(interrupt)(message) from None
     finally:
         reporter.close()
@@ -59,10 +84,10 @@ def steps(what: str, total: int, unit: str = "runs") -> "Iterator[Callable[[], N
         def step() -> None:
             nonlocal done
             done += 1
-            update(done, total)
+            update(Status(done, total))
 
         if total:
-            update(0, total)
+            update(Status(0, total))
         yield step
 
 
@@ -85,25 +110,49 @@ def rate_text(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
+def _left(status: Status, rate: float) -> float:
+    """Seconds."""
+    return (status.total - status.done) / rate
+
+
 class _Bar:
     def __init__(self, what: str, unit: str, console: Console) -> None:
         self._rate = _Rate()
-        self._bar = Progress(
+        self._bar = _WithNote(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.completed:.0f}/{task.fields[of_total]}"),
             TextColumn("{task.fields[rate]} " + unit + "/s"),
-            TimeRemainingColumn(),
+            # Rich's own column begins anew with every change of the total.
+            TextColumn("{task.fields[left]}"),
             console=console,
         )
-        self._task = self._bar.add_task(what, total=None, rate="0")
+        self._task = self._bar.add_task(what, total=None, rate="0", of_total="", left="")
 
-    def update(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total, rate=rate_text(self._rate(done)))
+    def update(self, status: Status) -> None:
+        rate = self._rate(status.done)
+        self._bar.note = status.note
+        self._bar.update(
+            self._task,
+            completed=status.done,
+            total=status.total,
+            of_total=status.of_total(),
+            rate=rate_text(rate),
+            left=str(timedelta(seconds=round(_left(status, rate)))) if rate > 0 else "-:--:--",
+        )
         self._bar.start()
 
     def close(self) -> None:
         self._bar.stop()
+
+
+class _WithNote(Progress):
+    note = ""
+
+    def get_renderables(self) -> "Iterable[RenderableType]":
+        yield from super().get_renderables()
+        if self.note:
+            yield Text(self.note)
 
 
 class _Lines:
@@ -113,15 +162,17 @@ class _Lines:
         self._rate = _Rate()
         self._next = 0.0
 
-    def update(self, done: int, total: int) -> None:
-        rate = self._rate(done)
+    def update(self, status: Status) -> None:
+        rate = self._rate(status.done)
         now = time.monotonic()
-        if now < self._next and done < total:
+        if now < self._next and (status.is_estimate or status.done < status.total):
             return
         self._next = now + _PLAIN_SECONDS
-        line = f"{self._what}: {done}/{total} {self._unit}"
+        line = f"{self._what}: {status.done}/{status.of_total()} {self._unit}"
         if rate > 0:
-            line += f", {rate_text(rate)} {self._unit}/s, {(total - done) / rate:,.0f} s left"
+            line += f", {rate_text(rate)} {self._unit}/s, {_left(status, rate):,.0f} s left"
+        if status.note:
+            line += f"; {status.note}"
         if sys.stderr is None:  # closed; `print` would take standard output instead
             return
         # No run is given up because nobody can read how far it is.

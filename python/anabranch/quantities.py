@@ -1,6 +1,7 @@
 """Quantities that the command line takes itself; those in scenarios are the engine's business."""
 
 import re
+from collections.abc import Mapping
 
 from anabranch.errors import AnabranchError
 
@@ -11,32 +12,17 @@ _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "min": 60e3, "h
 
 def milliseconds(text: str) -> float:
     """A length of time such as `63ms` or `0.1 s`, in ms."""
-    number, unit = _split(text)
-    if number is None or unit not in _MS or number < 0:
-        raise AnabranchError(
-            f"`{text}` is not a length of time such as `63ms` (units: {', '.join(_MS)})"
-        )
-    return number * _MS[unit]
+    return _quantity(text, _MS, "a length of time such as `63ms`")
 
 
 def bits_per_second(text: str) -> float:
     """A rate such as `10 Mbit/s`, in bit/s."""
-    number, unit = _split(text)
-    if number is None or unit not in _BIT_PER_S or number < 0:
-        raise AnabranchError(
-            f"`{text}` is not a rate such as `10 Mbit/s` (units: {', '.join(_BIT_PER_S)})"
-        )
-    return number * _BIT_PER_S[unit]
+    return _quantity(text, _BIT_PER_S, "a rate such as `10 Mbit/s`")
 
 
 def octets(text: str) -> float:
     """A size such as `64 KiB`, in bytes."""
-    number, unit = _split(text)
-    if number is None or unit not in _BYTES or number < 0:
-        raise AnabranchError(
-            f"`{text}` is not a size such as `64 KiB` (units: {', '.join(_BYTES)})"
-        )
-    return number * _BYTES[unit]
+    return _quantity(text, _BYTES, "a size such as `64 KiB`")
 
 
 def share(text: str) -> float:
@@ -46,6 +32,14 @@ def share(text: str) -> float:
     if value is None or not 0 <= value <= 1:
         raise AnabranchError(f"`{text}` is not a share such as `2%` or `0.02`, from 0 to 1")
     return value
+
+
+def _quantity(text: str, units: Mapping[str, float], what: str) -> float:
+    """A number from 0 on with one of these units, in that whose factor is 1."""
+    number, unit = _split(text)
+    if number is None or unit not in units or number < 0:
+        raise AnabranchError(f"`{text}` is not {what} (units: {', '.join(units)})")
+    return number * units[unit]
 
 
 def _split(text: str) -> tuple[float | None, str]:

@@ -1,36 +1,217 @@
-"""Means with confidence intervals over replications.
+"""Estimates with confidence intervals over replications.
 
-The intervals are Student's t for the mean of independent replications (Law, Simulation Modeling and
-Analysis, 5th ed., section 4.5). A NaN is a run without a value; it is left out, and `n` counts the
-rest.
+Replications are independent, so the textbook's intervals hold; which one when, with sources and
+measured coverage, is in docs/statistics.md. A NaN is a run without a value; it is left out, and `n`
+counts the rest. Every result has the same bits on any number of threads and for any order of the
+groups.
 """
 
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
+from anabranch import terminal
+from anabranch.errors import AnabranchError
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, int]:
-    """Mean, half-width of its confidence interval and number of the values that are not NaN.
+RESAMPLES = 1999
+"""Bootstrap resamples: about the 2000 that Efron and Tibshirani, An Introduction to the Bootstrap
+(1993), take for BCa intervals in chapter 14."""
+
+MOST_BOOTSTRAPPED = 10_000
+"""Values of a sample from which on BCa's corrections, of order 1/n, are nothing: the t interval
+stands in."""
+
+SEED = 1
+
+_ROUNDING = 1e-12
+"""What differs by less, relatively, is equal."""
+
+_BATCH = 4_000_000
+"""Numbers that are in memory at once while resampling."""
+
+
+class Interval(NamedTuple):
+    """A mean and the half-width of its interval (Student's t).
 
     The half-width is NaN below two values, the mean below one.
     """
-    values = [value for value in values if not math.isnan(value)]
-    n = len(values)
-    mean = statistics.fmean(values) if n else math.nan
-    if n < 2:
-        return mean, math.nan, n
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
 
-    quantile = float(stdtrit(n - 1, (1 + level) / 2))
-    return mean, quantile * statistics.stdev(values, xbar=mean) / math.sqrt(n), n
+    mean: float
+    half_width: float
+    n: int
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.mean + self.half_width
+
+    @property
+    def positive(self) -> bool:
+        """Whether the whole interval lies above 0."""
+        return self.low > 0
+
+    @property
+    def negative(self) -> bool:
+        """Whether the whole interval lies below 0."""
+        return self.high < 0
+
+    def text(self, digits: int = 2, *, signed: bool = False) -> str:
+        """Mean and half-width as people write them."""
+        sign = "+" if signed else ""
+        mean = round(self.mean, digits) + 0.0  # no -0.00
+        if math.isnan(self.half_width):
+            return f"{mean:{sign}.{digits}f}"
+        return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+    """The mean of the values that are not NaN, with Student's t interval.
+
+    Law, Simulation Modeling and Analysis, 5th ed., section 4.5.
+    """
+    mean, half_width, n = _t_intervals([[x for x in values if not math.isnan(x)]], level)
+    return Interval(float(mean[0]), float(half_width[0]), int(n[0]))
+
+
+Estimator = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""Samples of equal size (one a row, no NaN) and a level -> for each: value, low, high."""
+
+
+def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An `Estimator`: the mean with its bootstrap interval, bias-corrected and accelerated (BCa).
+
+    Unlike the t interval it follows a skewed sample. Efron and Tibshirani (1993), section 14.3.
+    """
+    from scipy.stats import bootstrap  # noqa: PLC0415 - slow to import
+
+    n = samples.shape[1]
+    mean, half_width, _ = _t_intervals(samples, level)
+    low, high = mean - half_width, mean + half_width
+    if n < 2 or n > MOST_BOOTSTRAPPED:
+        return mean, low, high
+    # Equal values have an interval of no width, but no acceleration.
+    varied = np.flatnonzero(~are_equal(samples))
+    size = max(1, _BATCH // (RESAMPLES * n))
+    for start in range(0, len(varied), size):
+        rows = varied[start : start + size]
+        # The same resamples for all, and one sample twice, so that NumPy adds in the same order: a
+        # sample's interval does not depend on the others.
+        found = bootstrap(
+            (samples[rows if len(rows) > 1 else [*rows, *rows]],),
+            np.mean,
+            axis=-1,
+            n_resamples=RESAMPLES,
+            batch=batch(len(rows) * n),
+            confidence_level=level,
+            rng=np.random.default_rng(SEED),
+        ).confidence_interval
+        low[rows], high[rows] = (end[: len(rows)] for end in found)
+    return mean, low, high
+
+
+def are_equal(samples: np.ndarray) -> np.ndarray:
+    """Whether the values of a sample (a row) are all the same but for rounding."""
+    spread = np.ptp(samples, axis=-1)
+    return np.asarray(spread <= _ROUNDING * np.abs(samples).max(axis=-1))
+
+
+def batch(values: int) -> int:
+    """How many resamples of so many values are in memory at once."""
+    return max(1, min(RESAMPLES, _BATCH // values))
+
+
+def quantile(
+    samples: np.ndarray, level: float = 0.95, *, probability: float = 0.5
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An `Estimator`: a quantile between two order statistics, whatever the distribution.
+
+    How many values lie below the true quantile is binomial (Conover, Practical Nonparametric
+    Statistics, 3rd ed., section 3.2), so the interval covers at least as asked. An end is NaN where
+    there are too few values. The value is the median-unbiased estimate (Hyndman and Fan, 1996, 8).
+    """
+    from scipy.stats import quantile_test  # noqa: PLC0415 - slow to import
+
+    count, n = samples.shape
+    if n == 0:
+        return tuple(np.full((3, count), math.nan))  # type: ignore[return-value]
+    # The interval of the numbers 0 to n - 1 says which order statistics bound any sample's.
+    ranks = quantile_test(np.arange(n), q=0, p=probability).confidence_interval(level)
+    ordered = np.sort(samples, axis=1)
+    low, high = (
+        np.full(count, math.nan) if math.isnan(rank) else ordered[:, int(rank)] for rank in ranks
+    )
+    return np.quantile(ordered, probability, axis=1, method="median_unbiased"), low, high
+
+
+def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An `Estimator`: the share of ones among zeros and ones, with Wilson's score interval.
+
+    Brown, Cai and DasGupta, Statistical Science 16 (2001), recommend it.
+
+    Raises
+    ------
+    AnabranchError
+        When there is another value than 0 and 1.
+    """
+    from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
+
+    others = samples[(samples != 0) & (samples != 1)]
+    if len(others):
+        raise AnabranchError(f"a share is one of values 0 and 1, but there is a {others[0]:g}")
+    count, n = samples.shape
+    if n == 0:
+        return tuple(np.full((3, count), math.nan))  # type: ignore[return-value]
+    ones = samples.sum(axis=1).astype(int)
+    found = {k: binomtest(k, n).proportion_ci(level, method="wilson") for k in set(ones.tolist())}
+    low, high = np.array([found[k] for k in ones.tolist()]).reshape(-1, 2).T
+    return ones / n, low, high
 
 
 def cells(rows: pl.DataFrame, by: Sequence[str], metric: str, level: float = 0.95) -> pl.DataFrame:
-    """One row a group of `by`, in order of appearance: `by`, mean, half_width, n."""
-    return _summarise(rows, by, metric, level)
+    """One row a group of `by`, in order of appearance: `by`, mean, half_width (t), n."""
+    groups, samples = _samples(rows, by, metric)
+    mean, half_width, n = _t_intervals(samples, level)
+    return groups.with_columns(mean=mean, half_width=half_width, n=n)
+
+
+def estimates(
+    rows: pl.DataFrame,
+    by: Sequence[str],
+    metric: str,
+    estimator: Estimator = bca,
+    level: float = 0.95,
+) -> pl.DataFrame:
+    """One row a group of `by`, in order of appearance: `by`, value, low, high, n.
+
+    Parameters
+    ----------
+    rows
+        Rows of a study.
+    by
+        The columns whose combinations are groups.
+    metric
+        A scalar.
+    estimator
+        What is estimated: `bca`, `share`, `quantile`, or `partial(quantile, probability=0.95)`.
+    level
+        Confidence level.
+    """
+    groups, samples = _samples(rows, by, metric)
+    sizes = np.array([len(sample) for sample in samples], dtype=np.uint32)
+    found = np.full((3, len(samples)), math.nan)
+    for n in np.unique(sizes):
+        here = np.flatnonzero(sizes == n)
+        found[:, here] = estimator(np.array([samples[i] for i in here]), level)
+    value, low, high = found
+    return groups.with_columns(value=value, low=low, high=high, n=sizes)
 
 
 def paired(
@@ -64,28 +245,101 @@ def paired(
 
     Returns
     -------
-    One row a group and value except the baseline: `by`, `axis`, mean of the difference,
-    half_width, n.
+    One row a group and value except the baseline: `by`, `axis`, mean of the difference, half_width
+    (t), n, low and high (BCa), p (of the paired t test, two-sided, not corrected for the number of
+    comparisons).
+
+    Raises
+    ------
+    AnabranchError
+        When the axis never has the baseline's value.
     """
+    values = rows[axis].drop_nulls().unique(maintain_order=True).to_list()
+    if baseline not in values:
+        known = ", ".join(map(terminal.number, values))
+        raise AnabranchError(f"`{axis}` is never {terminal.number(baseline)}: it is {known}")
     pair = [*by, "replication"]
     base = rows.filter(pl.col(axis) == baseline).select(*pair, pl.col(metric).alias("_base"))
     others = rows.filter(pl.col(axis) != baseline)
     differences = others.join(
-        base, on=pair, how="inner", maintain_order="left", validate="m:1"
+        base, on=pair, how="inner", maintain_order="left", validate="m:1", nulls_equal=True
     ).select(*by, axis, (pl.col(metric) - pl.col("_base")).alias("_difference"))
-    return _summarise(differences, [*by, axis], "_difference", level)
+    names = [*by, axis]
+    means = cells(differences, names, "_difference", level)
+    bounds = estimates(differences, names, "_difference", bca, level)
+    p = p_value(means["mean"], means["half_width"], means["n"], level)
+    return means.with_columns(bounds["low"], bounds["high"], p=p)
 
 
-def _summarise(rows: pl.DataFrame, by: Sequence[str], metric: str, level: float) -> pl.DataFrame:
-    # Sums are taken in Python, in the order of the rows: the same bits on any number of threads.
+def p_value(mean: Any, half_width: Any, n: Any, level: float = 0.95) -> np.ndarray:
+    """Two-sided p of the t test that a mean is 0, from its t interval; NaN below two values."""
+    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - slow to import
+
+    mean, half_width = np.asarray(mean), np.asarray(half_width)
+    freedom = np.asarray(n, dtype=float) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.abs(mean) / half_width * stdtrit(freedom, (1 + level) / 2)
+    # Without any spread, a difference is certain, and so is none.
+    t = np.where((half_width == 0) & (mean == 0), 0.0, t)
+    return np.asarray(2 * stdtr(freedom, -t))
+
+
+def per_replication(rows: pl.DataFrame, by: Sequence[str], metric: str) -> pl.DataFrame:
+    """The mean over a group's rows within each replication: `by`, replication, the metric.
+
+    A replication is one sample: cells share their random numbers, so a mean over several cells is
+    taken within each replication first. Only replications that have every cell of the group count.
+    """
+    groups, flat, ends = _groups(rows, [*by, "replication"], pl.col(metric))
+    sizes = np.diff(ends, prepend=0)
+    if (sizes > 1).any():
+        parts = np.split(flat, ends[:-1])
+        flat = np.array([math.fsum(part.tolist()) / len(part) for part in parts])
+    found = groups.with_columns(pl.Series(metric, flat), pl.Series("_size", sizes))
+    most = pl.col("_size").max().over(by) if by else pl.col("_size").max()
+    return found.filter(pl.col("_size") == most).drop("_size")
+
+
+def _t_intervals(
+    samples: Iterable[list[float] | np.ndarray], level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, half-width and size of each sample.
+
+    Sums are correctly rounded: the same bits for any order of the values.
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
+    sums = []
+    for sample in samples:
+        values = sample.tolist() if isinstance(sample, np.ndarray) else sample
+        centre = math.fsum(values) / len(values) if values else math.nan
+        sums.append((len(values), centre, math.fsum([(x - centre) ** 2 for x in values])))
+    n, mean, squares = np.array(sums, dtype=float).reshape(-1, 3).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half_width = stdtrit(n - 1, (1 + level) / 2) * np.sqrt(squares / (n - 1)) / np.sqrt(n)
+    return mean, np.where(n < 2, math.nan, half_width), n.astype(np.uint32)
+
+
+def _samples(
+    rows: pl.DataFrame, by: Sequence[str], metric: str
+) -> tuple[pl.DataFrame, list[np.ndarray]]:
+    """The groups, and the values of each that are not NaN, in the order of the rows."""
+    value = pl.col(metric).cast(pl.Float64)
+    groups, flat, ends = _groups(rows, by, value.filter(value.is_not_nan()))
+    return groups, np.split(flat, ends[:-1]) if len(ends) else []
+
+
+def _groups(
+    rows: pl.DataFrame, by: Sequence[str], value: pl.Expr
+) -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
+    """The groups in order of appearance, their values one after the other, where each one's end."""
+    lists = value.cast(pl.Float64).alias("_values")
     if by:
-        groups = rows.group_by(by, maintain_order=True).agg(pl.col(metric))
+        groups = rows.group_by(by, maintain_order=True).agg(lists)
     else:
-        groups = rows.select(pl.col(metric).implode())
-    found = [mean_interval(values, level) for values in groups[metric].to_list()]
-    mean, half_width, n = zip(*found, strict=True) if found else ((), (), ())
-    return groups.select(by).with_columns(
-        pl.Series("mean", mean, dtype=pl.Float64),
-        pl.Series("half_width", half_width, dtype=pl.Float64),
-        pl.Series("n", n, dtype=pl.UInt32),
-    )
+        groups = rows.select(lists.implode())
+    found = groups["_values"]
+    sizes = found.list.len()
+    # An empty list would become a null among the values.
+    flat = found.filter(sizes > 0).explode().to_numpy()
+    return groups.drop("_values"), flat, np.cumsum(sizes.to_numpy().astype(np.int64))

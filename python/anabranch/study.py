@@ -1,42 +1,50 @@
 """Runs and studies from Python: scenarios in, Polars frames out."""
 
-import logging
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from anabranch import _engine, stats
-from anabranch._engine import Scenario
-from anabranch.errors import AnabranchError
-from anabranch.store import FolderStore, MemoryStore, Run, Store, read, rows_of
+from anabranch import _engine, comparison, designs, execution, library, stats, stopping
+from anabranch._engine import Scenario, ScenarioError
+from anabranch.comparison import Comparison, Selection
+from anabranch.errors import AnabranchError, suggestion
+from anabranch.execution import Progress, threads
+from anabranch.plan import wanted_of
+from anabranch.store import (
+    OWN_COLUMNS,
+    FolderStore,
+    MemoryStore,
+    Store,
+    axes_of,
+    cells_of,
+    read,
+    read_cells,
+    read_definition,
+    traces,
+)
+from anabranch.toml_text import inline
 
 Value = str | float | bool
 """A value for `set`; text as the scenario file would have it, without quotes."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of finished runs and of all runs."""
-
-_BATCH_SECONDS = 1.0
-"""How long a batch should take: progress is shown, rows saved and Ctrl-C heard between batches."""
-
-_log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MOST_RUNS = 100_000_000
-"""Runs that one study may have: their list is kept in memory."""
+"""Runs that one study may have: which of them are finished is kept in memory."""
 
-MOST_JOBS = 1024
-"""Threads that a study may have: more than cores only cost memory."""
+
+_TAKEN = {
+    *OWN_COLUMNS,
+    *("mean", "half_width", "n", "value", "low", "high", "p"),
+    *("rank", "best", "behind", "behind_half_width", "resolved_by"),
+}
+"""Columns of frames, `stats` and `comparison` that stand beside the axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,12 @@ class Result:
     asked for."""
 
 
-def load(source: str | Path, set: Mapping[str, Value] | None = None) -> Scenario:  # noqa: A002 - as `--set`
+def load(
+    source: str | Path,
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
+    *,
+    sweep: Mapping[str, Any] | None = None,
+) -> Scenario:
     """Reads a scenario from a file or from TOML text (text has more than one line, a path has one).
 
     Parameters
@@ -63,16 +76,51 @@ def load(source: str | Path, set: Mapping[str, Value] | None = None) -> Scenario
         Path or text.
     set
         Values to change, by dotted path: `{"flows.call.transport.rto_max": "0.1 s"}`.
+    sweep
+        The sweep, with the keys of the scenario file, instead of the one in it:
+        `{"replications": 20, "axes": {"pmr": {"set": "flows.call.transport.path_max_retrans",
+        "values": [0, 1, 5]}}}`. `set` still changes it.
+
+    A design gets its points here.
 
     Raises
     ------
-    ScenarioError
+    AnabranchError, ScenarioError
         One sentence: the key, what was found, what is allowed.
     """
     sets = [(path, _as_text(value)) for path, value in (set or {}).items()]
+    if sweep is not None:
+        sets.insert(0, ("sweep", inline(sweep, "sweep")))
     if isinstance(source, str) and "\n" in source:
-        return Scenario.parse(source, sets)
-    return Scenario.load(str(source), sets)
+        return _expanded(Scenario.parse(source, sets))
+    name = Path(source).stem
+    if name in library.scenarios() and not Path(source).exists():
+        raise AnabranchError(
+            f"there is no file {source}; `anabranch new {name} --template {name}` writes a scenario"
+            " of that name"
+        )
+    return _expanded(Scenario.load(str(source), sets))
+
+
+def _expanded(scenario: Scenario) -> Scenario:
+    _check_axes(scenario)
+    return designs.expanded(scenario)
+
+
+def _check_axes(scenario: Scenario) -> None:
+    """Raises unless each axis can be a column, in SQL (which takes A for a) and of statistics."""
+    seen: dict[str, str] = {}
+    for axis in scenario.axes:
+        name = axis["name"]
+        if name.lower() in _TAKEN:
+            raise ScenarioError(
+                f"sweep.axes.{name}: `{name.lower()}` is another column of the results;"
+                " use another name"
+            )
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise ScenarioError(
+                f"sweep.axes.{name}: SQL does not tell it from `{other}`; use another name"
+            )
 
 
 def run(
@@ -119,22 +167,24 @@ class Study:
     Parameters
     ----------
     scenario
-        A loaded scenario, a path or TOML text.
+        A loaded scenario, a path or TOML text; or a study folder, to read what is in it or to go on
+        with it.
     out
         A folder for the rows: finished runs in it are not computed again. Without it, rows are kept
         in memory.
     set
         Values to change, by dotted path; only with a path or text.
     replications
-        Runs of each cell, instead of what the sweep asks for.
+        Runs of each cell, instead of what the sweep asks for. In an opened folder, all that are
+        there are read if it is not given.
     jobs
         Threads; all cores if not given. Never changes a result.
 
     Examples
     --------
-    >>> study = Study("scenarios/rto-sweep.toml", replications=20)
+    >>> study = Study("scenarios/rto-sweep.toml", "results/rto", replications=20)
     >>> study.run(progress=print)
-    >>> study.cells("call.mos")
+    >>> Study("results/rto").cells("call.mos")
     """
 
     def __init__(
@@ -146,100 +196,209 @@ class Study:
         replications: int | None = None,
         jobs: int | None = None,
     ) -> None:
-        self.scenario = _loaded(scenario, set)
         self.out = None if out is None else Path(out)
-        self.replications = self.scenario.replications if replications is None else replications
         self.jobs = threads(jobs)
-        if self.replications < 1:
-            raise AnabranchError(f"replications is {self.replications}; it must be at least 1")
-        if self.total > MOST_RUNS:
-            raise AnabranchError(
-                f"the study has {self.total:,} runs; at most {MOST_RUNS:,} are allowed"
-            )
-        self._memory = MemoryStore()
+        self._opened = _is_folder(scenario)
+        self._asked = replications
+        if self._opened:
+            if out is not None or set:
+                raise AnabranchError(f"{scenario} is a folder: `out` and `set` need a scenario")
+            self.out = Path(str(scenario))
+            self._cells = read_cells(self.out)
+        else:
+            self.scenario = _loaded(scenario, set)
+            self._check_total()
+            self._cells = cells_of(self.scenario)
+            self._memory = MemoryStore(self.scenario)
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The definition."""
+        assert self.out is not None
+        return read_definition(self.out)
+
+    @property
+    def replications(self) -> int:
+        """Runs of each cell."""
+        return self.scenario.replications if self._asked is None else self._asked
 
     @property
     def axes(self) -> list[str]:
         """The names of the sweep's axes, which are columns of `frame()`."""
-        return [axis["name"] for axis in self.scenario.axes]
+        return axes_of(self._cells)
 
     @property
     def total(self) -> int:
-        """How many runs the study has."""
-        return self.scenario.cell_count * self.replications
+        """How many runs the study has; with a stopping rule, at most."""
+        return int(self._most().sum())
 
-    def run(self, progress: Progress | None = None) -> None:
+    def run(
+        self,
+        progress: Progress | None = None,
+        *,
+        cluster: Any = None,
+        shard: tuple[int, int] | None = None,
+        metrics: Sequence[str] = (),
+    ) -> None:
         """Computes the runs that are not finished yet.
 
         On Ctrl-C it saves what is finished, then raises KeyboardInterrupt.
-        """
-        # All cells once, then all cells again: a sweep that is stopped early covers everything.
-        runs = [
-            (cell, replication)
-            for replication in range(self.replications)
-            for cell in range(self.scenario.cell_count)
-        ]
-        with self._store() as store:
-            compute(self.scenario, store, runs, self.jobs, progress)
 
-    def frame(self) -> pl.DataFrame:
+        Parameters
+        ----------
+        progress
+            Hears of the state of the work, such as `print`.
+        cluster
+            Where to compute instead of in this process: `local`, the address of a Dask scheduler, a
+            `distributed.Client` or a cluster such as dask-jobqueue's `SLURMCluster`.
+        shard
+            Compute the i-th share of n, `(i, n)`, only; the folder may be shared by all of them.
+        metrics
+            Scalars that must exist: a wrong name ends the study with its first run. `progress`
+            hears of the interval of the first.
+        """
+        self._check_total()
+        with self._store(shared=shard is not None) as store:
+            execution.compute_study(
+                self.scenario,
+                store,
+                self._asked,
+                jobs=self.jobs,
+                cluster=cluster,
+                shard=shard,
+                progress=progress,
+                metrics=metrics,
+            )
+
+    def frame(self, study: str | None = None, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """One row for each finished run of this study, sorted by cell and replication.
 
-        Its columns: cell, replication, seed, the axes, every scalar by name, engine_version,
-        scenario_hash. Equal to the bit however the work was split, stopped and continued.
+        Its columns: cell, replication, study (with sub-studies), seed, the axes, every scalar by
+        name, engine_version, schema_version, scenario_hash. Equal to the bit however the work was
+        split, stopped and continued.
+
+        Parameters
+        ----------
+        study
+            The sub-study whose rows are wanted; all rows if not given.
+        columns
+            The scalars that are wanted, `*` in a name standing for anything; all of them if not
+            given.
         """
-        rows = self._memory.frame() if self.out is None else read(self.out, self.scenario)
-        return rows.filter(pl.col("replication") < self.replications)
+        if self.out is None:
+            rows = self._memory.read(columns)
+        else:
+            rows = read(self.out, None if self._opened else self.scenario, columns)
+        if study is not None:
+            names = (
+                self._cells["study"].unique().to_list() if "study" in self._cells.columns else []
+            )
+            if study not in names:
+                known = f"there are {', '.join(sorted(names))}" if names else "it has none"
+                raise AnabranchError(f"the study has no sub-study `{study}`; {known}")
+            rows = rows.filter(pl.col("study") == study)
+        if self._opened and self._asked is None:
+            return rows
+        return rows.filter(pl.col("replication") < pl.Series(self._most())[rows["cell"]])
+
+    def traces(self, table: str) -> pl.LazyFrame:
+        """Traces that the sweep keeps, read when collected: cell, replication, the table's columns.
+
+        Parameters
+        ----------
+        table
+            One of the sweep's `traces`.
+        """
+        if self.out is None:
+            return self._memory.traces(table)
+        return traces(self.out, table, None if self._opened else self.scenario)
+
+    def query(self, sql: str | None = None) -> pl.DataFrame:
+        """What a SELECT over the study folder gives; the tables are those of `anabranch.query`.
+
+        The folder's current definition is what is asked, whatever this study would compute.
+
+        Parameters
+        ----------
+        sql
+            In DuckDB's dialect; all rows if not given.
+        """
+        from anabranch.query import Tables  # noqa: PLC0415 - slow to import
+
+        if self.out is None:
+            raise AnabranchError("a query needs a study folder: give the study an `out`")
+        with Tables(self.out) as tables:
+            return tables.frame(sql)
 
     def cells(self, metric: str, level: float = 0.95) -> pl.DataFrame:
         """Mean of a scalar in each cell: cell, the axes, mean, half_width of its interval, n."""
-        rows = self.frame()
-        if metric not in rows.columns:
-            message = f"there is no scalar `{metric}`{_suggestion(metric, rows.columns)}"
-            raise AnabranchError(message)
+        return stats.cells(self._scalar(metric), ["cell", *self.axes], metric, level)
+
+    def best_set(
+        self, metric: str, *, maximise: bool | None = None, level: float = 0.95
+    ) -> pl.DataFrame:
+        """The cells from best to worst, and which may be the best: `comparison.best_set`."""
         by = ["cell", *self.axes]
-        return stats.cells(rows, by, metric, level)
+        rows = self._scalar(metric)
+        return comparison.best_set(rows, by, metric, maximise=maximise, level=level)
+
+    def compare(
+        self,
+        a: Selection,
+        b: Selection,
+        metric: str,
+        *,
+        maximise: bool | None = None,
+        level: float = 0.95,
+    ) -> Comparison:
+        """A scalar in two selections of cells, a minus b: `comparison.compare`.
+
+        Examples
+        --------
+        >>> print(study.compare({"rto_max": 0.1}, {"rto_max": 1}, "call.mos").sentence)
+        """
+        rows = self._scalar(metric)
+        return comparison.compare(rows, a, b, metric, maximise=maximise, level=level)
+
+    def _scalar(self, metric: str) -> pl.DataFrame:
+        """The rows with this scalar alone."""
+        rows = self.frame(columns=[metric])
+        if metric not in rows.columns:
+            message = f"there is no scalar `{metric}`{suggestion(metric, self.frame().columns)}"
+            raise AnabranchError(message)
+        return rows
+
+    def _most(self) -> NDArray[np.int64]:
+        """The most runs that each cell may have."""
+        wanted, until = wanted_of(self.scenario)
+        if self._asked is not None:
+            return np.full_like(wanted, self._asked)
+        for cell, rule in until.items():
+            wanted[cell] = stopping.looks(rule)[-1]
+        return wanted
+
+    def _check_total(self) -> None:
+        if self.replications < 1:
+            raise AnabranchError(f"replications is {self.replications}; it must be at least 1")
+        # Of too many cells there is not even a list.
+        cells = self.scenario.cell_count
+        total = self.total if cells <= MOST_RUNS else cells * self.replications
+        if total > MOST_RUNS:
+            raise AnabranchError(f"the study has {total:,} runs; at most {MOST_RUNS:,} are allowed")
 
     @contextmanager
-    def _store(self) -> Iterator[Store]:
+    def _store(self, *, shared: bool) -> Iterator[Store]:
         if self.out is None:
             yield self._memory
         else:
-            with FolderStore(self.out, self.scenario) as store:
+            with FolderStore(self.out, self.scenario, shared=shared) as store:
                 yield store
 
 
-def threads(jobs: int | None) -> int:
-    """The number of threads that `jobs` asks for; all cores if it is None."""
-    count = (os.cpu_count() or 1) if jobs is None else jobs
-    if not 1 <= count <= MOST_JOBS:
-        raise AnabranchError(f"jobs is {count}; it must be from 1 to {MOST_JOBS}")
-    return count
-
-
-def compute(
-    scenario: Scenario, store: Store, runs: Sequence[Run], jobs: int, progress: Progress | None
-) -> None:
-    """Computes those of the runs that the store lacks, batch by batch.
-
-    `progress` hears of the runs that are finished and of all of them, first of those found in the
-    store. On Ctrl-C or SIGTERM it saves what is finished, then lets the signal have its effect; the
-    first is KeyboardInterrupt. A second one does not wait for the batch at work.
-    """
-    with _interruptible() as deliver:
-        finished = store.finished()
-        missing = [run for run in runs if run not in finished]
-        done = len(runs) - len(missing)
-        _log.info("%d of %d runs are finished", done, len(runs))
-        if progress:
-            progress(done, len(runs))
-        deliver()
-        for batch in _batches(missing, jobs):
-            store.append(rows_of(scenario, _hearing(_engine.run_batch, scenario, batch, jobs)))
-            done += len(batch)
-            if progress:
-                progress(done, len(runs))
-            deliver()
+def _is_folder(scenario: Scenario | str | Path) -> bool:
+    if isinstance(scenario, Scenario) or (isinstance(scenario, str) and "\n" in scenario):
+        return False
+    return Path(scenario).is_dir()
 
 
 def _loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -> Scenario:
@@ -252,76 +411,3 @@ def _loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -
 
 def _as_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _batches(runs: Sequence[Run], jobs: int) -> Iterator[Sequence[Run]]:
-    """Cuts the work so that a batch takes about a second, whatever a run costs."""
-    start, size = 0, jobs
-    while start < len(runs):
-        started = time.monotonic()
-        yield runs[start : start + size]
-        start += size
-        seconds = max(time.monotonic() - started, 1e-3)
-        # At most fourfold: the first runs say little about the others.
-        size = max(jobs, min(round(size * _BATCH_SECONDS / seconds), 4 * size))
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], None]]:
-    """While it lasts, a first Ctrl-C or SIGTERM waits until the given function is called."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None  # only the main thread hears signals
-        return
-    before = {
-        number: handler
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
-    }
-    heard: list[int] = []
-
-    def hear(number: int, _: object) -> None:
-        heard.append(number)
-        restore()  # a second one does not wait
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def deliver() -> None:
-        if heard:
-            restore()
-            signal.raise_signal(heard[0])
-
-    for number in before:
-        signal.signal(number, hear)
-    try:
-        yield deliver
-    finally:
-        restore()
-
-
-def _hearing(work: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-    """Does the work in another thread, so that this one hears signals meanwhile."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def do() -> None:
-        try:
-            results.append(work(*arguments, **keywords))
-        except BaseException as error:
-            errors.append(error)
-
-    # A daemon: when a second Ctrl-C ends the process, nobody waits for the batch.
-    thread = threading.Thread(target=do, daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for a message
-
-    close = get_close_matches(name, names, n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from anabranch import progress, study
+from anabranch import execution, progress
 from anabranch.bench_cc import checks, measures, reports, scenarios
 from anabranch.bench_cc.checks import Baseline
 from anabranch.bench_cc.measures import Cell
@@ -52,11 +52,11 @@ def compare(
         Threads; all cores if not given. Never changes a result.
     """
     names = scenarios.chosen(tuple(controls))
-    threads = study.threads(jobs)
+    threads = execution.threads(jobs)
     if replications < 1:
         raise AnabranchError(f"replications is {replications}; it must be at least 1")
     chosen = scenarios.load(tuple(only), profile)
-    total = sum(len(measures.runs_of(about, names, replications)) for about in chosen)
+    total = sum(sum(measures.wanted_of(about, names, replications)) for about in chosen)
     cells: list[Cell] = []
     before = done = 0
     with progress.shown("bench-cc", kept=True) as shown:
@@ -64,7 +64,7 @@ def compare(
         def update(of_this: int) -> None:
             nonlocal done
             done = before + of_this
-            shown(done, total)
+            shown(progress.Status(done, total))
 
         for about in chosen:
             folder = out / "studies" / profile / about.name

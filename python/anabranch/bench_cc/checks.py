@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from anabranch.bench_cc.measures import METRICS, Cell, Interval, is_worse
+from anabranch.bench_cc.measures import METRICS, Cell, is_worse
 from anabranch.errors import AnabranchError
+from anabranch.stats import Interval
 
 
 @dataclass(frozen=True)

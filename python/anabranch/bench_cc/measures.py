@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from anabranch import study
+from anabranch import execution
 from anabranch.bench_cc.scenarios import BenchScenario
-from anabranch.stats import mean_interval
-from anabranch.store import FolderStore, Run, read
+from anabranch.stats import Interval, mean_interval
+from anabranch.store import FolderStore, free_of_other_engines
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,6 @@ METRICS = (
         "cov", "variation", -1, "standard deviation of the goodput of each second over its mean"
     ),
 )
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and the half-width of its 95 % interval; NaN is "no value"."""
-
-    mean: float
-    half_width: float
-    n: int
 
 
 @dataclass(frozen=True)
@@ -100,10 +91,10 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
-def runs_of(about: BenchScenario, controls: Sequence[str], replications: int) -> list[Run]:
-    """Cells and replications: all cells once, then again."""
-    cells = [about.cell(case, control) for case in range(len(about.cases)) for control in controls]
-    return [(cell, replication) for replication in range(replications) for cell in cells]
+def wanted_of(about: BenchScenario, controls: Sequence[str], replications: int) -> list[int]:
+    """Runs of each cell: of those of these controls."""
+    cells = {about.cell(case, control) for case in range(len(about.cases)) for control in controls}
+    return [replications * (cell in cells) for cell in range(about.scenario.cell_count)]
 
 
 def compute(
@@ -119,10 +110,17 @@ def compute(
 
     `progress` hears how many of the scenario's runs are finished.
     """
-    runs = runs_of(about, controls, replications)
+    wanted = wanted_of(about, controls, replications)
+    free_of_other_engines(folder)
     with FolderStore(folder, about.scenario) as store:
-        study.compute(about.scenario, store, runs, jobs, lambda done, _: progress(done))
-    rows = read(folder, about.scenario).filter(pl.col("replication") < replications)
+        execution.compute_fixed(
+            about.scenario,
+            store,
+            wanted,
+            jobs=jobs,
+            progress=lambda status: progress(status.done),
+        )
+        rows = store.read().filter(pl.col("replication") < replications)
     return [
         Cell(
             about,
@@ -143,8 +141,7 @@ def compute(
 def _means(runs: Iterable[Mapping[str, float]]) -> dict[str, Interval]:
     found = list(runs)
     return {
-        metric.name: Interval(*mean_interval([values[metric.name] for values in found]))
-        for metric in METRICS
+        metric.name: mean_interval([values[metric.name] for values in found]) for metric in METRICS
     }
 
 

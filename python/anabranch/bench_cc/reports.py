@@ -10,9 +10,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from anabranch import _engine, report
+from anabranch import _engine, terminal
 from anabranch.bench_cc.checks import Check
-from anabranch.bench_cc.measures import METRICS, Cell, Interval, best
+from anabranch.bench_cc.measures import METRICS, Cell, best
+from anabranch.stats import Interval
 
 BEST = "*"
 """Marks the best of a column in each case, and those that cannot be told from it."""
@@ -56,7 +57,7 @@ def tables(cells: Sequence[Cell], width: int) -> Group:
             *([f"  {control}", *values] for control, *values in lines),
         )
     ]
-    return Group(*(_table(heads, cases, kept) for kept in report.groups(heads, shown, width, 1)))
+    return Group(*(_table(heads, cases, kept) for kept in terminal.groups(heads, shown, width, 1)))
 
 
 def _table(heads: Sequence[str], cases: Mapping[str, Lines], kept: Sequence[int]) -> Table:
@@ -187,7 +188,7 @@ def _digits(value: Interval) -> int:
     return max(0, min(*wanted, 3))
 
 
-_NONE = report.number(math.nan)
+_NONE = terminal.number(math.nan)
 
 
 def _finite(value: float) -> float | None:

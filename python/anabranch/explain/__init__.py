@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 
 import anabranch
-from anabranch import _engine, report, study
+from anabranch import _engine, study, terminal
 from anabranch.errors import AnabranchError
 from anabranch.explain import accounts, causes
 from anabranch.explain.accounts import LIMITS, Account, End, Flow
@@ -59,7 +59,7 @@ class Explanation:
 
     def _parts(self, width: int) -> "Iterator[RenderableType]":
         flow = self.flow
-        time = f"{report.number(flow.start_s, 4)} s to {report.number(flow.end_s, 4)} s"
+        time = f"{terminal.number(flow.start_s, 4)} s to {terminal.number(flow.end_s, 4)} s"
         for end in (flow.sender, flow.receiver):
             if end.connection.total > 0:
                 yield f"{flow.name}, what held {end.host} (side {end.side}) back from {time}:"
@@ -70,11 +70,11 @@ class Explanation:
         yield "\n".join(self.sentences())
 
     def _comparison(self, width: int) -> "RenderableType":
-        rows = [(" + ".join(self.flow.settings["paths"]), report.number(self.value, 5), "")]
+        rows = [(" + ".join(self.flow.settings["paths"]), terminal.number(self.value, 5), "")]
         for one in self.alone:
-            ratio = report.number(self.value / one.value, 3) if one.value else "–"
-            rows.append((f"{one.path} alone", report.number(one.value, 5), ratio))
-        return report.side_by_side(("paths", "value", "all together / alone"), rows, width, 1)
+            ratio = terminal.number(self.value / one.value, 3) if one.value else "–"
+            rows.append((f"{one.path} alone", terminal.number(one.value, 5), ratio))
+        return terminal.side_by_side(("paths", "value", "all together / alone"), rows, width, 1)
 
     def sentences(self) -> list[str]:
         """The answer: how the paths compare, what held each back, and what to change."""
@@ -96,8 +96,8 @@ class Explanation:
             return
         best = max(known, key=lambda one: one.value)
         together = " + ".join(self.flow.settings["paths"])
-        values = f"{together} reach {report.number(self.value, 5)}"
-        values += "".join(f", {one.path} alone {report.number(one.value, 5)}" for one in known)
+        values = f"{together} reach {terminal.number(self.value, 5)}"
+        values += "".join(f", {one.path} alone {terminal.number(one.value, 5)}" for one in known)
         verdict = "slower" if "goodput" in self.metric else "worse"
         if self.value >= best.value:
             verdict = "faster" if "goodput" in self.metric else "better"
@@ -242,7 +242,7 @@ def _shares(end: End, width: int) -> "RenderableType":
     seen = [limit for limit in LIMITS if any(row.seconds[limit] > 0 for row in rows)]
     heads = ["path", *seen, "recoveries", "timeouts", "srtt ms", "Mbit/s carried", "of"]
     lines = [_line(row, seen, is_path=row is not end.connection) for row in rows]
-    return report.side_by_side(heads, lines, width, 1)
+    return terminal.side_by_side(heads, lines, width, 1)
 
 
 def _line(row: Account, seen: Sequence[str], *, is_path: bool) -> list[str]:
@@ -256,9 +256,9 @@ def _line(row: Account, seen: Sequence[str], *, is_path: bool) -> list[str]:
         *shares,
         str(row.recoveries),
         str(row.timeouts),
-        report.number(row.srtt_ms, 4),
-        report.number(used / 1e6, 4),
-        report.number(rate / 1e6, 4),
+        terminal.number(row.srtt_ms, 4),
+        terminal.number(used / 1e6, 4),
+        terminal.number(rate / 1e6, 4),
     ]
 
 
@@ -270,7 +270,7 @@ def _head_of_line(host: str, receiver: accounts.Receiver) -> str:
     )
     return (
         f"At {host}, data waited for earlier data {100 * receiver.blocked_share:.0f} % of the "
-        f"time, {report.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
+        f"time, {terminal.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
         f"{100 * receiver.again:.0f} % for data that had to be sent again."
     )
 

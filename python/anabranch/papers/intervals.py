@@ -2,57 +2,18 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-from anabranch import stats as anabranch_stats
+from anabranch.stats import Interval, mean_interval
 
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and the half-width of its 95 % interval (Student's t).
-
-    NaN with fewer than two samples.
-    """
-
-    mean: float
-    half_width: float
-    n: int
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self.mean + self.half_width
-
-    @property
-    def positive(self) -> bool:
-        """Whether the whole interval lies above 0."""
-        return self.low > 0
-
-    @property
-    def negative(self) -> bool:
-        """Whether the whole interval lies below 0."""
-        return self.high < 0
-
-    def text(self, digits: int = 2, *, signed: bool = False) -> str:
-        """Mean and half-width as people write them."""
-        sign = "+" if signed else ""
-        mean = round(self.mean, digits) + 0.0  # no -0.00
-        if math.isnan(self.half_width):
-            return f"{mean:{sign}.{digits}f}"
-        return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
+__all__ = ["Interval", "difference", "interval", "prediction_half_width", "variance"]
 
 
 def interval(samples: Iterable[float]) -> Interval:
     """The mean of independent samples with its 95 % interval."""
-    return Interval(*anabranch_stats.mean_interval([float(sample) for sample in samples]))
+    return mean_interval([float(sample) for sample in samples])
 
 
 def difference(first: Mapping[int, float], second: Mapping[int, float]) -> Interval:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from anabranch import study
+from anabranch import execution
 from anabranch.errors import AnabranchError
 from anabranch.files import check_file, check_folder, write_atomically
 
@@ -75,7 +75,7 @@ class Paper(Generic[Found, Effort]):
         """
         if mode not in self.efforts:
             raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(self.efforts)}")
-        threads = study.threads(jobs)
+        threads = execution.threads(jobs)
         index = out / "index.html"
         try:
             check_folder(out)

@@ -1,16 +1,16 @@
 """A paper's studies: scenarios with the runs wanted of them, and the folders that keep the rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from anabranch import progress, study
+from anabranch import execution, progress
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
-from anabranch.store import FolderStore, Run
+from anabranch.store import FolderStore, free_of_other_engines
 
 Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]
@@ -27,21 +27,17 @@ class Study:
     columns: tuple[str, ...]
     """The scalars that the analysis reads; a whole row may have many more."""
 
-    def runs(self) -> list[Run]:
-        """Cells and replications.
-
-        All cells once, then again: a sweep that is stopped early covers everything.
-        """
-        wanted = [
+    def wanted(self) -> list[int]:
+        """Runs of each cell."""
+        return [
             self.replications(self.scenario.cell_key(cell))
             for cell in range(self.scenario.cell_count)
         ]
-        return [
-            (cell, replication)
-            for replication in range(max(wanted, default=0))
-            for cell, count in enumerate(wanted)
-            if replication < count
-        ]
+
+    @property
+    def total(self) -> int:
+        """Runs in all."""
+        return sum(self.wanted())
 
 
 def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:
@@ -56,14 +52,14 @@ def compute_all(works: Sequence[Study], out: Path, jobs: int, what: str) -> dict
 
     Gives each study's rows by its name; see `compute`.
     """
-    total = sum(len(work.runs()) for work in works)
+    total = sum(work.total for work in works)
     done = 0
     with progress.shown(what, kept=True) as shown:
 
         def advance(runs: int) -> None:
             nonlocal done
             done += runs
-            shown(done, total)
+            shown(progress.Status(done, total))
 
         return {work.name: compute(work, out, jobs, advance) for work in works}
 
@@ -87,35 +83,26 @@ def compute(work: Study, out: Path, jobs: int, advance: Callable[[int], None]) -
     -------
     cell, replication, the axes and the study's columns, sorted by cell and replication.
     """
-    runs = work.runs()
+    wanted = work.wanted()
     folder = out / "studies" / work.name
     before = 0
 
-    def hear(done: int, _: int) -> None:
+    def hear(status: progress.Status) -> None:
         nonlocal before
-        advance(done - before)
-        before = done
+        advance(status.done - before)
+        before = status.done
 
     try:
+        free_of_other_engines(folder)
         with FolderStore(folder, work.scenario) as store:
-            study.compute(work.scenario, store, runs, jobs, hear)
+            execution.compute_fixed(work.scenario, store, wanted, jobs=jobs, progress=hear)
+            rows = store.read(work.columns)
     except OSError as error:
         raise AnabranchError(f"cannot write to {folder}: {error.strerror or error}") from error
-    wanted = pl.DataFrame(runs, schema={"cell": pl.UInt32, "replication": pl.UInt32}, orient="row")
-    return _read(folder, work).join(
-        wanted, on=["cell", "replication"], how="semi", maintain_order="left"
-    )
-
-
-def _read(folder: Path, work: Study) -> pl.DataFrame:
     axes = [axis["name"] for axis in work.scenario.axes]
-    shards = sorted((folder / "rows").glob("*.parquet"))
-    return pl.concat(
-        [
-            pl.read_parquet(shard, columns=["cell", "replication", *axes, *work.columns])
-            for shard in shards
-        ]
-    ).sort("cell", "replication")
+    return rows.filter(pl.col("replication") < pl.Series(wanted)[rows["cell"]]).select(
+        "cell", "replication", *axes, *work.columns
+    )
 
 
 def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
@@ -139,15 +126,3 @@ def label(value: float | str) -> str:
         if isinstance(value, int | float) and not isinstance(value, bool)
         else str(value)
     )
-
-
-def inline(value: Any) -> str:
-    """A value as TOML, tables inline."""
-    if isinstance(value, Mapping):
-        items = ", ".join(f'"{name}" = {inline(item)}' for name, item in value.items())
-        return f"{{ {items} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(inline, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value}"

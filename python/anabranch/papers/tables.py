@@ -7,22 +7,21 @@ from rich.text import Text
 
 from .verdicts import WORDS, Finding, by_claim
 
-SHORT = {"reproduced": "yes", "partly": "partly", "not_reproduced": "no"}
-"""Where there is no room for more."""
-FEW = 3
-"""Up to so many profiles there is."""
-
 FEW = 3
 """Up to so many profiles have a column each."""
 
 STYLES = {"reproduced": "green", "partly": "yellow", "not_reproduced": "red"}
 
 
+def titled(title: str) -> Table:
+    """A table without columns yet."""
+    return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+
+
 def claims(findings: Sequence[Finding]) -> Table:
     """Every claim with its verdict under each profile."""
     profiles = list(dict.fromkeys(finding.profile for finding in findings))
-    words = WORDS if len(profiles) <= FEW else SHORT
-    grid = Table(title="The paper's claims", title_justify="left", show_edge=False, pad_edge=False)
+    grid = titled("The paper's claims")
     grid.add_column("", no_wrap=True)
     grid.add_column("claim", ratio=1)
     if len(profiles) > FEW:
@@ -31,7 +30,7 @@ def claims(findings: Sequence[Finding]) -> Table:
         grid.add_column(profile.replace("_", " ").replace("-", "\n"), no_wrap=True)
     for number, by_profile in by_claim(findings).items():
         verdicts = [
-            Text(words[found.verdict], style=STYLES[found.verdict])
+            Text(WORDS[found.verdict], style=STYLES[found.verdict])
             for found in (by_profile[profile] for profile in profiles)
         ]
         grid.add_row(number, by_profile[profiles[0]].text, *verdicts)

@@ -22,6 +22,9 @@ Verdict = Literal["reproduced", "partly", "not_reproduced"]
 
 WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
 
+HOLDS: dict[Verdict, bool | None] = {"reproduced": True, "partly": None, "not_reproduced": False}
+"""Whether a part that is one number holds."""
+
 SHARE_TOLERANCE = 0.10
 """A number is reproduced at least within this share of the published value, if nothing else is
 said."""
@@ -128,6 +131,14 @@ def above(found: Interval, bound: float = 0.0) -> bool | None:
     if found.low > bound:
         return True
     return False if found.high < bound else None
+
+
+def below(found: Interval, bound: float) -> bool | None:
+    """Whether the whole interval lies below the bound.
+
+    False when it lies above, None when it straddles it or is unknown.
+    """
+    return above(Interval(-found.mean, found.half_width, found.n), -bound)
 
 
 def within(found: Interval, bound: float) -> bool | None:

@@ -60,7 +60,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     return Outcome(
         mode=mode,
         version=_engine.__version__,
-        total_runs=sum(len(work.runs()) for work in works),
+        total_runs=sum(work.total for work in works),
         cells=outcome.cells(grids),
         claims=outcome.judge(grids),
         grids=grids,

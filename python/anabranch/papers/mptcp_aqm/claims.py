@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import SHARE_TOLERANCE, Claim, Part, above, within
+from anabranch.papers.verdicts import HOLDS, SHARE_TOLERANCE, Claim, Part, above, below, within
 
 from .factors import DELAYS, LIA, PATH_NAMES, PATHS, QUEUE_NAMES
 from .published import numbers, round_trip_times
@@ -147,7 +147,7 @@ def codel_keeps_short(material: Material) -> list[Part]:
     return [
         Part(
             f"at {delay} ms {found.text(1)} packets",
-            above(_negative(found), -SHORT_QUEUE_PACKETS),
+            below(found, SHORT_QUEUE_PACKETS),
         )
         for delay in DELAYS
         for found in [material.cell("codel", delay).mean("queue_packets")]
@@ -176,13 +176,12 @@ def round_trips(queue: str) -> Callable[[Material], list[Part]]:
             if number.queue != queue:
                 continue
             ours = material.cell(queue, number.delay_ms).mean(number.quantity)
-            judged = number.judge(ours)
             path = number.quantity.split("_")[1]
             found.append(
                 Part(
                     f"at {number.delay_ms} ms over {path.upper()} {ours.text(0)} ms (paper:"
                     f" {number.value:g})",
-                    {"reproduced": True, "partly": None, "not_reproduced": False}[judged],
+                    HOLDS[number.judge(ours)],
                 )
             )
         return found
@@ -435,10 +434,6 @@ def _between(found: Interval, low: float, high: float) -> bool | None:
 
 def _shift(found: Interval, by: float) -> Interval:
     return Interval(found.mean + by, found.half_width, found.n)
-
-
-def _negative(found: Interval) -> Interval:
-    return Interval(-found.mean, found.half_width, found.n)
 
 
 def _absolute(found: Interval) -> Interval:

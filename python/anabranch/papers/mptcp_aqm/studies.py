@@ -11,7 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study, inline
+from anabranch.papers.studies import Key, Sets, Study
+from anabranch.toml_text import inline
 
 from .factors import BUFFER_PACKETS, COUPLINGS, DELAYS, LIA, PAPERS_QUEUES, QUEUES, UDP_SHARE
 from .samples import COLUMNS

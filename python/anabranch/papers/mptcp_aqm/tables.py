@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.papers.markdown import known
-from anabranch.papers.tables import STYLES
+from anabranch.papers.tables import STYLES, titled
 
 from .factors import COUPLING_NAMES, COUPLINGS, DELAYS, LIA, QUEUE_NAMES, QUEUES
 from .outcome import Outcome
@@ -70,7 +70,7 @@ WIDE = 130
 
 def published(outcome: Outcome, shown: Sequence[Profile]) -> Table:
     """The paper's numbers beside ours under these profiles."""
-    table = _table("The text's numbers (LIA)")
+    table = titled("The text's numbers (LIA)")
     table.add_column("", ratio=1)
     table.add_column("paper", justify="right", no_wrap=True)
     for one in shown:
@@ -113,7 +113,7 @@ def digits_of(value: float) -> int:
 
 def grid(runs: Runs, values: list[str]) -> Table:
     """A grid with LIA."""
-    table = _table(f"LIA, {profiles()[0].title}")
+    table = titled(f"LIA, {profiles()[0].title}")
     table.add_column("", no_wrap=True)
     table.add_column("A ms", justify="right")
     for value in values:
@@ -128,7 +128,7 @@ def grid(runs: Runs, values: list[str]) -> Table:
 
 def ablations(runs: Runs) -> Table:
     """One thing changed, mean over the delays."""
-    table = _table("Queues with one thing changed, mean over the delays")
+    table = titled("Queues with one thing changed, mean over the delays")
     table.add_column("", ratio=1)
     for value in ABLATION_VALUES:
         table.add_column(VALUES[value][0], justify="right")
@@ -146,7 +146,7 @@ def beyond(runs: Runs) -> Table:
     shown = [
         one for one in queues() if one.name in {"drop_tail", "codel", "fq_codel", "lifo_codel"}
     ]
-    table = _table("Goodput / C and 95th percentile of the sojourn in ms, mean over the delays")
+    table = titled("Goodput / C and 95th percentile of the sojourn in ms, mean over the delays")
     table.add_column("", ratio=1)
     for queue in shown:
         table.add_column(queue.title, justify="right", no_wrap=True)
@@ -229,7 +229,3 @@ def mobility_rows(runs: Runs) -> list[tuple[str, str, list[str]]]:
         )
         for transport, queue in keys
     ]
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)

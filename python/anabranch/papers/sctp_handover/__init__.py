@@ -48,7 +48,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     return Outcome(
         mode=mode,
         version=_engine.__version__,
-        total_runs=sum(len(work.runs()) for work in works),
+        total_runs=sum(work.total for work in works),
         cells=outcome.cells(runs),
         claims=[claim.judge(material, PROFILE) for claim in CLAIMS],
         arenas=arenas,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import SHARE_TOLERANCE, Claim, Part, above, verdict
+from anabranch.papers.verdicts import HOLDS, SHARE_TOLERANCE, Claim, Part, above, below, verdict
 
 from .factors import EXPERIMENTS, REVERTED_S
 from .published import Phase, of_experiment
@@ -104,7 +104,7 @@ def first_checkpoint_stays(material: Material) -> list[Part]:
         Part(
             f"the first checkpoint begins after {times.text(1)} s ({len(first)} of {len(runs)} runs"
             " have one)",
-            above(_negative(off), -ABOUT_S),
+            below(off, ABOUT_S),
         ),
         Part(f"its data meets a loss in {_percent(lossy)} of the runs", above(lossy, MOST)),
         Part(
@@ -315,8 +315,7 @@ def _share(runs: Iterable[Traced], holds: Callable[[Traced], bool], text: str) -
 
 
 def _number(paper: float, ours: Interval) -> bool | None:
-    judged = verdict(paper, ours.mean, ours.half_width, SHARE_TOLERANCE * paper)
-    return {"reproduced": True, "partly": None, "not_reproduced": False}[judged]
+    return HOLDS[verdict(paper, ours.mean, ours.half_width, SHARE_TOLERANCE * paper)]
 
 
 def _is_at(found: list[Handover], time_s: float, to: int) -> bool:
@@ -325,7 +324,3 @@ def _is_at(found: list[Handover], time_s: float, to: int) -> bool:
 
 def _percent(share: Interval) -> str:
     return f"{100 * share.mean:.0f} %" if share.n else "none"
-
-
-def _negative(found: Interval) -> Interval:
-    return Interval(-found.mean, found.half_width, found.n)

@@ -6,8 +6,6 @@ from importlib.resources import files
 
 import polars as pl
 
-SENDERS = ("plain", "proposed")
-
 
 @dataclass(frozen=True)
 class Phase:
@@ -27,7 +25,7 @@ class Phase:
         return f"{self.from_s:g}-{self.to_s:g} s"
 
     def of(self, sender: str) -> float:
-        """The throughput of one of SENDERS."""
+        """The throughput of one of `factors.SENDERS`."""
         return {"plain": self.plain_mbps, "proposed": self.proposed_mbps}[sender]
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from anabranch import library
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study, inline
+from anabranch.papers.studies import Key, Sets, Study
+from anabranch.toml_text import inline
 
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
 from .published import of_experiment

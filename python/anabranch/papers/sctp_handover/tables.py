@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.papers.markdown import known
-from anabranch.papers.tables import STYLES
+from anabranch.papers.tables import STYLES, titled
 
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
 from .outcome import Outcome
@@ -34,7 +34,7 @@ def of(outcome: Outcome, width: int) -> list[RenderableType]:
 
 def published(outcome: Outcome, number: int) -> Table:
     """One experiment's throughputs beside the paper's."""
-    grid = _table(f"Throughput in Mbit/s, {EXPERIMENT_NAMES[number]}")
+    grid = titled(f"Throughput in Mbit/s, {EXPERIMENT_NAMES[number]}")
     grid.add_column("", no_wrap=True)
     for sender in SENDERS:
         grid.add_column(f"{SENDER_NAMES[sender]}: paper", justify="right")
@@ -51,7 +51,7 @@ def published(outcome: Outcome, number: int) -> Table:
 
 def transfers(outcome: Outcome) -> Table:
     """The tournament in the experiments: throughput, and switches with those to the worse path."""
-    grid = _table("Tournament in the experiments (worse: to the path that has less)")
+    grid = titled("Tournament in the experiments (worse: to the path that has less)")
     grid.add_column("", ratio=1)
     for number in EXPERIMENTS:
         for head in (f"{number}: Mbit/s", "switches", "worse"):
@@ -73,7 +73,7 @@ def transfers(outcome: Outcome) -> Table:
 
 def calls(outcome: Outcome, *, wide: bool) -> Table:
     """The tournament's calls: MOS."""
-    grid = _table("Tournament of calls: MOS")
+    grid = titled("Tournament of calls: MOS")
     grid.add_column("", min_width=14)
     arenas = [arena for arena in outcome.arenas if arena.is_call]
     for arena in arenas:
@@ -108,7 +108,7 @@ def results(arena: Arena, runs: Runs) -> list[str]:
 
 def ablations(outcome: Outcome, number: int, *, wide: bool) -> Table:
     """The proposed sender's throughputs with one thing changed at a time."""
-    grid = _table(f"One thing changed, Mbit/s (plain | proposed), {EXPERIMENT_NAMES[number]}")
+    grid = titled(f"One thing changed, Mbit/s (plain | proposed), {EXPERIMENT_NAMES[number]}")
     grid.add_column("", ratio=1)
     shown = len(ablation_heads(number)) if wide else len(of_experiment(number))
     for head in ablation_heads(number)[:shown]:
@@ -136,7 +136,3 @@ def ablation_cells(outcome: Outcome, number: int, title: str) -> list[str]:
         ),
         *(known(proposed.mean(name).mean, 1) for name in ("switches", "to_worse")),
     ]
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)

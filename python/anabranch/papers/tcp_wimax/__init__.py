@@ -60,7 +60,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         recommendations={
             profile: found for profile, found in recommended.items() if found is not None
         },
-        total_runs=sum(len(work.runs()) for work in works),
+        total_runs=sum(work.total for work in works),
         speed=speed(scenario),
     )
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 import polars as pl
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import Claim, Finding, Part, above, all_of, verdict
+from anabranch.papers.verdicts import HOLDS, Claim, Finding, Part, above, all_of, below, verdict
 
 from . import published
 from .factors import (
@@ -95,11 +95,11 @@ def good_link(material: Material) -> list[Part]:
     return [
         Part(
             f"{lost.text()} % of packets are lost in the air, {dropped.text(1)} in the queue",
-            _below(lost, NO_LOSS),
+            below(lost, NO_LOSS),
         ),
         Part(
             f"best and worst control differ by {spread.text(1)} % of their mean",
-            _below(spread, ALIKE),
+            below(spread, ALIKE),
         ),
         Part(
             f"the slowest control reaches {limit.text(1)} % of what datagrams reach",
@@ -160,7 +160,7 @@ def westwood_above_worst(material: Material) -> list[Part]:
         Part(
             f"at 4 KB and 512 KB Westwood+ is {gain.text(1, signed=True)} % above the worst,"
             f" {CONTROL_NAMES[worst]} (paper: up to {claimed:g} %)",
-            {"reproduced": True, "partly": None, "not_reproduced": False}[found],
+            HOLDS[found],
         ),
         Part("that is above 0", above(gain)),
         Part(
@@ -334,11 +334,6 @@ def _percent_of(part: PerReplication, whole: PerReplication) -> Interval:
 
 def _interval(values: PerReplication) -> Interval:
     return interval(values.values())
-
-
-def _below(found: Interval, bound: float) -> bool | None:
-    negated = Interval(-found.mean, found.half_width, found.n)
-    return above(negated, -bound)
 
 
 def _at(rows: pl.DataFrame, distance_km: float, value: str) -> dict[int, float]:

@@ -10,7 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study, inline, with_sweep
+from anabranch.papers.studies import Key, Sets, Study, with_sweep
+from anabranch.toml_text import inline
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
 

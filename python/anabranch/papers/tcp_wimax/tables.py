@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.papers.markdown import known
-from anabranch.papers.tables import STYLES
+from anabranch.papers.tables import STYLES, titled
 
 from . import story
 from .factors import CONTROL_NAMES, CONTROLS, PROFILES
@@ -24,7 +24,7 @@ def of(outcome: Outcome, _width: int) -> list[RenderableType]:
 
 def links(outcome: Outcome) -> Table:
     """What each profile does to full-size packets."""
-    grid = _table("The links, for packets of 1500 B")
+    grid = titled("The links, for packets of 1500 B")
     grid.add_column("", no_wrap=True)
     for head in LINK_HEADS:
         grid.add_column(head, justify="right")
@@ -47,7 +47,7 @@ def link_cells(link: Link) -> list[str]:
 
 def throughput(outcome: Outcome) -> Table:
     """Goodput and its variation with writes of 4 KB and buffers of 512 KB."""
-    grid = _table("Goodput in Mbit/s, coefficient of variation: writes of 4 KB, buffers of 512 KB")
+    grid = titled("Goodput in Mbit/s, coefficient of variation: writes of 4 KB, buffers of 512 KB")
     grid.add_column("", no_wrap=True)
     for profile in PROFILES:
         grid.add_column(profile, justify="right")
@@ -62,7 +62,7 @@ def throughput(outcome: Outcome) -> Table:
 
 def numbers(outcome: Outcome) -> Table:
     """The numbers of the paper's text beside ours."""
-    grid = _table("The paper's numbers")
+    grid = titled("The paper's numbers")
     for head in ("link", "quantity", "segment is"):
         grid.add_column(head)
     for head in ("paper", "ours"):
@@ -78,7 +78,3 @@ def numbers(outcome: Outcome) -> Table:
             ours,
         )
     return grid
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)

@@ -52,7 +52,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         potentially_failed=outcome.potentially_failed(frames["potentially-failed"]),
         potentially_failed_effect=outcome.potentially_failed_effect(frames["potentially-failed"]),
         sensitivity=_sensitivity(effort, frames),
-        total_runs=sum(len(work.runs()) for work in works),
+        total_runs=sum(work.total for work in works),
         single_runs=traced.single_runs(scenarios["on_arrival"], runs["on_arrival"]),
     )
 

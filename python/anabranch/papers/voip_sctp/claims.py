@@ -16,6 +16,7 @@ from scipy import stats
 from anabranch.papers.intervals import Interval, difference, interval, variance
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
+    HOLDS,
     Claim,
     Finding,
     Part,
@@ -146,11 +147,10 @@ def mos_at_both_ends(material: Material) -> list[Part]:
     for row in published.figures().filter(figure=5).iter_rows(named=True):
         found = cells.where(rto_max_s=row["rto_max_s"]).mean()
         reproduced = verdict(row["value"], found.mean, found.half_width, published.MOS_TOLERANCE)
-        holds = {"reproduced": True, "partly": None, "not_reproduced": False}[reproduced]
         parts.append(
             Part(
                 f"MOS {found.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
-                holds,
+                HOLDS[reproduced],
             )
         )
     return parts

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from anabranch.papers.tables import STYLES
+from anabranch.papers.tables import STYLES, titled
 from anabranch.papers.verdicts import Comparison
 
 from . import story
@@ -56,12 +56,7 @@ def table2(table: Table2, *, compact: bool = False) -> Table:
 
 def figures(cells: list[Comparison]) -> Table:
     """The numbers that the text gives for figures 3 to 6."""
-    grid = Table(
-        title="Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)",
-        title_justify="left",
-        show_edge=False,
-        pad_edge=False,
-    )
+    grid = titled("Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)")
     for heading in ("figure", "losses", "RTO.Max", "quantity"):
         grid.add_column(heading)
     for heading in ("paper", "ours"):

@@ -1,0 +1,52 @@
+"""A study as an array of jobs of a batch system: each task computes its share of the runs."""
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+MOST_TASKS = 100_000
+"""Far above what a batch system allows of an array (SLURM's MaxArraySize is 1001 unless set)."""
+
+
+def script(scenario: Path, out: Path, tasks: int, options: Sequence[str], name: str) -> str:
+    """A script for `sbatch`.
+
+    Paths in it are absolute, so that it may be submitted from any folder.
+
+    Parameters
+    ----------
+    scenario
+        The scenario file.
+    out
+        The study folder, on a file system that all nodes have.
+    tasks
+        Shares of the study.
+    options
+        Those of `anabranch sweep`.
+    name
+        The study's.
+    """
+    sweep = [sys.executable, "-m", "anabranch", "sweep", str(scenario.absolute())]
+    command = shlex.join([*sweep, "--out", str(out.absolute()), *options])
+    # A line of #SBATCH is no shell: whatever a name may be, here it is one word.
+    job = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
+    return f"""\
+#!/bin/bash
+#SBATCH --job-name={job}
+#SBATCH --array=1-{tasks}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --output={job}-%A_%a.log
+# Time, memory and partition are your cluster's: add the lines for them above.
+#
+# When all tasks are over, `bash` with this script computes what lost tasks have left out, and
+# prints the results.
+set -eu
+sweep=({command})
+if [ -n "${{SLURM_ARRAY_TASK_ID:-}}" ]; then
+  sweep+=(--jobs "${{SLURM_CPUS_PER_TASK:-1}}" --shard "$SLURM_ARRAY_TASK_ID/{tasks}")
+fi
+exec "${{sweep[@]}}"
+"""

@@ -1,0 +1,137 @@
+"""The command line: arguments in, calls of the package, tables out. What computes is elsewhere.
+
+One module a command; `app.py` has what they share.
+"""
+
+import io
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cyclopts import CycloptsError, UnusedCliTokensError
+
+import anabranch
+from anabranch.errors import AnabranchError, Terminated
+
+from . import (  # noqa: F401 - each adds its command
+    advise,
+    array,
+    bench_cc,
+    compare,
+    difference,
+    emodel,
+    explain,
+    list_,
+    merge,
+    migrate,
+    new,
+    profile,
+    query,
+    report,
+    reproduce,
+    run,
+    schema,
+    sweep,
+    validate,
+)
+from .app import app
+from .messages import USER_ERROR, complain, say
+
+# As shells have it: 128 and the number of the signal.
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+NARROWEST = 20
+"""Characters of a line that tables and help are made for."""
+
+__all__ = ["USER_ERROR", "main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    The exit code: 0, 1 if a check of bench-cc failed, 2 for a mistake, 130 after Ctrl-C, 143 after
+    SIGTERM.
+    """
+    columns = shutil.get_terminal_size().columns
+    if columns < NARROWEST or os.environ.get("COLUMNS") == "0":
+        # Rich hangs on the narrowest, and takes 0, "unknown", literally.
+        os.environ["COLUMNS"] = str(max(columns, NARROWEST))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Where the locale has no dash or ±, a question mark is better than no result.
+        sys.stdout.reconfigure(errors="replace")
+    # Around the handlers: a signal may come as soon as the first is set.
+    try:
+        with _signals():
+            return _run(arguments)
+    except KeyboardInterrupt as interrupt:
+        say(f"stopped{f': {interrupt}' if interrupt.args else ''}")
+        return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = app.meta(
+            list(sys.argv[1:] if arguments is None else arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except CycloptsError as error:
+        return complain(_usage(error))
+    except (AnabranchError, anabranch.ScenarioError, anabranch.RunError) as error:
+        return complain(error)
+    except BrokenPipeError:
+        # The reader has gone; Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, UnicodeError) as error:
+        return complain(_sentence(error))
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """While it lasts, Ctrl-C and SIGTERM are exceptions, unless the caller ignores them."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        meant = {signal.SIGINT: interrupt, signal.SIGTERM: terminate}
+        before = {
+            number: signal.signal(number, handler)
+            for number, handler in meant.items()
+            if signal.getsignal(number) != signal.SIG_IGN
+        }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _usage(error: CycloptsError) -> str:
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"`{error.unused_tokens[0]}` is one argument too many"
+    error.verbose = False
+    return str(error)
+
+
+def _sentence(error: OSError | UnicodeError) -> str:
+    if isinstance(error, UnicodeError):
+        return "an argument or a name is not valid UTF-8"
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror or error}"

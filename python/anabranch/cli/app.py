@@ -1,0 +1,109 @@
+"""The application, and what its commands share: kinds of arguments, texts from and to people."""
+
+import json
+import logging
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter, Token
+
+from anabranch import _engine
+from anabranch.errors import AnabranchError
+from anabranch.files import write_atomically
+
+app = App(
+    name="anabranch",
+    help="A laboratory for transport over several paths at once.",
+    help_format="plaintext",
+    help_epilogue="""\
+Start with:
+  anabranch new my-call
+  anabranch run my-call.toml --plot
+`anabranch COMMAND --help` has examples for every command.""",
+    version=_engine.__version__,
+    suppress_keyboard_interrupt=False,
+)
+
+Flag = Parameter(negative="", show_default=False)
+
+
+def _whole(_: object, tokens: Sequence[Token]) -> int:
+    text = tokens[0].value
+    # A fraction is a mistake, not something to round.
+    if not re.fullmatch(r"-?[0-9]+", text):
+        raise ValueError(f"`{text}` is not a whole number")
+    # The engine's numbers have 64 bits.
+    if len(text) > 20 or abs(int(text)) >= 2**64:
+        raise ValueError(f"`{text[:30]}` is not a whole number up to {2**64 - 1}")
+    return int(text)
+
+
+def _natural(kind: object, tokens: Sequence[Token]) -> int:
+    number = _whole(kind, tokens)
+    if number < 0:
+        raise ValueError(f"`{number}` is not a whole number from 0 on")
+    return number
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+Natural = Annotated[int, Parameter(converter=_natural)]
+Sets = Annotated[
+    tuple[str, ...],
+    Parameter(name="--set", negative="", show_default=False, consume_multiple=False),
+]
+
+
+# Ctrl-C is heard in `main`, where it gets a sentence and its exit code.
+app.meta.suppress_keyboard_interrupt = False
+
+
+@app.meta.default
+def _with_log_level(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+) -> object:
+    """Set up what all commands share.
+
+    Parameters
+    ----------
+    log_level
+        What to say about the work on standard error.
+    """
+    logging.basicConfig(
+        level=log_level.upper(), format="anabranch: %(levelname)s: %(message)s", force=True
+    )
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, str]:
+    """What `--set PATH=VALUE` says, by path; any such option."""
+    found = {}
+    for text in sets:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            flag, form = option.split()
+            raise AnabranchError(f"`{flag} {text}` is not {form}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def write_json(path: Path, content: object) -> None:
+    """Writes what `--json` asks for: `json_text` on lines of its own."""
+    write_atomically(path, (json_text(content) + "\n").encode())
+
+
+def json_text(content: object) -> str:
+    """JSON, in which NaN does not exist: null stands for "no value"."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: clean(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(clean(content), indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,68 @@
+"""`anabranch difference`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+import anabranch
+from anabranch import terminal
+from anabranch.errors import AnabranchError
+
+from .app import app, pairs
+
+Values = Annotated[
+    tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
+]
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch difference results/rto --a rto_max=0.1 --b rto_max=1 --metric call.mos
+  anabranch difference results/rto --a rto_max=0.1 --a pmr=0 --b rto_max=1 --b pmr=5 --metric call.r
+  anabranch difference results/rto --a pmr=0 --b pmr=1 --metric call.late --better lower"""
+)
+def difference(
+    folder: Path,
+    /,
+    *,
+    a: Values,
+    b: Values,
+    metric: str,
+    better: Literal["higher", "lower"] | None = None,
+    level: float = 0.95,
+) -> None:
+    """Compare a scalar in two parts of a study, with intervals.
+
+    Cells with the same values on all other axes are compared with each other,
+    within each replication: both drew the same random numbers.
+
+    Parameters
+    ----------
+    folder
+        The study folder.
+    a
+        What is compared, AXIS=VALUE as tables show it; several times for several axes.
+    b
+        What it is compared with.
+    metric
+        The scalar.
+    better
+        Which values are better, where the scalar's name does not say it.
+    level
+        Confidence level of the intervals.
+    """
+    if not 0.5 <= level <= 0.9999:
+        raise AnabranchError(f"level is {level:g}; it must be from 0.5 to 0.9999")
+    found = anabranch.Study(folder).compare(
+        pairs(a, "--a AXIS=VALUE"),
+        pairs(b, "--b AXIS=VALUE"),
+        metric,
+        maximise=None if better is None else better == "higher",
+        level=level,
+    )
+    out = terminal.console()
+    out.print(found.sentence)
+    if found.doubt:
+        out.print(found.doubt)

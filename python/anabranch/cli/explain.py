@@ -1,0 +1,89 @@
+"""`anabranch explain`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from anabranch import progress, terminal
+from anabranch.files import check_different, check_file
+
+from .app import Flag, Natural, Sets, app, pairs, write_json
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch explain scenarios/load-sharing.toml
+  anabranch explain scenarios/load-sharing.toml --cell 3 --plot why.png
+  anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'"""
+)
+def explain(
+    scenario: Path,
+    /,
+    *,
+    set_: Sets = (),
+    flow: str | None = None,
+    seed: Natural | None = None,
+    replication: Natural = 0,
+    cell: Natural = 0,
+    metric: str | None = None,
+    no_alone: Annotated[bool, Flag] = False,
+    plot: Path | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Say where the time of a run went, path by path, and what to change.
+
+    The scenario is run once, and once more over each path of the flow alone.
+
+    Parameters
+    ----------
+    scenario
+        A scenario file. With its seed and replication it says everything about a run, so the run
+        need not have been kept.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    flow
+        Which flow; the first one with several paths if not given.
+    seed
+        Instead of the scenario's seed.
+    replication
+        Which of the independent repetitions.
+    cell
+        Which cell, if the scenario has a sweep.
+    metric
+        What to compare the paths by, a scalar without the flow's name; MOS or goodput if not given.
+    no_alone
+        Do not try each path alone.
+    plot
+        Draw what held each path back over time into this file (.png, .svg or .pdf).
+    json_file
+        Write all numbers and sentences to this file.
+    """
+    from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
+
+    explaining.check_plot(plot)
+    check_different(plot=plot, json=json_file)
+    check_file(plot)
+    check_file(json_file)
+    found = explaining.explain(
+        scenario,
+        set=pairs(set_),
+        flow=flow,
+        seed=seed,
+        replication=replication,
+        cell=cell,
+        metric=metric,
+        alone=not no_alone,
+        steps=lambda count: progress.steps("each path alone", count),
+    )
+    out = terminal.console()
+    out.print(found.tables(out.width))
+    if plot is not None:
+        from anabranch import plots  # noqa: PLC0415 - slow to import
+
+        for path in plots.save(found.figure(), plot.with_suffix(""), [plot.suffix[1:]]):
+            out.print(f"wrote {path}")
+    if json_file is not None:
+        write_json(json_file, found.as_json())
+        out.print(f"wrote {json_file}")

@@ -1,0 +1,30 @@
+"""`anabranch merge`."""
+
+from pathlib import Path
+
+from .app import app
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch merge results/rto machine-2/rto machine-3/rto
+  anabranch merge all half-1 half-2"""
+)
+def merge(into: Path, /, *others: Path) -> None:
+    """Copy what other study folders have and one lacks.
+
+    The others stay as they are. A run that several folders have counts once.
+    After it was stopped, the same command continues.
+
+    Parameters
+    ----------
+    into
+        The study folder; a new one gets the definition of the first other.
+    others
+        Study folders with the same metrics, made by the same version.
+    """
+    from anabranch import store  # noqa: PLC0415 - slow to import
+
+    runs = store.merge(into, others)
+    print(f"{runs} runs are new in {into}")

@@ -1,0 +1,32 @@
+"""`anabranch migrate`."""
+
+from pathlib import Path
+
+from .app import app
+
+
+@app.command(
+    help_epilogue="""\
+Example:
+  anabranch migrate results/rto"""
+)
+def migrate(folder: Path, /, *folders: Path) -> None:
+    """Bring study folders that an older anabranch has written up to date.
+
+    Nothing is computed, and rows keep every bit. After it was stopped, the
+    same command continues.
+
+    Parameters
+    ----------
+    folder
+        A study folder.
+    folders
+        More of them.
+    """
+    from anabranch import store  # noqa: PLC0415 - slow to import
+
+    for each in (folder, *folders):
+        if store.migrate(each):
+            print(f"{each} has schema version {store.SCHEMA_VERSION} now")
+        else:
+            print(f"{each} is up to date")

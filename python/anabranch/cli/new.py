@@ -1,0 +1,28 @@
+"""`anabranch new`."""
+
+from pathlib import Path
+
+from anabranch import library
+
+from .app import app
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch new my-call
+  anabranch new handover --template wifi-to-lte
+  anabranch list templates"""
+)
+def new(name: Path, /, *, template: str = "two-path-call") -> None:
+    """Write a scenario to start from; never over an existing file.
+
+    Parameters
+    ----------
+    name
+        Name or path of the new file; `.toml` is added.
+    template
+        Which scenario to copy; `anabranch list templates` shows them.
+    """
+    path = library.create(name, template)
+    print(f"wrote {path}; run it with: anabranch run {path}")

@@ -1,0 +1,121 @@
+"""`anabranch sweep`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import anabranch
+from anabranch import progress, terminal
+from anabranch.array_jobs import MOST_TASKS
+from anabranch.errors import AnabranchError
+from anabranch.files import check_folder
+
+from .app import Sets, Whole, app, pairs
+
+Texts = Annotated[
+    tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
+]
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch sweep scenarios/rto-sweep.toml --out results/rto
+  anabranch sweep scenarios/rto-sweep.toml --out results/rto --replications 100
+  anabranch sweep scenarios/rto-sweep.toml --out results/rto --until call.mos=0.05
+  anabranch sweep my-sweep.toml --out mine --jobs 2 --metric call.loss_percent
+  anabranch sweep my-sweep.toml --out mine --dask tcp://10.0.0.1:8786
+Read the rows in Python with anabranch.read("results/rto")."""
+)
+def sweep(
+    scenario: Path,
+    /,
+    *,
+    out: Path,
+    jobs: Whole | None = None,
+    set_: Sets = (),
+    replications: Whole | None = None,
+    until: str | None = None,
+    metric: Texts = (),
+    trace: Texts = (),
+    dask: str | None = None,
+    shard: str | None = None,
+) -> None:
+    """Run every cell of a scenario's sweep, in parallel, into a study folder.
+
+    Finished runs in the folder are never computed again: after Ctrl-C or a
+    crash the same command continues, and more replications may be asked for
+    later.
+
+    Parameters
+    ----------
+    scenario
+        A scenario file with a [sweep].
+    out
+        The study folder.
+    jobs
+        Threads; all cores if not given. Never changes a result.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    replications
+        Runs of each cell, instead of what the sweep asks for.
+    until
+        METRIC=HALF_WIDTH: go on in each cell until the 95 % interval of the
+        metric's mean is this narrow; as sweep.until in the file.
+    metric
+        Print mean and 95 % interval of this scalar; every flow's MOS if not
+        given. Progress shows the interval of the first.
+    trace
+        Keep this table of every run, such as packets; as sweep.traces.
+    dask
+        Compute on the workers of a Dask scheduler, tcp://HOST:PORT, or of a
+        cluster of --jobs processes on this machine: local.
+    shard
+        I/N: compute only the I-th of N shares, beside the others; see
+        `anabranch array`.
+    """
+    if until is not None and replications is not None:
+        raise AnabranchError("--until and --replications exclude each other: give one of them")
+    share = None if shard is None else share_of(shard)
+    loaded = anabranch.load(scenario, {**pairs(set_), **sweep_sets(until, trace)})
+    study = anabranch.Study(loaded, out, replications=replications, jobs=jobs)
+    check_folder(out)
+    with progress.shown(study.scenario.name, kept=True) as shown:
+        study.run(shown, cluster=dask, shard=share, metrics=metric)
+    output = terminal.console()
+    if share is not None:
+        output.print(f"share {shard} is finished; its runs are in {out / 'rows'}")
+        return
+    from anabranch import comparison  # noqa: PLC0415 - slow to import
+
+    rows = study.frame(columns=metric or ["*.mos"])
+    for name in metric or [name for name in rows.columns if name.endswith(".mos")]:
+        table, doubts = comparison.judged(rows, name)
+        output.print(terminal.cells(table, comparison.axes_of(rows), name))
+        for sentence in doubts:
+            output.print(sentence)
+    output.print(f"{terminal.counted(rows.height, 'run')} in {out / 'rows'}")
+
+
+def sweep_sets(until: str | None, traces: tuple[str, ...]) -> dict[str, str]:
+    """What `--until` and `--trace` change in the scenario."""
+    sets = {}
+    if until is not None:
+        name, equals, width = until.partition("=")
+        if not equals or not name:
+            raise AnabranchError(f"`--until {until}` is not METRIC=HALF_WIDTH")
+        sets = {"sweep.until.metric": name.strip(), "sweep.until.half_width": width.strip()}
+    if traces:
+        sets["sweep.traces"] = f"[{', '.join(map(repr, traces))}]"
+    return sets
+
+
+def share_of(shard: str) -> tuple[int, int]:
+    """`2/5` as two numbers."""
+    number, _, count = shard.partition("/")
+    numbers = number.isdecimal() and count.isdecimal()
+    if not (numbers and 1 <= int(number) <= int(count) <= MOST_TASKS):
+        allowed = f"I/N with I from 1 to N, and N up to {MOST_TASKS:,}"
+        raise AnabranchError(f"`--shard {shard}` is not {allowed}")
+    return int(number), int(count)

@@ -1,0 +1,54 @@
+"""`anabranch validate`."""
+
+from pathlib import Path
+
+import anabranch
+from anabranch.errors import AnabranchError
+
+from .app import Sets, app, pairs
+from .messages import USER_ERROR, complain
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch validate my-call.toml
+  anabranch validate scenarios/*.toml"""
+)
+def validate(*scenarios: Path, set_: Sets = ()) -> int:
+    """Check scenarios without running them.
+
+    Parameters
+    ----------
+    scenarios
+        Scenario files.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    """
+    if not scenarios:
+        raise AnabranchError("validate needs at least one scenario file")
+    code = 0
+    for path in scenarios:
+        try:
+            loaded = anabranch.load(path, pairs(set_))
+        except anabranch.ScenarioError as error:
+            complain(error)
+            code = USER_ERROR
+        else:
+            print(f"{path}: ok ({_runs(loaded)}, hash {loaded.hash})")
+    return code
+
+
+def _runs(scenario: anabranch.Scenario) -> str:
+    """Cells and how often each is run, part by part."""
+    found = []
+    for part in scenario.parts:
+        until = part["until"]
+        often = (
+            f"{part['replications']} replications"
+            if until is None
+            else f"until {until['metric']} is known to {until['half_width']:g}"
+        )
+        name = f"{part['study']}: " if scenario.studies else ""
+        found.append(f"{name}{part['cell_count']} cells, {often}")
+    return "; ".join(found)

@@ -1,0 +1,492 @@
+"""What is better: the best cells of a study, two settings side by side, and when to doubt either.
+
+Replication r of every cell draws from the same random streams, so cells are compared by their
+differences within each replication. docs/statistics.md has the methods with their sources.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch import stats, terminal
+from anabranch.errors import AnabranchError, suggestion
+from anabranch.metrics import more_is_better
+from anabranch.stats import Interval
+from anabranch.store import is_scalar
+
+Selection = Mapping[str, Any] | int | Sequence[int]
+"""Cells: values of axes (all cells that have them), a cell's number, or several numbers."""
+
+MOST_REPLICATIONS = 10**9
+"""Where more would be needed, none are said to be enough."""
+
+_NOT_AXES = {
+    "cell",
+    "replication",
+    "seed",
+    "engine_version",
+    "schema_version",
+    "scenario_hash",
+}
+
+
+def axes_of(rows: pl.DataFrame) -> list[str]:
+    """The columns of a study's rows that tell its cells apart, the sub-study among them."""
+    return [name for name in rows.columns if name not in _NOT_AXES and not is_scalar(name)]
+
+
+def best_set(
+    rows: pl.DataFrame,
+    by: Sequence[str],
+    metric: str,
+    *,
+    maximise: bool | None = None,
+    level: float = 0.95,
+) -> pl.DataFrame:
+    """The groups of `by` from best to worst, and which of them may be the best.
+
+    The set has the truly best group in it with probability `level` or more: a group is left out if
+    another one beats it in a one-sided paired t test at (1 - level) / (groups - 1). That is the
+    screening of Nelson, Swann, Goldsman and Song (Operations Research 49, 2001), with Bonferroni's
+    level since common random numbers correlate the groups (Nelson and Matejcik, Management Science
+    41, 1995).
+
+    Parameters
+    ----------
+    rows
+        Rows of a study.
+    by
+        The columns whose combinations are compared. Where several cells belong to one, they are
+        averaged within each replication.
+    metric
+        A scalar. A group without any value of it is never best; one with a single value may be.
+    maximise
+        Whether more is better; if not given, what the scalar's name says.
+    level
+        Confidence level.
+
+    Returns
+    -------
+    One row a group, sorted by rank: `by`, mean, half_width (t), n, rank (1 is best), best (whether
+    it may be), behind (how much worse than rank 1 in the replications that both have),
+    behind_half_width (simultaneous: at the level of the screening), resolved_by (about how many
+    replications would tell it from rank 1; NaN where none would).
+    """
+    _check_metric(rows, metric)
+    if maximise is None and (maximise := more_is_better(metric)) is None:
+        raise AnabranchError(
+            f"whether more of `{metric}` is better is not known: say maximise=True or False"
+        )
+    samples = stats.per_replication(rows, by, metric)
+    groups = stats.cells(samples, by, metric, level)
+    sign = 1 if maximise else -1
+    groups = groups[np.argsort(-sign * groups["mean"].to_numpy(), kind="stable")]  # NaN last
+    values = sign * _matrix(samples, groups.select(by), metric)
+    rivals = int(groups["mean"].is_not_nan().sum())
+    tail = 1 - (1 - level) / max(rivals - 1, 1)
+    best = _screened(values, rivals, tail)
+    n, behind, deviation = _differences(values[:1], values)
+    with np.errstate(invalid="ignore"):
+        behind_half_width = _t_quantile(n, tail) * deviation / np.sqrt(n)
+    resolved_by = [
+        enough(behind[i], deviation[i], tail) if i > 0 and best[i] else math.nan
+        for i in range(len(values))
+    ]
+    return groups.with_columns(
+        pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).alias("rank"),
+        best=best,
+        behind=behind,
+        behind_half_width=behind_half_width,
+        resolved_by=pl.Series(resolved_by, dtype=pl.Float64),
+    )
+
+
+def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:
+    """A sentence when `best_set` leaves open which group is best; None when one is."""
+    best = ranking.filter("best")
+    if len(best) < 2:
+        return None
+    first, *others = best.iter_rows(named=True)
+    lead = [row for row in others if row["behind"] != 0 or row["behind_half_width"] != 0]
+    if not lead:
+        return f"{len(best)} cells have the best `{metric}`, equal in every replication"
+    said = f"which of {len(best)} cells has the best `{metric}` is not resolved"
+    row = lead[0]
+    if math.isnan(row["behind_half_width"]):
+        return f"{said}: a difference needs two replications or more to have an interval"
+    names = [_key({name: of[name] for name in by}) for of in (first, row)]
+    return (
+        f"{said}: the lead of {names[0]} over {names[1]}, {terminal.number(row['behind'], 3)}, is "
+        f"within its interval of ± {terminal.number(row['behind_half_width'], 2)} after "
+        f"{min(first['n'], row['n'])} replications; {_needed(row['resolved_by'])}"
+    )
+
+
+def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.DataFrame, list[str]]:
+    """A table of the cells, and the doubts about it.
+
+    Returns
+    -------
+    `stats.cells` of each cell with its `axes_of`, and where more or less of the scalar is known to
+    be better, a column `best`: whether it may be the best of its sub-study. And a sentence for each
+    sub-study in which several cells may be best.
+    """
+    _check_metric(rows, metric)
+    axes = axes_of(rows)
+    by = ["cell", *axes]
+    table = stats.cells(rows, by, metric, level)
+    if more_is_better(metric) is None or len(table) < 2:
+        return table, []
+    parts = rows.partition_by("study", maintain_order=True) if "study" in axes else [rows]
+    rankings = [best_set(part, by, metric, level=level) for part in parts]
+    best = pl.concat(ranking.select("cell", "best") for ranking in rankings)
+    doubts = [doubt(ranking, axes, metric) for ranking in rankings]
+    return (
+        table.join(best, on="cell", how="left", maintain_order="left"),
+        [sentence for sentence in doubts if sentence],
+    )
+
+
+def enough(difference: float, deviation: float, tail: float) -> float:
+    """How many replications resolve a difference, were it and its deviation as estimated.
+
+    The smallest number n with t(tail, n - 1) * deviation / sqrt(n) < |difference|; NaN where there
+    is none up to `MOST_REPLICATIONS`.
+    """
+
+    def resolved(n: int) -> int:
+        return int(_t_quantile(n, tail) * deviation / math.sqrt(n) < abs(difference))
+
+    n = bisect_left(range(MOST_REPLICATIONS), 1, lo=2, key=resolved)
+    return n if n < MOST_REPLICATIONS else math.nan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric in two selections of cells, and the difference of the first minus the second."""
+
+    metric: str
+    names: tuple[str, str]
+    """What was selected, `rto_max = 0.1`."""
+    means: tuple[Interval, Interval]
+    """Of each selection; where runs are paired, over the replications that both have."""
+    difference: Interval
+    """Student's t for pairs, Welch's otherwise; `n` counts the pairs, or the smaller sample."""
+    low: float
+    high: float
+    """The difference's BCa interval."""
+    p: float
+    """Of the t test that there is no difference, two-sided."""
+    paired: bool
+    """Whether it is a mean of differences within replications."""
+    maximise: bool | None
+    """Whether more is better; None if that is not known."""
+    level: float
+    needed: float
+    """About how many replications resolve a difference as large as this; NaN if none do."""
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the interval of the difference leaves 0 out."""
+        return self.difference.positive or self.difference.negative
+
+    @property
+    def better(self) -> str | None:
+        """The selection that is better; None if that is not resolved or not known."""
+        if not self.resolved or self.maximise is None:
+            return None
+        return self.names[0 if self.difference.positive == self.maximise else 1]
+
+    @property
+    def sentence(self) -> str:
+        """The result in plain words."""
+        first, second = (terminal.number(mean.mean, 4) for mean in self.means)
+        interval = self.difference
+        numbers = (
+            f"{first} against {second}, a difference of {terminal.number(interval.mean, 3)}"
+            f" ± {terminal.number(interval.half_width, 2)} ({100 * self.level:g} %"
+            f" {'paired t' if self.paired else 'Welch'}; BCa {terminal.number(self.low, 3)} to"
+            f" {terminal.number(self.high, 3)}; p = {self.p:.2g};"
+            f" {interval.n} {'pairs' if self.paired else 'runs or more each'})"
+        )
+        if not self.resolved:
+            between = f"between {self.names[0]} and {self.names[1]}"
+            return f"no difference of `{self.metric}` {between} is resolved: {numbers}"
+        how = "higher" if interval.positive else "lower"
+        if self.maximise is not None:
+            how += ", so better," if self.better == self.names[0] else ", so worse,"
+        return f"`{self.metric}` is {how} at {self.names[0]} than at {self.names[1]}: {numbers}"
+
+    @property
+    def doubt(self) -> str | None:
+        """A sentence when the interval is wider than the difference; None otherwise."""
+        interval = self.difference
+        if self.resolved or (interval.mean, interval.half_width) == (0, 0):
+            return None
+        if math.isnan(interval.half_width):
+            return "a difference needs two replications or more to have an interval"
+        return (
+            f"the interval is wider than the difference: {interval.n} replications do not resolve"
+            f" it; {_needed(self.needed)}"
+        )
+
+
+def compare(
+    rows: pl.DataFrame,
+    a: Selection,
+    b: Selection,
+    metric: str,
+    *,
+    maximise: bool | None = None,
+    level: float = 0.95,
+) -> Comparison:
+    """Compares a scalar in two selections of cells, a minus b.
+
+    Cells that have the same values on the axes that neither selection names are compared with each
+    other; a cell without such a partner is left out. Where that is not one to one, the mean over
+    each selection's cells is compared. Either way within each replication, if both have two
+    replications or more in common, and as independent samples (Welch) if not.
+
+    Parameters
+    ----------
+    rows
+        Rows of a study.
+    a, b
+        Values of axes, `{"rto_max": 0.1}`, or numbers of cells.
+    metric
+        A scalar.
+    maximise
+        Whether more is better; if not given, what the scalar's name says.
+    level
+        Confidence level.
+
+    Raises
+    ------
+    AnabranchError
+        When a selection names an axis or a value that is not there, or has no value of the scalar.
+    """
+    _check_metric(rows, metric)
+    names = (_name(a), _name(b))
+    sides = (_selected(rows, a), _selected(rows, b))
+    if set(sides[0]["cell"]) == set(sides[1]["cell"]):
+        raise AnabranchError(f"{names[0]} and {names[1]} are the same cells")
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        sides = _matched(sides, [axis for axis in axes_of(rows) if axis not in {*a, *b}])
+    values = [
+        stats.per_replication(side, [], metric).filter(pl.col(metric).is_not_nan())
+        for side in sides
+    ]
+    for name, found in zip(names, values, strict=True):
+        if found.is_empty():
+            raise AnabranchError(f"`{metric}` never has a value in all cells of {name} at once")
+    both = values[0].join(values[1], on="replication", suffix="_b", maintain_order="left")
+    first, second = (side[metric].to_numpy() for side in values)
+    if paired := len(both) >= 2 or max(len(first), len(second)) < 2:
+        first, second = both[metric].to_numpy(), both[f"{metric}_b"].to_numpy()
+        difference, p, deviation = _paired(first, second, level)
+    else:
+        difference, p, deviation = welch(first, second, level)
+    low, high = _bca(first, second, level, paired=paired)
+    return Comparison(
+        metric=metric,
+        names=names,
+        means=(_interval(first, level), _interval(second, level)),
+        difference=difference,
+        low=low,
+        high=high,
+        p=p,
+        paired=paired,
+        maximise=more_is_better(metric) if maximise is None else maximise,
+        level=level,
+        needed=enough(difference.mean, deviation, (1 + level) / 2),
+    )
+
+
+def _paired(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interval, float, float]:
+    """The mean difference, p, and the standard deviation of the differences."""
+    found = _interval(first - second, level)
+    deviation = float(np.std(first - second, ddof=1)) if found.n > 1 else math.nan
+    return found, float(stats.p_value(*found, level)), deviation
+
+
+def welch(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interval, float, float]:
+    """The same for independent samples whose variances differ (Welch, Biometrika 34, 1947)."""
+    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - slow to import
+
+    sizes = np.array([len(first), len(second)])
+    n = int(sizes.min())
+    mean = stats.mean_interval(first.tolist()).mean - stats.mean_interval(second.tolist()).mean
+    if n < 2:
+        return Interval(mean, math.nan, n), math.nan, math.nan
+    variances = np.array([np.var(first, ddof=1), np.var(second, ddof=1)])
+    errors = variances / sizes
+    error = math.sqrt(errors.sum())
+    if error == 0:
+        return Interval(mean, 0.0, n), float(mean == 0), 0.0
+    freedom = errors.sum() ** 2 / (errors**2 / (sizes - 1)).sum()
+    half_width = float(stdtrit(freedom, (1 + level) / 2)) * error
+    p = 2 * float(stdtr(freedom, -abs(mean) / error))
+    return Interval(mean, half_width, n), p, math.sqrt(variances.sum())
+
+
+def _bca(
+    first: np.ndarray, second: np.ndarray, level: float, *, paired: bool
+) -> tuple[float, float]:
+    """The BCa interval of the difference of two means."""
+    from scipy.stats import bootstrap  # noqa: PLC0415 - slow to import
+
+    if paired:
+        _, low, high = stats.bca((first - second)[np.newaxis, :], level)
+        return float(low[0]), float(high[0])
+    if min(len(first), len(second)) < 2:
+        return math.nan, math.nan
+    if stats.are_equal(first) and stats.are_equal(second):
+        return (float(first[0] - second[0]),) * 2
+    found = bootstrap(
+        (first, second),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+        n_resamples=stats.RESAMPLES,
+        batch=stats.batch(len(first) + len(second)),
+        confidence_level=level,
+        rng=np.random.default_rng(stats.SEED),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def _interval(values: np.ndarray, level: float) -> Interval:
+    return stats.mean_interval(values.tolist(), level)
+
+
+def _matrix(samples: pl.DataFrame, groups: pl.DataFrame, metric: str) -> np.ndarray:
+    """One row a group, one column a replication, NaN where there is no value."""
+    # Joined on a number: a group's values may be text, or NaN-like floats.
+    found = (
+        samples.join(groups.with_row_index("_row"), on=groups.columns, how="left", nulls_equal=True)
+        if groups.columns
+        else samples.with_columns(_row=pl.lit(0))
+    )
+    replications, columns = np.unique(found["replication"].to_numpy(), return_inverse=True)
+    matrix = np.full((len(groups), len(replications)), math.nan)
+    matrix[found["_row"].to_numpy(), columns] = found[metric].to_numpy()
+    return matrix
+
+
+def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
+    """Which rows no other row beats; the first `rivals` have values."""
+    left = np.arange(len(values)) < rivals
+    complete = not np.isnan(values[:rivals]).any()
+    quantiles = _t_quantile(np.arange(values.shape[1] + 1), tail)
+    for j in range(rivals):
+        # Rows are in the order of their means, which is that of the differences if none lacks any.
+        others = np.flatnonzero(left)
+        others = others[others > j] if complete else others[others != j]
+        n, lead, deviation = _differences(values[j : j + 1], values[others])
+        with np.errstate(invalid="ignore"):
+            left[others[lead > quantiles[n] * deviation / np.sqrt(n)]] = False
+    return left
+
+
+def _differences(
+    first: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number, mean and standard deviation of the first row minus each other; NaN if too few."""
+    difference = first - others
+    known = ~np.isnan(difference)
+    n = known.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, difference, 0).sum(axis=1) / n
+        squares = np.where(known, difference - mean[:, np.newaxis], 0) ** 2
+        return n, mean, np.sqrt(squares.sum(axis=1) / (n - 1))
+
+
+def _t_quantile(n: Any, probability: float) -> np.ndarray:
+    """Student's t for a mean of n values; NaN below two."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
+    return np.asarray(
+        stdtrit(np.where(np.asarray(n) < 2, math.nan, np.asarray(n) - 1.0), probability)
+    )
+
+
+def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
+    if not isinstance(selection, Mapping):
+        wanted = [selection] if isinstance(selection, int | np.integer) else list(selection)
+        there = set(rows["cell"])
+        for cell in wanted:
+            if cell not in there:
+                raise AnabranchError(f"there are no rows of cell {cell}")
+        return rows.filter(pl.col("cell").is_in(wanted))
+    axes = axes_of(rows)
+    for axis, value in selection.items():
+        if axis not in axes:
+            allowed = f"the axes are {', '.join(axes)}" if axes else "the study has none"
+            raise AnabranchError(f"there is no axis `{axis}`: {allowed}")
+        found = rows[axis].drop_nulls().unique(maintain_order=True)
+        match = [of for of in found if _same(of, value)]
+        if not match:
+            values = ", ".join(map(terminal.number, found))
+            raise AnabranchError(
+                f"`{axis}` is never {terminal.number(value)}"
+                f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is {values}"
+            )
+        rows = rows.filter(pl.col(axis).is_in(match))
+    return rows
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether a value is meant: a number by the digits that tables show, also as text."""
+    if isinstance(wanted, str) and not isinstance(found, str):
+        if isinstance(found, bool):
+            return wanted.lower() == str(found).lower()
+        try:
+            wanted = float(wanted)
+        except ValueError:
+            return False
+    return bool(found == wanted) or terminal.number(found) == terminal.number(wanted)
+
+
+def _matched(
+    sides: tuple[pl.DataFrame, pl.DataFrame], others: Sequence[str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The cells of each side with a partner on the other; all, where that is not one to one."""
+    if not others:
+        return sides
+    cells = [side.select("cell", *others).unique() for side in sides]
+    if any(found.select(others).is_duplicated().any() for found in cells):
+        return sides
+    both = cells[0].select(others).join(cells[1].select(others), on=others, nulls_equal=True)
+    if both.is_empty():
+        return sides
+    first, second = (side.join(both, on=others, how="semi", nulls_equal=True) for side in sides)
+    return first, second
+
+
+def _name(selection: Selection) -> str:
+    if isinstance(selection, Mapping):
+        return terminal.key_text(selection) or "all cells"
+    if isinstance(selection, int | np.integer):
+        return f"cell {selection}"
+    return f"cells {', '.join(map(str, selection))}"
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    """What tells a cell apart, without the axes that it does not have."""
+    return terminal.key_text({name: of for name, of in values.items() if of not in (None, "")})
+
+
+def _needed(replications: float) -> str:
+    """How many replications would do, in words: an estimate, so two digits."""
+    if math.isnan(replications):
+        return "no number of replications would"
+    digits = 10 ** max(len(str(int(replications))) - 2, 0)
+    return f"about {math.ceil(replications / digits) * digits} would"
+
+
+def _check_metric(rows: pl.DataFrame, metric: str) -> None:
+    if metric not in rows.columns:
+        raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, rows.columns)}")

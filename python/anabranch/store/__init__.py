@@ -1,0 +1,48 @@
+"""Where a study keeps its rows: a folder of Parquet shards, or memory.
+
+A study folder has
+
+- `study.json`: what makes rows comparable (versions, kept metrics), which definition is current,
+- `scenario.toml`: the current definition, with every default filled in,
+- `definitions/HASH.toml` and `.parquet`: every definition the folder has had, and its cells,
+- `rows/DIGEST.parquet`: one row a run, in shards that are named by a digest of their bytes,
+- `traces/TABLE/HASH-REPLICATION.parquet`: the traces that the sweep keeps.
+
+A run's address is the hash of its cell's own scenario, and its replication. So a definition may
+change: whatever cells it shares with an earlier one are not computed again. A file appears whole or
+not at all (temporary file, fsync, rename), so a sweep may be killed at any moment; a shard whose
+bytes do not give its name is damaged. Rows read back stand in the order of the definition's cells,
+so nothing shows how the work was split.
+"""
+
+from .definitions import read_definition, read_identity
+from .folder import FolderStore, free_of_other_engines, read, read_cells, shards, traces
+from .memory import MemoryStore, Run, Store
+from .merging import merge
+from .migration import migrate
+from .rows import INDEX, OWN_COLUMNS, SCHEMA_VERSION, axes_of, cells_of, is_scalar, rows_of
+from .tables import write_tables
+
+__all__ = [
+    "INDEX",
+    "OWN_COLUMNS",
+    "SCHEMA_VERSION",
+    "FolderStore",
+    "MemoryStore",
+    "Run",
+    "Store",
+    "axes_of",
+    "cells_of",
+    "free_of_other_engines",
+    "is_scalar",
+    "merge",
+    "migrate",
+    "read",
+    "read_cells",
+    "read_definition",
+    "read_identity",
+    "rows_of",
+    "shards",
+    "traces",
+    "write_tables",
+]

@@ -1,0 +1,174 @@
+"""What a study folder says about itself: `study.json`, and the definitions that it has had."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from anabranch._engine import ENGINE_VERSION, Scenario, ScenarioError, __version__
+from anabranch.errors import StoreError
+from anabranch.files import write_atomically
+
+from .rows import SCHEMA_VERSION, cells_of
+from .tables import parquet, read_table
+
+Identity = dict[str, Any]
+
+_KEYS: dict[str, Callable[[Any], bool]] = {
+    "engine_version": lambda value: isinstance(value, str),
+    "metrics": lambda value: isinstance(value, list) and all(isinstance(m, str) for m in value),
+    "name": lambda value: isinstance(value, str),
+    "scenario_hash": lambda value: bool(re.fullmatch("[0-9a-f]{16}", str(value))),
+}
+"""What `study.json` must have, and which values are sound."""
+
+
+def identity_of(scenario: Scenario) -> Identity:
+    """What `study.json` says while this definition is the current one."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "engine_version": ENGINE_VERSION,
+        "metrics": scenario.metrics,
+        "scenario_hash": scenario.hash,
+        "name": scenario.name,
+    }
+
+
+def write_definition(folder: Path, scenario: Scenario, identity: Identity | None = None) -> None:
+    """Makes this definition the current one; `study.json` comes last, as it names the others."""
+    toml = scenario.to_toml().encode()
+    definitions = folder / "definitions"
+    definitions.mkdir(exist_ok=True)
+    identity = identity or identity_of(scenario)
+    of_hash = definitions / scenario.hash
+    _write_changed(of_hash.with_suffix(".toml"), toml)
+    _write_changed(of_hash.with_suffix(".parquet"), parquet(cells_of(scenario)))
+    _write_changed(folder / "scenario.toml", toml)
+    _write_changed(folder / "study.json", (json.dumps(identity, indent=2) + "\n").encode())
+
+
+def has_definition(folder: Path, scenario: Scenario) -> bool:
+    """Whether this definition, with these metrics, is or was the folder's."""
+    path = folder / "definitions" / f"{scenario.hash}.toml"
+    try:
+        known = Scenario.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, ScenarioError):
+        return False
+    return known.metrics == scenario.metrics
+
+
+def read_definition(folder: str | Path) -> Scenario:
+    """The current definition of a study folder.
+
+    It is the one that `study.json` names. `scenario.toml` is for people, and is the next one
+    already when a sweep was killed between the two.
+
+    Raises
+    ------
+    StoreError
+        When it is not a study folder, or the definition is missing or damaged.
+    """
+    folder = Path(folder)
+    path = folder / "definitions" / f"{read_identity(folder)['scenario_hash']}.toml"
+    try:
+        # As text: names of files in it start where the sweep was started, not in the folder.
+        return Scenario.parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StoreError(f"{path} is missing: the same sweep writes it again") from None
+    except (UnicodeError, ScenarioError) as error:
+        message = f"{path} is damaged ({error}): the same sweep writes it again"
+        raise StoreError(message) from error
+
+
+def cells_in(folder: Path, identity: Identity) -> pl.DataFrame:
+    """The cells of the current definition, as `cells_of` gives them.
+
+    They are read, not made from `scenario.toml`: another engine could give them other hashes.
+    """
+    path = folder / "definitions" / f"{identity['scenario_hash']}.parquet"
+    try:
+        cells = read_table(path)
+        if missing := {"cell", "seed", "scenario_hash"} - set(cells.columns):
+            raise ValueError(f"no column {missing.pop()}")
+    except FileNotFoundError:
+        raise StoreError(f"{path} is missing: the same sweep writes it again") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
+        message = f"{path} is damaged: the same sweep writes it again"
+        raise StoreError(message) from error
+    return cells
+
+
+def check_comparable(folder: Path, found: Identity, scenario: Scenario) -> None:
+    """Raises StoreError if rows of this scenario cannot stand beside those of the folder."""
+    mine = {"engine_version": ENGINE_VERSION, "metrics": scenario.metrics}
+    if difference := _difference(found, mine):
+        raise StoreError(f"{folder} holds rows {difference}: choose another output folder")
+
+
+def check_same(folder: Path, identity: Identity, other: Path, found: Identity) -> None:
+    """Raises StoreError if the rows of two folders cannot stand beside each other."""
+    if difference := _difference(found, identity):
+        raise StoreError(f"{other} cannot be merged with {folder}: it holds rows {difference}")
+
+
+def _difference(found: Identity, mine: Identity) -> str | None:
+    """What the rows of `found` are, if they cannot stand beside mine."""
+    if found["engine_version"] != mine["engine_version"]:
+        return f"of anabranch {found['engine_version']}, not {mine['engine_version']}"
+    if found["metrics"] != mine["metrics"]:
+        return f"with {_listed(found['metrics'])}, not {_listed(mine['metrics'])}"
+    return None
+
+
+def read_identity(folder: Path) -> Identity:
+    """What `study.json` says.
+
+    Raises
+    ------
+    StoreError
+        If it is not there, is damaged or has another schema version.
+    """
+    identity = read_any_identity(folder)
+    version = identity["schema_version"]
+    if version == SCHEMA_VERSION:
+        for key, is_sound in _KEYS.items():
+            if key not in identity or not is_sound(identity[key]):
+                what = f"its `{key}` is {identity[key]!r:.40}" if key in identity else f"no `{key}`"
+                raise StoreError(
+                    f"{folder / 'study.json'} is damaged ({what}): remove it, and the folder's"
+                    " sweep writes it again"
+                )
+        return identity
+    if version == 1:
+        advice = f"`anabranch migrate {folder}` brings it up to date"
+    else:
+        advice = f"this anabranch, {__version__}, knows up to {SCHEMA_VERSION}: update it"
+    raise StoreError(f"{folder} is a study folder of schema version {version}; {advice}")
+
+
+def read_any_identity(folder: Path) -> Identity:
+    """The same for every schema version."""
+    path = folder / "study.json"
+    try:
+        identity = json.loads(path.read_text(encoding="utf-8"))
+        version = identity["schema_version"]
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreError(f"{folder} is not a study folder: it has no study.json") from None
+    except (ValueError, TypeError, KeyError) as error:
+        message = f"{path} is damaged: remove it, and the folder's sweep writes it again"
+        raise StoreError(message) from error
+    if type(version) is not int or version < 1:
+        raise StoreError(f"{path} is damaged: its schema_version is `{version}`")
+    return identity  # type: ignore[no-any-return]
+
+
+def _listed(metrics: list[str]) -> str:
+    return f"metrics {', '.join(metrics)}" if metrics else "all metrics"
+
+
+def _write_changed(path: Path, content: bytes) -> None:
+    if not path.is_file() or path.read_bytes() != content:
+        write_atomically(path, content)

@@ -1,0 +1,291 @@
+"""Rows: what a run leaves, and the frame that they make for a definition's cells."""
+
+import fnmatch
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from anabranch._engine import ENGINE_VERSION, Scenario
+from anabranch.errors import StoreError
+
+SCHEMA_VERSION = 2
+"""Of the folder's layout and of the columns that are not scalars."""
+
+INDEX = ("cell", "replication")
+"""What a row of a frame is found by."""
+
+ADDRESS = ("scenario_hash", "replication")
+"""What a stored row is found by, whatever the definition is."""
+
+_PROVENANCE = ("engine_version", "schema_version", "scenario_hash")
+OWN_COLUMNS = {"cell", "replication", "study", "seed", *_PROVENANCE}
+"""Names that no axis may have."""
+
+_GROUP = 16
+"""Scalars that are read at once: the rest of the rows need not fit into memory twice."""
+
+
+class Shard(Protocol):
+    """Some stored rows."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    def names(self) -> Sequence[str]:
+        """Of the columns."""
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """These columns of every row."""
+
+
+@lru_cache(maxsize=8)
+def cells_of(scenario: Scenario) -> pl.DataFrame:
+    """The cells of a scenario's sweep, in their order.
+
+    Returns
+    -------
+    cell, study (with sub-studies), the axes (null where a cell has none), seed, scenario_hash.
+    """
+    axes = [axis["name"] for axis in scenario.axes]
+    for name in axes:
+        if name in OWN_COLUMNS or "." in name:
+            message = f"the axis `{name}` has the name of another column: choose another one"
+            raise StoreError(message)
+    count = scenario.cell_count
+    keys = [scenario.cell_key(cell) for cell in range(count)]
+    columns = [pl.Series("cell", range(count), dtype=pl.UInt32)]
+    if scenario.studies:
+        studies = [scenario.cell_study(cell) for cell in range(count)]
+        columns.append(pl.Series("study", studies, dtype=pl.String))
+    columns += [_axis(name, [key.get(name) for key in keys]) for name in axes]
+    columns.append(pl.Series("seed", _seeds(scenario), dtype=pl.UInt64))
+    columns.append(pl.Series("scenario_hash", scenario.cell_hashes(), dtype=pl.String))
+    return pl.DataFrame(columns)
+
+
+def axes_of(cells: pl.DataFrame) -> list[str]:
+    """The axes among the columns of `cells_of`."""
+    return [name for name in cells.columns if name not in OWN_COLUMNS]
+
+
+def rows_of(scenario: Scenario, batch: Mapping[str, Any]) -> pl.DataFrame:
+    """What is stored of one batch of the engine: its columns, and what tells one run from another.
+
+    The axes are for those who read a shard by itself; frames take them from the definition.
+    """
+    cells = cells_of(scenario)
+    numbers = {name: pl.Series(name, batch[name], dtype=pl.Float64) for name in INDEX}
+    about = cells[numbers["cell"].cast(pl.UInt32)]
+    return pl.DataFrame(
+        [
+            about["scenario_hash"],
+            numbers["replication"].cast(pl.UInt32),
+            about["seed"],
+            *(about[name] for name in axes_of(cells)),
+            *(
+                pl.Series(name, values, dtype=pl.Float64)
+                for name, values in batch.items()
+                if is_scalar(name)
+            ),
+        ]
+    ).with_columns(
+        pl.lit(ENGINE_VERSION).alias("engine_version"),
+        pl.lit(SCHEMA_VERSION, pl.UInt32).alias("schema_version"),
+    )
+
+
+def is_scalar(name: str) -> bool:
+    """Whether a column is a scalar metric: its name has a dot, an axis's has none."""
+    return "." in name
+
+
+def frame(
+    cells: pl.DataFrame,
+    shards: Sequence[Shard],
+    engine_version: str,
+    columns: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """The rows of these cells, each run once, as if they had been computed in order.
+
+    Parameters
+    ----------
+    cells
+        As `cells_of` gives them.
+    shards
+        Where the rows are.
+    engine_version
+        Of all rows.
+    columns
+        The scalars that are wanted, `*` standing for anything; all if None. One that no row has is
+        left out.
+
+    Raises
+    ------
+    StoreError
+        If two shards have different values for one run.
+    """
+    found, twice = _found(cells, shards)
+    known = {name for shard in shards for name in shard.names() if is_scalar(name)}
+    forms = ["*"] if columns is None else list(dict.fromkeys(columns))
+    names = list(
+        dict.fromkeys(name for form in forms for name in sorted(fnmatch.filter(known, form)))
+    )
+    scalars = []
+    for start in range(0, len(names), _GROUP):
+        group = names[start : start + _GROUP]
+        block = pl.concat([_padded(shard, group) for shard in shards])
+        _check_equal(block, twice, shards)
+        block = block[found["row"]]
+        # A scalar that only some cells have is NaN elsewhere, as the engine writes "no value"; one
+        # that only cells of another definition have is not there.
+        scalars += [
+            column.fill_null(float("nan"))
+            for column in block
+            if column.name in forms or column.null_count() < len(column)
+        ]
+    about = cells[found["cell"]]
+    first = [found["cell"], found["replication"]]
+    if "study" in cells.columns:
+        first.append(about["study"])
+    return pl.DataFrame(
+        [*first, about["seed"], *(about[name] for name in axes_of(cells)), *scalars]
+    ).with_columns(
+        pl.lit(engine_version).alias("engine_version"),
+        pl.lit(SCHEMA_VERSION, pl.UInt32).alias("schema_version"),
+        about["scenario_hash"],
+    )
+
+
+def each_once(shards: Sequence[Shard]) -> pl.DataFrame:
+    """All columns of all rows of some shards, each run once, in the order of their addresses.
+
+    Raises
+    ------
+    StoreError
+        If two of them have different values for one run.
+    """
+    index = index_of(shards)
+    names = list(dict.fromkeys(name for shard in shards for name in shard.names()))
+    rows = pl.concat([shard.read(shard.names()) for shard in shards], how="diagonal_relaxed")
+    first = firsts(index)
+    if first.height < index.height:
+        _check_equal(
+            rows.select([name for name in names if is_scalar(name)]), _twice(index, first), shards
+        )
+        rows = rows[first["row"]]
+    return rows.select(names).sort(ADDRESS)
+
+
+def check_twins(shards: Sequence[Shard]) -> None:
+    """Raises StoreError if two shards have different values for one run."""
+    index = index_of(shards)
+    twice = _twice(index, firsts(index))
+    if twice.is_empty():
+        return
+    names = sorted({name for shard in shards for name in shard.names() if is_scalar(name)})
+    for start in range(0, len(names), _GROUP):
+        group = names[start : start + _GROUP]
+        _check_equal(pl.concat([_padded(shard, group) for shard in shards]), twice, shards)
+
+
+def index_of(shards: Sequence[Shard]) -> pl.DataFrame:
+    """Address, shard (its position) and row (counted over all shards) of each stored row."""
+    indices = [
+        shard.read(ADDRESS).with_columns(pl.lit(number, pl.UInt32).alias("shard"))
+        for number, shard in enumerate(shards)
+    ]
+    empty = pl.DataFrame(
+        schema={"scenario_hash": pl.String, "replication": pl.UInt32, "shard": pl.UInt32}
+    )
+    return pl.concat([empty, *indices]).with_row_index("row")
+
+
+def firsts(index: pl.DataFrame) -> pl.DataFrame:
+    """Each run of `index_of` where it is first."""
+    return index.unique(ADDRESS, keep="first", maintain_order=True)
+
+
+def _found(cells: pl.DataFrame, shards: Sequence[Shard]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Cell, replication and row of each run of these cells, in order; and `_twice`."""
+    index = index_of(shards)
+    wanted = index.join(cells.select("scenario_hash"), on="scenario_hash", how="semi")
+    first = firsts(wanted)
+    twice = _twice(wanted, first)
+    found = (
+        cells.select("cell", "scenario_hash")
+        .join(first, on="scenario_hash")
+        .select("cell", "replication", "row")
+        .sort(INDEX)
+    )
+    return found, twice
+
+
+def _twice(index: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:
+    """Of runs that are there more than once: address, both rows, both shards."""
+    if first.height == index.height:
+        return index.head(0).with_columns(row_first="row", shard_first="shard")
+    return index.join(first, on=ADDRESS, suffix="_first").filter(
+        pl.col("row") > pl.col("row_first")
+    )
+
+
+def _padded(shard: Shard, names: Sequence[str]) -> pl.DataFrame:
+    """These scalars, null where the shard has none."""
+    there = set(shard.names())
+    own = [name for name in names if name in there]
+    rows = shard.read(own or ADDRESS[1:])
+    missing = [pl.lit(None, pl.Float64).alias(name) for name in names if name not in there]
+    return rows.with_columns(missing).select(names)
+
+
+def _check_equal(rows: pl.DataFrame, twice: pl.DataFrame, shards: Sequence[Shard]) -> None:
+    if twice.is_empty():
+        return
+    one = rows[twice["row_first"]].fill_null(float("nan"))
+    other = rows[twice["row"]].fill_null(float("nan"))
+    for name in rows.columns:
+        a, b = one[name].to_numpy(), other[name].to_numpy()
+        # To the bit, but for what kind of NaN it is.
+        same = (a.view(np.uint64) == b.view(np.uint64)) | (np.isnan(a) & np.isnan(b))
+        if not same.all():
+            run = twice.row(int(same.argmin()), named=True)
+            raise StoreError(
+                f"{shards[run['shard_first']].name} and {shards[run['shard']].name} disagree about"
+                f" `{name}` of run {run['scenario_hash']}-{run['replication']}: one of them is"
+                " damaged or was made by another engine; remove it"
+            )
+
+
+def _axis(name: str, values: Iterable[Any]) -> pl.Series:
+    """A column of an axis; text where its values are not all of one kind."""
+    values = list(values)
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1:
+        values = [None if value is None else str(value) for value in values]
+    return pl.Series(name, values)
+
+
+def _seeds(scenario: Scenario) -> list[int]:
+    """The seed of each cell: the scenario's unless an axis sets it."""
+    sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})
+    parts = [sweep, *sweep.get("studies", {}).values()]
+    axes = [axis for part in parts for axis in part.get("axes", {}).values()]
+    if not any("seed" in _settings(axis) for axis in axes):
+        return [scenario.seed] * scenario.cell_count
+    cells = range(scenario.cell_count)
+    return [tomllib.loads(scenario.cell_toml(cell))["seed"] for cell in cells]
+
+
+def _settings(axis: Mapping[str, Any]) -> set[str]:
+    """The paths that an axis of a scenario file sets."""
+    paths = axis.get("set", [])
+    cases = axis.get("cases", {}).values()
+    return {
+        *([paths] if isinstance(paths, str) else paths),
+        *(path for case in cases for path in case),
+    }

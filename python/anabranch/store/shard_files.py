@@ -1,0 +1,199 @@
+"""Shards: files of rows whose names are a digest of their bytes, and that never change."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from anabranch.errors import StoreError
+from anabranch.files import write_atomically
+
+from .rows import ADDRESS, each_once
+from .tables import parquet, read_table
+
+MOST_ROWS = 200_000
+MOST_BYTES = 32 << 20
+"""Of a shard that is made of others: it is held in memory while it is written."""
+
+_NAME = re.compile(r"[0-9a-f]{16}\.parquet")
+_log = logging.getLogger(__name__)
+
+
+class FileShard:
+    """A shard of a study folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return str(self.path)
+
+    @cached_property
+    def height(self) -> int:
+        """Rows."""
+        with _damage(self.path):
+            return int(self._scan().select(pl.len()).collect().item())
+
+    @cached_property
+    def _names(self) -> list[str]:
+        with _damage(self.path):
+            return self._scan().collect_schema().names()
+
+    def names(self) -> Sequence[str]:
+        """Of the columns."""
+        return self._names
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """These columns of every row."""
+        with _damage(self.path):
+            return read_table(self.path, list(columns))
+
+    def check(self) -> None:
+        """Raises StoreError unless the bytes give the name, and are rows."""
+        if digest(self.path) != self.path.stem:
+            raise _damaged(self.path, "its bytes do not give its name")
+        for name in ADDRESS:
+            if name not in self._names:
+                raise _damaged(self.path, f"it has no column `{name}`")
+
+    def _scan(self) -> pl.LazyFrame:
+        return pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
+
+
+def digest(path: Path) -> str:
+    """16 hexadecimal digits that stand for the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, _hash).hexdigest()
+
+
+def write(folder: Path, rows: pl.DataFrame) -> FileShard:
+    """Writes a shard; it is on disk when this returns."""
+    content = parquet(rows, statistics=False)
+    path = folder / f"{_hash(content).hexdigest()}.parquet"
+    write_atomically(path, content)
+    return FileShard(path)
+
+
+def files(folder: Path) -> list[Path]:
+    """What is, or claims to be, a shard: no folder, no pipe, no link that leads nowhere."""
+    return sorted(
+        path for path in folder.glob("*.parquet") if path.name[0] != "." and path.is_file()
+    )
+
+
+def checked(folder: Path) -> list[FileShard]:
+    """All shards of a folder.
+
+    Raises
+    ------
+    StoreError
+        If one is damaged; the message names it.
+    """
+    shards = []
+    for shard, error in _checks(files(folder)):
+        if error is not None:
+            raise error
+        shards.append(shard)
+    return shards
+
+
+def check_engine(shards: Iterable[FileShard], engine_version: str) -> None:
+    """Raises StoreError, which names the shard, if another engine has made one of them."""
+    for shard in shards:
+        engines = shard.read(["engine_version"]).to_series().unique()
+        if others := sorted(set(engines) - {engine_version}):
+            raise StoreError(
+                f"{shard.path} holds rows of anabranch {others[0]}, not {engine_version}: move it"
+                " to a folder of its own"
+            )
+
+
+def set_aside_damaged(folder: Path) -> list[FileShard]:
+    """The whole shards of a folder; a damaged one is renamed, so that its runs are missing."""
+    shards = []
+    for shard, error in _checks(files(folder)):
+        if isinstance(error, StoreError):
+            aside = shard.path.with_name(shard.path.name + ".corrupt")
+            try:
+                shard.path.replace(aside)
+            except FileNotFoundError:
+                continue  # another task of the same array was faster
+            _log.warning("%s; set aside as %s, its runs are computed again", error, aside.name)
+        elif error is None:
+            shards.append(shard)
+    return shards
+
+
+def compact(folder: Path, shards: Iterable[FileShard]) -> int:
+    """Makes few shards of many small ones; gives the number of those that remain.
+
+    The new ones are there before the old ones go: a kill between leaves rows twice, which count
+    once.
+    """
+    small, count = [], 0
+    for shard in shards:
+        count += 1
+        if shard.height < MOST_ROWS // 2 and shard.path.stat().st_size < MOST_BYTES // 2:
+            small.append(shard)
+    for group in _groups(small):
+        new = write(folder, each_once(group))
+        for shard in group:
+            if shard.path != new.path:
+                shard.path.unlink()
+        count -= len(group) - 1
+    return count
+
+
+def _groups(shards: Iterable[FileShard]) -> Iterator[list[FileShard]]:
+    """Two and more shards that make one together."""
+    group: list[FileShard] = []
+    rows = size = 0
+    for shard in shards:
+        height, bytes_ = shard.height, shard.path.stat().st_size
+        if rows + height > MOST_ROWS or size + bytes_ > MOST_BYTES:
+            if len(group) > 1:
+                yield group
+            group, rows, size = [], 0, 0
+        group.append(shard)
+        rows += height
+        size += bytes_
+    if len(group) > 1:
+        yield group
+
+
+def _checks(paths: Sequence[Path]) -> list[tuple[FileShard, Exception | None]]:
+    def check(path: Path) -> tuple[FileShard, Exception | None]:
+        shard = FileShard(path)
+        try:
+            shard.check()
+        except (StoreError, FileNotFoundError) as error:
+            return shard, error
+        return shard, None
+
+    # Digests are computed without the interpreter's lock.
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(check, paths))
+
+
+def _hash(content: bytes = b"") -> "hashlib.blake2b":
+    return hashlib.blake2b(content, digest_size=8)
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
+        raise _damaged(path, "it is not a complete Parquet file") from error
+
+
+def _damaged(path: Path, why: str) -> StoreError:
+    return StoreError(f"{path} is damaged: {why}")

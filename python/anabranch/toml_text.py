@@ -1,0 +1,38 @@
+"""Values as TOML text."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch.errors import AnabranchError
+
+
+def inline(value: Any, key: str = "value") -> str:
+    """A value as TOML on one line, as `--set` takes it; `key` is what messages call it.
+
+    Raises
+    ------
+    AnabranchError
+        If TOML has nothing of its kind, or the number is not finite.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        items = ((str(name), item) for name, item in value.items())
+        pairs = (f"{inline(name, key)} = {inline(item, f'{key}.{name}')}" for name, item in items)
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, bool | int | str):
+        # Text is written as in JSON, but for one character that TOML does not take as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise AnabranchError(f"{key}: `{value}` is not possible; use a finite number")
+        return repr(value)
+    if isinstance(value, Sequence | np.ndarray | pl.Series | range):
+        return "[" + ", ".join(inline(item, f"{key}.{i}") for i, item in enumerate(value)) + "]"
+    message = f"{key}: {type(value).__name__} is not possible; use text, numbers, lists and dicts"
+    raise AnabranchError(message)

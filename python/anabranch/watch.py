@@ -1,0 +1,77 @@
+"""The interval of one scalar while a study runs: kept up to date batch by batch."""
+
+import math
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anabranch import terminal
+
+USUAL = ("*.mos", "*.goodput*")
+"""Scalars that are watched where none is asked for; the first that a study has."""
+
+
+def usual(names: Iterable[str]) -> str | None:
+    """The scalar that is watched where none is asked for."""
+    names = list(names)
+    return next((name for form in USUAL for name in names if fnmatchcase(name, form)), None)
+
+
+class Watch:
+    """Mean and variance of a scalar in every cell.
+
+    Sums are merged as Chan, Golub and LeVeque do ("Updating formulae and a pairwise algorithm for
+    computing sample variances", 1979): numerically stable, one pass, any number of values at once.
+    They serve people only; results are computed from the rows.
+    """
+
+    def __init__(self, metric: str, cells: int, level: float = 0.95) -> None:
+        self.metric = metric
+        self._level = level
+        self._n = np.zeros(cells)
+        self._mean = np.zeros(cells)
+        self._squares = np.zeros(cells)
+
+    def add(self, cells: ArrayLike, values: ArrayLike) -> None:
+        """Hears the scalar's values in finished runs, each with its cell; NaN is no value."""
+        at, found = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=float)
+        known = ~np.isnan(found)
+        at, found = at[known], found[known]
+        touched, group = np.unique(at, return_inverse=True)
+        n = np.bincount(group, minlength=len(touched)).astype(float)
+        mean = np.bincount(group, found, len(touched)) / n
+        squares = np.bincount(group, (found - mean[group]) ** 2, len(touched))
+        before, step = self._n[touched], mean - self._mean[touched]
+        self._n[touched] += n
+        self._mean[touched] += step * n / (before + n)
+        self._squares[touched] += squares + step**2 * before * n / (before + n)
+
+    def half_widths(self) -> NDArray[np.float64]:
+        """Of Student's t interval of every cell; NaN below two values."""
+        from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
+        enough = np.where(self._n > 1, self._n, math.nan)
+        quantile = stdtrit(enough - 1, (1 + self._level) / 2)
+        widths: NDArray[np.float64] = quantile * np.sqrt(self._squares / (enough - 1) / enough)
+        return widths
+
+    def text(self) -> str:
+        """`call.mos 3.91 ± 0.04`, or for many cells their range, typical and widest interval."""
+        known = self._n > 0
+        if not known.any():
+            return ""
+        means, widths = self._mean[known], self.half_widths()[known]
+        widths[widths < 1e-9 * np.abs(means)] = 0.0  # equal values, but for rounding
+        widths = widths[~np.isnan(widths)]
+        values = terminal.number(means.min(), 4)
+        if len(means) > 1:
+            values += f" to {terminal.number(means.max(), 4)} in {len(means)} cells"
+        if not len(widths):
+            return f"{self.metric} {values}"
+        widest = terminal.number(widths.max(), 2)
+        if len(means) == 1:
+            return f"{self.metric} {values} ± {widest}"
+        typical = terminal.number(float(np.median(widths)), 2)
+        return f"{self.metric} {values}, ± {typical} (widest ± {widest})"

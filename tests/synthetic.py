@@ -1,0 +1,74 @@
+"""Study folders whose rows are drawn from a known model instead of simulated: as large as asked."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import anabranch as package
+from anabranch import Scenario
+from anabranch._engine import ENGINE_VERSION
+from anabranch.store import FolderStore, axes_of, cells_of
+from conftest import CALL
+
+SHARD = 50_000
+"""Rows of a shard."""
+
+
+def scenario(sizes: dict[str, int], replications: int) -> Scenario:
+    """A call whose sweep has axes of so many values: `delay`, `loss`, `rto_max`, `pmr`, `depth`."""
+    kinds = {
+        "delay": ("links.first.delay", "{} ms"),
+        "loss": ("links.first.loss.mean_loss", "{} %"),
+        "rto_max": ("flows.call.transport.rto_max", "{} s"),
+        "pmr": ("flows.call.transport.path_max_retrans", "{}"),
+        "depth": ("flows.call.app.jitter_buffer.depth", "{}0 ms"),
+    }
+    text = CALL + f"\n[sweep]\nreplications = {replications}\n[sweep.axes]\n"
+    for name, size in sizes.items():
+        key, form = kinds[name]
+        quote = "" if form == "{}" else '"'
+        values = ", ".join(f"{quote}{form.format(i + 1)}{quote}" for i in range(size))
+        text += f'{name} = {{ set = "{key}", values = [{values}] }}\n'
+    return package.load(text)
+
+
+def write_study(folder: Path, sizes: dict[str, int], replications: int, scalars: int = 3) -> None:
+    """Writes a study of `scalars` scalars: `call.mos`, `call.loss_percent`, `call.s2`, ...
+
+    With a and b the first two axes' positions from 0 to 1, MOS is 3 + a - 0.5 b + a b, and the loss
+    2 + 3 b, each plus normal noise (0.2) that the cells of a replication share a half of; every
+    seventh run has no loss (NaN). The other scalars are noise.
+    """
+    definition = scenario(sizes, replications)
+    cells = cells_of(definition)
+    axes = axes_of(cells)
+    positions = [(cells[name].rank("dense") - 1).to_numpy() for name in axes]
+    a, b = (p / max(p.max(), 1) for p in (*positions, np.zeros(cells.height))[:2])
+    random = np.random.default_rng(1)
+    common = random.normal(0, 0.1, replications)
+    with FolderStore(folder, definition) as store:
+        total = cells.height * replications
+        for start in range(0, total, SHARD):
+            run = np.arange(start, min(start + SHARD, total))
+            cell, replication = run % cells.height, run // cells.height
+            noise = common[replication] + random.normal(0, 0.17, (scalars, len(run)))
+            values = {f"call.s{i}": noise[i] for i in range(2, scalars)}
+            x, y = a[cell], b[cell]
+            values["call.mos"] = 3 + x - 0.5 * y + x * y + noise[0]
+            values["call.loss_percent"] = np.where(run % 7 == 0, np.nan, 2 + 3 * y + noise[1])
+            about = cells[cell]
+            store.append(
+                pl.DataFrame(
+                    [
+                        about["scenario_hash"],
+                        pl.Series("replication", replication, dtype=pl.UInt32),
+                        about["seed"],
+                        *(about[name] for name in axes),
+                        *(pl.Series(name, column) for name, column in values.items()),
+                    ]
+                ).with_columns(
+                    pl.lit(ENGINE_VERSION).alias("engine_version"),
+                    pl.lit(2, pl.UInt32).alias("schema_version"),
+                )
+            )

@@ -1,0 +1,353 @@
+"""The best set of cells, two selections side by side, and the sentences about both."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats as scipy_stats
+
+from anabranch import AnabranchError, Study, cli, comparison, stats, terminal
+from anabranch.metrics import more_is_better
+from interval_coverage import in_best_set, world
+from interval_coverage import rows as rows_of
+
+MEANS = [3.0, 3.05, 1.0, -2.0]
+
+
+def study(**changes: Any) -> pl.DataFrame:
+    """Two axes of two values, 12 replications; rto = 0.1 is 0.5 better on noise that all share."""
+    rng = np.random.default_rng(8)
+    noise, own = rng.normal(0, 1, 12), rng.normal(0, 0.05, (4, 12))
+    cells = [(0.1, "off", 0.5), (0.1, "on", 0.6), (1.0, "off", 0.0), (1.0, "on", 0.0)]
+    return pl.DataFrame(
+        [
+            {"cell": cell, "replication": r, "seed": 1, "rto": rto, "policy": policy}
+            | {"call.mos": 3 + gain + noise[r] + own[cell, r], "call.x": 0.0, "engine_version": "1"}
+            for cell, (rto, policy, gain) in enumerate(cells)
+            for r in range(12)
+        ]
+    ).with_columns(**changes)
+
+
+@pytest.mark.parametrize(
+    ("metric", "answer"),
+    [
+        ("call.mos", True),
+        ("a.tcp.goodput_kbit_per_s", True),
+        ("call.loss_percent", False),
+        ("call.p95_delay_ms", False),
+        ("bulk.completion_s", False),
+        ("run.simulated_s", None),
+        ("call.sctp.a.path0.first_pf_s", None),
+        ("tcp.a.loss_probes", None),
+        ("run.events", None),
+    ],
+)
+def test_what_a_name_says_about_better(metric: str, *, answer: bool | None) -> None:
+    assert more_is_better(metric) is answer
+
+
+def test_far_worse_cells_are_not_in_the_best_set() -> None:
+    ranking = comparison.best_set(world(np.random.default_rng(1), MEANS, 20), ["cell"], "x.mos")
+    assert ranking["cell"].to_list()[2:] == [2, 3]
+    assert ranking["rank"].to_list() == [1, 2, 3, 4]
+    assert ranking["best"].to_list() == [True, True, False, False]
+    # Cell 2 is 2 worse; the common noise of deviation 3 is no part of the lead's interval.
+    assert ranking["behind"][2] == pytest.approx(2, abs=0.7)
+    assert ranking["behind_half_width"][2] < 1 < ranking["half_width"][2]
+    assert ranking["resolved_by"].is_nan().to_list() == [True, False, True, True]
+
+
+def test_less_may_be_better() -> None:
+    rows = world(np.random.default_rng(1), MEANS, 20)
+    ranking = comparison.best_set(rows, ["cell"], "x.mos", maximise=False)
+    assert ranking.filter("best")["cell"].to_list() == [3]
+    assert ranking["behind"].to_list()[1] == pytest.approx(3, abs=0.7)
+    renamed = rows.rename({"x.mos": "x.loss_percent"})
+    assert comparison.best_set(renamed, ["cell"], "x.loss_percent").equals(ranking)
+
+
+@pytest.mark.parametrize(
+    ("means", "n"), [([1.0] * 8, 10), ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], 20), ([0.0, 0.3], 10)]
+)
+def test_the_best_is_in_the_set_as_often_as_promised(means: list[float], n: int) -> None:
+    # 500 trials: three standard deviations of the binomial are 3 points of 100.
+    assert in_best_set(means, n, np.random.default_rng(2)) >= 0.92
+
+
+def test_more_replications_leave_one_cell_in_the_set() -> None:
+    sizes = [
+        len(comparison.best_set(rows, ["cell"], "x.mos").filter("best"))
+        for n in (5, 20, 80, 2000)
+        for rows in [world(np.random.default_rng(6), [1.0, 0.8, 0.6, 0.4, 0.2], n)]
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 2
+    assert sizes[-1] == 1
+
+
+@pytest.mark.parametrize("lacking", [0.0, 0.3])
+def test_the_screening_is_that_of_all_pairs(lacking: float) -> None:
+    rng = np.random.default_rng(11)
+    # Some equal each other, some differ by a constant.
+    values = rng.normal(rng.normal(0, 0.5, 40)[:, np.newaxis], 1, (40, 12))
+    values[20:25] = values[:5]
+    values[30:35] = values[5:10] + 1e-3
+    values[rng.random(values.shape) < lacking] = math.nan
+    found = comparison.best_set(rows_of(values), ["trial"], "x.mos", level=0.5).sort("trial")[
+        "best"
+    ]
+    tail = 0.5 / 39
+    for i, row in enumerate(values):
+        beaten = False
+        for other in np.delete(values, i, axis=0):
+            pairs = (other - row)[~np.isnan(other - row)]
+            if len(pairs) > 1 and np.ptp(pairs) > 1e-12:
+                beaten |= scipy_stats.ttest_1samp(pairs, 0, alternative="greater").pvalue < tail
+            else:
+                beaten |= len(pairs) > 1 and pairs.min() > 0
+        assert found[i] is not beaten
+    assert 5 < found.sum() < 35
+
+
+def test_missing_replications_and_values_are_left_out_of_pairs() -> None:
+    whole = world(np.random.default_rng(1), MEANS, 20)
+    lacking = whole.filter(~((pl.col("cell") == 2) & (pl.col("replication") > 9)))
+    lacking = lacking.with_columns(
+        pl.when(pl.col("replication") == 3).then(math.nan).otherwise("x.mos").alias("x.mos")
+    )
+    empty = whole.filter(pl.col("cell") == 0).with_columns(
+        pl.lit(9).cast(pl.Int64).alias("cell"), pl.lit(math.nan).alias("x.mos")
+    )
+    rows = pl.concat((empty, lacking))
+    ranking = comparison.best_set(rows, ["cell"], "x.mos")
+    assert ranking.select("cell", "n", "best").rows()[2:] == [
+        (2, 9, False),
+        (3, 19, False),
+        (9, 0, False),
+    ]
+    first = lacking.filter(cell=ranking["cell"][0]).join(lacking.filter(cell=2), on="replication")
+    pairs = first.filter(pl.col("x.mos").is_not_nan())
+    assert len(pairs) == 9
+    difference = pairs["x.mos"] - pairs["x.mos_right"]
+    assert ranking["behind"][2] == pytest.approx(difference.mean())
+
+
+def test_cells_of_a_group_are_averaged_within_replications() -> None:
+    ranking = comparison.best_set(study(), ["rto"], "call.mos")
+    assert ranking.select("rto", "n", "best").rows() == [(0.1, 12, True), (1.0, 12, False)]
+    assert ranking["behind"][1] == pytest.approx(0.55, abs=0.05)
+
+
+def test_one_cell_ties_and_too_few_replications() -> None:
+    one = comparison.best_set(study().filter(cell=0), ["cell"], "call.mos")
+    assert one["best"].to_list() == [True]
+    assert comparison.doubt(one, ["cell"], "call.mos") is None
+    ties = comparison.best_set(study(), ["rto", "policy"], "call.x", maximise=True)
+    assert ties["best"].all()
+    said = comparison.doubt(ties, ["rto", "policy"], "call.x")
+    assert said == "4 cells have the best `call.x`, equal in every replication"
+    single = comparison.best_set(study().filter(replication=0), ["cell"], "call.mos")
+    assert single["best"].all()
+    said = comparison.doubt(single, ["cell"], "call.mos")
+    assert said is not None
+    assert "needs two replications" in said
+    none = comparison.best_set(study().clear(), ["cell"], "call.mos")
+    assert none.is_empty()
+    nothing = study().with_columns(pl.lit(math.nan).alias("call.mos"))
+    assert not comparison.best_set(nothing, ["cell"], "call.mos")["best"].any()
+
+
+def test_the_doubt_says_how_many_replications_would_do() -> None:
+    rows = world(np.random.default_rng(1), [1.0, 0.9], 20).rename({"cell": "rto"})
+    ranking = comparison.best_set(rows, ["rto"], "x.mos")
+    said = comparison.doubt(ranking, ["rto"], "x.mos")
+    assert said is not None
+    assert "the lead of rto = " in said
+    assert "after 20 replications; about " in said
+    needed = int(ranking["resolved_by"][1])
+    behind, half_width = ranking["behind"][1], ranking["behind_half_width"][1]
+    deviation = half_width * math.sqrt(20) / scipy_stats.t.ppf(0.95, 19)
+    for n, enough in ((needed, True), (needed - 1, False)):
+        width = scipy_stats.t.ppf(0.95, n - 1) * deviation / math.sqrt(n)
+        assert bool(width < behind) is enough
+    assert comparison.enough(1.0, 0.0, 0.975) == 2
+    assert math.isnan(comparison.enough(0.0, 1.0, 0.975))
+
+
+def test_settings_are_compared_within_replications_and_within_other_axes() -> None:
+    found = comparison.compare(study(), {"rto": 0.1}, {"rto": 1}, "call.mos")
+    assert found.paired
+    assert found.difference.n == 12
+    expected = scipy_stats.ttest_rel(
+        *(
+            study()
+            .filter(rto=rto)
+            .group_by("replication")
+            .agg(pl.mean("call.mos"))
+            .sort(pl.first())["call.mos"]
+            .to_numpy()
+            for rto in (0.1, 1.0)
+        )
+    )
+    low, high = expected.confidence_interval()
+    assert (found.difference.low, found.difference.high) == pytest.approx((low, high))
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.low == pytest.approx(low, abs=0.1 * (high - low))
+    assert found.better == "rto = 0.1"
+    assert found.doubt is None
+    assert found.sentence.startswith(
+        "`call.mos` is higher, so better, at rto = 0.1 than at rto = 1: "
+    )
+    # The other way round it is the same difference.
+    back = comparison.compare(study(), {"rto": 1}, {"rto": 0.1}, "call.mos", maximise=False)
+    assert back.difference.mean == -found.difference.mean
+    assert back.better == "rto = 1"
+
+
+def test_a_cell_without_a_partner_is_left_out() -> None:
+    # rto = 1 lacks policy "on": only "off" is compared, where the gain is 0.5 and not 0.55.
+    rows = study().filter(pl.col("cell") != 3)
+    found = comparison.compare(rows, {"rto": 0.1}, {"rto": 1.0}, "call.mos")
+    assert found.difference.mean == pytest.approx(0.5, abs=0.04)
+    same = comparison.compare(study(), 0, 2, "call.mos")
+    assert found.difference == same.difference
+    assert same.names == ("cell 0", "cell 2")
+    both = comparison.compare(study(), [0, 1], [2, 3], "call.mos")
+    assert both.difference.mean == pytest.approx(0.55, abs=0.04)
+    # What is named on one side only is averaged on the other.
+    crossed = comparison.compare(study(), {"policy": "on"}, {"rto": 1.0}, "call.mos")
+    assert crossed.difference.mean == pytest.approx(0.3, abs=0.04)
+
+
+def test_without_pairs_the_samples_are_independent() -> None:
+    shifted = study().with_columns(
+        pl.when(pl.col("cell") < 2).then("replication").otherwise(pl.col("replication") + 12)
+    )
+    found = comparison.compare(shifted, 0, 2, "call.mos")
+    assert not found.paired
+    first, second = (study().filter(cell=cell)["call.mos"].to_numpy() for cell in (0, 2))
+    expected = scipy_stats.ttest_ind(first, second, equal_var=False)
+    low, high = expected.confidence_interval()
+    assert (found.difference.low, found.difference.high) == pytest.approx((low, high))
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.low == pytest.approx(low, abs=0.15 * (high - low))
+    # The noise that pairs share hides the gain.
+    assert not found.resolved
+    assert found.better is None
+    assert "no difference of `call.mos` between cell 0 and cell 2 is resolved" in found.sentence
+    assert found.doubt is not None
+    assert "12 replications do not resolve it; about " in found.doubt
+
+
+@pytest.mark.parametrize("shift", [0, 12])
+def test_values_without_spread(shift: int) -> None:
+    rows = study().with_columns(
+        pl.col("replication") + shift * (pl.col("cell") > 1),
+        (pl.col("rto") * 2).alias("call.mos"),
+    )
+    found = comparison.compare(rows, 0, 2, "call.mos")
+    assert (found.difference.mean, found.difference.half_width) == pytest.approx((-1.8, 0))
+    assert (found.low, found.high, found.p) == pytest.approx((-1.8, -1.8, 0))
+    none = comparison.compare(rows, 0, 2, "call.x")
+    assert (none.difference.half_width, none.p, none.doubt) == (0, 1, None)
+    assert not none.resolved
+
+
+def test_one_replication_shows_no_difference() -> None:
+    found = comparison.compare(study().filter(replication=3), 0, 2, "call.mos")
+    assert math.isnan(found.difference.half_width)
+    assert math.isnan(found.p)
+    assert not found.resolved
+    assert found.doubt == "a difference needs two replications or more to have an interval"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ({"rt": 1}, {"rto": 1}, "there is no axis `rt`: the axes are rto, policy"),
+        ({"rto": 7}, {"rto": 1}, "`rto` is never 7: it is 0.1, 1"),
+        ({"rto": "fast"}, {"rto": 1}, "`rto` is never fast: it is 0.1, 1"),
+        ({"rto": "0.10"}, {"rto": 0.1}, "rto = 0.10 and rto = 0.1 are the same cells"),
+        (9, 0, "there are no rows of cell 9"),
+    ],
+)
+def test_selections_that_are_none(a: Any, b: Any, message: str) -> None:
+    with pytest.raises(AnabranchError) as error:
+        comparison.compare(study(), a, b, "call.mos")
+    assert str(error.value) == message
+
+
+def test_a_selection_without_values_is_no_missing_difference() -> None:
+    rows = study(**{"call.mos": pl.when(pl.col("cell") == 1).then(math.nan).otherwise("call.mos")})
+    with pytest.raises(AnabranchError, match=r"`call.mos` never has a value in all cells of rto ="):
+        comparison.compare(rows, {"rto": 0.1}, {"rto": 1.0}, "call.mos")
+    two, none = np.argsort([5, 7, 3])[[0, 1]]  # numbers as NumPy gives them
+    assert comparison.compare(rows, two, none, "call.mos").names == ("cell 2", "cell 0")
+
+
+def test_unknown_metrics_and_directions() -> None:
+    with pytest.raises(AnabranchError, match=r"no scalar `call\.mo`; did you mean `call\.mos`"):
+        comparison.compare(study(), 0, 1, "call.mo")
+    with pytest.raises(AnabranchError, match=r"whether more of `call\.x` is better is not known"):
+        comparison.best_set(study(), ["cell"], "call.x")
+
+
+def test_the_table_stars_the_best_set_of_each_sub_study() -> None:
+    rows = study()
+    table, doubts = comparison.judged(rows, "call.mos")
+    assert table["best"].to_list() == [False, True, False, False]
+    assert doubts == []
+    assert table.drop("best").equals(stats.cells(rows, ["cell", "rto", "policy"], "call.mos"))
+    named = rows.with_columns(
+        study=pl.when(pl.col("rto") < 1).then(pl.lit("a")).otherwise(pl.lit("b"))
+    )
+    table, doubts = comparison.judged(named, "call.mos")
+    assert table["best"].to_list() == [False, True, True, True]
+    assert len(doubts) == 1
+    assert "study = b" in doubts[0]
+    plain, doubts = comparison.judged(rows, "call.x")
+    assert "best" not in plain.columns
+    assert doubts == []
+    heads = [column.header for column in terminal.cells(table, ["policy"], "call.mos").columns]
+    assert heads == ["policy", "call.mos", "± 95 %", "runs", "best"]
+    heads = [column.header for column in terminal.cells(plain, ["policy"], "call.x").columns]
+    assert heads[-1] == "runs"
+
+
+def test_a_study_and_the_command_line_compare(
+    sweep_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out")
+    assert cli.main(["sweep", str(sweep_file), "--out", out]) == 0
+    # 6 cells of 6 replications; the sentence is about those with a star.
+    printed = capsys.readouterr().out
+    found = Study(out).compare({"rto_max": 0.05}, {"rto_max": 1}, "call.mos")
+    ranking = Study(out).best_set("call.mos")
+    assert ranking.columns[:3] == ["cell", "rto_max", "pmr"]
+    assert printed.count("*") == (0 if ranking["best"].all() else ranking["best"].sum())
+    doubt = comparison.doubt(ranking, ["rto_max", "pmr"], "call.mos")
+    assert doubt is None or doubt in printed
+
+    def difference(*arguments: str) -> tuple[int, list[str], str]:
+        metric = [] if "--metric" in arguments else ["--metric", "call.mos"]
+        code = cli.main(["difference", out, *arguments, *metric])
+        said = capsys.readouterr()
+        return code, said.out.splitlines(), said.err
+
+    pair = ("--a", "rto_max=0.05", "--b", "rto_max=1")
+    assert found.difference.n == 6
+    assert found.doubt is not None
+    assert difference(*pair) == (0, [found.sentence, found.doubt], "")
+    events = ("--metric", "call.sent", "--better", "lower")
+    _, (said, *_), _ = difference("--a", "pmr=0", "--b", "pmr=1", *events)
+    assert said.startswith("no difference of `call.sent` between pmr = 0 and pmr = 1")
+    for wrong, message in (
+        (("--a", "rto_max", "--b", "rto_max=1"), "`--a rto_max` is not AXIS=VALUE"),
+        (("--a", "rto_max=2", "--b", "rto_max=1"), "`rto_max` is never 2: it is 1, 0.1, 0.05"),
+        ((*pair, "--level", "95"), "level is 95; it must be from 0.5 to 0.9999"),
+    ):
+        assert difference(*wrong) == (2, [], f"anabranch: error: {message}\n")
