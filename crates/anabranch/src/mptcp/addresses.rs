@@ -64,8 +64,8 @@ impl Connection {
             self.subflows.iter().all(|subflow| matches!(subflow.phase, Phase::Closed | Phase::Opening));
         if is_alone && self.is_through() {
             self.give_up(CloseReason::Shutdown);
-        } else if is_alone && self.lonely_at.is_never() {
-            self.lonely_at = now + self.parameters.close_timeout;
+        } else if is_alone && self.close_at.is_never() {
+            self.close_at = now + self.parameters.close_timeout;
         }
     }
 

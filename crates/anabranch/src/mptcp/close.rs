@@ -17,7 +17,13 @@ impl Connection {
     /// Both ends have said everything and know that it has arrived: subflows are closed, those that do not work by a
     /// reset.
     pub(super) fn end_when_done(&mut self, now: Time) {
-        if self.state != State::Established || !self.sender.is_done() || !self.receiver.has_ended() {
+        if self.state != State::Established {
+            return;
+        }
+        if !self.sender.is_done() || !self.receiver.has_ended() {
+            if self.is_through() && self.close_at.is_never() {
+                self.close_at = now + self.parameters.close_timeout;
+            }
             return;
         }
         self.state = State::Closing;
@@ -42,16 +48,33 @@ impl Connection {
 
     fn stop_timers(&mut self) {
         self.sender.timer = Time::NEVER;
-        self.lonely_at = Time::NEVER;
+        self.close_at = Time::NEVER;
         for subflow in &mut self.subflows {
             (subflow.confirm_at, subflow.rejoin_at) = (Time::NEVER, Time::NEVER);
             subflow.announce_at = Time::NEVER;
         }
     }
 
-    /// Gives the connection up at once: a reset of every subflow that tells the peer of all of them.
+    /// Nothing has come of waiting: the connection is over. A peer that acknowledges all but our `DATA_FIN` may be
+    /// through with it, and `DATA_FIN` goes on subflows whose TCP connections, idle themselves, do not find out that
+    /// their paths are dead (Linux: `mptcp_should_close`).
     #[cold]
+    pub(super) fn on_close_timeout(&mut self, now: Time) {
+        if self.is_through() {
+            self.fast_close(now, CloseReason::Shutdown);
+        } else {
+            self.give_up(CloseReason::Lost);
+        }
+    }
+
+    /// Gives the connection up at once.
     pub(super) fn abort(&mut self, now: Time) {
+        self.fast_close(now, CloseReason::Aborted);
+    }
+
+    /// Ends the connection by a reset of every subflow that tells the peer of all of them.
+    #[cold]
+    fn fast_close(&mut self, now: Time, reason: CloseReason) {
         if self.state == State::Established {
             for subflow in &mut self.subflows {
                 let has_peer = matches!(subflow.phase, Phase::Open | Phase::Closing);
@@ -62,7 +85,7 @@ impl Connection {
             subflow.tcp.handle_input(now, Input::Command(Command::Abort));
             subflow.is_dirty = true;
         }
-        self.end(CloseReason::Aborted);
+        self.end(reason);
     }
 
     /// The peer gives the connection up; the subflow that says so is over.

@@ -68,7 +68,8 @@ pub struct Config {
     /// 1 s, in the other profiles "never".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejoin: Option<Rejoin>,
-    /// How long a connection without any subflow lives; default 60 s (Linux: `net.mptcp.close_timeout`).
+    /// How long a connection lives that has no subflow, or for which only the acknowledgement of its own `DATA_FIN` is
+    /// missing; default 60 s (Linux: `net.mptcp.close_timeout`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub close_timeout: Option<Duration>,
     /// Paths that carry data only while no other one can, by their position in the flow's list (RFC 8684 section

@@ -60,8 +60,8 @@ pub struct Connection {
     pub(super) receiver: Receiver,
     /// Addresses that have gone while no subflow could tell the peer.
     pub(super) removed: Vec<u8>,
-    /// When a connection without subflows is given up.
-    pub(super) lonely_at: Time,
+    /// When a connection that has no subflow, or waits for no more than the acknowledgement of our `DATA_FIN`, is over.
+    pub(super) close_at: Time,
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
@@ -105,7 +105,7 @@ impl Connection {
             sender: Sender::new(),
             receiver: Receiver::default(),
             removed: Vec::new(),
-            lonely_at: Time::NEVER,
+            close_at: Time::NEVER,
             outputs: VecDeque::new(),
             stats: Stats::default(),
             last_now: Time::ZERO,
@@ -293,8 +293,8 @@ impl Connection {
         if self.sender.timer <= now {
             self.on_data_timer(now);
         }
-        if self.lonely_at <= now {
-            self.give_up(CloseReason::Lost);
+        if self.close_at <= now {
+            self.on_close_timeout(now);
         }
     }
 
@@ -303,7 +303,7 @@ impl Connection {
             let Subflow { timeout, confirm_at, rejoin_at, announce_at, .. } = subflow;
             *timeout.min(confirm_at).min(rejoin_at).min(announce_at)
         });
-        subflows.min().unwrap_or(Time::NEVER).min(self.sender.timer).min(self.lonely_at)
+        subflows.min().unwrap_or(Time::NEVER).min(self.sender.timer).min(self.close_at)
     }
 
     /// The subflow for what concerns the connection: the fastest of those that work, or else one that is open.

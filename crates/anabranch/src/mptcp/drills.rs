@@ -433,6 +433,34 @@ fn a_connection_without_subflows_is_given_up() {
     assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
 }
 
+/// Section 3.3.3: a `DATA_FIN` whose acknowledgement is lost, with the peer's reset of the only path that works behind
+/// it, is not sent for ever on a subflow that has nothing else to send.
+#[test]
+fn a_data_fin_that_nobody_hears_is_given_up() {
+    let close_timeout = Some(Duration::from_secs(5));
+    let rejoin = Some(Rejoin::Never);
+    let config = Config { backup: vec![1], stale_after: Some(1), close_timeout, rejoin, ..rfc() };
+    let mut pair = Pair::open(&config, wires(2));
+    // Path 0 has failed as far as A knows, and then it is path 1 that is dead.
+    pair.wires[0].is_dead = true;
+    pair.write(Side::A, 1_000);
+    pair.run_until(Time::from_secs(10), |pair| pair.received_bytes(Side::B) == 1_001);
+    pair.run_for(ms(100));
+    pair.wires[0].is_dead = false;
+    pair.wires[1].is_dead = true;
+    pair.drop_if =
+        Box::new(|sent| sent.from == Side::A && sent.path == 0 && ["ack", "data"].contains(&sent.kind));
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(Duration::from_secs(4));
+    assert_eq!(pair.closed(Side::A), Some(CloseReason::Shutdown));
+    assert_eq!(pair.closed(Side::B), None);
+    pair.run_for(Duration::from_secs(4));
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+    let sent = pair.log.len();
+    pair.run_for(Duration::from_secs(1_000));
+    assert!(pair.log[sent..].iter().all(|logged| logged.from == Side::A), "B has no more to say");
+}
+
 /// Section 3.3.8: a backup is not used while another subflow is, and takes over when that fails.
 #[test]
 fn a_backup_waits() {

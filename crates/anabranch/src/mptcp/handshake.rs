@@ -47,7 +47,7 @@ impl Connection {
         self.receiver.is_paused = is_paused;
         self.is_fully_established = false;
         self.removed.clear();
-        self.lonely_at = Time::NEVER;
+        self.close_at = Time::NEVER;
         self.scheduler = self.parameters.scheduler.build();
         for subflow in &mut self.subflows {
             // What is left of the last connection is over, and nobody is to hear of it again.
@@ -196,7 +196,7 @@ impl Connection {
     fn on_subflow_open(&mut self, now: Time, path: usize) {
         self.stats.subflows += 1;
         self.subflows[path].is_up = true;
-        self.lonely_at = Time::NEVER;
+        self.close_at = Time::NEVER;
         if self.state == State::Opening {
             self.state = State::Established;
             self.has_closed = false;

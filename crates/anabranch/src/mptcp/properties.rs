@@ -54,6 +54,9 @@ fn any_coupling() -> impl Strategy<Value = coupled::Config> {
     proptest::sample::select(coupled::Config::all())
 }
 
+/// Longer than the paths are dead and the addresses away, shorter than a test waits for the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10_000);
+
 fn any_config() -> impl Strategy<Value = Config> {
     let profile = prop_oneof![Just(Profile::Linux6), Just(Profile::Rfc8684)];
     let subflow =
@@ -88,7 +91,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                     penalisation: Some(penalises),
                     stale_after: Some(stale_after),
                     rejoin: Some(if rejoins { Rejoin::After(ms(500)) } else { Rejoin::Never }),
-                    close_timeout: Some(Duration::from_secs(100_000)),
+                    close_timeout: Some(CLOSE_TIMEOUT),
                     backup: backup.into_iter().filter(|path| *path < 2).collect(),
                     ..Config::default()
                 }
@@ -180,6 +183,7 @@ fn converse(pair: &mut Pair, steps: &[(u64, Step)], closers: &[Side]) -> Result<
     for &side in closers {
         pair.command(side, Command::Shutdown);
     }
+    let deadline = pair.now + CLOSE_TIMEOUT * 2;
     pair.run_until(deadline, |pair| pair.closed(Side::A).is_some() && pair.closed(Side::B).is_some());
     prop_assert_eq!(pair.received_bytes(Side::B), written[0]);
     prop_assert_eq!(pair.received_bytes(Side::A), written[1]);
