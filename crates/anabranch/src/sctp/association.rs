@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::asconf::Reconfiguration;
-use super::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause};
+use super::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES};
 use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
@@ -96,6 +96,8 @@ pub struct Association {
     pub(super) data_header: u32,
     /// Largest payload of one DATA chunk in bytes.
     pub(super) fragment_limit: u32,
+    /// As many Gap Ack Blocks and duplicates as fit into a packet with a SACK alone.
+    pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
     /// The application waits for room in the send buffer.
     pub(super) has_refused: bool,
@@ -181,6 +183,7 @@ impl Association {
             interleaves: false,
             data_header: DATA_HEADER_BYTES,
             fragment_limit: (smallest_mtu - headers - DATA_HEADER_BYTES) & !3,
+            sack_entries: ((smallest_mtu - headers - SACK_HEADER_BYTES) / 4) as usize,
             peer_takes_forward_tsn: false,
             has_refused: false,
             received: ReceivedTsns::new(0),

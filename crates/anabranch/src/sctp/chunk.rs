@@ -10,6 +10,8 @@ use crate::time::{Duration, Time};
 pub const DATA_HEADER_BYTES: u32 = 16;
 /// Size of an I-DATA chunk's header in bytes (RFC 8260 section 2.1).
 pub const I_DATA_HEADER_BYTES: u32 = 20;
+/// Length of a SACK chunk without Gap Ack Blocks and duplicates (RFC 9260 section 3.3.4).
+pub const SACK_HEADER_BYTES: u32 = 16;
 
 /// One chunk.
 #[derive(Clone, Debug, PartialEq)]
@@ -460,7 +462,9 @@ impl Chunk {
             Self::ForwardTsn(forward) => 8 + 4 * forward.streams.len() as u32,
             Self::Heartbeat(info) => info.bytes() + u32::from(info.padding),
             Self::HeartbeatAck(info) => info.bytes(),
-            Self::Sack(_, sack) => 16 + 4 * (sack.gap_blocks.len() + sack.duplicates.len()) as u32,
+            Self::Sack(_, sack) => {
+                SACK_HEADER_BYTES + 4 * (sack.gap_blocks.len() + sack.duplicates.len()) as u32
+            }
             rare => rare.rare_wire_size(),
         }
     }

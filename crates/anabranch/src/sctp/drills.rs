@@ -353,6 +353,29 @@ mod acknowledgement {
     }
 
     #[test]
+    fn no_more_gaps_are_reported_than_fit_into_the_path_mtu() {
+        // Section 6.2; 12 bytes of common header, 16 of the chunk, 4 of each block. In Linux 16.
+        for (profile, most) in [(Profile::Rfc9260, (1500 - 20 - 12 - 16) / 4), (Profile::Linux, 16)] {
+            let size = Bytes(16 << 20);
+            let config =
+                Config { send_buffer: Some(Buffer::At(size)), receive_buffer: Some(size), ..config(profile) };
+            let mut pair = Pair::open(&config, 1);
+            let every_second: Vec<u32> = (3000..5000).step_by(2).collect();
+            pair.drop_if = drop_data(&every_second);
+            pair.wires[0][0].duplication = 0.5;
+            pair.send_reliable(6000, 1452);
+            pair.run_for(Duration::from_secs(60));
+            let sacks = pair.sent(Side::B, "sack");
+            assert_eq!(
+                sacks.iter().map(|packet| sack(packet).gap_blocks.len()).max(),
+                Some(most),
+                "{profile:?}"
+            );
+            assert_eq!(pair.ends[1].stats().data_chunks_received, 6000);
+        }
+    }
+
+    #[test]
     fn duplicates_are_reported_at_once() {
         let mut pair = Pair::open(&rfc9260(), 1);
         pair.wires[0][0].duplication = 1.0;

@@ -9,6 +9,9 @@ use crate::endpoint::{Event, Output, PathState, Received};
 use crate::packet::PathId;
 use crate::time::{Duration, Time};
 
+/// As many Gap Ack Blocks as Linux reports at most (`SCTP_MAX_GABS`).
+const LINUX_MAX_GAP_BLOCKS: usize = 16;
+
 /// What a TSN that arrives is.
 enum Arrival {
     New(u64),
@@ -210,11 +213,16 @@ impl Association {
     pub(super) fn take_sack(&mut self) -> Sack {
         self.delayed_sack.sent();
         self.stats.sacks_sent += 1;
+        // Section 6.2: no more of them than fit into the path MTU, the lowest first.
+        let most = if self.parameters.linux { LINUX_MAX_GAP_BLOCKS } else { self.sack_entries };
+        let gap_blocks = self.received.gap_blocks(most);
+        let mut duplicates = std::mem::take(&mut self.received.duplicates);
+        duplicates.truncate(self.sack_entries - gap_blocks.len());
         Sack {
             cumulative_tsn: self.received.cumulative as u32,
             a_rwnd: u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes) as u32,
-            gap_blocks: self.received.gap_blocks(),
-            duplicates: std::mem::take(&mut self.received.duplicates).into(),
+            gap_blocks,
+            duplicates: duplicates.into(),
         }
     }
 

@@ -20,12 +20,10 @@ pub(super) struct ReceivedTsns {
     overtaken: VecDeque<u64>,
 }
 
-/// As many duplicates as a SACK reports at most.
+/// As many duplicates as a SACK reports at most (Linux: `SCTP_MAX_DUP_TSNS`).
 const MAX_DUPLICATES: usize = 16;
 /// As many overtaken TSNs as are remembered; what is older never arrives.
 const MAX_OVERTAKEN: usize = 1024;
-/// As many Gap Ack Blocks as a SACK reports at most.
-const MAX_GAP_BLOCKS: usize = 256;
 
 impl ReceivedTsns {
     pub(super) fn new(peer_initial_tsn: u32) -> Self {
@@ -97,16 +95,16 @@ impl ReceivedTsns {
         !self.ranges.is_empty()
     }
 
-    /// The runs beyond the cumulative TSN as Gap Ack Blocks.
+    /// The first runs beyond the cumulative TSN as Gap Ack Blocks, as many as there may be.
     #[inline]
-    pub(super) fn gap_blocks(&self) -> SmallVec<[GapBlock; 4]> {
-        if self.has_gaps() { self.list_gap_blocks() } else { SmallVec::new() }
+    pub(super) fn gap_blocks(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
+        if self.has_gaps() { self.list_gap_blocks(most) } else { SmallVec::new() }
     }
 
-    fn list_gap_blocks(&self) -> SmallVec<[GapBlock; 4]> {
+    fn list_gap_blocks(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
         self.ranges
             .iter()
-            .take(MAX_GAP_BLOCKS)
+            .take(most)
             .map_while(|&(start, end)| {
                 let offset = |tsn: u64| u16::try_from(tsn - self.cumulative).ok();
                 Some(GapBlock { start: offset(start)?, end: offset(end)? })
@@ -154,7 +152,7 @@ mod tests {
     }
 
     fn blocks(received: &ReceivedTsns) -> Vec<(u16, u16)> {
-        received.gap_blocks().iter().map(|block| (block.start, block.end)).collect()
+        received.gap_blocks(usize::MAX).iter().map(|block| (block.start, block.end)).collect()
     }
 
     #[test]
