@@ -52,7 +52,7 @@ class Until(TypedDict):
 class Design(TypedDict):
     """How points are spread over the ranges of the axes."""
 
-    kind: Literal["latin_hypercube", "sobol"]
+    kind: Literal["latin_hypercube", "sobol", "saltelli"]
     points: int
     seed: int
 
@@ -130,6 +130,10 @@ class Scenario:
         """The sub-study that this cell is of; `main` for the sweep's own."""
     def cell_toml(self, cell: int) -> str:
         """This cell as a scenario of its own, without a sweep."""
+    def point_cells(self, study: str = "main") -> list[int]:
+        """The cell of each point of a Saltelli design, which several points may share; empty for all other cells. For each base
+        point: A, A with the first axis of B, A with the second, and so on, B. Raises ScenarioError without such a sub-study.
+        """
     def with_points(self, points: Sequence[Sequence[float]], study: str = "main") -> Scenario:
         """The scenario whose design (or that of a sub-study) has these points: for each of them a share of the way from one end
         to the other, from 0 to 1, for each axis. Those that `where` excludes are left out. Raises ScenarioError.

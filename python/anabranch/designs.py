@@ -1,4 +1,4 @@
-"""Points of a sweep's `design`: Latin hypercubes and Sobol' sequences, by scipy."""
+"""Points of a sweep's `design`: Latin hypercubes, Sobol' sequences and Saltelli's, by scipy."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,10 @@ def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.floa
     ----------
     kind
         `latin_hypercube`: each of `count` equal parts of each axis has one point. `sobol`: a
-        Sobol' sequence with Owen's scrambling; `count` is a power of two.
+        Sobol' sequence with Owen's scrambling; `count` is a power of two. `saltelli`: of each of
+        `count` points of such a sequence in twice the dimensions, A and B, as many as there are
+        dimensions and two more: A, A with the first number of B, A with the second, ..., B
+        (Saltelli et al., Computer Physics Communications 181, 2010; the order is SALib's).
     count, dimensions
         How many points of how many numbers.
     seed
@@ -22,17 +25,31 @@ def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.floa
     Returns
     -------
     One row a point, each number from 0 to below 1. The same for the same arguments, whatever the
-    platform; a later release of scipy may give others, so a study keeps its points.
+    platform; a later release of scipy may give others, so a study keeps its points. Those of
+    `sobol` and `saltelli` begin with those of half the count.
     """
     from scipy.stats import qmc  # noqa: PLC0415 - slow to import
 
     generator = np.random.default_rng(seed)
+    if kind == "saltelli":
+        return _crossed(qmc.Sobol(2 * dimensions, scramble=True, rng=generator).random(count))
     sampler = (
         qmc.Sobol(dimensions, scramble=True, rng=generator)
         if kind == "sobol"
         else qmc.LatinHypercube(dimensions, rng=generator)
     )
     return np.asarray(sampler.random(count), dtype=np.float64)
+
+
+def _crossed(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each row, which is A and B: A, A with each number of B in turn, B."""
+    a, b = np.split(pairs, 2, axis=1)
+    dimensions = a.shape[1]
+    crossed = np.repeat(a[:, np.newaxis], dimensions + 2, axis=1)
+    one_by_one = np.arange(dimensions)
+    crossed[:, one_by_one + 1, one_by_one] = b
+    crossed[:, -1] = b
+    return crossed.reshape(-1, dimensions)
 
 
 def expanded(scenario: Scenario) -> Scenario:

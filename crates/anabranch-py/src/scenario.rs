@@ -159,6 +159,18 @@ impl PyScenario {
         Ok(self.0.cell(cell).map_err(scenario_error)?.to_toml())
     }
 
+    #[pyo3(signature = (study = "main"))]
+    fn point_cells(&self, study: &str) -> PyResult<Vec<u64>> {
+        let mut first_cell = 0;
+        for part in self.0.sweep.parts() {
+            if part.name == study {
+                return Ok(part.point_cells().iter().map(|cell| first_cell + cell).collect());
+            }
+            first_cell += part.cell_count();
+        }
+        Err(scenario_error(format!("there is no sub-study `{study}`")))
+    }
+
     #[pyo3(signature = (points, study = "main"))]
     fn with_points(&self, py: Python<'_>, points: Vec<Vec<f64>>, study: &str) -> PyResult<Self> {
         py.detach(|| self.0.with_points(study, &points)).map(Self).map_err(scenario_error)
@@ -204,6 +216,7 @@ fn design_of<'py>(py: Python<'py>, design: &Design) -> PyResult<Bound<'py, PyDic
     let kind = match design.kind {
         DesignKind::LatinHypercube => "latin_hypercube",
         DesignKind::Sobol => "sobol",
+        DesignKind::Saltelli => "saltelli",
     };
     dict.set_item("kind", kind)?;
     dict.set_item("points", design.points)?;

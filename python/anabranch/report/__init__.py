@@ -4,9 +4,11 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from anabranch import progress, store
+from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.files import write_atomically
 from anabranch.metrics import more_is_better
@@ -14,6 +16,7 @@ from anabranch.study import Study
 
 from . import page
 from .analysis import Analysis, label_table
+from .sensitivity import Saltelli
 
 MOST_METRICS = 4
 """Scalars that a report shows if none are asked for."""
@@ -52,6 +55,7 @@ def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
     parts = (
         cells["study"].unique(maintain_order=True).to_list() if "study" in cells.columns else [None]
     )
+    saltelli = _saltelli(scenario)
     sections: list[page.Section] = []
     counts: pl.DataFrame | None = None
     with progress.steps("report", len(chosen) * len(parts), "tables") as step:
@@ -63,15 +67,25 @@ def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
             for part in parts:
                 own = rows if part is None else rows.filter(pl.col("study") == part)
                 if not own.is_empty():
-                    sections.append(
-                        page.section(Analysis(own, metric, labels, page.LEVEL), part, len(sections))
-                    )
+                    design = saltelli.get(part or "main")
+                    analysis = Analysis(own, metric, labels, page.LEVEL, design)
+                    sections.append(page.section(analysis, part, len(sections)))
                 step()
             del rows
     assert counts is not None
     text = page.render(folder, scenario, counts, metrics, sections)
     write_atomically(out, text.encode())
     return chosen
+
+
+def _saltelli(scenario: Scenario) -> dict[str, Saltelli]:
+    """The points of the sub-studies that have Saltelli's design."""
+    found = {}
+    for part in scenario.parts:
+        if points := scenario.point_cells(part["study"]):
+            cells = np.array(points).reshape(-1, len(part["axes"]) + 2)
+            found[part["study"]] = Saltelli(part["axes"], cells)
+    return found
 
 
 def _scalars(folder: Path) -> list[str]:

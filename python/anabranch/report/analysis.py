@@ -16,7 +16,7 @@ from anabranch.metrics import more_is_better
 from anabranch.stats import Interval
 from anabranch.terminal import number
 
-from .sensitivity import Index, sobol_indices
+from .sensitivity import Index, Saltelli, saltelli_indices, sobol_indices
 
 MOST_LEVELS = 12
 """Values of an axis that are shown one by one; those of one with more are put into groups."""
@@ -82,6 +82,8 @@ class Analysis:
         How the scenario writes the values of the axes: axis, value as text, label.
     level
         Confidence level.
+    design
+        The points of the cells, if they are of Saltelli's design.
     """
 
     def __init__(
@@ -90,9 +92,11 @@ class Analysis:
         metric: str,
         labels: Mapping[str, Mapping[str, str]],
         level: float = 0.95,
+        design: Saltelli | None = None,
     ) -> None:
         self.metric = metric
         self.level = level
+        self.design = design
         self.maximise = more_is_better(metric)
         names = [name for name in comparison.axes_of(rows) if name != "study"]
         firsts = rows.group_by("cell", maintain_order=True).first().select("cell", *names)
@@ -194,9 +198,11 @@ class Analysis:
         """Parts of the variance between the cells' means, from largest to smallest; with rests.
 
         Exact in a full factorial (the functional decomposition of variance, Hoeffding 1948, Sobol'
-        1993): axes and pairs of axes add up with what three and more axes do together.
+        1993): axes and pairs of axes add up with what three and more axes do together. Saltelli's
+        design has `indices` instead, also where its points meet in such cells.
         """
-        total = float(np.var(self.means)) if self.is_factorial else 0.0
+        has_shares = self.is_factorial and self.design is None
+        total = float(np.var(self.means)) if has_shares else 0.0
         if total <= 0:
             return []
         found = [Share(axis.name, self._of_axis(axis) / total) for axis in self.axes]
@@ -213,16 +219,36 @@ class Analysis:
     @cached_property
     def noise(self) -> float:
         """The part of that variance that replications alone would make; NaN below two of them."""
-        total = float(np.var(self.means))
-        return float(np.mean(self._of_means[0])) / total if total else math.nan
+        has = ~np.isnan(self.means)
+        total = float(np.var(self.means[has])) if has.any() else 0.0
+        return float(np.mean(self._of_means[0][has])) / total if total else math.nan
 
     @cached_property
     def indices(self) -> list[Index]:
-        """First-order Sobol indices of the axes that have numbers, from the cells of a design."""
+        """Sobol indices from the cells of a design.
+
+        Those of Saltelli's have a total order; others are of the axes that have numbers alone.
+        """
+        if self.design is not None:
+            return saltelli_indices(self.design.axes, self._at_points, self.level)
         if self.is_factorial or not any(axis.grouped for axis in self.axes):
             return []
         columns = {axis.name: axis.numbers for axis in self.axes if axis.numbers is not None}
         return sobol_indices(columns, self.means, self.level)
+
+    @property
+    def points_left_out(self) -> int:
+        """Base points of Saltelli's design that `indices` leave out: a cell has no value."""
+        return int(np.isnan(self._at_points).any(axis=1).sum())
+
+    @cached_property
+    def _at_points(self) -> np.ndarray:
+        """The mean in the cell of each point of Saltelli's design; NaN where there is none."""
+        assert self.design is not None
+        cells = self.cells["cell"].to_numpy()
+        means = np.full(1 + max(cells.max(initial=0), self.design.cells.max()), math.nan)
+        means[cells] = self.means
+        return np.asarray(means[self.design.cells])
 
     def _of_axis(self, axis: Axis) -> float:
         means = _group_means(self.means, axis.levels)

@@ -1,7 +1,7 @@
 """Figures of a report about one scalar."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -171,21 +171,29 @@ def cumulative(analysis: Analysis) -> Figure:
         return figure
 
 
-def bars(names: Sequence[str], values: Sequence[float], half_widths: Sequence[float]) -> Figure:
-    """Parts of the variance, the largest on top."""
+def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    """Parts of the variance, the first name on top.
+
+    Each series has a value and a half-width for each name; a legend tells several series apart.
+    """
+    several = len(series) > 1
+    height = 0.8 / len(series) if several else 0.6
     with plots.style():
-        figure = plots.blank(6.4, 0.7 + 0.27 * len(names))
+        figure = plots.blank(6.4, 1.0 + 0.42 * len(names) if several else 0.7 + 0.27 * len(names))
         panel = figure.subplots()
-        places = range(len(names))
-        panel.barh(places, values, height=0.6, color=plots.COLOURS[0])
-        if any(width > 0 for width in half_widths):
-            widths = [plots.finite(width) for width in half_widths]
-            panel.errorbar(
-                values, places, xerr=widths, fmt="none", ecolor="black", elinewidth=1, capsize=2.5
-            )
-        panel.set_yticks(places, [_short(name, 40) for name in names])
+        for i, (label, found) in enumerate(series.items()):
+            places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * height
+            values = [value for value, _ in found]
+            widths = [plots.finite(width) for _, width in found]
+            panel.barh(places, values, height=height, color=plots.COLOURS[i], label=label)
+            if any(width > 0 for width in widths):
+                line: dict[str, Any] = {"ecolor": "black", "elinewidth": 1, "capsize": 2.5}
+                panel.errorbar(values, places, xerr=widths, fmt="none", **line)
+        if several:
+            plots.legend(figure, panel.get_legend_handles_labels()[0])
+        panel.set_yticks(range(len(names)), [_short(name, 40) for name in names])
         panel.invert_yaxis()
-        panel.set_xlim(min(0, *values), max(1.0, *values))
+        panel.set_xlim(min(0.0, panel.dataLim.x0), max(1.0, panel.dataLim.x1))
         panel.grid(visible=True, axis="x")
         panel.grid(visible=False, axis="y")
         panel.set_xlabel("part of the variance between cells")

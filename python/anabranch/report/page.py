@@ -52,6 +52,8 @@ class Section:
     """The table's."""
     left_out: int
     """Cells that the table does not have."""
+    indices: list[dict[str, str]]
+    """The table's of Sobol indices with a total order."""
     finding: str
 
 
@@ -72,6 +74,7 @@ def section(analysis: Analysis, part: str | None, place: int) -> Section:
         figures=drawn,
         rows=rows,
         left_out=left_out,
+        indices=_indices(analysis),
         finding=f"{'' if part is None else f'In {part}, '}{_finding(analysis)}",
     )
 
@@ -91,17 +94,8 @@ def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]
         yield f"heat{i}", caption, figures.heat_map(analysis, one, other)
         caption = "The same as lines, with intervals: where they are parallel, nothing interacts."
         yield f"pair{i}", caption, figures.interaction(analysis, one, other)
-    if found := _shares(analysis):
-        caption = (
-            f"Part of the variance of {title} between cells that each axis explains alone, and"
-            " each pair beyond that; exact, as the cells are a full factorial."
-            if analysis.shares
-            else f"First-order Sobol indices of {title} with bootstrap intervals: the part of the"
-            " variance between cells that each axis explains alone (SALib, from the cells as they"
-            " are)."
-        )
-        columns = ([share[key] for share in found] for key in ("name", "share", "half_width"))
-        yield "shares", caption, figures.bars(*columns)
+    if found := _shares(analysis, title):
+        yield "shares", *found
     if analysis.runs > analysis.cells.height:
         whole = analysis.cells.height <= figures.MOST_BOXES
         which = "each cell" if whole else "the first and the last cells of the ranking"
@@ -115,16 +109,52 @@ def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]
         yield "cumulative", caption, figures.cumulative(analysis)
 
 
-def _shares(analysis: Analysis) -> list[dict[str, Any]]:
+def _shares(analysis: Analysis, title: str) -> tuple[str, Figure] | None:
     """Parts of the variance: exact ones of a full factorial, else estimates from a design."""
     if analysis.shares:
+        caption = (
+            f"Part of the variance of {title} between cells that each axis explains alone, and"
+            " each pair beyond that; exact, as the cells are a full factorial."
+        )
         shown = [share for share in analysis.shares if share.share >= 0.001][:12]
-        return [{"name": s.name, "share": s.share, "half_width": math.nan} for s in shown]
-    return [
-        {"name": index.name, "share": index.first_order, "half_width": index.half_width}
-        for index in analysis.indices
-        if not math.isnan(index.first_order)
-    ]
+        exact = {"": [(share.share, math.nan) for share in shown]}
+        return caption, figures.bars([share.name for share in shown], exact)
+    indices = [index for index in analysis.indices if not math.isnan(index.first_order)]
+    if not indices:
+        return None
+    series = {"first order": [(index.first_order, index.half_width) for index in indices]}
+    if analysis.design is None:
+        caption = (
+            f"First-order Sobol indices of {title} with bootstrap intervals: the part of the"
+            " variance between cells that each axis explains alone (SALib, from the cells as they"
+            " are)."
+        )
+    else:
+        series["total order"] = [(index.total_order, index.total_half_width) for index in indices]
+        caption = (
+            f"Sobol indices of {title} with bootstrap intervals (SALib, from Saltelli's design)."
+            " First order: the part of the variance that an axis explains alone. Total order: the"
+            " part in which it has a share, alone or with other axes, which is what would be left"
+            " if all others were fixed. The difference is interaction."
+        )
+    return caption, figures.bars([index.name for index in indices], series)
+
+
+def _indices(analysis: Analysis) -> list[dict[str, str]]:
+    found = []
+    for index in analysis.indices if analysis.design is not None else ():
+        first, first_half_width = _rounded(index.first_order, index.half_width)
+        total, total_half_width = _rounded(index.total_order, index.total_half_width)
+        found.append(
+            {
+                "name": index.name,
+                "first": first,
+                "first_half_width": first_half_width,
+                "total": total,
+                "total_half_width": total_half_width,
+            }
+        )
+    return found
 
 
 def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:

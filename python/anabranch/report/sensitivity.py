@@ -1,25 +1,40 @@
 """Sobol indices from the cells of a design, by SALib (the extra `anabranch[sensitivity]`)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 LEAST = 40
-"""Cells from which on indices are estimated; with less, their intervals say nothing."""
+"""Cells, or base points of Saltelli's design, from which on indices are estimated; with less, their
+intervals say nothing."""
 
 _SEED = 1
+_RESAMPLES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Saltelli:
+    """The points of a sweep's design of kind `saltelli`."""
+
+    axes: list[str]
+    cells: np.ndarray
+    """The cell of each point, a line a base point: A, A with the first axis of B, A with the
+    second, ..., B. Several points may have the same cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The first-order Sobol index of an axis: the part of the variance that it explains alone."""
+    """Sobol indices of an axis, with the half-widths of their bootstrap intervals."""
 
     name: str
     first_order: float
+    """The part of the variance that the axis explains alone."""
     half_width: float
-    """Of its bootstrap interval."""
+    total_order: float = math.nan
+    """The part that it explains alone or with others; NaN where the design does not give it."""
+    total_half_width: float = math.nan
 
 
 def is_available() -> bool:
@@ -70,3 +85,38 @@ def sobol_indices(
     return sorted(
         indices, key=lambda index: -(0 if math.isnan(index.first_order) else index.first_order)
     )
+
+
+def saltelli_indices(axes: Sequence[str], values: np.ndarray, level: float = 0.95) -> list[Index]:
+    """First-order and total-order indices, largest total order first; none without SALib.
+
+    The estimators are those of Saltelli et al. (Computer Physics Communications 181, 2010), for the
+    total order Jansen's.
+
+    Parameters
+    ----------
+    axes
+        Their names.
+    values
+        The output at each point, a line a base point as in `Saltelli.cells`; base points that lack
+        a value are left out.
+    level
+        Confidence level.
+    """
+    values = values[~np.isnan(values).any(axis=1)]
+    if not is_available() or len(values) < LEAST or np.ptp(values[:, [0, -1]]) == 0:
+        return []
+    from SALib.analyze import sobol  # noqa: PLC0415 - slow to import, and an extra
+
+    problem = {"num_vars": len(axes), "names": list(axes), "bounds": [[0.0, 1.0]] * len(axes)}
+    found = sobol.analyze(
+        problem,
+        values.ravel(),
+        calc_second_order=False,
+        num_resamples=_RESAMPLES,
+        conf_level=level,
+        seed=_SEED,
+    )
+    columns = (found[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf"))
+    indices = [Index(*of_axis) for of_axis in zip(axes, *columns, strict=True)]
+    return sorted(indices, key=lambda index: -index.total_order)

@@ -182,7 +182,8 @@ pub enum Level {
 pub struct Design {
     /// How the points are spread.
     pub kind: DesignKind,
-    /// How many points, from 1 to 1 048 576; for `sobol` a power of two.
+    /// How many points, from 1 to 1 048 576; for `sobol` and `saltelli` a power of two. `saltelli` makes as
+    /// many cells of each as there are axes, and two more; at most 1 048 576 in all.
     pub points: u64,
     /// What the points are drawn with; has nothing to do with the scenario's seed. Default: 1.
     #[serde(default = "default_seed")]
@@ -202,6 +203,10 @@ pub enum DesignKind {
     LatinHypercube,
     /// Sobol' sequence (Sobol' 1967) with Owen's scrambling.
     Sobol,
+    /// For total-order Sobol indices, the design of Saltelli et al. (Computer Physics Communications 181,
+    /// 2010): two points A and B of such a sequence, and for each axis A with the value that B has there.
+    /// Takes two axes or more, and no `where`.
+    Saltelli,
 }
 
 /// Sequential stopping: a cell gets replications until the interval of a mean is narrow enough.

@@ -176,9 +176,11 @@ impl Sweep {
             };
             cells.push(axes.iter().zip(point).map(value).collect());
         }
-        // Whole numbers and cases may meet twice.
-        let mut seen = std::collections::BTreeSet::new();
-        cells.retain(|cell| seen.insert(json!(cell).to_string()));
+        if design.as_ref().is_some_and(|design| design.kind != DesignKind::Saltelli) {
+            // Whole numbers and cases may meet twice.
+            let mut seen = std::collections::BTreeSet::new();
+            cells.retain(|cell| seen.insert(json!(cell).to_string()));
+        }
         Self::new(config)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
 
 use super::axis::{Levels, quoted};
@@ -24,6 +24,7 @@ pub struct Part {
     pub design: Option<Design>,
     pub(super) axes: Vec<Levels>,
     cells: Cells,
+    point_cells: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -130,12 +131,12 @@ impl<'a> Definition<'a> {
                 );
             }
         }
-        if let Some(Design { kind, points, .. }) = self.design {
+        if let Some(design @ Design { kind, points, .. }) = self.design {
             if !(1..=MOST_POINTS).contains(points) {
                 let what = format!("{points} is out of range; it must be from 1 to {MOST_POINTS}");
                 return self.error("design.points", what);
             }
-            if *kind == DesignKind::Sobol && !points.is_power_of_two() {
+            if *kind != DesignKind::LatinHypercube && !points.is_power_of_two() {
                 let above = points.next_power_of_two();
                 let what = format!(
                     "a Sobol' sequence is balanced at powers of two, and {points} is none; use {} or {above}",
@@ -143,6 +144,33 @@ impl<'a> Definition<'a> {
                 );
                 return self.error("design.points", what);
             }
+            if *kind == DesignKind::Saltelli {
+                self.check_saltelli(design)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether axes and conditions leave Saltelli's design possible.
+    fn check_saltelli(&self, design: &Design) -> Result<(), ScenarioError> {
+        let axes = self.axes.len() as u64;
+        if axes < 2 {
+            let what = format!("`saltelli` tells axes apart, and there are {axes}; give 2 `axes` or more");
+            return self.error("design.kind", what);
+        }
+        if !self.conditions.is_empty() {
+            let what = "`saltelli` needs every value of an axis with every value of the others; leave out \
+                        `where` or use `sobol`";
+            return self.error("where", what);
+        }
+        let cells = design.points * (axes + 2);
+        if cells > MOST_POINTS {
+            let most = (MOST_POINTS / (axes + 2)).checked_ilog2().map_or(0, |power| 1_u64 << power);
+            let what = format!(
+                "{} points make {cells} cells with {axes} axes, which is more than {MOST_POINTS}; use at most {most}",
+                design.points
+            );
+            return self.error("design.points", what);
         }
         Ok(())
     }
@@ -162,11 +190,11 @@ impl Part {
         if let Some(name) = definition.axes.keys().find(|name| !edit::is_name(name)) {
             return definition.error(&format!("axes.{name}"), "not a name; use letters, digits, `-` and `_`");
         }
-        let (axes, cells) =
+        let (axes, cells, point_cells) =
             if definition.cells.is_empty() { product(&definition)? } else { list(&definition)? };
         let name = definition.name.to_owned();
-        let mut part =
-            Self { name, replications, until: until.cloned(), design: design.cloned(), axes, cells };
+        let (until, design) = (until.cloned(), design.cloned());
+        let mut part = Self { name, replications, until, design, axes, cells, point_cells };
         part.keep(&definition)?;
         Ok(part)
     }
@@ -184,6 +212,12 @@ impl Part {
     /// Whether it waits for the points of its design.
     pub fn is_open(&self) -> bool {
         matches!(self.cells, Cells::Open(_))
+    }
+
+    /// The cell of each point of Saltelli's design, which may have one more than once; empty for all others.
+    /// For each base point: A, A with the first axis of B, A with the second, and so on, B.
+    pub fn point_cells(&self) -> &[u64] {
+        &self.point_cells
     }
 
     /// The names of the axes.
@@ -318,7 +352,7 @@ impl Part {
 }
 
 /// Every combination of the axes, or what stands for it before a design has points.
-fn product(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), ScenarioError> {
+fn product(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells, Vec<u64>), ScenarioError> {
     let is_open = definition.design.is_some();
     let mut axes = Vec::with_capacity(definition.axes.len());
     for (name, axis) in definition.axes {
@@ -344,7 +378,7 @@ fn product(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), Scenario
         };
     }
     let cells = if is_open { Cells::Open(dimensions) } else { Cells::Product(dimensions, None) };
-    Ok((axes, cells))
+    Ok((axes, cells, Vec::new()))
 }
 
 /// The axes, those that advance together at the place of the first of them.
@@ -391,8 +425,9 @@ fn dimensions(definition: &Definition<'_>, axes: &[Levels]) -> Result<Vec<Dimens
     Ok(dimensions.into_iter().flatten().collect())
 }
 
-/// The cells that are named one by one, or the points of a design.
-fn list(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), ScenarioError> {
+/// The cells that are named one by one, or the points of a design; and the cell of each point where points
+/// may meet.
+fn list(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells, Vec<u64>), ScenarioError> {
     if !definition.zip.is_empty() {
         return definition.error("zip", "`cells` names every cell already; leave out one of them");
     }
@@ -418,6 +453,12 @@ fn list(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), ScenarioErr
         cells.iter_mut().zip(positions).for_each(|(cell, position)| cell.push(position));
         axes.push(levels);
     }
+    if let Some(design @ Design { kind: DesignKind::Saltelli, .. }) = definition.design {
+        check_points(definition, design, &axes, &cells)?;
+        let mut distinct = IndexSet::new();
+        let point_cells = cells.into_iter().map(|cell| distinct.insert_full(cell).0 as u64).collect();
+        return Ok((axes, Cells::List(distinct.into_iter().collect()), point_cells));
+    }
     let mut seen = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate() {
         if let Some(first) = seen.insert(cell, index) {
@@ -425,7 +466,43 @@ fn list(definition: &Definition<'_>) -> Result<(Vec<Levels>, Cells), ScenarioErr
             return definition.error(&format!("cells.{index}"), what);
         }
     }
-    Ok((axes, Cells::List(cells)))
+    Ok((axes, Cells::List(cells), Vec::new()))
+}
+
+/// Whether points are what Saltelli's design makes of its base points, in the order of `Part::point_cells`.
+fn check_points(
+    definition: &Definition<'_>,
+    design: &Design,
+    axes: &[Levels],
+    points: &[Vec<Option<u32>>],
+) -> Result<(), ScenarioError> {
+    let size = axes.len() + 2;
+    let expected = design.points * size as u64;
+    if points.len() as u64 != expected {
+        let what = format!(
+            "`saltelli` with {} points of {} axes has {expected} here, and there are {}; leave out `cells`",
+            design.points,
+            axes.len(),
+            points.len()
+        );
+        return definition.error("cells", what);
+    }
+    for (base, group) in points.chunks(size).enumerate() {
+        let (a, b) = (&group[0], &group[size - 1]);
+        for (axis, point) in group[1..size - 1].iter().enumerate() {
+            let mut expected = a.clone();
+            expected[axis] = b[axis];
+            if *point != expected {
+                let (first, name) = (base * size, &axes[axis].name);
+                let what = format!(
+                    "`saltelli` has cell {first} here with the `{name}` of cell {}; leave out `cells`",
+                    first + size - 1
+                );
+                return definition.error(&format!("cells.{}", first + 1 + axis), what);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn has_values(axis: &Axis) -> bool {

@@ -214,6 +214,45 @@ fn a_design_gets_its_points() {
     assert_eq!(conditioned.with_points("main", &points).unwrap().cell_count(), 2);
 }
 
+const SALTELLI: &str = "
+    design = { kind = 'saltelli', points = 2 }
+    axes.a = { set = 'x', range = { from = 0.0, to = 1 } }
+    axes.b = { set = 'y', values = ['off', 'on'] }
+";
+
+#[test]
+fn the_points_of_saltelli_know_their_cells() {
+    let open = sweep(SALTELLI);
+    assert!(open.parts()[0].is_open() && open.parts()[0].point_cells().is_empty());
+    // A, A with a of B, A with b of B, B.
+    let points = [[0.25, 0.1], [0.5, 0.1], [0.25, 0.9], [0.5, 0.9]];
+    // Here b is the same in A and B, so that two pairs of points are a cell each; A is one from above.
+    let more = [[0.5, 0.9], [0.75, 0.9], [0.5, 0.7], [0.75, 0.7]];
+    let points: Vec<Vec<f64>> = points.iter().chain(&more).map(|point| point.to_vec()).collect();
+    let full = open.with_points("main", &points).unwrap();
+    assert_eq!(keys(&full), ["a0.25 boff", "a0.5 boff", "a0.25 bon", "a0.5 bon", "a0.75 bon"]);
+    assert_eq!(full.parts()[0].point_cells(), [0, 1, 2, 3, 3, 4, 3, 4]);
+    // As TOML it is the same.
+    let text = toml::to_string(full.config()).unwrap();
+    let again = sweep(&text);
+    assert_eq!((keys(&again), again.parts()[0].point_cells()), (keys(&full), full.parts()[0].point_cells()));
+    // The other designs keep a point for each cell.
+    let other = sweep(&SALTELLI.replace("saltelli", "sobol")).with_points("main", &points).unwrap();
+    assert_eq!((keys(&other), other.parts()[0].point_cells()), (keys(&full), &[][..]));
+
+    let message = |points: &[Vec<f64>]| open.with_points("main", points).unwrap_err().to_string();
+    assert_eq!(
+        message(&points[..7]),
+        "sweep.cells: `saltelli` with 2 points of 2 axes has 8 here, and there are 7; leave out `cells`"
+    );
+    let mut wrong = points.clone();
+    wrong.swap(5, 6);
+    assert_eq!(
+        message(&wrong),
+        "sweep.cells.5: `saltelli` has cell 4 here with the `a` of cell 7; leave out `cells`"
+    );
+}
+
 #[test]
 fn mistakes_are_named() {
     let message = |text: &str| try_sweep(text).unwrap_err();
@@ -267,6 +306,21 @@ fn mistakes_are_named() {
         "sweep.design.points: a Sobol' sequence is balanced at powers of two, and 100 is none; use 64 or 128"
     );
     assert!(design("kind = 'latin_hypercube', points = 0").contains("from 1 to 1048576"));
+    assert!(design("kind = 'saltelli', points = 100").contains("100 is none; use 64 or 128"));
+    assert_eq!(
+        design("kind = 'saltelli', points = 64"),
+        "sweep.design.kind: `saltelli` tells axes apart, and there are 1; give 2 `axes` or more"
+    );
+    assert_eq!(
+        message(&SALTELLI.replace("points = 2", "points = 524288")),
+        "sweep.design.points: 524288 points make 2097152 cells with 2 axes, which is more than 1048576; \
+         use at most 262144"
+    );
+    assert_eq!(
+        message(&format!("where = ['a < 0.5']\n{SALTELLI}")),
+        "sweep.where: `saltelli` needs every value of an axis with every value of the others; leave out \
+         `where` or use `sobol`"
+    );
     assert_eq!(
         message("design = { kind = 'sobol', points = 4 }"),
         "sweep.design: there is no axis to spread points over; give `axes`"
