@@ -1,5 +1,6 @@
 """Study folders whose rows are drawn from a known model instead of simulated: as large as asked."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -57,18 +58,47 @@ def write_study(folder: Path, sizes: dict[str, int], replications: int, scalars:
             x, y = a[cell], b[cell]
             values["call.mos"] = 3 + x - 0.5 * y + x * y + noise[0]
             values["call.loss_percent"] = np.where(run % 7 == 0, np.nan, 2 + 3 * y + noise[1])
-            about = cells[cell]
-            store.append(
-                pl.DataFrame(
-                    [
-                        about["scenario_hash"],
-                        pl.Series("replication", replication, dtype=pl.UInt32),
-                        about["seed"],
-                        *(about[name] for name in axes),
-                        *(pl.Series(name, column) for name, column in values.items()),
-                    ]
-                ).with_columns(
-                    pl.lit(ENGINE_VERSION).alias("engine_version"),
-                    pl.lit(2, pl.UInt32).alias("schema_version"),
-                )
-            )
+            store.append(_rows(cells[cell], replication, values))
+
+
+def write_model(
+    folder: Path, definition: Scenario, model: Callable[[pl.DataFrame], np.ndarray]
+) -> None:
+    """Writes a study whose `call.mos` is a function of the cells, with one run each.
+
+    Cells for which it is NaN have none.
+    """
+    cells = cells_of(definition)
+    mos = np.asarray(model(cells), dtype=np.float64)
+    has = ~np.isnan(mos)
+    with FolderStore(folder, definition) as store:
+        store.append(
+            _rows(cells.filter(has), np.zeros(has.sum(), dtype=int), {"call.mos": mos[has]})
+        )
+
+
+def _rows(
+    about: pl.DataFrame, replication: np.ndarray, values: Mapping[str, np.ndarray]
+) -> pl.DataFrame:
+    """Rows as they are stored, of these cells."""
+    return pl.DataFrame(
+        [
+            about["scenario_hash"],
+            pl.Series("replication", replication, dtype=pl.UInt32),
+            about["seed"],
+            *(about[name] for name in axes_of(about)),
+            *(pl.Series(name, column) for name, column in values.items()),
+        ]
+    ).with_columns(
+        pl.lit(ENGINE_VERSION).alias("engine_version"),
+        pl.lit(2, pl.UInt32).alias("schema_version"),
+    )
+
+
+def ishigami(x: np.ndarray) -> np.ndarray:
+    """Ishigami and Homma's function (a = 7, b = 0.1) of three columns from -pi to pi."""
+    return np.asarray(np.sin(x[:, 0]) * (1 + 0.1 * x[:, 2] ** 4) + 7 * np.sin(x[:, 1]) ** 2)
+
+
+ISHIGAMI = {"first": (0.3139, 0.4424, 0.0), "total": (0.5576, 0.4424, 0.2437)}
+"""Its Sobol indices (Saltelli et al., Global Sensitivity Analysis, 2008, section 4)."""

@@ -25,6 +25,21 @@ def test_points_are_spread(kind: str) -> None:
     assert (points != designs.points(kind, 64, 3, seed=2)).any()
 
 
+def test_saltellis_points_change_one_axis_at_a_time() -> None:
+    points = designs.points("saltelli", 64, 3, seed=1)
+    groups = points.reshape(64, 5, 3)
+    a, b = groups[:, 0], groups[:, 4]
+    for axis in range(3):
+        expected = a.copy()
+        expected[:, axis] = b[:, axis]
+        assert (groups[:, axis + 1] == expected).all()
+    # A and B together are a Sobol' sequence: one in each of 64 parts of each of six axes.
+    for column in np.hstack([a, b]).T:
+        assert sorted((column * 64).astype(int)) == list(range(64))
+    assert (points == designs.points("saltelli", 128, 3, seed=1)[: 64 * 5]).all()
+    assert (points != designs.points("saltelli", 64, 3, seed=2)).any()
+
+
 def test_load_chooses_the_points() -> None:
     open_one = Scenario.load(str(FILE))
     assert (open_one.cell_count, open_one.parts[0]["is_open"]) == (0, True)

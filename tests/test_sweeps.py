@@ -221,6 +221,26 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         {"design": {"kind": "sobol", "points": 3}, "axes": {"a": RTO_MAX}},
         "sweep.design.points: a Sobol' sequence is balanced at powers of two, and 3 is none",
     ),
+    (
+        {"design": {"kind": "saltelli", "points": 48}, "axes": {"a": RTO_MAX, "b": RTO_MAX}},
+        "sweep.design.points: a Sobol' sequence is balanced at powers of two, and 48 is none",
+    ),
+    (
+        {"design": {"kind": "saltelli", "points": 64}, "axes": {"a": RTO_MAX}},
+        "sweep.design.kind: `saltelli` tells axes apart, and there are 1; give 2 `axes` or more",
+    ),
+    (
+        {"design": {"kind": "saltelli", "points": 2**19}, "axes": {"a": RTO_MAX, "b": RTO_MAX}},
+        "sweep.design.points: 524288 points make 2097152 cells with 2 axes, which is more than",
+    ),
+    (
+        {
+            "design": {"kind": "saltelli", "points": 64},
+            "axes": {"a": RTO_MAX, "b": RTO_MAX},
+            "where": ["a < b"],
+        },
+        "sweep.where: `saltelli` needs every value of an axis with every value of the others",
+    ),
     ({"until": {"metric": "call.mos"}}, "sweep.until: missing field `half_width`"),
     ({"until": {"metric": "call.mos", "half_width": -1}}, "sweep.until.half_width: -1 is never"),
     ({"studies": {"a b": {}}}, "sweep.studies.a b: not a name"),
