@@ -13,7 +13,9 @@ import numpy as np
 import polars as pl
 
 import anabranch
-from anabranch import _engine, comparison, stats, stopping
+from anabranch import _engine, comparison, designs, stats, stopping
+from anabranch.report.sensitivity import saltelli_indices
+from synthetic import ISHIGAMI, ishigami
 
 TRIALS = 2000
 
@@ -156,6 +158,21 @@ def in_best_set(means: list[float], n: int, rng: np.random.Generator) -> float:
     return found / trials
 
 
+def of_indices(n: int) -> dict[str, float]:
+    """Of Ishigami's function's Sobol indices, from n base points of Saltelli's design: by order."""
+    trials = 500
+    names = [f"x{i}" for i in range(3)]
+    covered = dict.fromkeys(ISHIGAMI, 0)
+    for seed in range(trials):
+        shares = designs.points("saltelli", n, 3, seed)
+        y = ishigami((2 * shares - 1) * math.pi).reshape(n, 5)
+        for index in saltelli_indices(names, y):
+            first, total = (ISHIGAMI[order][names.index(index.name)] for order in ISHIGAMI)
+            covered["first"] += abs(index.first_order - first) <= index.half_width
+            covered["total"] += abs(index.total_order - total) <= index.total_half_width
+    return {order: count / trials / len(names) for order, count in covered.items()}
+
+
 def _estimator(samples: Samples, n: int, true: float, estimator: Any) -> Callable[..., float]:
     return partial(estimated, samples, n, true, estimator=estimator)
 
@@ -208,6 +225,9 @@ def main() -> None:
         found = in_best_set(means, n, np.random.default_rng(20))
         model = f"{len(means)} cells, {means[0]:g} to {means[-1]:g}"
         print(f"| best set | {model} | {n} | {100 * found:.1f} % |")
+    for n in (64, 256):
+        for order, found in of_indices(n).items():
+            print(f"| Sobol, {order} order | Ishigami | {n} base points | {100 * found:.1f} % |")
 
 
 if __name__ == "__main__":

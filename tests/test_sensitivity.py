@@ -86,7 +86,7 @@ def test_ishigamis_function(tmp_path: Path) -> None:
     assert list(found) == ["x1", "x2", "x3"]  # by total order
     assert found["x3"][0] - found["x3"][2] < -0.15  # works in interactions alone
     assert "The difference is interaction." in page
-    assert "left out" not in page
+    assert "Left out" not in page
     assert 'id="metric0-shares' in page
 
 
@@ -144,7 +144,7 @@ def test_a_point_without_a_value_is_left_out_whole(tmp_path: Path) -> None:
         return values
 
     page = page_of(tmp_path / "some", definition, model)
-    assert "2 of 64 base points are left out: a cell of theirs has no value." in page
+    assert "Left out: 2 of 64 base points, where a cell has no value." in page
     whole = np.delete(points, [3, 20], axis=0)
     mos = ishigami((2 * shares(package.store.cells_of(definition)) - 1) * math.pi)
     expected = {i.name: i for i in sensitivity.saltelli_indices(list(RANGES), mos[whole])}

@@ -193,7 +193,7 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
             plots.legend(figure, panel.get_legend_handles_labels()[0])
         panel.set_yticks(range(len(names)), [_short(name, 40) for name in names])
         panel.invert_yaxis()
-        panel.set_xlim(min(0.0, panel.dataLim.x0), max(1.0, panel.dataLim.x1))
+        panel.set_xlim(min(0.0, 1.03 * panel.dataLim.x0), max(1.0, 1.03 * panel.dataLim.x1))
         panel.grid(visible=True, axis="x")
         panel.grid(visible=False, axis="y")
         panel.set_xlabel("part of the variance between cells")

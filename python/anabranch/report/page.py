@@ -135,7 +135,7 @@ def _shares(analysis: Analysis, title: str) -> tuple[str, Figure] | None:
             f"Sobol indices of {title} with bootstrap intervals (SALib, from Saltelli's design)."
             " First order: the part of the variance that an axis explains alone. Total order: the"
             " part in which it has a share, alone or with other axes, which is what would be left"
-            " if all others were fixed. The difference is interaction."
+            " on average if all others were fixed. The difference is interaction."
         )
     return caption, figures.bars([index.name for index in indices], series)
 
