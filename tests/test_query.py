@@ -162,7 +162,9 @@ def test_a_damaged_shard_is_named(folder: Path, tmp_path: Path, anabranch: Comma
     shard.write_bytes(shard.read_bytes()[:1000])
     with pytest.raises(StoreError, match=shard.name):
         Study(copy).query()
-    assert shard.name in one_error(anabranch("query", copy))
+    said = one_error(anabranch("query", copy))
+    assert shard.name in said
+    assert "the same sweep sets it aside" in said
 
 
 @pytest.mark.parametrize("name", ["it's", "a[1]", "all*", "what?", "ünï 你好", "{a,b}"])

@@ -391,10 +391,15 @@ def test_a_damaged_shard_is_named_set_aside_and_computed_again(
     for reading in (study.frame, lambda: store.shards(out)):
         with pytest.raises(StoreError, match=f"{damaged.name} is damaged") as error:
             reading()
+        assert str(error.value).endswith(
+            "; the same sweep sets it aside and computes its runs again"
+        )
         assert "\n" not in str(error.value)
     with caplog.at_level(logging.WARNING):
         study.run()
-    assert [record.getMessage().count(damaged.name) for record in caplog.records] == [2]
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.count(damaged.name) == 2
+    assert "the same sweep" not in said, "it is this one"
     assert (out / "rows" / f"{damaged.name}.corrupt").exists()
     assert_same(study.frame(), reference)
     assert not whole & {damaged} & set(shards_in(out)) or damaged.stem == shard_files.digest(

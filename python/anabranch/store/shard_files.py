@@ -95,10 +95,13 @@ def checked(folder: Path) -> list[FileShard]:
     Raises
     ------
     StoreError
-        If one is damaged; the message names it.
+        If one is damaged; the message names it and says what to do.
     """
     shards = []
     for shard, error in _checks(files(folder)):
+        if isinstance(error, StoreError):
+            hint = "the same sweep sets it aside and computes its runs again"
+            raise StoreError(f"{error}; {hint}") from error
         if error is not None:
             raise error
         shards.append(shard)
