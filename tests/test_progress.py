@@ -1,12 +1,13 @@
-"""How far the work is, where there is no terminal."""
+"""How far the work is, on a terminal and where there is none."""
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from anabranch import progress
+from anabranch import cli, progress
 from anabranch.errors import Terminated
 
 
@@ -77,3 +78,34 @@ def test_a_bar_says_how_long_it_takes_though_the_total_changes(
     # Of 1000 there are 930 left, one a second: 20 in 20 seconds.
     assert task.fields["left"] == "0:15:30"
     assert "0:15:30" in screen.getvalue()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_alone_says_that_runs_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, sweep_file: Path, tmp_path: Path, *, is_terminal: bool
+) -> None:
+    screen = io.StringIO()
+
+    def console(*, stderr: bool) -> Console:
+        assert stderr, "standard output is for results"
+        return Console(file=screen, force_terminal=is_terminal, width=100)
+
+    monkeypatch.setattr("anabranch.progress.Console", console)
+    assert cli.main(["sweep", str(sweep_file), "--out", str(tmp_path / "out")]) == 0
+    shown = screen.getvalue()
+    found = shown.find("small: finding the runs of 6 cells")
+    assert (found >= 0) is is_terminal
+    # It goes before the bar comes.
+    assert not is_terminal or found < shown.find("\x1b[2K", found) < shown.find("36/36")
+
+
+def test_what_is_waited_for_goes_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        "anabranch.progress.Console", lambda **_: Console(file=screen, force_terminal=True)
+    )
+    with pytest.raises(ValueError, match="no"), progress.waiting("[bold]work"):
+        raise ValueError("no")
+    said = screen.getvalue()
+    assert "[bold]work" in said, "a name is no markup"
+    assert said.rindex("\x1b[2K") > said.rindex("work"), "the line is empty again"

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -73,6 +73,14 @@ def shown(
         raise type(interrupt)(message) from None
     finally:
         reporter.close()
+
+
+@contextmanager
+def waiting(what: str) -> "Iterator[None]":
+    """Says on a terminal, until it is over, what goes on while nothing can be counted."""
+    console = Console(stderr=True)
+    with console.status(Text(what)) if console.is_terminal else nullcontext():
+        yield
 
 
 @contextmanager

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 import anabranch
-from anabranch import array_jobs
+from anabranch import array_jobs, progress
 from anabranch.errors import AnabranchError
 
 from .app import Sets, Whole, app, pairs
-from .sweep import Texts, sweep_sets
+from .sweep import Texts, finding_runs, sweep_sets
 
 
 @app.command(
@@ -55,7 +55,8 @@ def array(
     if not 1 <= tasks <= array_jobs.MOST_TASKS:
         raise AnabranchError(f"tasks is {tasks}; it must be from 1 to {array_jobs.MOST_TASKS:,}")
     loaded = anabranch.load(scenario, {**pairs(set_), **sweep_sets(until, trace)})
-    study = anabranch.Study(loaded, replications=replications)
+    with progress.waiting(finding_runs(loaded)):
+        study = anabranch.Study(loaded, replications=replications)
     options = [word for value in set_ for word in ("--set", value)]
     if replications is not None:
         options += ["--replications", str(replications)]

@@ -79,7 +79,8 @@ def sweep(
         raise AnabranchError("--until and --replications exclude each other: give one of them")
     share = None if shard is None else share_of(shard)
     loaded = anabranch.load(scenario, {**pairs(set_), **sweep_sets(until, trace)})
-    study = anabranch.Study(loaded, out, replications=replications, jobs=jobs)
+    with progress.waiting(finding_runs(loaded)):
+        study = anabranch.Study(loaded, out, replications=replications, jobs=jobs)
     check_folder(out)
     with progress.shown(study.scenario.name, kept=True) as shown:
         study.run(shown, cluster=dask, shard=share, metrics=metric)
@@ -96,6 +97,11 @@ def sweep(
         for sentence in doubts:
             output.print(sentence)
     output.print(f"{terminal.counted(rows.height, 'run')} in {out / 'rows'}")
+
+
+def finding_runs(scenario: anabranch.Scenario) -> str:
+    """What goes on while a study is made: the hash of each cell says which runs it has."""
+    return f"{scenario.name}: finding the runs of {terminal.counted(scenario.cell_count, 'cell')}"
 
 
 def sweep_sets(until: str | None, traces: tuple[str, ...]) -> dict[str, str]:
