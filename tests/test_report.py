@@ -20,6 +20,7 @@ from anabranch.report import page
 from anabranch.report.analysis import Analysis, label_table
 from anabranch.report.diagram import Diagram
 from anabranch.report.sensitivity import sobol_indices
+from anabranch.store import shard_files
 from conftest import CALL, SCENARIOS, SWEEP, Command, one_error
 from synthetic import write_study
 
@@ -262,6 +263,25 @@ def test_scalars_that_say_how_good_a_cell_is(folder: Path, tmp_path: Path) -> No
     assert "call.loss_percent is best with delay = " in page  # less is better
     assert "call.s2 is highest with" in page  # nobody knows
     assert "call.mos" not in re.sub(r"<details>.*</details>", "", page, flags=re.DOTALL)
+
+
+def test_scalars_without_any_value_are_left_out(folder: Path, tmp_path: Path) -> None:
+    """Such as those of cells that only an earlier definition has."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    for path in list((copy / "rows").iterdir()):
+        rows = pl.read_parquet(path).rename({"call.mos": "call.goodput_kbit_per_s"})
+        path.unlink()
+        shard_files.write(copy / "rows", rows.with_columns(pl.lit(math.nan).alias("call.mos")))
+    assert report.write(copy, tmp_path / "page.html") == ["call.goodput_kbit_per_s"]
+    assert report.write(copy, tmp_path / "page.html", ["call.mos"]) == ["call.mos"]
+    assert "No run has a value of call.mos." in (tmp_path / "page.html").read_text(encoding="utf-8")
+    few = {f"a{i}.mos": pl.lit(math.nan) for i in range(5)} | {f"b{i}.mos": 4.0 for i in range(5)}
+    for path in list((copy / "rows").iterdir()):
+        rows = pl.read_parquet(path).with_columns(**few)
+        path.unlink()
+        shard_files.write(copy / "rows", rows)
+    assert report.write(copy, tmp_path / "page.html") == [f"b{i}.mos" for i in range(4)]
 
 
 def test_the_table_has_the_cells_means(folder: Path, tmp_path: Path) -> None:

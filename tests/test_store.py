@@ -75,6 +75,7 @@ def with_axes(text: str) -> Scenario:
 
 RTO_MAX = 'rto_max = { set = "flows.call.transport.rto_max", values = [%s] }\n'
 PMR = 'pmr = { set = "flows.call.transport.path_max_retrans", values = [%s] }\n'
+ACCOUNTS = 'accounts = { set = "run.time_accounts", values = [%s] }\n'
 DELAY = 'delay = { set = "links.second.delay", values = ["30 ms", "35 ms"] }\n'
 
 
@@ -168,14 +169,11 @@ def test_only_some_scalars_are_read(
 def test_a_scalar_of_other_cells_is_nan_and_of_another_definition_is_not_there(
     tmp_path: Path,
 ) -> None:
-    kinds = "cases.%s.\"flows.call.transport.policy.kind\" = '%s'\n"
-    axis = "[sweep.axes.policy]\n"
-    axis += kinds % ("plain", "failover") + kinds % ("delay", "delay_centric")
-    policies = package.load(SWEEP.partition("[sweep.axes]")[0] + axis)
-    computed = rows_of(policies, [(0, 0), (1, 0)])
-    own = [name for name in computed.columns if "." in name and computed[name].is_nan()[0]]
+    accounts = with_axes(ACCOUNTS % "false, true")
+    computed = rows_of(accounts, [(0, 0), (1, 0)])
+    own = [name for name in computed.columns if name.endswith("_share")]
     out = tmp_path / "out"
-    with FolderStore(out, policies) as opened:
+    with FolderStore(out, accounts) as opened:
         opened.append(computed.with_columns(pl.lit(1.0).alias("call.of_both")))
         opened.append(
             computed.with_columns(
@@ -186,7 +184,31 @@ def test_a_scalar_of_other_cells_is_nan_and_of_another_definition_is_not_there(
     frame = read(out)
     assert frame["call.of_both"].to_list() == [1.0, 1.0]
     assert "call.of_another" not in frame.columns
+    assert own
     assert all(frame[name].is_nan()[0] for name in own)
+    assert read(out, columns=["call.of_another"])["call.of_another"].is_nan().all()
+
+
+def test_scalars_of_cells_that_left_are_no_columns(tmp_path: Path) -> None:
+    """The batch had cells with and without accounts: its shard has their shares as NaN."""
+    both = with_axes(ACCOUNTS % "false, true")
+    out = fill(tmp_path / "out", both, [(0, 0), (1, 0), (0, 1), (1, 1)])
+    whole = Study(out).frame()
+    left = [name for name in whole.columns if name.endswith("_share")]
+    assert left
+    assert all(whole[name].is_nan().to_list() == [True, True, False, False] for name in left)
+    plain = with_axes(ACCOUNTS % "false")
+    Study(plain, out, replications=2).run()
+    for frame in (Study(out).frame(), Study(plain, out, replications=2).frame(), read(out)):
+        assert frame.height == 2
+        assert not set(left) & set(frame.columns)
+        assert "call.mos" in frame.columns
+    assert "call.mos" in Study(out).frame(columns=["call.*"]).columns
+    assert not set(left) & set(Study(out).frame(columns=["*"]).columns)
+    named = Study(out).frame(columns=left)
+    assert all(named[name].is_nan().all() for name in left)
+    # SQL has the columns of the folder's rows, whatever is in them.
+    assert Study(out).query(f'SELECT count("{left[0]}") AS n FROM rows')["n"].item() == 0
 
 
 def test_a_folder_is_opened_without_its_scenario(

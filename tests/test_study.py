@@ -74,10 +74,10 @@ def test_a_row_has_what_identifies_it(sweep_file: Path, tmp_path: Path) -> None:
 def test_a_row_is_what_a_single_run_gives(sweep_file: Path) -> None:
     study = Study(sweep_file, jobs=2)
     study.run()
-    row = study.frame().row(
+    summary = package.run(study.scenario, cell=4, replication=5).summary
+    row = study.frame(columns=list(summary)).row(
         by_predicate=(pl.col("cell") == 4) & (pl.col("replication") == 5), named=True
     )
-    summary = package.run(study.scenario, cell=4, replication=5).summary
     assert {name: repr(row[name]) for name in summary} == {k: repr(v) for k, v in summary.items()}
 
 

@@ -28,6 +28,7 @@ from anabranch.store import (
     read_cells,
     read_definition,
     traces,
+    without_empty,
 )
 from anabranch.toml_text import inline
 
@@ -274,8 +275,8 @@ class Study:
         """One row for each finished run of this study, sorted by cell and replication.
 
         Its columns: cell, replication, study (with sub-studies), seed, the axes, every scalar by
-        name, engine_version, schema_version, scenario_hash. Equal to the bit however the work was
-        split, stopped and continued.
+        name that one of the rows has a value of, engine_version, schema_version, scenario_hash.
+        Equal to the bit however the work was split, stopped and continued.
 
         Parameters
         ----------
@@ -283,7 +284,7 @@ class Study:
             The sub-study whose rows are wanted; all rows if not given.
         columns
             The scalars that are wanted, `*` in a name standing for anything; all of them if not
-            given.
+            given. One without any value is there only if it is named.
         """
         if self.out is None:
             rows = self._memory.read(columns)
@@ -297,9 +298,9 @@ class Study:
                 known = f"there are {', '.join(sorted(names))}" if names else "it has none"
                 raise AnabranchError(f"the study has no sub-study `{study}`; {known}")
             rows = rows.filter(pl.col("study") == study)
-        if self._opened and self._asked is None:
-            return rows
-        return rows.filter(pl.col("replication") < pl.Series(self._most())[rows["cell"]])
+        if not (self._opened and self._asked is None):
+            rows = rows.filter(pl.col("replication") < pl.Series(self._most())[rows["cell"]])
+        return without_empty(rows, columns or ())
 
     def traces(self, table: str) -> pl.LazyFrame:
         """Traces that the sweep keeps, read when collected: cell, replication, the table's columns.

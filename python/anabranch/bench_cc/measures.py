@@ -43,6 +43,9 @@ METRICS = (
 )
 
 
+_SEGMENTS = ("sent", "retransmitted")
+
+
 @dataclass(frozen=True)
 class Cell:
     """One control in one case of one scenario."""
@@ -62,7 +65,7 @@ def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
     total = sum(goodputs)
     new, again = (
         sum(row[f"{flow}.tcp.a.data_segments_{what}"] for flow in about.tested)
-        for what in ("sent", "retransmitted")
+        for what in _SEGMENTS
     )
     return {
         "goodput_mbit_per_s": sum(tested),
@@ -74,6 +77,17 @@ def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
         "retransmitted_percent": 100 * _ratio(again, new + again),
         "cov": statistics.fmean(row[f"{flow}.cov"] for flow in about.tested),
     }
+
+
+def _scalars(about: BenchScenario) -> list[str]:
+    """What `of_run` reads: by name, as they are needed without any value, too."""
+    flows = [*about.tested, *([about.rival] if about.rival else [])]
+    return [
+        *(f"{flow}.goodput_kbit_per_s" for flow in flows),
+        *(f"{flow}.tcp.a.data_segments_{what}" for flow in about.tested for what in _SEGMENTS),
+        *(f"{flow}.cov" for flow in about.tested),
+        *("probe.mean_delay_ms", "probe.p95_delay_ms"),
+    ]
 
 
 def jain(values: Sequence[float]) -> float:
@@ -120,7 +134,7 @@ def compute(
             jobs=jobs,
             progress=lambda status: progress(status.done),
         )
-        rows = store.read().filter(pl.col("replication") < replications)
+        rows = store.read(_scalars(about)).filter(pl.col("replication") < replications)
     return [
         Cell(
             about,

@@ -1,7 +1,7 @@
 """`anabranch report`: a study folder as one HTML file that needs nothing else."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
     for metric in metrics:
         if metric not in known:
             raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, known)}")
-    chosen = list(dict.fromkeys(metrics)) or _chosen(known)
+    chosen = list(dict.fromkeys(metrics)) or _chosen(study, known)
     cells = store.read_cells(folder)
     scenario = study.scenario
     labels = label_table(scenario.axes)
@@ -94,15 +94,25 @@ def _scalars(folder: Path) -> list[str]:
     return sorted(filter(store.is_scalar, names))
 
 
-def _chosen(names: Sequence[str]) -> list[str]:
-    """Scalars that say how good a cell is: every call's MOS, else goodputs, else what there is."""
-    for good in (
+def _chosen(study: Study, names: Sequence[str]) -> list[str]:
+    """Scalars that say how good a cell is: every call's MOS, else goodputs, else what there is.
+
+    Those that no run has a value of are passed over, as are those of cells of earlier definitions.
+    """
+    rules: list[Callable[[str], bool]] = [
         lambda name: name.endswith(".mos"),
         lambda name: ".goodput_" in name,
         lambda name: more_is_better(name) is True,
         lambda name: more_is_better(name) is not None and not name.startswith("run."),
         lambda _: True,
-    ):
-        if found := [name for name in names if good(name)]:
+    ]
+    for good in rules:
+        wanted, found = [name for name in names if good(name)], list[str]()
+        for start in range(0, len(wanted), MOST_METRICS):
+            rows = study.frame(columns=wanted[start : start + MOST_METRICS])
+            found += filter(store.is_scalar, store.without_empty(rows).columns)
+            if len(found) >= MOST_METRICS:
+                break
+        if found:
             return found[:MOST_METRICS]
-    raise AssertionError("the last rule takes any name")
+    return list(names[:MOST_METRICS])

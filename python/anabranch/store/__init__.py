@@ -20,7 +20,16 @@ from .folder import FolderStore, free_of_other_engines, read, read_cells, shards
 from .memory import MemoryStore, Run, Store
 from .merging import merge
 from .migration import migrate
-from .rows import INDEX, OWN_COLUMNS, SCHEMA_VERSION, axes_of, cells_of, is_scalar, rows_of
+from .rows import (
+    INDEX,
+    OWN_COLUMNS,
+    SCHEMA_VERSION,
+    axes_of,
+    cells_of,
+    is_scalar,
+    rows_of,
+    without_empty,
+)
 from .tables import write_tables
 
 __all__ = [
@@ -44,5 +53,6 @@ __all__ = [
     "rows_of",
     "shards",
     "traces",
+    "without_empty",
     "write_tables",
 ]

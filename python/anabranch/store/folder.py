@@ -206,7 +206,8 @@ def read(
     scenario
         Whose runs to read; those of the folder's current definition if not given.
     columns
-        The scalars that are wanted; all of them if not given. One that no row has is left out.
+        The scalars that are wanted; all of them if not given. One that no row has is left out, and
+        one that none has a value of unless it is named.
 
     Returns
     -------

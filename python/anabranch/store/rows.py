@@ -122,7 +122,7 @@ def frame(
         Of all rows.
     columns
         The scalars that are wanted, `*` standing for anything; all if None. One that no row has is
-        left out.
+        left out, and one that none has a value of unless it is named.
 
     Raises
     ------
@@ -141,13 +141,9 @@ def frame(
         block = pl.concat([_padded(shard, group) for shard in shards])
         _check_equal(block, twice, shards)
         block = block[found["row"]]
-        # A scalar that only some cells have is NaN elsewhere, as the engine writes "no value"; one
-        # that only cells of another definition have is not there.
-        scalars += [
-            column.fill_null(float("nan"))
-            for column in block
-            if column.name in forms or column.null_count() < len(column)
-        ]
+        # A scalar that only some cells have is NaN elsewhere, as the engine writes "no value".
+        filled = [column.fill_null(float("nan")) for column in block]
+        scalars += [column for column in filled if column.name in forms or _has_value(column)]
     about = cells[found["cell"]]
     first = [found["cell"], found["replication"]]
     if "study" in cells.columns:
@@ -158,6 +154,15 @@ def frame(
         pl.lit(engine_version).alias("engine_version"),
         pl.lit(SCHEMA_VERSION, pl.UInt32).alias("schema_version"),
         about["scenario_hash"],
+    )
+
+
+def without_empty(rows: pl.DataFrame, named: Sequence[str] = ()) -> pl.DataFrame:
+    """Rows without the scalars that none of them has a value of, but for those named."""
+    return rows.select(
+        column
+        for column in rows
+        if not is_scalar(column.name) or column.name in named or _has_value(column)
     )
 
 
@@ -208,6 +213,10 @@ def index_of(shards: Sequence[Shard]) -> pl.DataFrame:
 def firsts(index: pl.DataFrame) -> pl.DataFrame:
     """Each run of `index_of` where it is first."""
     return index.unique(ADDRESS, keep="first", maintain_order=True)
+
+
+def _has_value(scalar: pl.Series) -> bool:
+    return bool(scalar.is_not_nan().any())
 
 
 def _found(cells: pl.DataFrame, shards: Sequence[Shard]) -> tuple[pl.DataFrame, pl.DataFrame]:
