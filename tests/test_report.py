@@ -16,6 +16,7 @@ import pytest
 
 import anabranch as package
 from anabranch import AnabranchError, Study, report, stats
+from anabranch.papers import studies
 from anabranch.report import page
 from anabranch.report.analysis import Analysis, label_table
 from anabranch.report.diagram import Diagram
@@ -310,11 +311,47 @@ def test_a_study_of_many_cells_has_short_tables(tmp_path: Path) -> None:
     assert "anabranch query" in page
 
 
-def test_what_is_missing_is_said(sweep_file: Path, tmp_path: Path) -> None:
-    Study(sweep_file, tmp_path / "out", replications=2).run()
-    report.write(tmp_path / "out", tmp_path / "report.html")
+def test_what_was_asked_for_and_is_missing_is_said(sweep_file: Path, tmp_path: Path) -> None:
+    def said(study: Study, rows: int) -> str:
+        study.run()
+        out = tmp_path / "out"
+        for path in (out / "rows").glob("*.parquet"):
+            kept = pl.read_parquet(path).sort("replication").head(rows)
+            path.unlink()
+            shard_files.write(out / "rows", kept)
+        report.write(out, tmp_path / "report.html")
+        return (tmp_path / "report.html").read_text(encoding="utf-8")
+
+    page = said(Study(sweep_file, tmp_path / "out", replications=2), 99)
+    assert "Asked for: 12 runs, 2 of each cell; the scenario itself asks for 36." in page
+    assert "not finished" not in page
+    page = said(Study(sweep_file, tmp_path / "out", replications=2), 4)
+    assert "4 simulated runs of 4 of 6 cells, 1 replication each" in page
+    assert "not finished: 8 of the runs asked for are missing" in page
+    page = said(Study(sweep_file, tmp_path / "out"), 35)
+    assert "Asked for" not in page
+    assert "not finished: 1 of the runs asked for is missing" in page
+
+
+def test_what_was_asked_of_some_cells_is_said(tmp_path: Path) -> None:
+    """As papers ask whose quick study has the cells that carry the claims."""
+    few = studies.Study(
+        name="few",
+        title="few",
+        scenario=package.load(SWEEP),
+        replications=lambda key: 2 if key["pmr"] else 0,
+        columns=("call.mos",),
+    )
+    studies.compute(few, tmp_path, 2, lambda _: None)
+    report.write(tmp_path / "studies" / "few", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "not finished: 24 of the runs that it asks for are missing" in page
+    assert "Asked for: 6 runs, 0 to 2 of each cell; the scenario itself asks for 36." in page
+    assert "6 simulated runs of 3 of 6 cells" in page
+    assert "not finished" not in page
+    identity = tmp_path / "studies" / "few" / "study.json"
+    identity.write_text(identity.read_text().replace('"replications": [', '"replications": [7, '))
+    with pytest.raises(AnabranchError, match=r"damaged \(its `replications` is \[7, 0"):
+        report.write(tmp_path / "studies" / "few", tmp_path / "report.html")
 
 
 def test_a_stopping_rule_is_said(tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ class Study:
         if self.out is None:
             yield self._memory
         else:
-            with FolderStore(self.out, self.scenario, shared=shared) as store:
+            with FolderStore(self.out, self.scenario, shared=shared, asked=self._asked) as store:
                 yield store
 
 

@@ -126,7 +126,7 @@ def compute(
     """
     wanted = wanted_of(about, controls, replications)
     free_of_other_engines(folder)
-    with FolderStore(folder, about.scenario) as store:
+    with FolderStore(folder, about.scenario, asked=wanted) as store:
         execution.compute_fixed(
             about.scenario,
             store,

@@ -94,7 +94,7 @@ def compute(work: Study, out: Path, jobs: int, advance: Callable[[int], None]) -
 
     try:
         free_of_other_engines(folder)
-        with FolderStore(folder, work.scenario) as store:
+        with FolderStore(folder, work.scenario, asked=wanted) as store:
             execution.compute_fixed(work.scenario, store, wanted, jobs=jobs, progress=hear)
             rows = store.read(work.columns)
     except OSError as error:

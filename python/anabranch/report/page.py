@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from anabranch import pages, store
 from anabranch._engine import Scenario, __version__
+from anabranch.plan import wanted_of
 from anabranch.terminal import counted, number
 
 from . import figures, sensitivity
@@ -241,6 +242,7 @@ def render(
     runs = int(counts["len"].sum())
     most = int(counts["len"].to_numpy().max(initial=1))
     options = "".join(f" --metric {shlex.quote(metric)}" for metric in asked)
+    wanted, asked_for = _wanted(folder, scenario, identity)
     environment = pages.environment({"report.html.j2": __package__})
     environment.filters["code"] = _code
     return environment.get_template("report.html.j2").render(
@@ -251,9 +253,11 @@ def render(
         sections=sections,
         headline=sections[0].finding if sections else "No run has a value.",
         runs=counted(runs, "simulated run"),
-        cells=counted(cells.height, "cell"),
+        cells=f"{f'{counts.height:,} of ' if counts.height < cells.height else ''}"
+        + counted(cells.height, "cell"),
         replications=_range(counts["len"].to_numpy()),
-        missing=_missing(scenario, counts),
+        asked_for=asked_for,
+        missing=_missing(wanted, counts),
         stopping=_stopping(scenario),
         level=100 * LEVEL,
         toml=scenario.to_toml(),
@@ -272,15 +276,31 @@ def render(
     )
 
 
-def _missing(scenario: Scenario, counts: pl.DataFrame) -> int:
-    """Runs that the definition asks for and that are not there; stopping rules ask for `least`."""
-    there = dict(counts.rows())
-    missing = 0
-    for part in scenario.parts:
-        wanted = part["until"]["least"] if part["until"] else part["replications"]
-        cells = range(part["first_cell"], part["first_cell"] + part["cell_count"])
-        missing += sum(max(wanted - there.get(cell, 0), 0) for cell in cells)
-    return missing
+def _wanted(folder: Path, scenario: Scenario, identity: dict[str, Any]) -> tuple[np.ndarray, str]:
+    """The runs of each cell that were asked for, and a sentence if the definition has others.
+
+    A stopping rule asks for `least`.
+    """
+    defined, rules = wanted_of(scenario)
+    for cell, rule in rules.items():
+        defined[cell] = rule["least"]
+    given = store.asked_of(folder, identity, scenario.cell_count)
+    wanted = defined if given is None else np.array(given)
+    if (wanted == defined).all():
+        return wanted, ""
+    runs, its = counted(int(wanted.sum()), "run"), f"{int(defined.sum()):,}"
+    least = "at least " if rules else ""
+    return wanted, (
+        f"Asked for: {runs}, {_range(wanted)} of each cell; the scenario itself asks for"
+        f" {least}{its}."
+    )
+
+
+def _missing(wanted: np.ndarray, counts: pl.DataFrame) -> int:
+    """Runs that were asked for and that are not there."""
+    there = np.zeros_like(wanted)
+    there[counts["cell"].to_numpy()] = counts["len"].to_numpy()
+    return int(np.maximum(wanted - there, 0).sum())
 
 
 def _stopping(scenario: Scenario) -> list[str]:

@@ -3,6 +3,7 @@
 A study folder has
 
 - `study.json`: what makes rows comparable (versions, kept metrics), which definition is current,
+  and the runs of each cell that were asked for where they are not the definition's,
 - `scenario.toml`: the current definition, with every default filled in,
 - `definitions/HASH.toml` and `.parquet`: every definition the folder has had, and its cells,
 - `rows/DIGEST.parquet`: one row a run, in shards that are named by a digest of their bytes,
@@ -15,7 +16,7 @@ bytes do not give its name is damaged. Rows read back stand in the order of the 
 so nothing shows how the work was split.
 """
 
-from .definitions import read_definition, read_identity
+from .definitions import asked_of, read_definition, read_identity
 from .folder import FolderStore, free_of_other_engines, read, read_cells, shards, traces
 from .memory import MemoryStore, Run, Store
 from .merging import merge
@@ -40,6 +41,7 @@ __all__ = [
     "MemoryStore",
     "Run",
     "Store",
+    "asked_of",
     "axes_of",
     "cells_of",
     "free_of_other_engines",

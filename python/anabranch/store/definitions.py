@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +25,53 @@ _KEYS: dict[str, Callable[[Any], bool]] = {
 }
 """What `study.json` must have, and which values are sound."""
 
+Asked = int | Sequence[int] | None
+"""Runs of each cell, or of every cell in turn; None is what the definition asks for."""
 
-def identity_of(scenario: Scenario) -> Identity:
+
+def identity_of(scenario: Scenario, asked: Asked = None) -> Identity:
     """What `study.json` says while this definition is the current one."""
-    return {
+    identity = {
         "schema_version": SCHEMA_VERSION,
         "engine_version": ENGINE_VERSION,
         "metrics": scenario.metrics,
         "scenario_hash": scenario.hash,
         "name": scenario.name,
     }
+    if asked is not None:
+        identity["replications"] = asked if isinstance(asked, int) else list(asked)
+    return identity
 
 
-def write_definition(folder: Path, scenario: Scenario, identity: Identity | None = None) -> None:
+def asked_of(folder: Path, identity: Identity, cells: int) -> list[int] | None:
+    """The runs of each cell that were asked for last, None if those of the definition.
+
+    Raises
+    ------
+    StoreError
+        When what `study.json` says of them is damaged.
+    """
+    asked = identity.get("replications")
+    counts = [asked] * cells if isinstance(asked, int) else asked
+    if counts is None:
+        return None
+    if not (isinstance(counts, list) and len(counts) == cells and all(map(_is_count, counts))):
+        raise StoreError(
+            f"{folder / 'study.json'} is damaged (its `replications` is {asked!r:.40}): the same"
+            " sweep writes it again"
+        )
+    return counts
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def write_definition(folder: Path, scenario: Scenario, identity: Identity) -> None:
     """Makes this definition the current one; `study.json` comes last, as it names the others."""
     toml = scenario.to_toml().encode()
     definitions = folder / "definitions"
     definitions.mkdir(exist_ok=True)
-    identity = identity or identity_of(scenario)
     of_hash = definitions / scenario.hash
     _write_changed(of_hash.with_suffix(".toml"), toml)
     _write_changed(of_hash.with_suffix(".parquet"), parquet(cells_of(scenario)))

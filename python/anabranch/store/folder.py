@@ -16,9 +16,11 @@ from anabranch.files import write_atomically
 
 from . import shard_files
 from .definitions import (
+    Asked,
     cells_in,
     check_comparable,
     has_definition,
+    identity_of,
     read_any_identity,
     read_identity,
     write_definition,
@@ -52,6 +54,8 @@ class FolderStore:
     shared
         Whether other processes that say so, too, may write to it meanwhile; otherwise this is the
         only one.
+    asked
+        The runs of each cell that the sweep is to have, for those who read the folder.
 
     Raises
     ------
@@ -60,7 +64,9 @@ class FolderStore:
         to it.
     """
 
-    def __init__(self, folder: Path, scenario: Scenario, *, shared: bool = False) -> None:
+    def __init__(
+        self, folder: Path, scenario: Scenario, *, shared: bool = False, asked: Asked = None
+    ) -> None:
         self._folder = folder
         self._scenario = scenario
         self._rows = folder / "rows"
@@ -75,7 +81,7 @@ class FolderStore:
             whole = shard_files.set_aside_damaged(self._rows)
             self._small = len(whole)
             self._check_shards(whole)
-            write_definition(folder, scenario)
+            write_definition(folder, scenario, identity_of(scenario, asked))
         except BaseException:
             self.close()
             raise
