@@ -296,6 +296,57 @@ def test_unknown_metrics_and_directions() -> None:
         comparison.best_set(study(), ["cell"], "call.x")
 
 
+def test_the_best_of_each_value_of_what_nobody_chooses() -> None:
+    by = ["cell", "rto", "policy"]
+    rows = study()
+    ranking = comparison.best_set(rows, by, "call.mos", per=["policy"])
+    alone = [
+        comparison.best_set(rows.filter(policy=policy), by, "call.mos") for policy in ("off", "on")
+    ]
+    assert ranking.equals(pl.concat(alone))
+    assert ranking["best"].to_list() == [True, False, True, False]
+    everywhere = comparison.best_everywhere(ranking, by, ["policy"])
+    assert everywhere.rows(named=True) == [{"rto": 0.1, "firsts": 2}]
+    # At rto = 1 the policy makes no difference.
+    ranking = comparison.best_set(rows, by, "call.mos", per=["rto"])
+    assert ranking["best"].to_list() == [True, False, True, True]
+    assert comparison.best_everywhere(ranking, by, ["rto"])["policy"].to_list() == ["on"]
+    worse = comparison.best_set(rows, by, "call.mos", per=["rto"], maximise=False)
+    assert comparison.best_everywhere(worse, by, ["rto"])["policy"].to_list() == ["off"]
+    # Where the better one depends on it, none is best everywhere.
+    turned = study(**{"call.mos": pl.col("call.mos") - 2 * (pl.col("cell") == 0).cast(pl.Float64)})
+    ranking = comparison.best_set(turned, by, "call.mos", per=["policy"])
+    assert ranking["best"].to_list() == [True, False, True, False]
+    assert ranking["rto"].to_list() == [1.0, 0.1, 0.1, 1.0]
+    assert comparison.best_everywhere(ranking, by, ["policy"]).is_empty()
+
+
+def test_what_has_no_value_decides_nothing_about_everywhere() -> None:
+    by = ["cell", "rto", "policy"]
+    never = study(
+        **{"call.mos": pl.when(pl.col("policy") == "on").then(math.nan).otherwise("call.mos")}
+    )
+    ranking = comparison.best_set(never, by, "call.mos", per=["policy"])
+    assert ranking["best"].to_list() == [True, False, False, False]
+    assert comparison.best_everywhere(ranking, by, ["policy"])["rto"].to_list() == [0.1]
+    gone = comparison.best_set(study().filter(pl.col("cell") != 0), by, "call.mos", per=["policy"])
+    assert comparison.best_everywhere(gone, by, ["policy"]).is_empty(), "off lacks rto = 0.1"
+
+
+@pytest.mark.parametrize(
+    ("per", "message"),
+    [
+        (["rt"], "there is no axis `rt`: the axes are rto, policy"),
+        (["cell"], "there is no axis `cell`: the axes are rto, policy"),
+        (["policy", "rto"], "`per` has all axes, rto, policy: none is left to choose"),
+    ],
+)
+def test_what_is_not_chosen_are_axes_and_not_all(per: list[str], message: str) -> None:
+    with pytest.raises(AnabranchError) as error:
+        comparison.best_set(study(), ["cell", "rto", "policy"], "call.mos", per=per)
+    assert str(error.value) == message
+
+
 def test_the_table_stars_the_best_set_of_each_sub_study() -> None:
     rows = study()
     table, doubts = comparison.judged(rows, "call.mos")
@@ -328,6 +379,9 @@ def test_a_study_and_the_command_line_compare(
     found = Study(out).compare({"rto_max": 0.05}, {"rto_max": 1}, "call.mos")
     ranking = Study(out).best_set("call.mos")
     assert ranking.columns[:3] == ["cell", "rto_max", "pmr"]
+    each = Study(out).best_set("call.mos", per=["pmr"])
+    assert each["rank"].to_list() == [1, 2, 3] * 2
+    assert each["pmr"].to_list() == [0] * 3 + [1] * 3
     assert printed.count("*") == (0 if ranking["best"].all() else ranking["best"].sum())
     doubt = comparison.doubt(ranking, ["rto_max", "pmr"], "call.mos")
     assert doubt is None or doubt in printed

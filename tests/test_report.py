@@ -20,6 +20,7 @@ from anabranch.papers import studies
 from anabranch.report import page
 from anabranch.report.analysis import Analysis, label_table
 from anabranch.report.diagram import Diagram
+from anabranch.report.environments import Environments
 from anabranch.report.sensitivity import sobol_indices
 from anabranch.store import shard_files
 from conftest import CALL, SCENARIOS, SWEEP, Command, one_error
@@ -440,6 +441,84 @@ def test_figures_of_pages_keep_their_ids_apart(folder: Path, tmp_path: Path) -> 
     assert targets <= set(ids)
 
 
+def test_the_best_cells_of_each_value_of_an_axis(folder: Path, tmp_path: Path) -> None:
+    report.write(folder, tmp_path / "report.html", per=["loss"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    # The model: the longest delay is best at every loss, pmr does nothing.
+    assert re.search(
+        r'class="finding">delay = 4 ms, pmr = [12] may have the best call.mos at each of 3 values'
+        r" of loss; so may 1 other choice\.<",
+        page,
+    )
+    tables = re.findall(
+        r"<caption><span><b>(.*?)</b>: (\d) of 8 may be best(.*?)</table>", page, re.S
+    )
+    assert [title for title, *_ in tables] == ["loss = 1 %", "loss = 2 %", "loss = 3 %"]
+    known = Study(folder).best_set("call.mos", per=["loss"])
+    for (_, count, table), ranking in zip(tables, known.partition_by("loss"), strict=True):
+        lines = re.findall(r'<tr class="(.*?)"><td>(.*?)</td></tr>', table)
+        cells = [line.split("</td><td>") for _, line in lines]
+        first = ranking.head(5)
+        assert int(count) == ranking["best"].sum() == [kind for kind, _ in lines].count("best")
+        assert [float(cell[3]) for cell in cells] == pytest.approx(first["mean"], abs=0.005)
+        assert [float(c[5]) for c in cells[1:]] == pytest.approx(first["behind"][1:], abs=0.006)
+        assert [cell[1] for cell in cells] == [f"{1e3 * delay:g} ms" for delay in first["delay"]]
+    assert "--per loss" in page
+    report.write(folder, tmp_path / "without.html")
+    assert "Best for each" not in (tmp_path / "without.html").read_text(encoding="utf-8")
+
+
+def finding(values: list[float], per: list[str], metric: str = "call.mos") -> str:
+    """Of cells with loss 1 and 2, each with rto 1 and 2, of these means and little noise."""
+    noise = np.random.default_rng(1).normal(0, 0.01, (4, 10))
+    axes = {"loss": [1, 1, 2, 2], "rto": [1, 2, 1, 2]}
+    rows = rows_of(np.array(values)[:, np.newaxis] + noise, axes).rename({"call.mos": metric})
+    found = Environments.of(rows, Analysis(rows, metric, {}), per)
+    assert found is not None
+    return found.finding
+
+
+def test_which_choice_is_best_everywhere_is_said() -> None:
+    nan = math.nan
+    assert finding([1, 2, 3, 4], ["loss"]) == (
+        "call.mos is best with rto = 2 at each of 2 values of loss."
+    )
+    assert finding([1, 2, 4, 3], ["loss"]) == (
+        "No choice may have the best call.mos at each of 2 values of loss: it depends on loss."
+    )
+    assert finding([2, 2, 3, 4], ["loss"]) == (
+        "rto = 2 may have the best call.mos at each of 2 values of loss; no other choice may."
+    )
+    assert finding([2, 2, 3, 3], ["loss"]).endswith("of loss; so may 1 other choice.")
+    assert finding([1, 2, 3, 4], ["loss"], "call.loss_percent") == (
+        "call.loss_percent is best with rto = 1 at each of 2 values of loss."
+    )
+    assert finding([1, 2, nan, nan], ["loss"]) == "call.mos is best with rto = 2 at loss = 1."
+    assert finding([nan] * 4, ["loss"]) == "No run has a value of call.mos."
+    assert finding([1, 2, 3, 4], ["loss"], "call.s2") == (
+        "Whether more of call.s2 is better is not known, so none is best."
+    )
+
+
+def test_axes_that_a_part_of_the_study_does_not_have_divide_nothing() -> None:
+    rows = rows_of(np.arange(8.0).reshape(4, 2), {"rto": [1, 2, 3, 4]}).with_columns(
+        loss=pl.lit(None, pl.Float64)
+    )
+    assert Environments.of(rows, Analysis(rows, "call.mos", {}), ["loss"]) is None
+    assert Environments.of(rows, Analysis(rows, "call.mos", {}), ["rto"]) is None
+    many = rows_of(np.ones((140, 2)), {"loss": list(range(70)) * 2, "rto": [1] * 70 + [2] * 70})
+    with pytest.raises(AnabranchError, match="there are 70 values of loss: a report has the best"):
+        Environments.of(many, Analysis(many, "call.mos", {}), ["loss"])
+
+
+def test_mistakes_about_axes_are_one_sentence(folder: Path, anabranch: Command) -> None:
+    said = one_error(anabranch("report", folder, "--per", "los"))
+    assert said == "anabranch: error: there is no axis `los`: the axes are delay, loss, pmr"
+    every = [word for axis in SIZES for word in ("--per", axis)]
+    said = one_error(anabranch("report", folder, *every))
+    assert said.endswith("`per` has all axes, delay, loss, pmr: none is left to choose")
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -458,13 +537,14 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     """Pages by name."""
     out = tmp_path_factory.mktemp("pages")
     report.write(folder, out / "synthetic.html", ["call.mos", "call.loss_percent"])
+    report.write(folder, out / "per.html", per=["loss", "pmr"])
     for name, text in (("hostile", HOSTILE), ("simulated", SWEEP)):
         Study(text, out / name).run()
         report.write(out / name, out / f"{name}.html")
     return {path.stem: path for path in out.glob("*.html")}
 
 
-@pytest.mark.parametrize("name", ["synthetic", "hostile", "simulated"])
+@pytest.mark.parametrize("name", ["synthetic", "per", "hostile", "simulated"])
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_a_page_in_a_browser(browser: Any, made: dict[str, Path], name: str, width: int) -> None:
     grounds = {}

@@ -45,6 +45,7 @@ def best_set(
     by: Sequence[str],
     metric: str,
     *,
+    per: Sequence[str] = (),
     maximise: bool | None = None,
     level: float = 0.95,
 ) -> pl.DataFrame:
@@ -65,6 +66,9 @@ def best_set(
         averaged within each replication.
     metric
         A scalar. A group without any value of it is never best; one with a single value may be.
+    per
+        Those of `by` that nobody chooses, such as a loss: groups are compared for each combination
+        of their values by itself, each time with probability `level`.
     maximise
         Whether more is better; if not given, what the scalar's name says.
     level
@@ -72,15 +76,22 @@ def best_set(
 
     Returns
     -------
-    One row a group, sorted by rank: `by`, mean, half_width (t), n, rank (1 is best), best (whether
-    it may be), behind (how much worse than rank 1 in the replications that both have),
-    behind_half_width (simultaneous: at the level of the screening), resolved_by (about how many
-    replications would tell it from rank 1; NaN where none would).
+    One row a group, sorted by rank, one combination of `per` after the other: `by`, mean,
+    half_width (t), n, rank (1 is best), best (whether it may be), behind (how much worse than rank
+    1 in the replications that both have), behind_half_width (simultaneous: at the level of the
+    screening), resolved_by (about how many replications would tell it from rank 1; NaN where none
+    would).
     """
     _check_metric(rows, metric)
     if maximise is None and (maximise := more_is_better(metric)) is None:
         raise AnabranchError(
             f"whether more of `{metric}` is better is not known: say maximise=True or False"
+        )
+    if per:
+        check_per(per, [name for name in by if name != "cell"])
+        parts = rows.partition_by(per, maintain_order=True)
+        return pl.concat(
+            best_set(part, by, metric, maximise=maximise, level=level) for part in parts
         )
     samples = stats.per_replication(rows, by, metric)
     groups = stats.cells(samples, by, metric, level)
@@ -104,6 +115,39 @@ def best_set(
         behind_half_width=behind_half_width,
         resolved_by=pl.Series(resolved_by, dtype=pl.Float64),
     )
+
+
+def best_everywhere(ranking: pl.DataFrame, by: Sequence[str], per: Sequence[str]) -> pl.DataFrame:
+    """The choices that may be the best for every combination of `per`.
+
+    Parameters
+    ----------
+    ranking
+        What `best_set` gives for these `by` and `per`. A combination without any value is left out.
+
+    Returns
+    -------
+    One row a choice, the one that is first most often on top: the columns of `by` that are neither
+    `cell` nor in `per`, firsts (for how many combinations it has rank 1).
+    """
+    choice = [name for name in by if name != "cell" and name not in per]
+    known = ranking.filter(pl.col("best").any().over(per))
+    combinations = known.select(per).unique().height
+    chosen = known.filter("best").group_by(choice, maintain_order=True)
+    return (
+        chosen.agg(pl.len().alias("_best"), firsts=(pl.col("rank") == 1).sum())
+        .filter(pl.col("_best") == combinations)
+        .drop("_best")
+        .sort("firsts", descending=True, maintain_order=True)
+    )
+
+
+def check_per(per: Sequence[str], axes: Sequence[str]) -> None:
+    """Raises AnabranchError unless these are axes, and leave one to choose."""
+    for name in per:
+        _check_axis(name, axes)
+    if set(per) >= set(axes):
+        raise AnabranchError(f"`per` has all axes, {', '.join(axes)}: none is left to choose")
 
 
 def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:
@@ -423,9 +467,7 @@ def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
         return rows.filter(pl.col("cell").is_in(wanted))
     axes = axes_of(rows)
     for axis, value in selection.items():
-        if axis not in axes:
-            allowed = f"the axes are {', '.join(axes)}" if axes else "the study has none"
-            raise AnabranchError(f"there is no axis `{axis}`: {allowed}")
+        _check_axis(axis, axes)
         found = rows[axis].drop_nulls().unique(maintain_order=True)
         match = [of for of in found if _same(of, value)]
         if not match:
@@ -436,6 +478,12 @@ def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
             )
         rows = rows.filter(pl.col(axis).is_in(match))
     return rows
+
+
+def _check_axis(name: str, axes: Sequence[str]) -> None:
+    if name not in axes:
+        allowed = f"the axes are {', '.join(axes)}" if axes else "the study has none"
+        raise AnabranchError(f"there is no axis `{name}`: {allowed}")
 
 
 def _same(found: Any, wanted: Any) -> bool:

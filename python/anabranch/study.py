@@ -336,12 +336,22 @@ class Study:
         return stats.cells(self._scalar(metric), ["cell", *self.axes], metric, level)
 
     def best_set(
-        self, metric: str, *, maximise: bool | None = None, level: float = 0.95
+        self,
+        metric: str,
+        *,
+        per: Sequence[str] = (),
+        maximise: bool | None = None,
+        level: float = 0.95,
     ) -> pl.DataFrame:
-        """The cells from best to worst, and which may be the best: `comparison.best_set`."""
+        """The cells from best to worst, and which may be the best: `comparison.best_set`.
+
+        Examples
+        --------
+        >>> study.best_set("call.mos", per=["loss"])  # for each loss by itself
+        """
         by = ["cell", *self.axes]
         rows = self._scalar(metric)
-        return comparison.best_set(rows, by, metric, maximise=maximise, level=level)
+        return comparison.best_set(rows, by, metric, per=per, maximise=maximise, level=level)
 
     def compare(
         self,

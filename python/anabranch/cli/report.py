@@ -15,7 +15,8 @@ from .app import app
     help_epilogue="""\
 Examples:
   anabranch report results/rto
-  anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html"""
+  anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html
+  anabranch report results/timers --per loss --per delay"""
 )
 def report(
     folder: Path,
@@ -23,6 +24,7 @@ def report(
     *,
     out: Path | None = None,
     metric: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    per: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
 ) -> None:
     """Write a study folder's report: one HTML file that needs nothing else.
 
@@ -38,6 +40,9 @@ def report(
         The file; report.html in the study folder if not given.
     metric
         A scalar to report, may be given several times; every flow's MOS or goodput if not given.
+    per
+        An axis that nobody chooses, such as a loss: the best cells are found for each of its values
+        by itself. May be given several times.
     """
     target = folder / "report.html" if out is None else out
     if out is not None:
@@ -47,5 +52,5 @@ def report(
 
     store.read_identity(folder)
     check_file(target)
-    chosen = reports.write(folder, target, metric)
+    chosen = reports.write(folder, target, metric, per)
     terminal.console().print(f"wrote {target}: {', '.join(chosen)}")

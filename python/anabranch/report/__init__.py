@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anabranch import progress, store
+from anabranch import comparison, progress, store
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.files import write_atomically
@@ -16,13 +16,16 @@ from anabranch.study import Study
 
 from . import page
 from .analysis import Analysis, label_table
+from .environments import Environments
 from .sensitivity import Saltelli
 
 MOST_METRICS = 4
 """Scalars that a report shows if none are asked for."""
 
 
-def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
+def write(
+    folder: Path, out: Path, metrics: Sequence[str] = (), per: Sequence[str] = ()
+) -> list[str]:
     """Writes the report of a study folder to a file; gives the scalars that it is about.
 
     Parameters
@@ -33,11 +36,13 @@ def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
         The file.
     metrics
         The scalars; if none are given, up to `MOST_METRICS` that say how good a cell is.
+    per
+        Axes for whose values the best cells are found one by one.
 
     Raises
     ------
     AnabranchError
-        When a scalar is not there.
+        When a scalar or an axis is not there.
     StoreError
         When it is not a study folder or a shard is damaged.
     """
@@ -50,6 +55,9 @@ def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
             raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, known)}")
     chosen = list(dict.fromkeys(metrics)) or _chosen(study, known)
     cells = store.read_cells(folder)
+    per = list(dict.fromkeys(per))
+    if per:
+        comparison.check_per(per, study.axes)
     scenario = study.scenario
     labels = label_table(scenario.axes)
     parts = (
@@ -69,11 +77,14 @@ def write(folder: Path, out: Path, metrics: Sequence[str] = ()) -> list[str]:
                 if not own.is_empty():
                     design = saltelli.get(part or "main")
                     analysis = Analysis(own, metric, labels, page.LEVEL, design)
-                    sections.append(page.section(analysis, part, len(sections)))
+                    environments = Environments.of(own, analysis, per)
+                    sections.append(page.section(analysis, part, len(sections), environments))
                 step()
             del rows
     assert counts is not None
-    text = page.render(folder, scenario, counts, metrics, sections)
+    options = [word for metric in metrics for word in ("--metric", metric)]
+    options += [word for axis in per for word in ("--per", axis)]
+    text = page.render(folder, scenario, counts, options, sections)
     write_atomically(out, text.encode())
     return chosen
 

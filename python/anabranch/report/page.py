@@ -23,12 +23,16 @@ from anabranch.terminal import counted, number
 from . import figures, sensitivity
 from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis, label_table
 from .diagram import Diagram, varied
+from .environments import Environments
 
 MOST_CELLS = 60
 """Cells up to which a table has all of them."""
 
 FIRST, LAST = 25, 5
 """Otherwise so many of the ranking's beginning and end."""
+
+FIRST_OF_EACH = 5
+"""Cells in the table of one combination of values of `--per`."""
 
 LEVEL = 0.95
 
@@ -56,9 +60,28 @@ class Section:
     indices: list[dict[str, str]]
     """The table's of Sobol indices with a total order."""
     finding: str
+    per: list[str]
+    """The axes for whose values the best cells are found one by one."""
+    tables: list["Table"]
+    """The best cells for each combination of these values."""
 
 
-def section(analysis: Analysis, part: str | None, place: int) -> Section:
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The first cells for one combination of values of some axes."""
+
+    title: str
+    axes: list[str]
+    rows: list[dict[str, Any]]
+    cells: int
+    """In all."""
+    best: int
+    """Those that may be the best."""
+
+
+def section(
+    analysis: Analysis, part: str | None, place: int, environments: Environments | None = None
+) -> Section:
     """The section with this place in the page, of a sub-study if there are any."""
     title = analysis.metric if part is None else f"{analysis.metric} in {part}"
     name = f"metric{place}"
@@ -68,6 +91,7 @@ def section(analysis: Analysis, part: str | None, place: int) -> Section:
         label = f'role="img" aria-label="{escape(caption)}"'
         drawn[key] = Drawn(Markup(svg.replace('role="img"', label, 1)), caption)
     rows, left_out = _table(analysis)
+    finding = environments.finding if environments else _finding(analysis)
     return Section(
         id=name,
         title=title,
@@ -76,7 +100,21 @@ def section(analysis: Analysis, part: str | None, place: int) -> Section:
         rows=rows,
         left_out=left_out,
         indices=_indices(analysis),
-        finding=f"{'' if part is None else f'In {part}, '}{_finding(analysis)}",
+        finding=finding if part is None else f"In {part}{':' if environments else ','} {finding}",
+        per=environments.per if environments else [],
+        tables=[_first(*found) for found in environments.found] if environments else [],
+    )
+
+
+def _first(title: str, analysis: Analysis) -> Table:
+    """The first cells of a ranking."""
+    ranked = analysis.ranking
+    return Table(
+        title=title,
+        axes=[axis.name for axis in analysis.axes],
+        rows=_rows(analysis, ranked.head(FIRST_OF_EACH)),
+        cells=ranked.height,
+        best=int(ranked["best"].sum()),
     )
 
 
@@ -162,8 +200,16 @@ def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:
     ranked = analysis.ranking
     whole = ranked.height <= MOST_CELLS
     shown = ranked if whole else pl.concat([ranked.head(FIRST), ranked.tail(LAST)])
+    rows = _rows(analysis, shown)
+    for i, row in enumerate(rows):
+        row["after_gap"] = not whole and i == FIRST
+    return rows, ranked.height - len(rows)
+
+
+def _rows(analysis: Analysis, shown: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a ranking as text."""
     rows = []
-    for i, row in enumerate(shown.iter_rows(named=True)):
+    for row in shown.iter_rows(named=True):
         mean, half_width = _rounded(row["mean"], row["half_width"])
         behind, behind_half_width = _rounded(row["behind"], row["behind_half_width"])
         rows.append(
@@ -174,13 +220,12 @@ def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:
                 "mean": mean,
                 "half_width": half_width,
                 "n": row["n"],
-                "best": row["best"] and ranked.height > 1,
+                "best": row["best"] and analysis.ranking.height > 1,
                 "behind": behind if row["rank"] > 1 else "",
                 "behind_half_width": behind_half_width if row["rank"] > 1 else "",
-                "after_gap": not whole and i == FIRST,
             }
         )
-    return rows, ranked.height - len(rows)
+    return rows
 
 
 def _rounded(mean: float | None, half_width: float | None) -> tuple[str, str]:
@@ -234,14 +279,13 @@ def render(
     folder: Path,
     scenario: Scenario,
     counts: pl.DataFrame,
-    asked: Sequence[str],
+    options: Sequence[str],
     sections: Sequence[Section],
 ) -> str:
-    """The page as text; `counts` has the runs of each cell, `asked` the scalars of `--metric`."""
+    """The page as text; `counts` has the runs of each cell, `options` are the command's."""
     identity, cells = store.read_identity(folder), store.read_cells(folder)
     runs = int(counts["len"].sum())
     most = int(counts["len"].to_numpy().max(initial=1))
-    options = "".join(f" --metric {shlex.quote(metric)}" for metric in asked)
     wanted, asked_for = _wanted(folder, scenario, identity)
     environment = pages.environment({"report.html.j2": __package__})
     environment.filters["code"] = _code
@@ -265,11 +309,12 @@ def render(
         commands=[
             f"anabranch sweep {shlex.quote(str(folder / 'scenario.toml'))} --out NEW"
             f" --replications {most}",
-            f"anabranch report {shlex.quote(str(folder))}{options}",
+            shlex.join(["anabranch", "report", str(folder), *options]),
         ],
         query=f"anabranch query {shlex.quote(str(folder))}",
         screened=MOST_SCREENED,
         first=FIRST,
+        first_of_each=FIRST_OF_EACH,
         last=LAST,
         salib=sensitivity.is_available(),
         least=sensitivity.LEAST,
