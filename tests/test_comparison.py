@@ -175,6 +175,9 @@ def test_the_doubt_says_how_many_replications_would_do() -> None:
         width = scipy_stats.t.ppf(0.95, n - 1) * deviation / math.sqrt(n)
         assert bool(width < behind) is enough
     assert comparison.enough(1.0, 0.0, 0.975) == 2
+    many = comparison.enough(np.array([1.0, 0.5, 0.0]), np.array([2.0, 2.0, 1.0]), 0.975)
+    assert many.tolist()[:2] == [comparison.enough(of, 2.0, 0.975) for of in (1.0, 0.5)]
+    assert math.isnan(many[2])
     assert math.isnan(comparison.enough(0.0, 1.0, 0.975))
 
 
@@ -294,6 +297,66 @@ def test_unknown_metrics_and_directions() -> None:
         comparison.compare(study(), 0, 1, "call.mo")
     with pytest.raises(AnabranchError, match=r"whether more of `call\.x` is better is not known"):
         comparison.best_set(study(), ["cell"], "call.x")
+
+
+def beaten_by_none(values: np.ndarray, tail: float) -> list[bool]:
+    """The screening as it is defined, pair by pair."""
+    found = []
+    for i in range(len(values)):
+        others = np.delete(values, i, axis=0)
+        n, lead, deviation = comparison._differences(-values[i : i + 1], -others)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            beaten = lead > comparison._t_quantile(n, tail) * deviation / np.sqrt(n)
+        found.append(not beaten.any())
+    return found
+
+
+@pytest.mark.parametrize("lacking", [0.0, 0.3])
+@pytest.mark.parametrize(
+    "kind", ["noise", "levels", "ties", "constant", "shifted", "offset", "nearly"]
+)
+def test_the_screening_is_that_of_each_pair(
+    kind: str, lacking: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "_BLOCK", 7)
+    random = np.random.default_rng(3)
+    left = 0
+    for replications in (1, 2, 3, 12):
+        size = (40, replications)
+        noise, shared = random.normal(0, 1, size), random.normal(0, 5, replications)
+        values = {
+            "noise": noise + shared,
+            "levels": noise + random.normal(0, 2, (40, 1)),
+            "ties": random.integers(0, 3, size).astype(float),
+            "constant": noise * 0 + random.integers(0, 4, (40, 1)),
+            "shifted": shared + 0.1 * random.integers(0, 4, (40, 1)),
+            "offset": 1e6 + 1e-6 * noise,
+            "nearly": shared + 1e-9 * random.normal(0, 1, (40, 1)),
+        }[kind]
+        values = np.where(random.random(size) < lacking, math.nan, values)
+        known = ~np.isnan(values)
+        values = values[np.argsort(-known.any(axis=1).astype(float), kind="stable")]
+        rivals = int(known.any(axis=1).sum())
+        with np.errstate(all="ignore"):
+            means = np.nansum(values, axis=1) / (~np.isnan(values)).sum(axis=1)
+            values[:rivals] = values[np.argsort(-means, kind="stable")][:rivals]
+            for tail in (0.6, 0.95, 0.9999):
+                found = comparison._screened(values, rivals, tail)
+                expected = beaten_by_none(values[:rivals], tail)
+                assert found[:rivals].tolist() == expected
+                assert not found[rivals:].any()
+                left += sum(expected)
+    assert left > 0
+
+
+def test_an_infinite_value_shields_nobody() -> None:
+    values = np.sort(np.random.default_rng(3).normal(0, 1, (6, 1)), axis=0)[::-1] + np.zeros(4)
+    values[:, 0] += [0, 0.1, 0, 0.1, 0, 0.1]
+    infinite = np.vstack([[math.inf, 0, 0, 0], values])
+    with np.errstate(invalid="ignore"):
+        found = comparison._screened(infinite, 7, 0.95)[1:]
+    assert found.tolist() == comparison._screened(values, 6, 0.95).tolist()
+    assert not found.all()
 
 
 def test_the_best_of_each_value_of_what_nobody_chooses() -> None:

@@ -5,7 +5,6 @@ differences within each replication. docs/statistics.md has the methods with the
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,12 @@ Selection = Mapping[str, Any] | int | Sequence[int]
 
 MOST_REPLICATIONS = 10**9
 """Where more would be needed, none are said to be enough."""
+
+_BLOCK = 128
+"""Rows that are compared with all others at once."""
+
+_ROUNDING = 1e-9
+"""How far, relatively, a sum of squares is off at most: many times what it is."""
 
 _NOT_AXES = {
     "cell",
@@ -104,16 +109,16 @@ def best_set(
     n, behind, deviation = _differences(values[:1], values)
     with np.errstate(invalid="ignore"):
         behind_half_width = _t_quantile(n, tail) * deviation / np.sqrt(n)
-    resolved_by = [
-        enough(behind[i], deviation[i], tail) if i > 0 and best[i] else math.nan
-        for i in range(len(values))
-    ]
+    resolved_by = np.full(len(values), math.nan)
+    others = np.flatnonzero(best)
+    others = others[others > 0]
+    resolved_by[others] = enough(behind[others], deviation[others], tail)
     return groups.with_columns(
         pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).alias("rank"),
         best=best,
         behind=behind,
         behind_half_width=behind_half_width,
-        resolved_by=pl.Series(resolved_by, dtype=pl.Float64),
+        resolved_by=resolved_by,
     )
 
 
@@ -196,18 +201,22 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
     )
 
 
-def enough(difference: float, deviation: float, tail: float) -> float:
-    """How many replications resolve a difference, were it and its deviation as estimated.
+def enough(
+    difference: float | np.ndarray, deviation: float | np.ndarray, tail: float
+) -> np.ndarray:
+    """How many replications resolve differences, were they and their deviations as estimated.
 
     The smallest number n with t(tail, n - 1) * deviation / sqrt(n) < |difference|; NaN where there
     is none up to `MOST_REPLICATIONS`.
     """
-
-    def resolved(n: int) -> int:
-        return int(_t_quantile(n, tail) * deviation / math.sqrt(n) < abs(difference))
-
-    n = bisect_left(range(MOST_REPLICATIONS), 1, lo=2, key=resolved)
-    return n if n < MOST_REPLICATIONS else math.nan
+    least = np.full(np.shape(difference), 2)
+    most = np.full_like(least, MOST_REPLICATIONS)
+    while (least < most).any():
+        n = (least + most) // 2
+        resolved = _t_quantile(n, tail) * deviation / np.sqrt(n) < np.abs(difference)
+        most = np.where(resolved, n, most)
+        least = np.where(resolved, least, np.minimum(n + 1, most))
+    return np.where(least < MOST_REPLICATIONS, least, math.nan)
 
 
 @dataclass(frozen=True)
@@ -347,7 +356,7 @@ def compare(
         paired=paired,
         maximise=more_is_better(metric) if maximise is None else maximise,
         level=level,
-        needed=enough(difference.mean, deviation, (1 + level) / 2),
+        needed=float(enough(difference.mean, deviation, (1 + level) / 2)),
     )
 
 
@@ -420,18 +429,57 @@ def _matrix(samples: pl.DataFrame, groups: pl.DataFrame, metric: str) -> np.ndar
     return matrix
 
 
+@np.errstate(invalid="ignore")
 def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
-    """Which rows no other row beats; the first `rivals` have values."""
-    left = np.arange(len(values)) < rivals
-    complete = not np.isnan(values[:rivals]).any()
-    quantiles = _t_quantile(np.arange(values.shape[1] + 1), tail)
-    for j in range(rivals):
-        # Rows are in the order of their means, which is that of the differences if none lacks any.
-        others = np.flatnonzero(left)
-        others = others[others > j] if complete else others[others != j]
-        n, lead, deviation = _differences(values[j : j + 1], values[others])
-        with np.errstate(invalid="ignore"):
-            left[others[lead > quantiles[n] * deviation / np.sqrt(n)]] = False
+    """Which rows no other row beats; the first `rivals` have values.
+
+    Sums over all pairs are matrix products. Where their rounding could decide, the differences
+    themselves do.
+    """
+    left = np.zeros(len(values), dtype=bool)
+    # Equal rows do not beat each other, and fare alike.
+    firsts: dict[bytes, int] = {}
+    equal_to = [firsts.setdefault(row.tobytes(), i) for i, row in enumerate(values[:rivals])]
+    different = np.array(list(firsts.values()), dtype=int)
+    left[different] = True
+    known = ~np.isnan(values)
+    complete = bool(known[:rivals].all())
+    number = np.arange(values.shape[1] + 1)
+    quantiles = _t_quantile(number, tail)
+    squared = quantiles * np.abs(quantiles)
+    n_squared, bounds = number * squared, _ROUNDING * number * (number + quantiles**2)
+    # What all rows share in a replication is in no difference.
+    counts = np.maximum(known[:rivals].sum(axis=0), 1)
+    shared = np.nan_to_num(np.nansum(values[:rivals], axis=0) / counts, posinf=0, neginf=0)
+    centred = np.where(known, values - shared, 0)
+    has, squares = known.astype(float), centred**2
+    sums, sizes = centred.sum(axis=1), squares.sum(axis=1)
+    for start in range(0, len(different), _BLOCK):
+        block, others = different[start : start + _BLOCK], different[left[different]]
+        if complete:
+            others = others[others > block[0]]  # the order of the means is that of the differences
+        size = np.add.outer(sizes[block], sizes[others])
+        if complete:
+            n = values.shape[1]
+            lead, spread = np.subtract.outer(sums[block], sums[others]), size.copy()
+        else:
+            n = (has[block] @ has[others].T).astype(np.intp)
+            lead = centred[block] @ has[others].T - has[block] @ centred[others].T
+            spread = squares[block] @ has[others].T + has[block] @ squares[others].T
+        spread -= centred[block] @ (2 * centred[others]).T
+        # mean > t deviation / sqrt(n), with both sides squared and multiplied by n^2 (n - 1).
+        excess = lead * ((n - 1) * np.abs(lead) + squared[n] * lead) - n_squared[n] * spread
+        rounding = bounds[n] * size
+        left[others[(excess > rounding).any(axis=0)]] = False
+        unsure = np.abs(excess) <= rounding
+        unsure &= np.not_equal.outer(block, others)
+        for i in np.flatnonzero(unsure.any(axis=1)):
+            close = others[unsure[i] & left[others]]
+            if complete:
+                close = close[close > block[i]]
+            counts, mean, deviation = _differences(values[block[i] : block[i] + 1], values[close])
+            left[close[mean > quantiles[counts] * deviation / np.sqrt(counts)]] = False
+    left[:rivals] = left[equal_to]
     return left
 
 
