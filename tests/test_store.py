@@ -132,6 +132,22 @@ def test_a_changed_definition_computes_what_is_missing(
     assert_same(read(out), reference)
 
 
+def test_a_folder_says_what_was_asked_for_last(scenario: Scenario, tmp_path: Path) -> None:
+    def said() -> object:
+        return json.loads((tmp_path / "study.json").read_text()).get("replications")
+
+    for asked, known in ((2, 2), ([3] * 6, 3), ([0, 2, 0, 2, 0, 2],) * 2, (None, None)):
+        with FolderStore(tmp_path, scenario, asked=asked):
+            pass
+        assert said() == known
+        cells = store.asked_of(tmp_path, store.read_identity(tmp_path), 6)
+        assert cells == ([known] * 6 if isinstance(known, int) else known)
+    Study(scenario, tmp_path, replications=1).run()
+    assert said() == 1
+    Study(tmp_path).frame()
+    assert said() == 1, "reading asks for nothing"
+
+
 def test_equal_cells_are_one_run(tmp_path: Path) -> None:
     twins = with_axes(RTO_MAX % '"0.1 s", "100 ms"')
     out = fill(tmp_path / "out", twins, [(0, replication) for replication in range(6)])

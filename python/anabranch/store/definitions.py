@@ -39,7 +39,8 @@ def identity_of(scenario: Scenario, asked: Asked = None) -> Identity:
         "name": scenario.name,
     }
     if asked is not None:
-        identity["replications"] = asked if isinstance(asked, int) else list(asked)
+        counts = [asked] if isinstance(asked, int) else list(asked)
+        identity["replications"] = counts[0] if len(set(counts)) == 1 else counts
     return identity
 
 
