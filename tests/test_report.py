@@ -23,7 +23,7 @@ from anabranch.report.diagram import Diagram
 from anabranch.report.environments import Environments
 from anabranch.report.sensitivity import sobol_indices
 from anabranch.store import shard_files
-from conftest import CALL, SCENARIOS, SWEEP, Command, one_error
+from conftest import CALL, SCENARIOS, SWEEP, Command, one_error, written
 from synthetic import write_study
 
 SIZES = {"delay": 4, "loss": 3, "pmr": 2}
@@ -418,11 +418,19 @@ def test_mistakes_are_one_sentence(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.parametrize("replications", [2, None])
 def test_the_commands_of_a_report_make_it_again(
-    tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
+    replications: int | None,
+    tmp_path: Path,
+    anabranch: Command,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Study(SWEEP, "study", replications=2).run()
+    parts = (
+        "[sweep.studies.less]\nreplications = 2\n"
+        "axes.pmr = { set = 'flows.call.transport.path_max_retrans', values = [1, 2] }\n"
+    )
+    Study(written(Path("parts.toml"), SWEEP + parts), "study", replications=replications).run()
     report.write(Path("study"), Path("report.html"))
     page = Path("report.html").read_text(encoding="utf-8")
     [commands] = re.findall(r"<pre>(anabranch .*?)</pre>", page, re.DOTALL)
@@ -439,6 +447,26 @@ def test_figures_of_pages_keep_their_ids_apart(folder: Path, tmp_path: Path) -> 
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page))
     assert targets <= set(ids)
+
+
+def test_a_part_with_too_many_values_is_ranked_as_a_whole(tmp_path: Path) -> None:
+    two = 'loss = { set = "links.first.loss.mean_loss", values = ["1 %", "9 %"] }\n'
+    points = """
+[sweep.studies.points]
+replications = 2
+design = { kind = "latin_hypercube", points = 64 }
+
+[sweep.studies.points.axes]
+loss = { set = "links.first.loss.mean_loss", range = { from = "1 %", to = "9 %" } }
+pmr = { set = "flows.call.transport.path_max_retrans", range = { from = 1, to = 3 } }
+"""
+    study, out = tmp_path / "study", tmp_path / "report.html"
+    Study(written(tmp_path / "parts.toml", SWEEP + two + points), study).run()
+    report.write(study, out, ["call.mos"], per=["loss"])
+    assert out.read_text(encoding="utf-8").count("Best for each loss") == 1
+    Study(written(tmp_path / "parts.toml", SWEEP + points), study).run()
+    with pytest.raises(AnabranchError, match="cannot be divided by loss: there are more than 60"):
+        report.write(study, out, ["call.mos"], per=["loss"])
 
 
 def test_the_best_cells_of_each_value_of_an_axis(folder: Path, tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ from anabranch.files import write_atomically
 from anabranch.metrics import more_is_better
 from anabranch.study import Study
 
-from . import page
+from . import environments, page
 from .analysis import Analysis, label_table
-from .environments import Environments
 from .sensitivity import Saltelli
 
 MOST_METRICS = 4
@@ -77,11 +76,16 @@ def write(
                 if not own.is_empty():
                     design = saltelli.get(part or "main")
                     analysis = Analysis(own, metric, labels, page.LEVEL, design)
-                    environments = Environments.of(own, analysis, per)
-                    sections.append(page.section(analysis, part, len(sections), environments))
+                    divided = environments.Environments.of(own, analysis, per)
+                    sections.append(page.section(analysis, part, len(sections), divided))
                 step()
             del rows
     assert counts is not None
+    if per and not any(section.per for section in sections):
+        raise AnabranchError(
+            f"the study cannot be divided by {' and '.join(per)}: there are more than"
+            f" {environments.MOST} values, or no other axis is left to choose from"
+        )
     options = [word for metric in metrics for word in ("--metric", metric)]
     options += [word for axis in per for word in ("--per", axis)]
     text = page.render(folder, scenario, counts, options, sections)

@@ -8,12 +8,11 @@ from typing import Self
 import polars as pl
 
 from anabranch import comparison, terminal
-from anabranch.errors import AnabranchError
 
 from .analysis import Analysis
 
 MOST = 60
-"""Combinations of values that fit a page."""
+"""Combinations of values that fit a page; with more, a study is ranked as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,10 @@ class Environments:
 
     @classmethod
     def of(cls, rows: pl.DataFrame, whole: Analysis, per: Sequence[str]) -> Self | None:
-        """Those of a study, or of a sub-study; None where none of `per` is there to divide it.
+        """Those of a study, or of a sub-study.
+
+        None where none of `per` is there to divide it, or divides it into more than `MOST`, as the
+        points of a design do.
 
         Parameters
         ----------
@@ -39,25 +41,14 @@ class Environments:
             The analysis of all of these rows.
         per
             Axes of the study.
-
-        Raises
-        ------
-        AnabranchError
-            When there are more than `MOST`.
         """
         names = [name for name in whole.cells.columns if name in per]
         own = [name for name in names if rows[name].null_count() < rows.height]
         choice = [axis.name for axis in whole.axes if axis.name not in own]
-        if not own or not choice:
+        if not own or not choice or rows.select(pl.struct(own).n_unique()).item() > MOST:
             return None
-        parts = rows.partition_by(own, maintain_order=True)
-        if len(parts) > MOST:
-            raise AnabranchError(
-                f"there are {len(parts):,} {_combinations(own)}: a report has the best cells for up"
-                f" to {MOST} of them"
-            )
         found = []
-        for part in parts:
+        for part in rows.partition_by(own, maintain_order=True):
             values = part.row(0, named=True)
             named = ", ".join(f"{name} = {whole.shown(name, values[name])}" for name in own)
             found.append((named, Analysis(part, whole.metric, whole.labels, whole.level)))

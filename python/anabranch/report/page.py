@@ -285,7 +285,6 @@ def render(
     """The page as text; `counts` has the runs of each cell, `options` are the command's."""
     identity, cells = store.read_identity(folder), store.read_cells(folder)
     runs = int(counts["len"].sum())
-    most = int(counts["len"].to_numpy().max(initial=1))
     wanted, asked_for = _wanted(folder, scenario, identity)
     environment = pages.environment({"report.html.j2": __package__})
     environment.filters["code"] = _code
@@ -308,7 +307,7 @@ def render(
         facts=_facts(folder, scenario, identity, cells) | {"runs": f"{runs:,}"},
         commands=[
             f"anabranch sweep {shlex.quote(str(folder / 'scenario.toml'))} --out NEW"
-            f" --replications {most}",
+            + (f" --replications {wanted.max(initial=1)}" if asked_for else ""),
             shlex.join(["anabranch", "report", str(folder), *options]),
         ],
         query=f"anabranch query {shlex.quote(str(folder))}",
