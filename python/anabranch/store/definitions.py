@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from anabranch._engine import ENGINE_VERSION, Scenario, ScenarioError, __version__
@@ -39,7 +40,7 @@ def identity_of(scenario: Scenario, asked: Asked = None) -> Identity:
         "name": scenario.name,
     }
     if asked is not None:
-        counts = [asked] if isinstance(asked, int) else list(asked)
+        counts = np.array(asked, dtype=np.int64, ndmin=1).tolist()
         identity["replications"] = counts[0] if len(set(counts)) == 1 else counts
     return identity
 
