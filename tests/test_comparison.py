@@ -368,20 +368,20 @@ def test_the_best_of_each_value_of_what_nobody_chooses() -> None:
     ]
     assert ranking.equals(pl.concat(alone))
     assert ranking["best"].to_list() == [True, False, True, False]
-    everywhere = comparison.best_everywhere(ranking, by, ["policy"])
+    everywhere = comparison.best_everywhere(ranking, ["rto"], ["policy"])
     assert everywhere.rows(named=True) == [{"rto": 0.1, "firsts": 2}]
     # At rto = 1 the policy makes no difference.
     ranking = comparison.best_set(rows, by, "call.mos", per=["rto"])
     assert ranking["best"].to_list() == [True, False, True, True]
-    assert comparison.best_everywhere(ranking, by, ["rto"])["policy"].to_list() == ["on"]
+    assert comparison.best_everywhere(ranking, ["policy"], ["rto"])["policy"].to_list() == ["on"]
     worse = comparison.best_set(rows, by, "call.mos", per=["rto"], maximise=False)
-    assert comparison.best_everywhere(worse, by, ["rto"])["policy"].to_list() == ["off"]
+    assert comparison.best_everywhere(worse, ["policy"], ["rto"])["policy"].to_list() == ["off"]
     # Where the better one depends on it, none is best everywhere.
     turned = study(**{"call.mos": pl.col("call.mos") - 2 * (pl.col("cell") == 0).cast(pl.Float64)})
     ranking = comparison.best_set(turned, by, "call.mos", per=["policy"])
     assert ranking["best"].to_list() == [True, False, True, False]
     assert ranking["rto"].to_list() == [1.0, 0.1, 0.1, 1.0]
-    assert comparison.best_everywhere(ranking, by, ["policy"]).is_empty()
+    assert comparison.best_everywhere(ranking, ["rto"], ["policy"]).is_empty()
 
 
 def test_what_has_no_value_decides_nothing_about_everywhere() -> None:
@@ -391,9 +391,9 @@ def test_what_has_no_value_decides_nothing_about_everywhere() -> None:
     )
     ranking = comparison.best_set(never, by, "call.mos", per=["policy"])
     assert ranking["best"].to_list() == [True, False, False, False]
-    assert comparison.best_everywhere(ranking, by, ["policy"])["rto"].to_list() == [0.1]
+    assert comparison.best_everywhere(ranking, ["rto"], ["policy"])["rto"].to_list() == [0.1]
     gone = comparison.best_set(study().filter(pl.col("cell") != 0), by, "call.mos", per=["policy"])
-    assert comparison.best_everywhere(gone, by, ["policy"]).is_empty(), "off lacks rto = 0.1"
+    assert comparison.best_everywhere(gone, ["rto"], ["policy"]).is_empty(), "off lacks rto = 0.1"
 
 
 @pytest.mark.parametrize(
@@ -401,13 +401,27 @@ def test_what_has_no_value_decides_nothing_about_everywhere() -> None:
     [
         (["rt"], "there is no axis `rt`: the axes are rto, policy"),
         (["cell"], "there is no axis `cell`: the axes are rto, policy"),
-        (["policy", "rto"], "`per` has all axes, rto, policy: none is left to choose"),
+        (["policy", "rto"], "there is one cell for each policy and rto: none is left to choose"),
     ],
 )
 def test_what_is_not_chosen_are_axes_and_not_all(per: list[str], message: str) -> None:
     with pytest.raises(AnabranchError) as error:
         comparison.best_set(study(), ["cell", "rto", "policy"], "call.mos", per=per)
     assert str(error.value) == message
+
+
+def test_an_axis_that_advances_with_another_is_no_choice() -> None:
+    rows = study(rto_min=pl.col("rto") / 2, one=pl.lit("x"))
+    by = ["cell", "rto", "policy", "rto_min", "one"]
+    assert comparison.axes_left(rows, by[1:], ["rto"]) == ["policy"]
+    assert comparison.axes_left(rows, by[1:], ["policy"]) == ["rto", "rto_min"]
+    assert comparison.axes_left(rows, by[1:], ["rto", "policy", "rto"]) == []
+    ranking = comparison.best_set(rows, by, "call.mos", per=["rto"])
+    assert comparison.best_everywhere(ranking, ["policy"], ["rto"])["policy"].to_list() == ["on"]
+    for per in (["rto", "policy"], ["rto_min", "policy"], by[1:]):
+        with pytest.raises(AnabranchError, match="there is one cell for each"):
+            comparison.best_set(rows, by, "call.mos", per=per)
+    assert comparison.best_set(rows, by, "call.mos", per=["rto", "rto"]).equals(ranking)
 
 
 def test_the_table_stars_the_best_set_of_each_sub_study() -> None:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 
 import anabranch as package
@@ -20,7 +21,7 @@ from anabranch.papers import studies
 from anabranch.report import page
 from anabranch.report.analysis import Analysis, label_table
 from anabranch.report.diagram import Diagram
-from anabranch.report.environments import Environments
+from anabranch.report.environments import Environments, divisions
 from anabranch.report.sensitivity import sobol_indices
 from anabranch.store import shard_files
 from conftest import CALL, SCENARIOS, SWEEP, Command, one_error, written
@@ -114,6 +115,38 @@ def test_shares_of_a_full_factorial_are_those_of_the_model(analysis: Analysis) -
     assert found["pmr"] < 0.01
     assert [axis.name for axis in analysis.pairs[0]] == ["delay", "loss"]
     assert 0 < analysis.noise < 0.02
+
+
+@pytest.mark.parametrize("value", [4.1, 0.1, 3.3])
+def test_equal_cells_have_no_shares(value: float) -> None:
+    """Whatever rounding makes of their variance."""
+    axes: dict[str, list[Any]] = {"a": [1, 1, 2, 2, 3, 3], "b": ["x", "y"] * 3}
+    found = Analysis(rows_of(np.full((6, 3), value), axes), "call.mos", {})
+    assert found.is_factorial
+    assert (found.shares, found.indices, found.pairs) == ([], [], [])
+    assert math.isnan(found.noise)
+    # Means of 3 and of 7 equal values may differ in the last digit.
+    few = np.full((6, 7), value)
+    few[::2, 3:] = math.nan
+    assert Analysis(rows_of(few, axes), "call.mos", {}).shares == []
+
+
+def test_what_replications_do_to_all_cells_is_no_part_of_the_variance() -> None:
+    random = np.random.default_rng(5)
+    axes = {"a": list(range(10)) * 10, "b": [i // 10 for i in range(100)]}
+    own, shared = random.normal(0, 1, (100, 8)), random.normal(0, 100, 8)
+    # Without any effect, noise is all of the variance, whatever the cells share.
+    effects = 3 * np.arange(100)[:, np.newaxis]
+    lacking = np.where(random.random((100, 8)) < 0.1, math.nan, own)
+
+    def noise(values: np.ndarray) -> float:
+        return Analysis(rows_of(values, axes), "call.mos", {}).noise
+
+    assert noise(own) == pytest.approx(1, abs=0.3)
+    assert noise(own + shared) == pytest.approx(noise(own))
+    known = 1 / 8 / np.var(effects)
+    assert noise(own + shared + effects) == pytest.approx(known, rel=0.3)
+    assert noise(lacking + effects) == pytest.approx(known / 0.9, rel=0.3)
 
 
 def test_cells_that_are_no_full_factorial(analysis: Analysis) -> None:
@@ -365,6 +398,12 @@ def test_a_stopping_rule_is_said(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<code>call.mos</code> was ± 0.5, from 3 to 6 times" in page
     assert "is not finished" not in page
+    # A number of replications overrules it.
+    Study(text, tmp_path / "fixed", replications=2).run()
+    report.write(tmp_path / "fixed", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "2 of each cell; the scenario itself asks for at least 3." in page
+    assert "cell was repeated until" not in page
 
 
 def test_sub_studies_have_sections_of_their_own(tmp_path: Path) -> None:
@@ -449,7 +488,7 @@ def test_figures_of_pages_keep_their_ids_apart(folder: Path, tmp_path: Path) -> 
     assert targets <= set(ids)
 
 
-def test_a_part_with_too_many_values_is_ranked_as_a_whole(tmp_path: Path) -> None:
+def test_a_part_with_one_cell_a_value_is_ranked_as_a_whole(tmp_path: Path) -> None:
     two = 'loss = { set = "links.first.loss.mean_loss", values = ["1 %", "9 %"] }\n'
     points = """
 [sweep.studies.points]
@@ -464,9 +503,6 @@ pmr = { set = "flows.call.transport.path_max_retrans", range = { from = 1, to = 
     Study(written(tmp_path / "parts.toml", SWEEP + two + points), study).run()
     report.write(study, out, ["call.mos"], per=["loss"])
     assert out.read_text(encoding="utf-8").count("Best for each loss") == 1
-    Study(written(tmp_path / "parts.toml", SWEEP + points), study).run()
-    with pytest.raises(AnabranchError, match="cannot be divided by loss: there are more than 60"):
-        report.write(study, out, ["call.mos"], per=["loss"])
 
 
 def test_the_best_cells_of_each_value_of_an_axis(folder: Path, tmp_path: Path) -> None:
@@ -496,14 +532,18 @@ def test_the_best_cells_of_each_value_of_an_axis(folder: Path, tmp_path: Path) -
     assert "Best for each" not in (tmp_path / "without.html").read_text(encoding="utf-8")
 
 
+def cells_with(rows: pl.DataFrame) -> pl.DataFrame:
+    """The cells of `rows_of`."""
+    return rows.drop("replication", cs.contains(".")).unique(maintain_order=True)
+
+
 def finding(values: list[float], per: list[str], metric: str = "call.mos") -> str:
     """Of cells with loss 1 and 2, each with rto 1 and 2, of these means and little noise."""
     noise = np.random.default_rng(1).normal(0, 0.01, (4, 10))
     axes = {"loss": [1, 1, 2, 2], "rto": [1, 2, 1, 2]}
     rows = rows_of(np.array(values)[:, np.newaxis] + noise, axes).rename({"call.mos": metric})
-    found = Environments.of(rows, Analysis(rows, metric, {}), per)
-    assert found is not None
-    return found.finding
+    division = divisions(cells_with(rows), per)[None]
+    return Environments.of(rows, Analysis(rows, metric, {}), division).finding
 
 
 def test_which_choice_is_best_everywhere_is_said() -> None:
@@ -528,15 +568,72 @@ def test_which_choice_is_best_everywhere_is_said() -> None:
     )
 
 
-def test_axes_that_a_part_of_the_study_does_not_have_divide_nothing() -> None:
-    rows = rows_of(np.arange(8.0).reshape(4, 2), {"rto": [1, 2, 3, 4]}).with_columns(
-        loss=pl.lit(None, pl.Float64)
+def test_tables_of_values_have_the_same_columns(tmp_path: Path) -> None:
+    """Also where a condition leaves one value of an axis, and without those of nobody's choice."""
+    text = CALL + (
+        '[sweep]\nreplications = 2\nzip = [["loss", "bad"]]\n'
+        "where = ['loss < 4 % or rto_max < 0.5 s']\n"
+        "[sweep.axes]\n"
+        'loss = { set = "links.first.loss.mean_loss", values = ["1 %", "5 %"] }\n'
+        'bad = { set = "links.first.loss.mean_bad", values = ["30 ms", "60 ms"] }\n'
+        'rto_max = { set = "flows.call.transport.rto_max", values = ["1 s", "0.1 s"] }\n'
+        'pmr = { set = "flows.call.transport.path_max_retrans", values = [0, 1] }\n'
     )
-    assert Environments.of(rows, Analysis(rows, "call.mos", {}), ["loss"]) is None
-    assert Environments.of(rows, Analysis(rows, "call.mos", {}), ["rto"]) is None
-    many = rows_of(np.ones((140, 2)), {"loss": list(range(70)) * 2, "rto": [1] * 70 + [2] * 70})
-    with pytest.raises(AnabranchError, match="there are 70 values of loss: a report has the best"):
-        Environments.of(many, Analysis(many, "call.mos", {}), ["loss"])
+    Study(text, tmp_path / "out").run()
+    report.write(tmp_path / "out", tmp_path / "report.html", per=["loss"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    tables = re.findall(r"<b>loss = [15] %</b>.*?</thead>", page, re.S)
+    heads = [re.findall(r'<th scope="col">(.*?)</th>', table) for table in tables]
+    assert heads == [["rank", "rto_max", "pmr", "mean", "±", "behind", "±"]] * 2
+    assert "rto_max = " in re.findall(r'class="finding">(.*?)<', page)[0]
+
+
+def test_a_choice_that_has_no_value_everywhere_is_best_nowhere() -> None:
+    """As where a condition leaves cells out."""
+    values = np.random.default_rng(1).normal(0, 1, (4, 5)) + np.array([[3], [2], [1], [0]])
+    rows = rows_of(values, {"loss": [1, 1, 2, 2], "rto": [1, 2, 1, 3]})
+
+    def said(rows: pl.DataFrame) -> str:
+        division = divisions(cells_with(rows), ["loss"])[None]
+        return Environments.of(rows, Analysis(rows, "call.mos", {}), division).finding
+
+    assert "rto = 1" in said(rows)
+    without = rows.filter(pl.col("cell") != 2)
+    assert said(without) == "No choice has a value of call.mos at each of 2 values of loss."
+
+
+def test_only_sub_studies_that_leave_a_choice_are_divided() -> None:
+    def cells(study: str, **axes: list[Any]) -> pl.DataFrame:
+        return pl.DataFrame({"study": study, **axes})
+
+    grid = cells("grid", loss=[1, 1, 2, 2], burst=[5, 5, 9, 9], rto=[1, 2, 1, 2])
+    parts = [
+        grid,
+        cells("without", rto=[1, 2, 3]),
+        cells("alone", loss=[1, 2, 3]),
+        cells("points", loss=[1.1, 1.2, 1.3], rto=[1, 2, 3]),
+        cells("some", loss=[None, None, 1], rto=[1, 2, 3]),
+        cells("many", loss=list(range(61)) * 2, rto=[1] * 61 + [2] * 61),
+    ]
+
+    def of(parts: list[pl.DataFrame], *per: str) -> dict[Any, Any]:
+        cells = pl.concat(parts, how="diagonal_relaxed").with_row_index("cell")
+        return {
+            name: (division.per, division.choice, division.combinations)
+            for name, division in divisions(cells, per).items()
+        }
+
+    some = (["loss"], ["rto"], 2)
+    assert of(parts, "loss") == {"grid": some, "some": some}
+    assert of(parts, "burst") == {"grid": (["burst"], ["rto"], 2)}
+    both = (["loss", "burst"], ["rto"], 2)
+    assert of([grid.drop("study")], "burst", "loss") == {None: both}
+    assert of(parts) == {}
+    with pytest.raises(AnabranchError, match="there are 61 values of loss: a report has the best"):
+        of(parts[-1:], "loss")
+    for per in (["loss", "rto"], ["rto", "burst"], ["loss", "burst", "rto"]):
+        with pytest.raises(AnabranchError, match=f"one cell for each {' and '.join(per)}: none is"):
+            of(parts[:4], *per)
 
 
 def test_mistakes_about_axes_are_one_sentence(folder: Path, anabranch: Command) -> None:
@@ -544,7 +641,7 @@ def test_mistakes_about_axes_are_one_sentence(folder: Path, anabranch: Command) 
     assert said == "anabranch: error: there is no axis `los`: the axes are delay, loss, pmr"
     every = [word for axis in SIZES for word in ("--per", axis)]
     said = one_error(anabranch("report", folder, *every))
-    assert said.endswith("`per` has all axes, delay, loss, pmr: none is left to choose")
+    assert said.endswith("one cell for each delay and loss and pmr: none is left to choose")
 
 
 @pytest.fixture(scope="module")

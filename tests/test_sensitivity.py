@@ -113,6 +113,15 @@ def test_interactions_alone_have_no_first_order(tmp_path: Path) -> None:
     check(found, {"x1": (0, 1), "x2": (0, 1), "x3": (0, 0)}, 0.25)
 
 
+def test_values_that_only_rounding_tells_apart_have_no_indices(tmp_path: Path) -> None:
+    def model(cells: pl.DataFrame) -> np.ndarray:
+        return np.where(cells["cell"].to_numpy() % 3 == 0, 0.1, 0.1 + 1.4e-17)
+
+    page = page_of(tmp_path, package.load(CALL, sweep=saltelli(64)), model)
+    assert "Sobol indices of" not in page
+    assert "with values that are not all the same; 64 of 64 have values" in page
+
+
 def test_points_that_meet_count_each_time(tmp_path: Path) -> None:
     definition = package.load(CALL, sweep=saltelli(256, LISTED))
     points = np.array(definition.point_cells()).reshape(256, 5)

@@ -131,8 +131,8 @@ class Scenario:
     def cell_toml(self, cell: int) -> str:
         """This cell as a scenario of its own, without a sweep."""
     def point_cells(self, study: str = "main") -> list[int]:
-        """The cell of each point of a Saltelli design, which several points may share; empty for all other cells. For each base
-        point: A, A with the first axis of B, A with the second, and so on, B. Raises ScenarioError without such a sub-study.
+        """The cell of each point of a Saltelli design, which several points may share; empty for all other designs. For each
+        base point: A, A with the first axis of B, A with the second, and so on, B. Raises ScenarioError without such a sub-study.
         """
     def with_points(self, points: Sequence[Sequence[float]], study: str = "main") -> Scenario:
         """The scenario whose design (or that of a sub-study) has these points: for each of them a share of the way from one end

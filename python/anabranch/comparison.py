@@ -93,7 +93,8 @@ def best_set(
             f"whether more of `{metric}` is better is not known: say maximise=True or False"
         )
     if per:
-        check_per(per, [name for name in by if name != "cell"])
+        if not axes_left(rows, [name for name in by if name != "cell"], per):
+            raise none_is_left(per)
         parts = rows.partition_by(per, maintain_order=True)
         return pl.concat(
             best_set(part, by, metric, maximise=maximise, level=level) for part in parts
@@ -122,20 +123,45 @@ def best_set(
     )
 
 
-def best_everywhere(ranking: pl.DataFrame, by: Sequence[str], per: Sequence[str]) -> pl.DataFrame:
+def axes_left(cells: pl.DataFrame, axes: Sequence[str], per: Sequence[str]) -> list[str]:
+    """The axes that are left to choose: they differ between cells with the same values of `per`.
+
+    One that advances with one of `per` is none of them.
+
+    Raises
+    ------
+    AnabranchError
+        Unless all of `per` are axes.
+    """
+    for name in per:
+        _check_axis(name, axes)
+    others = [name for name in axes if name not in per]
+    values = cells.group_by(list(dict.fromkeys(per))).agg(pl.col(others).n_unique())
+    return [name for name in others if (values[name] > 1).any()]
+
+
+def none_is_left(per: Sequence[str]) -> AnabranchError:
+    """What is wrong where `axes_left` gives none."""
+    return AnabranchError(f"there is one cell for each {' and '.join(per)}: none is left to choose")
+
+
+def best_everywhere(
+    ranking: pl.DataFrame, choice: Sequence[str], per: Sequence[str]
+) -> pl.DataFrame:
     """The choices that may be the best for every combination of `per`.
 
     Parameters
     ----------
     ranking
-        What `best_set` gives for these `by` and `per`. A combination without any value is left out.
+        What `best_set` gives with this `per`. A combination without any value is left out.
+    choice
+        The `axes_left`: a choice is a set of their values.
 
     Returns
     -------
-    One row a choice, the one that is first most often on top: the columns of `by` that are neither
-    `cell` nor in `per`, firsts (for how many combinations it has rank 1).
+    One row a choice, the one that is first most often on top: `choice`, firsts (for how many
+    combinations it has rank 1).
     """
-    choice = [name for name in by if name != "cell" and name not in per]
     known = ranking.filter(pl.col("best").any().over(per))
     combinations = known.select(per).unique().height
     chosen = known.filter("best").group_by(choice, maintain_order=True)
@@ -145,14 +171,6 @@ def best_everywhere(ranking: pl.DataFrame, by: Sequence[str], per: Sequence[str]
         .drop("_best")
         .sort("firsts", descending=True, maintain_order=True)
     )
-
-
-def check_per(per: Sequence[str], axes: Sequence[str]) -> None:
-    """Raises AnabranchError unless these are axes, and leave one to choose."""
-    for name in per:
-        _check_axis(name, axes)
-    if set(per) >= set(axes):
-        raise AnabranchError(f"`per` has all axes, {', '.join(axes)}: none is left to choose")
 
 
 def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:

@@ -16,7 +16,7 @@ from .app import app
 Examples:
   anabranch report results/rto
   anabranch report results/rto --metric call.mos --metric call.loss_percent --out rto.html
-  anabranch report results/timers --per loss --per delay"""
+  anabranch report results/paths --per loss --per delay"""
 )
 def report(
     folder: Path,

@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anabranch import comparison, progress, store
+from anabranch import progress, store
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.files import write_atomically
 from anabranch.metrics import more_is_better
 from anabranch.study import Study
 
-from . import environments, page
+from . import page
 from .analysis import Analysis, label_table
+from .environments import Environments, divisions
 from .sensitivity import Saltelli
 
 MOST_METRICS = 4
@@ -36,12 +37,13 @@ def write(
     metrics
         The scalars; if none are given, up to `MOST_METRICS` that say how good a cell is.
     per
-        Axes for whose values the best cells are found one by one.
+        Axes for whose values the best cells are found one by one, in the sub-studies that they
+        divide (`environments.divisions`).
 
     Raises
     ------
     AnabranchError
-        When a scalar or an axis is not there.
+        When a scalar or an axis is not there, or `per` leaves nothing to choose.
     StoreError
         When it is not a study folder or a shard is damaged.
     """
@@ -55,8 +57,7 @@ def write(
     chosen = list(dict.fromkeys(metrics)) or _chosen(study, known)
     cells = store.read_cells(folder)
     per = list(dict.fromkeys(per))
-    if per:
-        comparison.check_per(per, study.axes)
+    divided = divisions(cells, per)
     scenario = study.scenario
     labels = label_table(scenario.axes)
     parts = (
@@ -76,16 +77,13 @@ def write(
                 if not own.is_empty():
                     design = saltelli.get(part or "main")
                     analysis = Analysis(own, metric, labels, page.LEVEL, design)
-                    divided = environments.Environments.of(own, analysis, per)
-                    sections.append(page.section(analysis, part, len(sections), divided))
+                    environments = (
+                        Environments.of(own, analysis, divided[part]) if part in divided else None
+                    )
+                    sections.append(page.section(analysis, part, len(sections), environments))
                 step()
             del rows
     assert counts is not None
-    if per and not any(section.per for section in sections):
-        raise AnabranchError(
-            f"the study cannot be divided by {' and '.join(per)}: there are more than"
-            f" {environments.MOST} values, or no other axis is left to choose from"
-        )
     options = [word for metric in metrics for word in ("--metric", metric)]
     options += [word for axis in per for word in ("--per", axis)]
     text = page.render(folder, scenario, counts, options, sections)

@@ -169,8 +169,7 @@ class Analysis:
 
         The first of them, and up to `MOST_PAIRS` that explain `LEAST_SHARE` or more.
         """
-        total = float(np.nanvar(self.means))
-        if not total > 0:
+        if not self._variance:
             return []
         shares = [
             (self._of_pair(*pair), pair)
@@ -181,7 +180,7 @@ class Analysis:
         return [
             pair
             for i, (share, pair) in enumerate(shares[:MOST_PAIRS])
-            if i == 0 or share >= LEAST_SHARE * total
+            if i == 0 or share >= LEAST_SHARE * self._variance
         ]
 
     @cached_property
@@ -201,9 +200,8 @@ class Analysis:
         1993): axes and pairs of axes add up with what three and more axes do together. Saltelli's
         design has `indices` instead, also where its points meet in such cells.
         """
-        has_shares = self.is_factorial and self.design is None
-        total = float(np.var(self.means)) if has_shares else 0.0
-        if total <= 0:
+        total = self._variance
+        if not total or not self.is_factorial or self.design is not None:
             return []
         found = [Share(axis.name, self._of_axis(axis) / total) for axis in self.axes]
         found += [
@@ -218,10 +216,23 @@ class Analysis:
 
     @cached_property
     def noise(self) -> float:
-        """The part of that variance that replications alone would make; NaN below two of them."""
-        has = ~np.isnan(self.means)
-        total = float(np.var(self.means[has])) if has.any() else 0.0
-        return float(np.mean(self._of_means[0][has])) / total if total else math.nan
+        """The part of that variance that replications alone would make; NaN below two of them.
+
+        What a replication does to all cells alike makes none of it.
+        """
+        if not self._variance:
+            return math.nan
+        deviations = self.values - self.means[:, np.newaxis]
+        known = ~np.isnan(deviations)
+        shared = np.where(known, deviations, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        of_means, n = _variances_of_means(deviations - shared)
+        return float(np.mean(of_means[n > 0])) / self._variance
+
+    @cached_property
+    def _variance(self) -> float:
+        """Of the cells' means; 0 where they are equal but for rounding."""
+        means = self.means[~np.isnan(self.means)]
+        return float(np.var(means)) if len(means) and not stats.are_equal(means) else 0.0
 
     @cached_property
     def indices(self) -> list[Index]:
@@ -229,6 +240,8 @@ class Analysis:
 
         Those of Saltelli's have a total order; others are of the axes that have numbers alone.
         """
+        if not self._variance:
+            return []
         if self.design is not None:
             return saltelli_indices(self.design.axes, self._at_points, self.level)
         if self.is_factorial or not any(axis.grouped for axis in self.axes):
@@ -309,11 +322,16 @@ class Analysis:
     @cached_property
     def _of_means(self) -> tuple[np.ndarray, np.ndarray]:
         """The variance of each cell's mean, and how many runs it is of."""
-        known = ~np.isnan(self.values)
-        n = known.sum(axis=1)
-        squares = np.where(known, self.values - self.means[:, np.newaxis], 0) ** 2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n < 2, math.nan, squares.sum(axis=1) / (n - 1) / n), n
+        return _variances_of_means(self.values - self.means[:, np.newaxis])
+
+
+def _variances_of_means(deviations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each line's mean, from its values' deviations; and how many values it is of."""
+    known = ~np.isnan(deviations)
+    n = known.sum(axis=1)
+    squares = np.where(known, deviations, 0) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n < 2, math.nan, squares.sum(axis=1) / (n - 1) / n), n
 
 
 def _advance_together(one: Axis, other: Axis) -> bool:

@@ -7,7 +7,8 @@ from typing import Self
 
 import polars as pl
 
-from anabranch import comparison, terminal
+from anabranch import comparison, store, terminal
+from anabranch.errors import AnabranchError
 
 from .analysis import Analysis
 
@@ -16,22 +17,72 @@ MOST = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """How axes that nobody chooses divide the cells of a study, or of a sub-study."""
+
+    per: list[str]
+    """Those of these axes that its cells have."""
+    choice: list[str]
+    """The axes that are left to choose."""
+    combinations: int
+    """Of the values of `per`."""
+
+
+def divisions(cells: pl.DataFrame, per: Sequence[str]) -> dict[str | None, Division]:
+    """Of each sub-study (None where there are none) whose cells some axes divide.
+
+    Left out are sub-studies without these axes, without a choice, and with more combinations than
+    `MOST`.
+
+    Parameters
+    ----------
+    cells
+        As `store.read_cells` gives them.
+    per
+        The axes.
+
+    Raises
+    ------
+    AnabranchError
+        When one is not an axis, or all sub-studies are left out.
+    """
+    if not per:
+        return {}
+    axes = store.axes_of(cells)
+    comparison.axes_left(cells, axes, per)
+    parts: dict[str | None, pl.DataFrame] = {None: cells}
+    if "study" in cells.columns:
+        parts = {str(key): part for (key,), part in cells.group_by("study", maintain_order=True)}
+    found: dict[str | None, Division] = {}
+    for name, part in parts.items():
+        own = [axis for axis in axes if axis in per and part[axis].null_count() < part.height]
+        if own and (choice := comparison.axes_left(part, axes, own)):
+            found[name] = Division(own, choice, part.select(own).n_unique())
+    if not found:
+        raise comparison.none_is_left(per)
+    least = min(found.values(), key=lambda division: division.combinations)
+    if least.combinations > MOST:
+        raise AnabranchError(
+            f"there are {least.combinations:,} {_combinations(least.per)}: a report has the best"
+            f" cells for up to {MOST} of them"
+        )
+    return {name: of for name, of in found.items() if of.combinations <= MOST}
+
+
+@dataclass(frozen=True, slots=True)
 class Environments:
     """One scalar, ranked for each combination of the values of some axes by itself."""
 
-    per: list[str]
-    """The axes; those of the study that this part of it has."""
+    division: Division
+    """What the combinations are of, and what is chosen at each."""
     found: list[tuple[str, Analysis]]
     """What each combination is, and its cells."""
     finding: str
     """Which choice is best in all of them, in a sentence."""
 
     @classmethod
-    def of(cls, rows: pl.DataFrame, whole: Analysis, per: Sequence[str]) -> Self | None:
+    def of(cls, rows: pl.DataFrame, whole: Analysis, division: Division) -> Self:
         """Those of a study, or of a sub-study.
-
-        None where none of `per` is there to divide it, or divides it into more than `MOST`, as the
-        points of a design do.
 
         Parameters
         ----------
@@ -39,38 +90,36 @@ class Environments:
             As `Study.frame` gives them, with the scalar.
         whole
             The analysis of all of these rows.
-        per
-            Axes of the study.
+        division
+            That of its cells.
         """
-        names = [name for name in whole.cells.columns if name in per]
-        own = [name for name in names if rows[name].null_count() < rows.height]
-        choice = [axis.name for axis in whole.axes if axis.name not in own]
-        if not own or not choice or rows.select(pl.struct(own).n_unique()).item() > MOST:
-            return None
         found = []
-        for part in rows.partition_by(own, maintain_order=True):
+        for part in rows.partition_by(division.per, maintain_order=True):
             values = part.row(0, named=True)
-            named = ", ".join(f"{name} = {whole.shown(name, values[name])}" for name in own)
+            named = ", ".join(
+                f"{name} = {whole.shown(name, values[name])}" for name in division.per
+            )
             found.append((named, Analysis(part, whole.metric, whole.labels, whole.level)))
-        return cls(own, found, _finding(whole, found, own, choice))
+        return cls(division, found, _finding(whole, found, division))
 
 
-def _finding(
-    whole: Analysis, found: Sequence[tuple[str, Analysis]], per: Sequence[str], choice: list[str]
-) -> str:
-    metric = whole.metric
+def _finding(whole: Analysis, found: Sequence[tuple[str, Analysis]], division: Division) -> str:
+    metric, per, choice = whole.metric, division.per, division.choice
     if whole.maximise is None:
         return f"Whether more of {metric} is better is not known, so none is best."
     known = [(name, analysis) for name, analysis in found if not math.isnan(_top(analysis))]
     if not known:
         return f"No run has a value of {metric}."
     ranking = pl.concat(analysis.ranking for _, analysis in known)
-    best = comparison.best_everywhere(ranking, whole.cells.columns, per)
+    best = comparison.best_everywhere(ranking, choice, per)
     where = (
         f"at each of {len(known)} {_combinations(per)}" if len(known) > 1 else f"at {known[0][0]}"
     )
     if best.is_empty():
-        return f"No choice may have the best {metric} {where}: it depends on {_and(per)}."
+        values = ranking.filter(pl.col("mean").is_not_nan()).group_by(choice).len()
+        if (values["len"] < len(known)).all():
+            return f"No choice has a value of {metric} {where}."
+        return f"No choice may have the best {metric} {where}: it depends on {' and '.join(per)}."
     first = best.row(0, named=True)
     named = ", ".join(f"{name} = {whole.shown(name, first[name])}" for name in choice)
     if int(ranking["best"].sum()) == len(known):
@@ -85,9 +134,4 @@ def _top(analysis: Analysis) -> float:
 
 
 def _combinations(per: Sequence[str]) -> str:
-    return f"{'values' if len(per) == 1 else 'combinations'} of {_and(per)}"
-
-
-def _and(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{'values' if len(per) == 1 else 'combinations'} of {' and '.join(per)}"

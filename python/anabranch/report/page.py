@@ -101,21 +101,23 @@ def section(
         left_out=left_out,
         indices=_indices(analysis),
         finding=finding if part is None else f"In {part}{':' if environments else ','} {finding}",
-        per=environments.per if environments else [],
-        tables=[_first(*found) for found in environments.found] if environments else [],
+        per=environments.division.per if environments else [],
+        tables=_tables(environments) if environments else [],
     )
 
 
-def _first(title: str, analysis: Analysis) -> Table:
-    """The first cells of a ranking."""
-    ranked = analysis.ranking
-    return Table(
-        title=title,
-        axes=[axis.name for axis in analysis.axes],
-        rows=_rows(analysis, ranked.head(FIRST_OF_EACH)),
-        cells=ranked.height,
-        best=int(ranked["best"].sum()),
-    )
+def _tables(environments: Environments) -> list[Table]:
+    """The first cells of each ranking."""
+    return [
+        Table(
+            title=title,
+            axes=environments.division.choice,
+            rows=_rows(analysis, analysis.ranking.head(FIRST_OF_EACH)),
+            cells=analysis.ranking.height,
+            best=int(analysis.ranking["best"].sum()),
+        )
+        for title, analysis in environments.found
+    ]
 
 
 def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]]:
@@ -285,7 +287,8 @@ def render(
     """The page as text; `counts` has the runs of each cell, `options` are the command's."""
     identity, cells = store.read_identity(folder), store.read_cells(folder)
     runs = int(counts["len"].sum())
-    wanted, asked_for = _wanted(folder, scenario, identity)
+    asked = store.asked_of(folder, identity, scenario.cell_count)
+    wanted, asked_for = _wanted(scenario, asked)
     environment = pages.environment({"report.html.j2": __package__})
     environment.filters["code"] = _code
     return environment.get_template("report.html.j2").render(
@@ -301,7 +304,7 @@ def render(
         replications=_range(counts["len"].to_numpy()),
         asked_for=asked_for,
         missing=_missing(wanted, counts),
-        stopping=_stopping(scenario),
+        stopping=_stopping(scenario) if asked is None else [],
         level=100 * LEVEL,
         toml=scenario.to_toml(),
         facts=_facts(folder, scenario, identity, cells) | {"runs": f"{runs:,}"},
@@ -320,7 +323,7 @@ def render(
     )
 
 
-def _wanted(folder: Path, scenario: Scenario, identity: dict[str, Any]) -> tuple[np.ndarray, str]:
+def _wanted(scenario: Scenario, asked: Sequence[int] | None) -> tuple[np.ndarray, str]:
     """The runs of each cell that were asked for, and a sentence if the definition has others.
 
     A stopping rule asks for `least`.
@@ -328,8 +331,7 @@ def _wanted(folder: Path, scenario: Scenario, identity: dict[str, Any]) -> tuple
     defined, rules = wanted_of(scenario)
     for cell, rule in rules.items():
         defined[cell] = rule["least"]
-    given = store.asked_of(folder, identity, scenario.cell_count)
-    wanted = defined if given is None else np.array(given)
+    wanted = defined if asked is None else np.array(asked)
     if (wanted == defined).all():
         return wanted, ""
     runs, its = counted(int(wanted.sum()), "run"), f"{int(defined.sum()):,}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anabranch import stats
+
 LEAST = 40
 """Cells, or base points of Saltelli's design, from which on indices are estimated; with less, their
 intervals say nothing."""
@@ -64,7 +66,7 @@ def sobol_indices(
     if not columns or not is_available():
         return []
     has = ~np.isnan(values) & ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
-    if has.sum() < LEAST or np.ptp(values[has]) == 0:
+    if has.sum() < LEAST or stats.are_equal(values[has]):
         return []
     from SALib.analyze import delta  # noqa: PLC0415 - slow to import, and an extra
 
@@ -104,7 +106,7 @@ def saltelli_indices(axes: Sequence[str], values: np.ndarray, level: float = 0.9
         Confidence level.
     """
     values = values[~np.isnan(values).any(axis=1)]
-    if not is_available() or len(values) < LEAST or np.ptp(values[:, [0, -1]]) == 0:
+    if not is_available() or len(values) < LEAST or stats.are_equal(values[:, [0, -1]].ravel()):
         return []
     from SALib.analyze import sobol  # noqa: PLC0415 - slow to import, and an extra
 
