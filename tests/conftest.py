@@ -1,11 +1,15 @@
 """What the tests share: the command line as a process, and a scenario that takes milliseconds."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# A shell has its jobs in the background ignore SIGINT, and they have their children ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
