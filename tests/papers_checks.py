@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-VERDICTS = {"enum": ["reproduced", "partly", "not_reproduced"]}
+VERDICTS = {"enum": ["reproduced", "partly", "not_reproduced", "open"]}
 
 
 def schema(paper: str, key: str, profiles: Iterable[str]) -> dict[str, Any]:

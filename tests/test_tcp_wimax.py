@@ -205,7 +205,7 @@ def test_one_replication_decides_nothing() -> None:
     found = world.material()
     single = replace(found, runs=found.runs.where(replication=0))
     for finding in claims.judge_all(single):
-        assert finding.verdict == "not_reproduced"
+        assert finding.verdict == "open"
         assert "cannot be decided" in finding.evidence
 
 

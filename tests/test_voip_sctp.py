@@ -56,12 +56,14 @@ def test_table_2_has_every_cell_once() -> None:
     [
         (2.15, 0.02, "reproduced"),
         (2.16, 0.02, "partly"),
-        (2.16, 0.17, "reproduced"),
+        (2.16, 0.15, "partly"),
+        (2.16, 0.17, "open"),
+        (2.00, 0.76, "open"),
         (1.71, 0.02, "partly"),
         (1.69, 0.02, "not_reproduced"),
-        (1.69, 0.16, "partly"),
-        (2.10, math.nan, "reproduced"),
-        (math.nan, math.nan, "not_reproduced"),
+        (1.69, 0.16, "open"),
+        (2.10, math.nan, "open"),
+        (math.nan, math.nan, "open"),
     ],
 )
 def test_verdict_of_a_cell(measured: float, half_width: float, verdict: str) -> None:
@@ -200,7 +202,8 @@ def traced_call() -> TracedCall:
 def found() -> Outcome:
     """An outcome of runs as published under one clock, of an indifferent world under the other."""
     runs = {
-        "on_arrival": world.runs(everywhere=True),
+        # Two replications with little noise: half-widths within the tolerance.
+        "on_arrival": world.runs(everywhere=True, noise=0.005),
         "slot": world.runs(world.slot, clock="slot"),
     }
     table = {clock: outcome.table2(runs[clock]) for clock in CLOCKS}

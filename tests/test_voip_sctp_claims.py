@@ -9,7 +9,7 @@ import pytest
 
 import voip_sctp_world as world
 from anabranch.papers.intervals import Interval, interval
-from anabranch.papers.verdicts import Claim, Part, above, combine, within
+from anabranch.papers.verdicts import Claim, Part, above, combine, judge, within
 from anabranch.papers.voip_sctp import claims
 from anabranch.papers.voip_sctp.claims import CLAIMS, Material
 from anabranch.papers.voip_sctp.interruptions import interruptions, shares
@@ -136,7 +136,7 @@ def with_replications(count: int) -> Material:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim {claim.id}")
 def test_one_replication_decides_nothing_and_the_evidence_says_so(claim: Claim[Material]) -> None:
     finding = claim.judge(with_replications(1), CLOCK)
-    assert finding.verdict == "not_reproduced"
+    assert finding.verdict == "open"
     assert "contradicted" not in finding.evidence
     assert finding.evidence.count("(not decided)") == len(claim.parts(material()))
     assert finding.evidence.endswith("With so few replications (1) what is open cannot be decided.")
@@ -159,12 +159,23 @@ def test_an_open_part_says_whether_more_replications_may_decide_it() -> None:
         ([None, True], "partly"),
         ([True, False], "partly"),
         ([False, True], "not_reproduced"),
-        ([None, None], "not_reproduced"),
-        ([None, False], "not_reproduced"),
+        ([False, False], "not_reproduced"),
+        ([None, None], "open"),
+        ([None, False], "open"),
     ],
 )
 def test_parts_combine_to_a_verdict(holds: list[bool | None], verdict: str) -> None:
     assert combine([Part("x", part) for part in holds]) == verdict
+
+
+def test_a_number_that_is_met_partly_is_decided() -> None:
+    part = Part.number("x", "partly")
+    assert (part.holds, part.is_open) == (None, False)
+    assert combine([part, Part("y", None)]) == "partly"
+    assert combine([Part.number("x", "open"), Part("y", None)]) == "open"
+    finding = judge("1", "", CLOCK, [part], replications=3)
+    assert finding.evidence == "X (partly)."
+    assert judge("1", "", CLOCK, [part], replications=1).verdict == "open"
 
 
 def test_inequalities_are_judged_on_the_whole_interval() -> None:

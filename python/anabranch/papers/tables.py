@@ -5,12 +5,17 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from .verdicts import WORDS, Finding, by_claim
+from .verdicts import WORDS, Finding, Verdict, by_claim
 
 FEW = 3
 """Up to so many profiles have a column each."""
 
-STYLES = {"reproduced": "green", "partly": "yellow", "not_reproduced": "red"}
+STYLES: dict[Verdict, str] = {
+    "reproduced": "green",
+    "partly": "yellow",
+    "not_reproduced": "red",
+    "open": "dim",
+}
 
 
 def titled(title: str) -> Table:
@@ -38,12 +43,13 @@ def claims(findings: Sequence[Finding]) -> Table:
 
 
 def _claims_by_verdict(grid: Table, findings: Sequence[Finding]) -> Table:
-    """The profiles under which each claim holds, and those under which it does so partly."""
-    grid.add_column("reproduced", ratio=1, style=STYLES["reproduced"])
-    grid.add_column("partly", ratio=1, style=STYLES["partly"])
+    """The profiles under which each claim holds, does so partly, or is not decided."""
+    verdicts: tuple[Verdict, ...] = ("reproduced", "partly", "open")
+    for verdict in verdicts:
+        grid.add_column(WORDS[verdict], ratio=1, style=STYLES[verdict])
     for number, by_profile in by_claim(findings).items():
         cells = []
-        for verdict in ("reproduced", "partly"):
+        for verdict in verdicts:
             names = [
                 profile.replace("_", " ").replace("-", " ")
                 for profile, found in by_profile.items()

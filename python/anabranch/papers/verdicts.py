@@ -2,8 +2,9 @@
 
 A claim is cut into parts, each an inequality that its words say; a part holds when the whole 95 %
 interval is on the claimed side, fails when the whole interval is on the other, and is open in
-between. A claim is reproduced when all its parts hold, not reproduced when none does or its leading
-part fails, and partly otherwise.
+between; a part that is one published number can also be met partly. A claim is reproduced when all
+its parts hold and not reproduced when its leading part fails or all do. Otherwise it is partly
+reproduced when a part holds, wholly or partly, and open when none does: what is left is undecided.
 
 What has fewer than two replications has no interval: there no part is decided, whatever its means,
 counts and ranks are. With few replications the evidence says that they may be why a part is open.
@@ -18,16 +19,18 @@ from .intervals import Interval
 
 Material = TypeVar("Material")
 """What a paper's claims are judged on."""
-Verdict = Literal["reproduced", "partly", "not_reproduced"]
+Verdict = Literal["reproduced", "partly", "not_reproduced", "open"]
+"""`open` is what too few runs leave undecided."""
 
-WORDS = {"reproduced": "reproduced", "partly": "partly", "not_reproduced": "not reproduced"}
-
-HOLDS: dict[Verdict, bool | None] = {"reproduced": True, "partly": None, "not_reproduced": False}
-"""Whether a part that is one number holds."""
+WORDS: dict[Verdict, str] = {
+    "reproduced": "reproduced",
+    "partly": "partly",
+    "not_reproduced": "not reproduced",
+    "open": "open",
+}
 
 SHARE_TOLERANCE = 0.10
-"""A number is reproduced at least within this share of the published value, if nothing else is
-said."""
+"""A number is reproduced within this share of the published value, if nothing else is said."""
 
 DECIDABLE_REPLICATIONS = 10
 """Cells with fewer replications say nothing about the sign of their own difference.
@@ -38,13 +41,26 @@ A part that is open with fewer is open for want of replications.
 
 @dataclass(frozen=True)
 class Part:
-    """One inequality of a claim.
+    """One inequality of a claim, or one published number.
 
-    True holds, False contradicted, None not decided by the interval.
+    True holds, False contradicted, None not decided by the interval. A number that is met partly
+    does not hold, but is decided.
     """
 
     text: str
     holds: bool | None
+    is_partly: bool = False
+
+    @classmethod
+    def number(cls, text: str, verdict: Verdict) -> "Part":
+        """The part that says what became of one published number."""
+        holds = {"reproduced": True, "not_reproduced": False}.get(verdict)
+        return cls(text, holds, is_partly=verdict == "partly")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more runs may decide it."""
+        return self.holds is None and not self.is_partly
 
 
 @dataclass(frozen=True)
@@ -73,9 +89,9 @@ def judge(
 ) -> Finding:
     """The finding from a claim's parts and the fewest replications behind any of them."""
     if replications < 2:
-        parts = [replace(part, holds=None) for part in parts]
+        parts = [replace(part, holds=None, is_partly=False) for part in parts]
     evidence = "; ".join(map(_sentence, parts)) + "."
-    if replications < DECIDABLE_REPLICATIONS and any(part.holds is None for part in parts):
+    if replications < DECIDABLE_REPLICATIONS and any(part.is_open for part in parts):
         evidence += f" With so few replications ({replications}) what is open cannot be decided."
     return Finding(number, text, profile, combine(parts), evidence[:1].upper() + evidence[1:])
 
@@ -107,13 +123,14 @@ def by_claim(findings: Iterable[Finding]) -> dict[str, dict[str, Finding]]:
 def combine(parts: Sequence[Part]) -> Verdict:
     """All parts hold: reproduced.
 
-    The first contradicted, or none holds: not reproduced. Else partly.
+    The first contradicted, or all: not reproduced. Else, some hold at least partly: partly. None
+    does: open.
     """
     if all(part.holds for part in parts):
         return "reproduced"
-    if parts[0].holds is False or not any(part.holds for part in parts):
+    if parts[0].holds is False:
         return "not_reproduced"
-    return "partly"
+    return "partly" if any(part.holds or part.is_partly for part in parts) else "open"
 
 
 def all_of(parts: Sequence[bool | None]) -> bool | None:
@@ -126,11 +143,11 @@ def all_of(parts: Sequence[bool | None]) -> bool | None:
 def above(found: Interval, bound: float = 0.0) -> bool | None:
     """Whether the whole interval lies above the bound.
 
-    False when it lies below, None when it straddles it or is unknown.
+    False when no part of it does, None when it straddles the bound or is unknown.
     """
     if found.low > bound:
         return True
-    return False if found.high < bound else None
+    return False if found.high <= bound else None
 
 
 def below(found: Interval, bound: float) -> bool | None:
@@ -181,16 +198,17 @@ class Comparison:
 
 
 def verdict(published: float, measured: float, half_width: float, tolerance: float) -> Verdict:
-    """Reproduced within the larger of half-width and tolerance, partly within twice that.
+    """Reproduced within the tolerance, partly within twice that.
 
-    The papers give no half-widths for their numbers, so the combined half-width is ours alone; one
-    run's, NaN, counts as 0.
+    Open where the half-width exceeds the tolerance, or one run has none (NaN): no number of such
+    runs is near or far enough to say.
     """
-    allowed = max(0.0 if math.isnan(half_width) else half_width, tolerance)
+    if not half_width <= tolerance:
+        return "open"
     distance = abs(measured - published)
-    if distance <= allowed:
+    if distance <= tolerance:
         return "reproduced"
-    return "partly" if distance <= 2 * allowed else "not_reproduced"
+    return "partly" if distance <= 2 * tolerance else "not_reproduced"
 
 
 def _number(value: float) -> float | None:
@@ -202,4 +220,6 @@ def _number(value: float) -> float | None:
 
 
 def _sentence(part: Part) -> str:
+    if part.is_partly:
+        return f"{part.text} (partly)"
     return part.text + {True: "", False: " (contradicted)", None: " (not decided)"}[part.holds]

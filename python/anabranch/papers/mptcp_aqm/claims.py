@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import HOLDS, SHARE_TOLERANCE, Claim, Part, above, below, within
+from anabranch.papers.verdicts import SHARE_TOLERANCE, Claim, Part, above, below, within
 
 from .factors import DELAYS, LIA, PATH_NAMES, PATHS, QUEUE_NAMES
 from .published import numbers, round_trip_times
@@ -178,10 +178,10 @@ def round_trips(queue: str) -> Callable[[Material], list[Part]]:
             ours = material.cell(queue, number.delay_ms).mean(number.quantity)
             path = number.quantity.split("_")[1]
             found.append(
-                Part(
+                Part.number(
                     f"at {number.delay_ms} ms over {path.upper()} {ours.text(0)} ms (paper:"
                     f" {number.value:g})",
-                    HOLDS[number.judge(ours)],
+                    number.judge(ours),
                 )
             )
         return found

@@ -59,8 +59,13 @@ PATH_COLOURS = dict(zip(PATHS, (plots.COLOURS[0], plots.COLOURS[2]), strict=True
 DELAY_COLOURS = dict(
     zip(DELAYS, (plots.COLOURS[4], plots.COLOURS[0], plots.COLOURS[1]), strict=True)
 )
-VERDICT_COLOURS = {"reproduced": "#b7e0c8", "partly": "#f6df9b", "not_reproduced": "#f3b8a6"}
-VERDICT_LETTERS = {"reproduced": "yes", "partly": "partly", "not_reproduced": "no"}
+VERDICT_COLOURS = {
+    "reproduced": "#b7e0c8",
+    "partly": "#f6df9b",
+    "not_reproduced": "#f3b8a6",
+    "open": "#dddddd",
+}
+VERDICT_LETTERS = {"reproduced": "yes", "partly": "partly", "not_reproduced": "no", "open": "open"}
 DASHED: Any = (0, (4, 3))
 
 METRICS = {

@@ -7,7 +7,7 @@ import polars as pl
 
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, interval
-from anabranch.papers.verdicts import Comparison, Finding, Verdict
+from anabranch.papers.verdicts import WORDS, Comparison, Finding, Verdict
 
 from .claims import CLAIMS, Material, ratio
 from .factors import LIA
@@ -117,14 +117,16 @@ def literal(runs: Runs) -> Runs:
 
 def overall(findings: Sequence[Finding], titles: Mapping[str, str]) -> str:
     """A claim's verdict over all profiles, in words."""
-    by_verdict: dict[Verdict, list[str]] = {"reproduced": [], "partly": [], "not_reproduced": []}
+    by_verdict: dict[Verdict, list[str]] = {verdict: [] for verdict in WORDS}
     for finding in findings:
         by_verdict[finding.verdict].append(titles[finding.profile])
     if len(by_verdict["reproduced"]) == len(findings):
         return "reproduced"
     if by_verdict["reproduced"]:
         return "only under " + "; ".join(by_verdict["reproduced"])
-    return "partly" if by_verdict["partly"] else "not reproduced"
+    if by_verdict["partly"]:
+        return WORDS["partly"]
+    return WORDS["not_reproduced"] if by_verdict["not_reproduced"] else WORDS["open"]
 
 
 def misfit_percent(runs: Runs, rate_mbps: float) -> Interval:

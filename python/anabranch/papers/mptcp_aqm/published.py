@@ -37,7 +37,7 @@ class Number:
             return verdict(self.value, ours.mean, ours.half_width, tolerance)
         holds = above(ours, self.value)
         if holds is None:
-            return "partly"
+            return "open"
         return "reproduced" if holds == (self.bound == "above") else "not_reproduced"
 
     def text(self) -> str:

@@ -135,7 +135,7 @@ def speed(outcome: Outcome) -> str:
 
 
 def _verdicts(outcome: Outcome) -> str:
-    groups: dict[str, list[str]] = {"all": [], "some": [], "partly": [], "none": []}
+    groups: dict[str, list[str]] = {"all": [], "some": [], "partly": [], "open": [], "none": []}
     for number, by_profile in by_claim(outcome.claims).items():
         verdicts = [found.verdict for found in by_profile.values()]
         count = verdicts.count("reproduced")
@@ -144,13 +144,15 @@ def _verdicts(outcome: Outcome) -> str:
         elif count:
             groups["some"].append(f"{number} ({count})")
         else:
-            groups["partly" if "partly" in verdicts else "none"].append(number)
+            best = next(one for one in ("partly", "open", "none") if one in (*verdicts, "none"))
+            groups[best].append(number)
     parts = [
         f"{words}: {', '.join(groups[key])}"
         for key, words in (
             ("all", "reproduced under each"),
             ("some", "only under some (how many)"),
             ("partly", "partly at best"),
+            ("open", "not decided by so few runs"),
             ("none", "not at all"),
         )
         if groups[key]

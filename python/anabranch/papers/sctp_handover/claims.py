@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import HOLDS, SHARE_TOLERANCE, Claim, Part, above, below, verdict
+from anabranch.papers.verdicts import SHARE_TOLERANCE, Claim, Part, above, below, verdict
 
 from .factors import EXPERIMENTS, REVERTED_S
 from .published import Phase, of_experiment
@@ -85,10 +85,7 @@ def failover_takes_a_minute(material: Material) -> list[Part]:
     """Claim 2."""
     found = interval(material.failover_s.values())
     return [
-        Part(
-            f"path 1 is declared inactive {found.text(1)} s after it died",
-            _number(FAILOVER_S, found),
-        )
+        _number(f"path 1 is declared inactive {found.text(1)} s after it died", FAILOVER_S, found)
     ]
 
 
@@ -152,10 +149,11 @@ def measures_what_is_there(material: Material) -> list[Part]:
         ):
             ours = interval(values)
             parts.append(
-                Part(
+                _number(
                     f"at {from_s + 5:g} s the {name} path has a measured T of {ours.text(1)} Mbit/s"
                     f" (paper: {paper:g})",
-                    _number(paper, ours),
+                    paper,
+                    ours,
                 )
             )
     return parts
@@ -314,8 +312,8 @@ def _share(runs: Iterable[Traced], holds: Callable[[Traced], bool], text: str) -
     return Part(f"{text} in {_percent(found)} of the runs", above(found, MOST))
 
 
-def _number(paper: float, ours: Interval) -> bool | None:
-    return HOLDS[verdict(paper, ours.mean, ours.half_width, SHARE_TOLERANCE * paper)]
+def _number(text: str, paper: float, ours: Interval) -> Part:
+    return Part.number(text, verdict(paper, ours.mean, ours.half_width, SHARE_TOLERANCE * paper))
 
 
 def _is_at(found: list[Handover], time_s: float, to: int) -> bool:

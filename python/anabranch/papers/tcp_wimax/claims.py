@@ -14,7 +14,7 @@ from itertools import pairwise
 import polars as pl
 
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import HOLDS, Claim, Finding, Part, above, all_of, below, verdict
+from anabranch.papers.verdicts import Claim, Finding, Part, above, all_of, below, verdict
 
 from . import published
 from .factors import (
@@ -157,10 +157,10 @@ def westwood_above_worst(material: Material) -> list[Part]:
     worst = ranking(material.controls("nlos10"))[-1]
     largest, at = largest_westwood_gain(material.runs)
     return [
-        Part(
+        Part.number(
             f"at 4 KB and 512 KB Westwood+ is {gain.text(1, signed=True)} % above the worst,"
             f" {CONTROL_NAMES[worst]} (paper: up to {claimed:g} %)",
-            HOLDS[found],
+            found,
         ),
         Part("that is above 0", above(gain)),
         Part(

@@ -16,7 +16,6 @@ from scipy import stats
 from anabranch.papers.intervals import Interval, difference, interval, variance
 from anabranch.papers.verdicts import (
     DECIDABLE_REPLICATIONS,
-    HOLDS,
     Claim,
     Finding,
     Part,
@@ -148,9 +147,9 @@ def mos_at_both_ends(material: Material) -> list[Part]:
         found = cells.where(rto_max_s=row["rto_max_s"]).mean()
         reproduced = verdict(row["value"], found.mean, found.half_width, published.MOS_TOLERANCE)
         parts.append(
-            Part(
+            Part.number(
                 f"MOS {found.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
-                HOLDS[reproduced],
+                reproduced,
             )
         )
     return parts

@@ -40,10 +40,12 @@ def table_summary(table: Table2) -> str:
         f" {cell.deviation:+.2f}"
         for cell in table.worst
     )
+    undecided = table.count("open")
     return (
         f"Mean absolute error {table.mean_absolute_error:.3f} MOS; of 88 cells"
         f" {table.count('reproduced')} reproduced, {table.count('partly')} partly,"
-        f" {table.count('not_reproduced')} not; worst {worst}; {table.replications} replications of"
+        f" {table.count('not_reproduced')} not{f', {undecided} open' if undecided else ''};"
+        f" worst {worst}; {table.replications} replications of"
         " 9 delay combinations."
     )
 
