@@ -308,7 +308,7 @@ def test_tags_of_vlans_and_offsets_of_time_stamps(tmp_path: Path) -> None:
     tagged = plain[:12] + b"\x88\xa8\0\5\x81\0\0\7" + plain[12:]
     file = captures.write(tmp_path / "tagged.pcap", [(0.0, plain), (1.0, tagged)])
     one, other = Capture(file).packets()
-    assert other._replace(time=one.time) == one
+    assert other._replace(time_ns=one.time_ns) == one
 
     def block(kind: int, body: bytes) -> bytes:
         length = struct.pack("<I", len(body) + 12)
@@ -320,8 +320,8 @@ def test_tags_of_vlans_and_offsets_of_time_stamps(tmp_path: Path) -> None:
     head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
     file.write_bytes(block(0x0A0D0D0A, head) + block(1, interface) + block(6, packet))
     (found,) = Capture(file).packets()
-    assert found._replace(time=one.time) == one
-    assert found.time == 1002.5
+    assert found._replace(time_ns=one.time_ns) == one
+    assert found.time_ns == 1_002_500_000_000
 
 
 def test_a_segment_that_is_late_at_the_receiver_is_not_lost() -> None:

@@ -56,9 +56,11 @@ def measure(
     except AnabranchError as error:
         if str(error).startswith(tuple(str(file) for file in files)):
             raise
-        raise AnabranchError(f"{named}: {error}") from None
+        # What was left out may be why.
+        said = [str(error), *(note for each in captures for note in each.notes)]
+        raise AnabranchError(f"{named}: {'; '.join(said)}") from None
     for each in captures:
-        measured.notes.extend(each.notes or ())
+        measured.notes.extend(each.notes)
     return measured
 
 

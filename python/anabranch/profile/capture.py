@@ -1,13 +1,14 @@
 """Packets of captures: pcap (also with ns) and pcapng, read in pieces.
 
 Frames and headers are taken apart here, only as far as a path's profile needs; a capture may have
-been cut to its headers (`tcpdump -s 128`). Formats: draft-ietf-opsawg-pcap and -pcapng; link layers
-by their numbers in the registry of LINKTYPEs.
+been cut to its headers (`tcpdump -s 128`). What is left out is counted. Formats:
+draft-ietf-opsawg-pcap and -pcapng; link layers by their numbers in the registry of LINKTYPEs.
 """
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -16,12 +17,12 @@ from anabranch.errors import AnabranchError
 ICMP, TCP, UDP, ICMP6, SCTP = 1, 6, 17, 58, 132
 
 MAGICS = {
-    b"\xa1\xb2\xc3\xd4": (">", 1e-6),
-    b"\xd4\xc3\xb2\xa1": ("<", 1e-6),
-    b"\xa1\xb2\x3c\x4d": (">", 1e-9),
-    b"\x4d\x3c\xb2\xa1": ("<", 1e-9),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
 }
-"""First bytes of a pcap file -> its byte order and the unit of its fractions of a second."""
+"""First bytes of a pcap file -> its byte order and the unit of its fractions of a second in ns."""
 
 PCAPNG = b"\x0a\x0d\x0d\x0a"
 
@@ -32,10 +33,12 @@ _LONGEST = 1 << 24
 class Packet(NamedTuple):
     """What of a packet matters; numbers of its transport are taken from `payload` later."""
 
-    time: float
+    time_ns: int
+    """Since 1970: as seconds in a float, it would have steps of 200 ns and more."""
     source: bytes
     destination: bytes
     protocol: int
+    """What follows IP's own headers and the extensions of IPv6."""
     identification: int
     octets: int
     """Length of the IP packet."""
@@ -45,6 +48,17 @@ class Packet(NamedTuple):
     """Its length in the packet."""
 
 
+NO_IP = "frames without an IP packet"
+FRAGMENTS = "fragments other than the first of their packet"
+CUT = "packets whose headers are cut off"
+DAMAGED = "packets whose lengths contradict each other"
+UNTIMED = "packets without a time (simple packet blocks)"
+"""What a packet is called that says nothing."""
+
+_Frame = tuple[int, int, int, bytes]
+"""When in ns, the link type, how long it was, and what was captured of it."""
+
+
 @dataclass
 class Capture:
     """A capture that is being read."""
@@ -52,27 +66,40 @@ class Capture:
     file: Path
     progress: Callable[[int], None] | None = None
     """Called with the number of bytes read, now and then."""
-    notes: list[str] | None = None
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many of what the packets are without, so far."""
+    damage: str | None = None
+    """Why the file could not be read to its end."""
 
     def packets(self) -> Iterator[Packet]:
         """The IP packets of the file; of a damaged or cut file those before the damage."""
-        self.notes = []
         count = 0
         with self.file.open("rb") as stream:
             try:
-                for time, linktype, frame in self._frames(stream):
+                for frame in self._frames(stream):
                     count += 1
                     if self.progress is not None and count % 4096 == 0:
                         self.progress(stream.tell())
-                    packet = _ip(time, linktype, frame)
-                    if packet is not None:
+                    try:
+                        packet = _ip(*frame)
+                    except _LeftOutError as what:
+                        self.left_out[str(what)] += 1
+                    else:
                         yield packet
             except _DamageError as damage:
-                if count == 0:
+                if count == 0 and not self.left_out:
                     raise AnabranchError(f"{self.file}: {damage}") from None
-                self.notes.append(f"{self.file.name}: {damage}; what comes before it is used")
+                self.damage = str(damage)
 
-    def _frames(self, stream: BinaryIO) -> Iterator[tuple[float, int, bytes]]:
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what of the file is not used."""
+        found = left_out(self.left_out, self.file.name)
+        if self.damage is not None:
+            found.append(f"{self.file.name}: {self.damage}; what comes before it is used")
+        return found
+
+    def _frames(self, stream: BinaryIO) -> Iterator[_Frame]:
         magic = stream.read(4)
         if magic in MAGICS:
             return self._pcap(stream, *MAGICS[magic])
@@ -81,28 +108,29 @@ class Capture:
             return self._pcapng(stream)
         raise AnabranchError(f"{self.file}: neither pcap nor pcapng")
 
-    def _pcap(
-        self, stream: BinaryIO, order: str, fraction: float
-    ) -> Iterator[tuple[float, int, bytes]]:
+    def _pcap(self, stream: BinaryIO, order: str, fraction: int) -> Iterator[_Frame]:
         linktype = struct.unpack(f"{order}I", _exactly(stream, 20)[16:])[0] & 0xFFFF
         record = struct.Struct(f"{order}IIII")
         while header := stream.read(16):
             if len(header) < 16:
                 raise _DamageError("the last packet is cut off")
-            seconds, part, captured, _ = record.unpack(header)
+            seconds, part, captured, octets = record.unpack(header)
             if captured > _LONGEST:
                 raise _DamageError(f"a packet of {captured} bytes cannot be; the file is damaged")
-            yield seconds + part * fraction, linktype, _exactly(stream, captured)
+            time_ns = seconds * 1_000_000_000 + part * fraction
+            yield time_ns, linktype, octets, _exactly(stream, captured)
 
-    def _pcapng(self, stream: BinaryIO) -> Iterator[tuple[float, int, bytes]]:
+    def _pcapng(self, stream: BinaryIO) -> Iterator[_Frame]:
         order = "<"
-        interfaces: list[tuple[int, float, int]] = []
+        interfaces: list[_Interface] = []
         while head := stream.read(8):
             if len(head) < 8:
                 raise _DamageError("the last block is cut off")
             if head[:4] == PCAPNG:
                 mark = _exactly(stream, 4)
-                order = "<" if mark == b"\x4d\x3c\x2b\x1a" else ">"
+                if mark not in _MARKS:
+                    raise _DamageError("a section has no byte order; the file is damaged")
+                order = _MARKS[mark]
                 interfaces = []
                 _body(stream, order, head, mark)
                 continue
@@ -110,13 +138,39 @@ class Capture:
             body = _body(stream, order, head)
             if kind == 1:
                 interfaces.append(_interface(order, body))
-            elif kind == 6:
-                number, high, low, captured = struct.unpack(f"{order}IIII", _needed(body, 16))
+            elif kind in _PACKET_BLOCKS:
+                found = struct.unpack(order + _PACKET_BLOCKS[kind], _needed(body, 20))
+                number, high, low, captured, octets = found
                 if number >= len(interfaces) or captured > len(body) - 20:
                     raise _DamageError("a packet's block contradicts itself; the file is damaged")
-                linktype, unit, offset = interfaces[number]
-                time = offset + ((high << 32) | low) * unit
-                yield time, linktype, body[20 : 20 + captured]
+                interface = interfaces[number]
+                time_ns = interface.time_ns((high << 32) | low)
+                yield time_ns, interface.linktype, octets, body[20 : 20 + captured]
+            elif kind == _SIMPLE_PACKET:
+                self.left_out[UNTIMED] += 1
+            elif kind not in _WITHOUT_PACKETS:
+                self.left_out[f"blocks of the unknown type {kind:#x}"] += 1
+
+
+def left_out(counts: Counter[str], file: str = "") -> list[str]:
+    """A sentence for each kind of what is left out."""
+    of = f"{file}: " if file else ""
+    return [f"{of}left out: {count} {what}" for what, count in sorted(counts.items())]
+
+
+_MARKS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+"""How a section of pcapng tells its byte order."""
+
+_PACKET_BLOCKS = {2: "HxxIIII", 6: "IIIII"}
+"""Packet blocks, which are obsolete, and enhanced ones: interface, time, captured, octets."""
+
+_SIMPLE_PACKET = 3
+_WITHOUT_PACKETS = (4, 5, 9, 10, 0xBAD, 0x40000BAD)
+"""Names, statistics, journals, secrets and what is custom."""
+
+
+class _LeftOutError(Exception):
+    """What a frame is that is not used."""
 
 
 class _DamageError(Exception):
@@ -144,64 +198,110 @@ def _body(stream: BinaryIO, order: str, head: bytes, read: bytes = b"") -> bytes
     return (read + _exactly(stream, length - 8 - len(read)))[:-4]
 
 
-def _interface(order: str, body: bytes) -> tuple[int, float, int]:
-    """Link type, unit of the time stamps in s, and what is added to them in s."""
+class _Interface(NamedTuple):
+    """What a section says about the packets of one interface."""
+
+    linktype: int
+    resolution: int
+    """`if_tsresol`: a negative power of 10, or with the highest bit of 2."""
+    offset_s: int
+
+    def time_ns(self, ticks: int) -> int:
+        power = self.resolution & 127
+        if self.resolution & 128:
+            since = (ticks * 1_000_000_000) >> power
+        else:
+            since = ticks * 1_000_000_000 // 10**power
+        return self.offset_s * 1_000_000_000 + since
+
+
+def _interface(order: str, body: bytes) -> _Interface:
     linktype = struct.unpack(f"{order}H", _needed(body, 8)[:2])[0]
-    unit, offset, at = 1e-6, 0, 8
+    resolution, offset, at = 6, 0, 8
     while at + 4 <= len(body):
         code, length = struct.unpack(f"{order}HH", body[at : at + 4])
         value = body[at + 4 : at + 4 + length]
-        if code == 9 and length == 1:
-            unit = 2.0 ** -(value[0] & 127) if value[0] & 128 else 10.0 ** -value[0]
-        elif code == 14 and length == 8:
+        if code == 9 and len(value) == 1:
+            resolution = value[0]
+        elif code == 14 and len(value) == 8:
             offset = struct.unpack(f"{order}q", value)[0]
         at += 4 + (length + 3) // 4 * 4
-    return linktype, unit, offset
+    return _Interface(linktype, resolution, offset)
 
 
-_ETHERNET, _NULL, _LOOP, _SLL, _SLL2 = 1, 0, 108, 113, 276
-_RAW = (12, 14, 101, 228, 229)
+_ETHERNET = 1
 _TAGS = (0x8100, 0x88A8, 0x9100)
+_HEADERS = {
+    **dict.fromkeys((12, 14, 101, 228, 229), 0),  # IP itself
+    **dict.fromkeys((0, 108), 4),  # loopbacks of BSD
+    113: 16,  # what Linux captures of all interfaces, and its second version
+    276: 20,
+}
+"""Link type -> octets before the IP header."""
 
 
-def _network_at(linktype: int, frame: bytes) -> int | None:
+def _network_at(linktype: int, frame: bytes) -> int:
     """Where in a frame the IP header begins."""
     if linktype == _ETHERNET:
         at = 12
         while len(frame) >= at + 2 and int.from_bytes(frame[at : at + 2]) in _TAGS:
             at += 4
-        return at + 2 if frame[at : at + 2] in (b"\x08\x00", b"\x86\xdd") else None
-    if linktype in _RAW:
-        return 0
-    return {_NULL: 4, _LOOP: 4, _SLL: 16, _SLL2: 20}.get(linktype)
+        if frame[at : at + 2] not in (b"\x08\x00", b"\x86\xdd"):
+            raise _LeftOutError(NO_IP)
+        return at + 2
+    if linktype in _HEADERS:
+        return _HEADERS[linktype]
+    raise _LeftOutError(f"frames of link type {linktype}, which is not read")
 
 
 _IP4 = struct.Struct(">BxHHHxB2x4s4s")
 _IP6 = struct.Struct(">IHBx16s16s")
+_FRAGMENT, _AUTHENTICATION = 44, 51
+_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
+"""Headers before what IP carries (RFC 8200 section 4, RFC 4302). Hop-by-hop options, routing,
+destination options, mobility, HIP and Shim6 have one form, fragments and authentication their own.
+"""
 
 
-def _ip(time: float, linktype: int, frame: bytes) -> Packet | None:
-    """The IP packet of a frame; None for anything else, and for all fragments but the first."""
+def _ip(time_ns: int, linktype: int, wire_octets: int, frame: bytes) -> Packet:
+    """The IP packet of a frame, or a `_LeftOutError`."""
     at = _network_at(linktype, frame)
-    if at is None or len(frame) < at + 20:
-        return None
-    version = frame[at] >> 4
+    version = frame[at] >> 4 if len(frame) > at else 4
+    if version not in (4, 6):
+        raise _LeftOutError(NO_IP)
+    if len(frame) < at + (20 if version == 4 else 40):
+        raise _LeftOutError(CUT)
     if version == 4:
         first, octets, identification, fragment, protocol, source, destination = _IP4.unpack_from(
             frame, at
         )
         header = (first & 15) * 4
-        if fragment & 0x1FFF or header < 20:
-            return None
-    elif version == 6 and len(frame) >= at + 40:
+        if header < 20:
+            raise _LeftOutError(DAMAGED)
+        if fragment & 0x1FFF:
+            raise _LeftOutError(FRAGMENTS)
+    else:
         _, length, protocol, source, destination = _IP6.unpack_from(frame, at)
         identification, header = 0, 40
         octets = length + 40 if length else 0
-    else:
-        return None
     # Segmentation offload leaves a length of 0 in large packets.
-    octets = octets or len(frame) - at
+    octets = octets or max(wire_octets, len(frame)) - at
+    while protocol in _EXTENSIONS and (version == 6 or protocol == _AUTHENTICATION):
+        extension = frame[at + header : at + min(header + 8, octets)]
+        if len(extension) < 8:
+            raise _LeftOutError(CUT if header + 8 <= octets else DAMAGED)
+        length = (extension[1] + 1) * 8
+        if protocol == _FRAGMENT:
+            if int.from_bytes(extension[2:4]) >> 3:
+                raise _LeftOutError(FRAGMENTS)
+            identification = int.from_bytes(extension[4:])
+            length = 8
+        elif protocol == _AUTHENTICATION:
+            length = (extension[1] + 2) * 4
+        protocol, header = extension[0], header + length
+    if octets < header:
+        raise _LeftOutError(DAMAGED)
     payload = frame[at + header : at + octets]
     return Packet(
-        time, source, destination, protocol, identification, octets, payload, octets - header
+        time_ns, source, destination, protocol, identification, octets, payload, octets - header
     )

@@ -6,6 +6,7 @@ TCP's time stamps and who echoes them (RFC 7323 section 4). Losses: gaps in the 
 RTP and of ICMP echoes; retransmissions of TCP and SCTP, which are an estimate.
 """
 
+import hashlib
 import struct
 from array import array
 from collections import Counter, defaultdict, deque
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from anabranch.errors import AnabranchError
 
-from .capture import ICMP, ICMP6, SCTP, TCP, UDP, Packet
+from .capture import CUT, DAMAGED, ICMP, ICMP6, SCTP, TCP, UDP, Packet, left_out
 from .intervals import Vector
 from .measurement import Delays, Deliveries, LossSequence, Measurement
 
@@ -30,7 +31,8 @@ DATA, ACK, HEARTBEAT, ANSWER = range(4)
 """Kinds of rows."""
 
 _COLUMNS = 7
-"""Of a row: time, direction, octets, kind, and three numbers of this kind:
+"""Of a row: time, direction, octets, kind, and three numbers of this kind. The time is in s since
+the first packet: since 1970 it would have steps of 200 ns and more.
 
 DATA: sequence number, that of what follows, time stamp (or -1); ACK: the acknowledged number, time
 stamp, its echo; HEARTBEAT and ANSWER: an identity, the sequence number, 0. TCP packets are a row of
@@ -49,10 +51,17 @@ class Flows:
     def __init__(self, packets: Iterable[Packet]) -> None:
         self.rows: dict[Key, array[float]] = defaultdict(lambda: array("d"))
         self.octets: Counter[Key] = Counter()
+        self.left_out: Counter[str] = Counter()
+        """How many of what the flows are without."""
+        self._first_ns: int | None = None
         for packet in packets:
             reader = _READERS.get(packet.protocol)
-            if reader is not None:
-                reader(self, packet)
+            if reader is None:
+                missing: str | None = f"packets of IP protocol {packet.protocol}"
+            else:
+                missing = reader(self, packet)
+            if missing is not None:
+                self.left_out[missing] += 1
 
     def add(
         self, packet: Packet, ends: tuple[bytes, bytes], *rows: tuple[int, float, float, float]
@@ -64,12 +73,18 @@ class Flows:
         self.octets[key] += packet.octets
         flow = self.rows[key]
         carrier = next((i for i, row in enumerate(rows) if row[0] == DATA), 0)
+        if self._first_ns is None:
+            self._first_ns = packet.time_ns
+        time_s = (packet.time_ns - self._first_ns) / 1e9
         for i, (kind, *numbers) in enumerate(rows):
             octets = packet.octets if i == carrier else 0
-            flow.extend((packet.time, float(forward), octets, kind, *numbers))
+            flow.extend((time_s, float(forward), octets, kind, *numbers))
 
     def main(self) -> tuple[Key, NDArray[np.float64], int]:
-        """The flow of the most bytes, its rows, and how many others there are."""
+        """The flow of the most bytes, its rows, and how many others there are.
+
+        Of several with as many bytes, the one that began first.
+        """
         wanted = {
             key: octets
             for key, octets in self.octets.items()
@@ -84,18 +99,27 @@ class Flows:
         return key, rows[np.argsort(rows[:, 0], kind="stable")], len(wanted) - 1
 
 
-def _read_tcp(flows: Flows, packet: Packet) -> None:
+def _cut(packet: Packet) -> str:
+    """What a packet is whose payload ends within a header: the capture's end of it or its own."""
+    return CUT if len(packet.payload) < packet.length else DAMAGED
+
+
+def _read_tcp(flows: Flows, packet: Packet) -> str | None:
+    """Adds the packet's rows, or says what it is that has none; so do the others like it."""
     payload = packet.payload
     if len(payload) < 20:
-        return
+        return _cut(packet)
     sequence, acknowledged, offset, flags = struct.unpack_from(">IIBB", payload, 4)
     header = (offset >> 4) * 4
+    if not 20 <= header <= packet.length:
+        return DAMAGED
     stamp, echo = _tcp_time_stamps(payload[20:header])
-    length = max(packet.length - header, 0) + (flags & 0b11).bit_count()  # FIN and SYN count
+    length = packet.length - header + (flags & 0b11).bit_count()  # FIN and SYN count
     rows = [(DATA, float(sequence), float(sequence + length), stamp)] if length else []
     if flags & 16:
         rows.append((ACK, float(acknowledged), stamp, echo))
     flows.add(packet, (payload[:2], payload[2:4]), *rows)
+    return None
 
 
 def _tcp_time_stamps(options: bytes) -> tuple[float, float]:
@@ -116,31 +140,37 @@ def _tcp_time_stamps(options: bytes) -> tuple[float, float]:
     return -1.0, -1.0
 
 
-def _read_udp(flows: Flows, packet: Packet) -> None:
+def _read_udp(flows: Flows, packet: Packet) -> str | None:
     payload = packet.payload
     if len(payload) < 8:
-        return
+        return _cut(packet)
     row = (DATA, -1.0, -1.0, -1.0)
     # Version 2 of RTP, and no packet types of RTCP (RFC 5761 section 4).
     if len(payload) >= 20 and payload[8] >> 6 == 2 and not 192 <= payload[9] <= 223:
         sequence, stamp = struct.unpack_from(">HI", payload, 10)
         row = (DATA, float(sequence), float(int.from_bytes(payload[16:20])), float(stamp))
     flows.add(packet, (payload[:2], payload[2:4]), row)
+    return None
 
 
-def _read_icmp(flows: Flows, packet: Packet) -> None:
+def _read_icmp(flows: Flows, packet: Packet) -> str | None:
     payload = packet.payload
     asking, answering = (8, 0) if packet.protocol == ICMP else (128, 129)
-    if len(payload) < 8 or payload[0] not in (asking, answering):
-        return
+    if len(payload) < 8:
+        return _cut(packet)
+    if payload[0] not in (asking, answering):
+        return "ICMP messages other than echoes"
     identity, sequence = struct.unpack_from(">HH", payload, 4)
     kind = HEARTBEAT if payload[0] == asking else ANSWER
     ends = (payload[4:6], payload[4:6])
     flows.add(packet, ends, (kind, float(identity), float(sequence), 0.0))
+    return None
 
 
-def _read_sctp(flows: Flows, packet: Packet) -> None:
+def _read_sctp(flows: Flows, packet: Packet) -> str | None:
     payload, at = packet.payload, 12
+    if len(payload) < 12:
+        return _cut(packet)
     rows: list[tuple[int, float, float, float]] = []
     while at + 4 <= len(payload):
         kind, _, length = struct.unpack_from(">BBH", payload, at)
@@ -153,13 +183,19 @@ def _read_sctp(flows: Flows, packet: Packet) -> None:
         elif kind == 3 and len(value) >= 4:
             rows.append((ACK, float(int.from_bytes(value[:4]) + 1), -1.0, -1.0))
         elif kind in (4, 5):
-            rows.append((HEARTBEAT if kind == 4 else ANSWER, float(hash(value) >> 12), 0.0, 0.0))
+            rows.append((HEARTBEAT if kind == 4 else ANSWER, _information(value), 0.0, 0.0))
         for question, answer in _HANDSHAKE:
             if kind in (question, answer):
                 row = HEARTBEAT if kind == question else ANSWER
                 rows.append((row, float(2**53 + 2 * question), 0.0, 0.0))
         at += (length + 3) // 4 * 4
     flows.add(packet, (payload[:2], payload[2:4]), *rows)
+    return "packets' last SCTP chunks, which are cut off" if at + 4 <= packet.length else None
+
+
+def _information(heartbeat: bytes) -> float:
+    """A number of 52 bits for what a heartbeat carries and its answer repeats."""
+    return float(int.from_bytes(hashlib.blake2b(heartbeat, digest_size=8).digest()) >> 12)
 
 
 _HANDSHAKE = ((1, 2), (2, 10), (10, 11))
@@ -171,21 +207,26 @@ _READERS = {ICMP: _read_icmp, ICMP6: _read_icmp, SCTP: _read_sctp, TCP: _read_tc
 def measure(flows: Flows) -> Measurement:
     """The measurement that the main flow is."""
     (protocol, one, other), rows, others = flows.main()
-    forward = rows[:, 1] == 1
     if protocol in (ICMP, ICMP6):
         measured = _echoes(rows)
     elif protocol == UDP:
-        measured = _rtp(rows[forward] if forward.sum() * 2 >= len(rows) else rows[~forward])
+        measured = _rtp(rows[rows[:, 1] == _direction(rows[:, 1], np.ones(len(rows)))])
     else:
         measured = _acknowledged(rows, "TCP" if protocol == TCP else "SCTP")
     title = f"{_NAMES[protocol]} between {_end(protocol, one)} and {_end(protocol, other)}"
-    notes = [*measured.notes]
+    notes = [*measured.notes, *left_out(flows.left_out)]
     if others:
         notes.append(f"the flow of the most bytes; {others} more are not looked at")
     return Measurement(
         f"{title}, {len(rows)} packets", measured.delays, measured.losses, measured.deliveries,
         None, notes,
     )  # fmt: skip
+
+
+def _direction(directions: Vector, weights: Vector) -> int:
+    """The direction of the most; where both have as much, that of the first row."""
+    forward, backward = (float(weights[directions == side].sum()) for side in (1, 0))
+    return int(directions[0]) if forward == backward else int(forward > backward)
 
 
 def _end(protocol: int, end: bytes) -> str:
@@ -230,8 +271,9 @@ def _rtp(rows: NDArray[np.float64]) -> Measurement:
             "the main flow is UDP without RTP, whose packets have no numbers; give two captures, "
             "one of each end"
         )
+    rows = rows[rows[:, 4] >= 0]
     source = Counter(rows[:, 5].tolist()).most_common(1)[0][0]
-    rows = rows[(rows[:, 4] >= 0) & (rows[:, 5] == source)]
+    rows = rows[rows[:, 5] == source]
     sequence = _unwrapped(rows[:, 4], 1 << 16)
     first, last = int(sequence.min()), int(sequence.max())
     if last - first > 100 * len(rows):
@@ -265,8 +307,7 @@ _CLOCKS = (8000, 16000, 48000, 90000, 44100, 22050, 32000, 24000, 12000, 11025)
 def _acknowledged(rows: NDArray[np.float64], name: str) -> Measurement:
     """TCP and SCTP: one direction carries most of the data, the other acknowledges it."""
     is_data = rows[:, 3] == DATA
-    sizes = [float(rows[is_data & (rows[:, 1] == side), 2].sum()) for side in (0, 1)]
-    side = int(sizes[1] >= sizes[0])
+    side = _direction(rows[:, 1], rows[:, 2] * is_data)
     ahead = _round_trips(rows, side) + _answers(rows, side)
     behind = _round_trips(rows, 1 - side) + _echo_times(rows, side) + _answers(rows, 1 - side)
     if not ahead and not behind:
