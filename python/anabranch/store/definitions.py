@@ -123,7 +123,7 @@ def cells_in(folder: Path, identity: Identity) -> pl.DataFrame:
     try:
         cells = read_table(path)
         if missing := {"cell", "seed", "scenario_hash"} - set(cells.columns):
-            raise ValueError(f"no column {missing.pop()}")
+            raise ValueError(f"no column {min(missing)}")
     except FileNotFoundError:
         raise StoreError(f"{path} is missing: the same sweep writes it again") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:

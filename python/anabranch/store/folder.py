@@ -163,7 +163,7 @@ class FolderStore:
             engines = {name for s in whole for name in s.read(["engine_version"]).to_series()}
             if others := engines - {ENGINE_VERSION}:
                 raise StoreError(
-                    f"{self._folder} holds rows of anabranch {others.pop()}, not {ENGINE_VERSION}:"
+                    f"{self._folder} holds rows of anabranch {min(others)}, not {ENGINE_VERSION}:"
                     " choose another output folder"
                 )
             return
