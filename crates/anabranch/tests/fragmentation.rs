@@ -131,6 +131,27 @@ fn a_marked_fragment_marks_its_packet() {
     assert!(value(&row, "link.l.forward.mean_queue_packets") < 40.0);
 }
 
+/// What a packet costs is in proportion to its fragments: a thousand that belong together cost not much more than as many
+/// packets of their size. Looking at all of them for each costs 1000 times as much, or at all pairs.
+#[test]
+fn fragments_of_one_packet_cost_what_packets_cost() {
+    let seconds = |text: &str| {
+        let times = (0..3).map(|_| {
+            let start = std::time::Instant::now();
+            assert_eq!(value(&run(text), "run.packets_dropped"), 0.0);
+            start.elapsed().as_secs_f64()
+        });
+        times.fold(f64::INFINITY, f64::min)
+    };
+    let link = "rate = '1 Mbit/s'\nmtu = '68 B'\nqueue = { kind = 'drop_tail', packets = 5000 }";
+    let app = |rate| format!("rate = '{rate}', intervals = {{ kind = 'cbr' }}, duration = '20 s'");
+    let text = |size: &str, rate| {
+        scenario(&[link], &app(rate)).replace("'1490 B'", size).replace("'1518 B'", "'65535 B'")
+    };
+    let (large, small) = (seconds(&text("'48000 B'", "384 kbit/s")), seconds(&text("'40 B'", "320 kbit/s")));
+    assert!(large < 50.0 * small, "{large} s against {small} s");
+}
+
 /// RFC 8200 section 5: routers do not fragment IPv6 packets.
 #[test]
 fn ipv6_packets_are_not_cut() {

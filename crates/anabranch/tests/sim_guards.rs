@@ -66,6 +66,31 @@ fn guards_stop_a_run_with_one_sentence() {
     assert!(error.contains("after 24576 events: it took too long"), "{error}");
 }
 
+/// A packet that goes on as 1,250 fragments is more work than its events tell.
+#[test]
+fn fragments_count_towards_the_guard() {
+    let load = [
+        (LOAD.0, "{ kind = 'datagrams', size = '60 kB', rate = '4.8 Mbit/s', intervals = { kind = 'cbr' } }"),
+        ("paths.only.mtu", "65535 B"),
+        ("links.wan.mtu", "69 B"),
+        ("links.wan.rate", "1 kbit/s"),
+    ];
+    let sets: Vec<_> = load.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();
+    let study = Study::parse(BASE, &sets, Path::new(".")).unwrap();
+    let mut asked = 0.0;
+    let simulation = Simulation::build(&study.scenario, 0, false).unwrap();
+    let mut guard = || {
+        asked += 1.0;
+        None
+    };
+    let row = simulation.run(&mut guard).unwrap().row;
+    let (events, fragments) = (value(&row, "run.events"), value(&row, "link.wan.forward.arrived_packets"));
+    assert!(events < 1_000.0 && fragments > 200_000.0, "{events} {fragments}");
+    // It is asked between events only, so that a packet's fragments come to it together.
+    let expected = (events + fragments) / 8192.0;
+    assert!((asked / expected - 1.0).abs() < 0.1, "{asked} {expected}");
+}
+
 #[test]
 fn the_duration_ends_a_call_that_is_longer() {
     let row = run(&[("run.duration", "5 s")]);

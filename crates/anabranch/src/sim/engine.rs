@@ -52,7 +52,8 @@ pub struct Outcome {
     pub tables: Vec<Table>,
 }
 
-/// Watches over a run from outside: called every 8,192 events, some milliseconds; a message ends the run.
+/// Watches over a run from outside: called every 8,192 events or fragments of packets, some milliseconds; a message ends
+/// the run.
 pub type Guard<'a> = dyn FnMut() -> Option<String> + 'a;
 
 /// A run that was given up. Displays as one sentence.
@@ -210,7 +211,7 @@ impl Simulation {
     /// # Errors
     /// When a guard stops the run.
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
-        let mut next_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events);
+        self.network.next_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events);
         for flow in 0..self.flows.len() {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
@@ -238,9 +239,9 @@ impl Simulation {
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
             self.events += 1;
-            if self.events >= next_check {
+            if self.events >= self.network.next_check {
                 self.check_limits(guard)?;
-                next_check = (self.events + EVENTS_BETWEEN_CHECKS).min(self.limits.max_events);
+                self.network.next_check = (self.events + EVENTS_BETWEEN_CHECKS).min(self.limits.max_events);
             }
             match event.class() {
                 Class::Medium => self.network.act(event.component()),

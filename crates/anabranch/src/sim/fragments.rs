@@ -4,6 +4,8 @@
 //! No timer: nothing is made of a datagram that misses a piece, and reassembly takes no memory that matters. A
 //! datagram counts as dropped once no copy of one of its bytes can arrive any more.
 
+use std::ops::Range;
+
 use crate::net::DropCause;
 use crate::packet::{Body, Ecn, Fragment, IpVersion, Packet};
 use crate::time::Time;
@@ -22,27 +24,30 @@ struct Datagram {
     /// None once it is delivered.
     packet: Option<Box<Packet>>,
     trace_row: u32,
+    /// The whole payload, then the pieces that it is cut into, and what these are cut into.
     pieces: Vec<Piece>,
+    /// Bytes of the payload that have not arrived.
+    missing: u32,
     /// Fragments in flight.
     open: usize,
     loss: Option<Loss>,
 }
 
-/// Bytes of a datagram's payload, in one fragment.
-#[derive(Clone, Copy, Debug)]
+/// Bytes of a datagram's payload that travel in one fragment and the copies of it, until these are cut. As all copies
+/// take the same route, all are cut alike.
+#[derive(Debug)]
 struct Piece {
     start: u32,
     end: u32,
-    fate: Fate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
-    Arrived,
-    /// It goes on in smaller pieces.
-    Cut,
-    InFlight,
-    Lost(Loss),
+    /// The piece that it is cut from; none for the whole.
+    whole: Option<u32>,
+    /// The pieces that it is cut into, once a copy has been.
+    parts: Range<u32>,
+    /// Copies in flight.
+    in_flight: u32,
+    has_arrived: bool,
+    /// Where the last of those copies was lost that were lost uncut.
+    loss: Option<Loss>,
 }
 
 /// Where and when a packet is lost.
@@ -69,47 +74,56 @@ impl Datagrams {
     /// as many bytes of payload as fit in multiples of 8.
     pub(super) fn cut(&mut self, packet: Box<Packet>, trace_row: u32, mtu: u32) -> Vec<Packet> {
         let Packet { path, ecn, size, .. } = *packet;
-        let is_fragment = matches!(packet.body, Body::Fragment(_));
-        let (number, from, to) = if let Body::Fragment(Fragment { datagram, piece }) = packet.body {
-            let whole = &mut self.get_mut(datagram).pieces[piece as usize];
-            whole.fate = Fate::Cut;
-            (datagram, whole.start, whole.end)
-        } else {
+        let fragment = if let Body::Fragment(fragment) = packet.body { Some(fragment) } else { None };
+        let Fragment { datagram: number, piece } = fragment.unwrap_or_else(|| {
             self.in_flight += 1;
+            let payload = size - HEADER_BYTES;
+            let pieces = vec![Piece::new(0, payload, None)];
             let datagram =
-                Datagram { packet: Some(packet), trace_row, pieces: Vec::new(), open: 0, loss: None };
-            (self.insert(datagram), 0, size - HEADER_BYTES)
-        };
-        let step = (mtu - HEADER_BYTES) / 8 * 8;
-        let cut = |start: u32| {
-            let end = to.min(start + step);
-            let body = self.open(number, start, end);
+                Datagram { packet: Some(packet), trace_row, pieces, missing: payload, open: 0, loss: None };
+            Fragment { datagram: self.insert(datagram), piece: 0 }
+        });
+        let datagram = self.get_mut(number);
+        if fragment.is_some() {
+            datagram.land(piece);
+        }
+        let parts = datagram.cut(piece, (mtu - HEADER_BYTES) / 8 * 8);
+        let send = |part: u32| {
+            let Piece { start, end, .. } = datagram.pieces[part as usize];
+            let body = Body::Fragment(Fragment { datagram: number, piece: part });
             Packet { path, ecn, size: HEADER_BYTES + end - start, body }
         };
-        let fragments = (from..to).step_by(step as usize).map(cut).collect();
-        if is_fragment {
+        let fragments: Vec<Packet> = parts.clone().map(send).collect();
+        for part in parts {
+            self.open(Fragment { datagram: number, piece: part });
+        }
+        if fragment.is_some() {
             self.close(number);
         }
         fragments
     }
 
     /// A link makes a copy of a fragment.
-    pub(super) fn duplicate(&mut self, Fragment { datagram, piece }: Fragment) -> Body {
-        let Piece { start, end, .. } = self.get_mut(datagram).pieces[piece as usize];
-        self.open(datagram, start, end)
+    pub(super) fn duplicate(&mut self, fragment: Fragment) -> Body {
+        self.open(fragment);
+        Body::Fragment(fragment)
     }
 
     /// A fragment arrives. Returns the datagram, with the row of its trace, if it is the last one to. It is marked if a
     /// fragment is (RFC 3168 section 5.3).
     pub(super) fn arrive(&mut self, fragment: Fragment, ecn: Ecn) -> Option<(Box<Packet>, u32)> {
         let datagram = self.get_mut(fragment.datagram);
-        datagram.pieces[fragment.piece as usize].fate = Fate::Arrived;
+        let piece = datagram.land(fragment.piece);
+        if !std::mem::replace(&mut piece.has_arrived, true) {
+            let bytes = piece.end - piece.start;
+            datagram.missing -= bytes;
+        }
         if let Some(packet) = &mut datagram.packet
             && ecn == Ecn::Ce
         {
             packet.ecn = Ecn::Ce;
         }
-        let whole = if datagram.has_arrived() { datagram.packet.take() } else { None };
+        let whole = if datagram.missing == 0 { datagram.packet.take() } else { None };
         let trace_row = datagram.trace_row;
         self.in_flight -= usize::from(whole.is_some());
         self.close(fragment.datagram);
@@ -119,8 +133,11 @@ impl Datagrams {
     /// A fragment is lost. Returns what is to be noted about its datagram.
     pub(super) fn lose(&mut self, fragment: Fragment, loss: Loss) -> Option<Lost> {
         let datagram = self.get_mut(fragment.datagram);
-        datagram.pieces[fragment.piece as usize].fate = Fate::Lost(loss);
-        let (trace_row, before, loss) = (datagram.trace_row, datagram.loss, datagram.first_gap());
+        let piece = datagram.land(fragment.piece);
+        piece.loss = later(piece.loss, Some(loss));
+        // No other gap changes: what all copies of a byte come to is final.
+        let (trace_row, before, gap) = (datagram.trace_row, datagram.loss, datagram.gap(fragment.piece));
+        let loss = before.into_iter().chain(gap).min_by_key(Loss::order);
         datagram.loss = loss;
         self.in_flight -= usize::from(before.is_none() && loss.is_some());
         self.close(fragment.datagram);
@@ -158,12 +175,11 @@ impl Datagrams {
     }
 
     /// A fragment sets out.
-    fn open(&mut self, slot: u32, start: u32, end: u32) -> Body {
+    fn open(&mut self, Fragment { datagram, piece }: Fragment) {
         self.fragments += 1;
-        let datagram = self.get_mut(slot);
+        let datagram = self.get_mut(datagram);
         datagram.open += 1;
-        datagram.pieces.push(Piece { start, end, fate: Fate::InFlight });
-        Body::Fragment(Fragment { datagram: slot, piece: datagram.pieces.len() as u32 - 1 })
+        datagram.pieces[piece as usize].in_flight += 1;
     }
 
     /// A fragment is in flight no more.
@@ -179,30 +195,177 @@ impl Datagrams {
 }
 
 impl Datagram {
-    /// Whether every byte has arrived.
-    fn has_arrived(&self) -> bool {
-        self.starts().all(|start| self.at(start).any(|fate| fate == Fate::Arrived))
+    /// A copy of a piece is in flight no more.
+    fn land(&mut self, piece: u32) -> &mut Piece {
+        let piece = &mut self.pieces[piece as usize];
+        piece.in_flight -= 1;
+        piece
     }
 
-    /// When the first byte was lost for good.
-    fn first_gap(&self) -> Option<Loss> {
-        let by_time = |loss: &Loss| (loss.at, loss.link);
-        let gap = |start| {
-            let losses =
-                self.at(start).map(|fate| if let Fate::Lost(loss) = fate { Some(loss) } else { None });
-            losses.collect::<Option<Vec<Loss>>>()?.into_iter().max_by_key(by_time)
-        };
-        self.starts().filter_map(gap).min_by_key(by_time)
+    /// The pieces that a piece is cut into, of `step` bytes each but the last.
+    fn cut(&mut self, piece: u32, step: u32) -> Range<u32> {
+        let Piece { start, end, ref parts, .. } = self.pieces[piece as usize];
+        if !parts.is_empty() {
+            return parts.clone();
+        }
+        let first = self.pieces.len() as u32;
+        let part = |from: u32| Piece::new(from, end.min(from + step), Some(piece));
+        self.pieces.extend((start..end).step_by(step as usize).map(part));
+        let parts = first..self.pieces.len() as u32;
+        self.pieces[piece as usize].parts = parts.clone();
+        parts
     }
 
-    /// Where pieces start; between two of these all bytes fare alike.
-    fn starts(&self) -> impl Iterator<Item = u32> {
-        self.pieces.iter().filter(|piece| piece.fate != Fate::Cut).map(|piece| piece.start)
+    /// When the first of a piece's bytes was lost for good, which is when the last copy of it was.
+    fn gap(&self, piece: u32) -> Option<Loss> {
+        let mut loss = None;
+        let mut whole = Some(piece);
+        while let Some(number) = whole {
+            let piece = &self.pieces[number as usize];
+            if piece.may_arrive() {
+                return None;
+            }
+            loss = later(loss, piece.loss);
+            whole = piece.whole;
+        }
+        self.gap_within(piece, loss)
     }
 
-    /// What becomes of the pieces with this byte.
-    fn at(&self, byte: u32) -> impl Iterator<Item = Fate> {
-        let with_byte = move |piece: &&Piece| piece.start <= byte && byte < piece.end;
-        self.pieces.iter().filter(with_byte).map(|piece| piece.fate).filter(|&fate| fate != Fate::Cut)
+    /// The same where no copy of it may arrive uncut, and the last of those was lost there.
+    fn gap_within(&self, piece: u32, loss: Option<Loss>) -> Option<Loss> {
+        let Range { start, end } = self.pieces[piece as usize].parts;
+        if start == end {
+            return loss;
+        }
+        let parts = (start..end).filter(|&part| !self.pieces[part as usize].may_arrive());
+        let gap = |part| self.gap_within(part, later(loss, self.pieces[part as usize].loss));
+        parts.filter_map(gap).min_by_key(Loss::order)
+    }
+}
+
+impl Piece {
+    fn new(start: u32, end: u32, whole: Option<u32>) -> Self {
+        Self { start, end, whole, parts: 0..0, in_flight: 0, has_arrived: false, loss: None }
+    }
+
+    /// Whether a copy of it has arrived uncut, or still can.
+    fn may_arrive(&self) -> bool {
+        self.has_arrived || self.in_flight > 0
+    }
+}
+
+impl Loss {
+    /// Which of two comes first.
+    fn order(&self) -> (Time, u32) {
+        (self.at, self.link)
+    }
+}
+
+/// The later of two losses.
+fn later(one: Option<Loss>, other: Option<Loss>) -> Option<Loss> {
+    one.into_iter().chain(other).max_by_key(Loss::order)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::packet::PathId;
+    use crate::udp;
+
+    const PAYLOAD: u32 = 400;
+
+    /// A datagram byte by byte: of each, how many copies are in flight, whether one has arrived, and the last loss.
+    struct Literal(Vec<(u32, bool, Option<Loss>)>);
+
+    impl Literal {
+        fn first_gap(&self) -> Option<Loss> {
+            let gaps = self.0.iter().filter(|&&(in_flight, has_arrived, _)| in_flight == 0 && !has_arrived);
+            gaps.filter_map(|&(_, _, loss)| loss).min_by_key(Loss::order)
+        }
+
+        fn has_arrived(&self) -> bool {
+            self.0.iter().all(|&(_, has_arrived, _)| has_arrived)
+        }
+    }
+
+    fn bytes_of(datagrams: &mut Datagrams, Fragment { datagram, piece }: Fragment) -> Range<usize> {
+        let Piece { start, end, .. } = datagrams.get_mut(datagram).pieces[piece as usize];
+        start as usize..end as usize
+    }
+
+    fn fragment_of(packet: &Packet) -> Fragment {
+        let Body::Fragment(fragment) = packet.body else { panic!("{packet:?}") };
+        fragment
+    }
+
+    fn datagram() -> Box<Packet> {
+        let body =
+            Body::Udp(udp::Datagram { source_port: 1, destination_port: 2, offset: 0, length: PAYLOAD - 8 });
+        Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size: HEADER_BYTES + PAYLOAD, body })
+    }
+
+    proptest! {
+        /// Fragments that are cut, copied, lost and delivered in any order, on a route whose links have MTUs that
+        /// become smaller: what is noted is what a look at each byte gives.
+        #[test]
+        fn counting_pieces_is_counting_bytes(
+            mtus in prop::collection::vec(28u32..200, 1..4),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), 0..4u8, 0..50u64), 1..400),
+        ) {
+            let mut mtus = mtus;
+            mtus.sort_unstable_by(|a, b| b.cmp(a));
+            let mut datagrams = Datagrams::default();
+            let mut literal = Literal(vec![(1, false, None); PAYLOAD as usize]);
+            let mut flying: Vec<(Packet, usize)> =
+                datagrams.cut(datagram(), 7, mtus[0]).into_iter().map(|packet| (packet, 1)).collect();
+            let (mut is_delivered, mut noted) = (false, None);
+            for (index, what, at) in steps {
+                if flying.is_empty() {
+                    break;
+                }
+                let (packet, next) = flying.swap_remove(index.index(flying.len()));
+                let fragment = fragment_of(&packet);
+                let bytes = bytes_of(&mut datagrams, fragment);
+                match what {
+                    0 => {
+                        datagrams.duplicate(fragment);
+                        literal.0[bytes].iter_mut().for_each(|byte| byte.0 += 1);
+                        flying.extend([(packet.clone(), next), (packet, next)]);
+                    }
+                    1 => {
+                        let loss = Loss { at: Time::from_nanos(at), link: next as u32, cause: DropCause::Lost };
+                        let lost = datagrams.lose(fragment, loss);
+                        for byte in &mut literal.0[bytes] {
+                            *byte = (byte.0 - 1, byte.1, later(byte.2, Some(loss)));
+                        }
+                        let expected = literal.first_gap();
+                        let corrects = noted.map(|loss: Loss| loss.at);
+                        prop_assert_eq!(
+                            lost,
+                            expected.filter(|_| noted != expected).map(|loss| Lost { trace_row: 7, loss, corrects })
+                        );
+                        noted = expected;
+                    }
+                    _ if next < mtus.len() => {
+                        if packet.size <= mtus[next] {
+                            flying.push((packet, next + 1));
+                        } else {
+                            let parts = datagrams.cut(Box::new(packet), 7, mtus[next]);
+                            flying.extend(parts.into_iter().map(|packet| (packet, next + 1)));
+                        }
+                    }
+                    _ => {
+                        let arrived = datagrams.arrive(fragment, Ecn::NotEct);
+                        literal.0[bytes].iter_mut().for_each(|byte| *byte = (byte.0 - 1, true, byte.2));
+                        prop_assert_eq!(arrived.is_some(), !is_delivered && literal.has_arrived());
+                        is_delivered |= arrived.is_some();
+                    }
+                }
+                prop_assert_eq!(datagrams.fragments(), flying.len());
+                prop_assert_eq!(datagrams.in_flight(), usize::from(!is_delivered && noted.is_none()));
+            }
+        }
     }
 }
