@@ -102,19 +102,37 @@ def anabranch(tmp_path: Path) -> Command:
     """Runs the command line as a process, in an empty folder."""
 
     def command(*arguments: str | Path) -> Completed:
-        return subprocess.run(
-            [*COMMAND, *map(str, arguments)],
+        done = subprocess.run(
+            limited([*COMMAND, *map(str, arguments)]),
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANGS_S,
         )
+        if sys.platform != "win32" and done.returncode == -signal.SIGXCPU:
+            pytest.fail(f"it took more than {CPU_S} s of processor time: {done.stderr}")
+        return done
 
     return command
 
 
 COMMAND = [sys.executable, "-m", "anabranch"]
+
+CPU_S = 60
+"""Processor time that a command may take, all its threads together: what else a machine does makes
+it wait for its turn, and hardly changes this."""
+
+HANGS_S = 1200
+"""After so long a process waits for what never comes: that takes no processor time. Far longer than
+any takes on a busy machine."""
+
+
+def limited(command: list[str]) -> list[str]:
+    """The same command, ended by SIGXCPU when it has taken `CPU_S`."""
+    if sys.platform == "win32":
+        return command
+    return ["/bin/sh", "-c", f'ulimit -S -t {CPU_S}; exec "$@"', "sh", *command]
 
 
 def written(path: Path, text: str) -> Path:

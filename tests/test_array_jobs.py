@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 import anabranch as package
 from anabranch import Study
-from conftest import SWEEP, Command, one_error, written
+from conftest import HANGS_S, SWEEP, Command, one_error, written
 
 TASKS = 3
 FOLDER = 'it\'s a "folder" $HOME *\n(new)'
@@ -45,7 +45,7 @@ def test_all_tasks_together_compute_what_a_plain_sweep_computes(
     script = written(tmp_path / "job.sh", made.stdout)
 
     tasks = [run(script, task, tmp_path) for task in (1, 3)]
-    said = [task.communicate(timeout=60)[0] for task in tasks]
+    said = [task.communicate(timeout=HANGS_S)[0] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
     whole = Study(SWEEP, replications=7)
     whole.run()
@@ -54,7 +54,7 @@ def test_all_tasks_together_compute_what_a_plain_sweep_computes(
     assert all((cell + replication) % 3 != 1 for cell, replication in runs(out))
 
     rest = run(script, None, tmp_path)
-    said = [rest.communicate(timeout=60)[0]]
+    said = [rest.communicate(timeout=HANGS_S)[0]]
     assert rest.returncode == 0, said
     assert "42 runs in" in said[0]
     assert_frame_equal(package.read(out), whole.frame(), check_exact=True)

@@ -21,7 +21,7 @@ from anabranch.errors import AnabranchError
 from anabranch.execution import Batch
 from anabranch.plan import Run
 from anabranch.progress import Status
-from conftest import COMMAND, ROOT, SWEEP, Command
+from conftest import COMMAND, HANGS_S, ROOT, SWEEP, Command
 
 distributed = pytest.importorskip("distributed")
 
@@ -124,7 +124,7 @@ def test_a_script_that_starts_processes_without_a_guard_is_told(tmp_path: Path) 
     script = tmp_path / "study.py"
     script.write_text(textwrap.dedent(body))
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, script], capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert "AnabranchError: the processes of the local cluster do not start" in done.stderr
     assert "__main__" in done.stderr.splitlines()[-1]
@@ -172,7 +172,7 @@ def test_ctrl_c_keeps_what_is_finished(sweep_file: Path, tmp_path: Path) -> None
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANGS_S
     while not list(out.glob("rows/*.parquet")):
         assert sweep.poll() is None, sweep.communicate()
         assert time.monotonic() < deadline
@@ -247,7 +247,7 @@ def test_the_documented_example_runs(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_S,
     )
     assert result.returncode == 0, result.stderr
     assert "18 of 18" in result.stdout

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 from anabranch import AnabranchError, StoreError, Study, store
 from anabranch.query import Tables
-from conftest import COMMAND, ROOT, SWEEP, Command, one_error, written
+from conftest import COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
 from synthetic import write_study
 
 SIZES = {"delay": 4, "loss": 3, "pmr": 2}
@@ -245,13 +245,13 @@ def test_ctrl_c_ends_a_query_within_seconds(folder: Path, tmp_path: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANGS_S
     while not list(tmp_path.glob("anabranch-query-*")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(0.5)  # from the tables to the query
     query.send_signal(signal.SIGINT)
-    _, errors = query.communicate(timeout=10)
+    _, errors = query.communicate(timeout=HANGS_S)
     assert query.returncode == 130
     assert errors == "anabranch: stopped\n"
     assert not list(tmp_path.iterdir())
@@ -280,7 +280,7 @@ def test_a_million_rows_in_little_memory(tmp_path: Path) -> None:
     found = {}
     for work in ("query", "report"):
         command = [sys.executable, "-c", textwrap.dedent(program), str(folder), work]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
         assert done.returncode == 0, done.stderr
         found[work], peak = json.loads(done.stdout)
         assert peak < MOST_MEMORY, work

@@ -27,7 +27,7 @@ from anabranch.store import (
     read,
     shard_files,
 )
-from conftest import COMMAND, SWEEP, Command, one_error, written
+from conftest import COMMAND, HANGS_S, SWEEP, Command, one_error, written
 
 Runs = Sequence[tuple[int, int]]
 
@@ -1014,7 +1014,7 @@ def test_a_folder_that_goes_away_in_the_middle(sweep_file: Path, tmp_path: Path)
         assert sweep.poll() is None
     while out.exists():
         shutil.rmtree(out, ignore_errors=True)
-    _, errors = sweep.communicate(timeout=30)
+    _, errors = sweep.communicate(timeout=HANGS_S)
     assert sweep.returncode == 2, errors
     assert errors.splitlines()[-1].endswith("No such file or directory")
     assert "Traceback" not in errors
@@ -1030,7 +1030,7 @@ def crash(kind: str, tmp_path: Path, sweep_file: Path) -> dict[str, list[int]]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANGS_S,
     )
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)  # type: ignore[no-any-return]
