@@ -4,12 +4,14 @@ import json
 import os
 import shlex
 import signal
+import stat
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -17,7 +19,7 @@ import pytest
 import anabranch as package
 from anabranch import docs, files, library, papers, terminal
 from anabranch.errors import AnabranchError
-from conftest import CALL, COMMAND, ROOT, SWEEP, Command, one_error, written
+from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
 
 COMMANDS = [
     "run",
@@ -292,7 +294,7 @@ def test_a_reader_that_goes_away_is_no_error(call_file: Path) -> None:
     run.stdout.close()
     assert run.stderr.read() == ""
     run.stderr.close()
-    assert run.wait(60) == 0
+    assert run.wait(HANGS_S) == 0
 
 
 TARGETS = {
@@ -384,6 +386,53 @@ def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(PermissionError, match=r"may not be written: .*old\.json"):
         files.write_atomically(protected, b"new")
     assert contents(tmp_path) == {protected: b"old"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, rights come from the folder")
+@pytest.mark.parametrize("rights", [0o600, 0o640, 0o664])
+def test_a_file_that_is_replaced_keeps_its_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rights: int
+) -> None:
+    old = written(tmp_path / "old.json", "old")
+    old.chmod(rights)
+    link = tmp_path / "link"
+    link.symlink_to(old)
+    before = os.umask(0o022)
+    try:
+        with files.opened_atomically(link) as file:
+            file.write(b"new")
+            # Not even before it is whole may anybody else read it.
+            assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {rights}
+        files.write_atomically(tmp_path / "new.json", b"new")
+        assert stat.S_IMODE(old.stat().st_mode) == rights
+        assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o644
+        # What was another group's is not the own group's where it cannot stay that one's.
+        real, groups = Path.stat, [old.stat().st_gid + 1]
+        refuse = mock.Mock(side_effect=PermissionError)
+        monkeypatch.setattr(os, "fchown", refuse)
+
+        def of_another(path: Path, **options: bool) -> os.stat_result:
+            found = list(real(path, **options))
+            found[5:6] = groups if path == old else found[5:6]
+            return os.stat_result(found)
+
+        monkeypatch.setattr(Path, "stat", of_another)
+        files.write_atomically(old, b"newer")
+        monkeypatch.undo()
+        assert stat.S_IMODE(old.stat().st_mode) == rights & ~0o070
+    finally:
+        os.umask(before)
+    assert old.read_text() == "newer"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
+def test_a_file_that_is_replaced_keeps_its_owner(tmp_path: Path) -> None:
+    old = written(tmp_path / "old.json", "old")
+    os.chown(old, 1234, 5678)
+    files.write_atomically(old, b"new")
+    assert (old.stat().st_uid, old.stat().st_gid, old.read_text()) == (1234, 5678, "new")
 
 
 def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
@@ -499,7 +548,7 @@ def test_a_signal_at_any_time_is_one_sentence(
     wait_until_it_hears(run)
     time.sleep(seconds)
     run.send_signal(number)
-    output, errors = run.communicate(timeout=10)
+    output, errors = run.communicate(timeout=HANGS_S)
     assert (run.returncode, output, errors) == (code, "", "anabranch: stopped\n")
     assert not (tmp_path / "x.json").exists()
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,8 +28,10 @@ def write_atomically(path: Path, content: bytes) -> None:
 def opened_atomically(path: Path) -> Iterator[BinaryIO]:
     """A file to write to that has the name `path` once all is written and on disk, not before.
 
-    A link stays, and the file behind it is replaced. A read-only file is not replaced. What cannot
-    be replaced, such as a device, a pipe or what standard output goes to, is written as it is.
+    A link stays, and the file behind it is replaced. The new one has the old one's rights, and its
+    owner and group where the system allows that; a hard link keeps the old content. A read-only
+    file is not replaced. What cannot be replaced, such as a device, a pipe or what standard output
+    goes to, is written as it is.
     """
     target = _target(path)
     stream = _stream(path)
@@ -41,7 +44,7 @@ def opened_atomically(path: Path) -> Iterator[BinaryIO]:
         return
     temporary = _temporary(target)
     try:
-        with temporary.open("wb") as file:
+        with _created(temporary, target) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -165,6 +168,30 @@ def _folder_error(path: Path) -> OSError:
 def _temporary(path: Path) -> Path:
     # Machines that share a folder may have processes of one number.
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+
+
+def _created(temporary: Path, target: Path) -> BinaryIO:
+    """A new file which at no time anybody may read who may not read the one that it replaces."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return temporary.open("xb")
+    if sys.platform == "win32":  # rights come from the folder there
+        return temporary.open("xb")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    rights = stat.S_IMODE(old.st_mode) & 0o777
+    new = os.fstat(descriptor)
+    if old.st_uid != new.st_uid:
+        with suppress(OSError):  # only root gives files away
+            os.fchown(descriptor, old.st_uid, -1)
+    if old.st_gid != new.st_gid:
+        try:
+            os.fchown(descriptor, -1, old.st_gid)
+        except OSError:
+            rights &= ~0o070  # they were another group's
+    with suppress(OSError):  # file systems without rights
+        os.fchmod(descriptor, rights)
+    return os.fdopen(descriptor, "wb")
 
 
 def _named(error: OSError, path: Path) -> OSError:
