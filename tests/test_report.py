@@ -277,17 +277,44 @@ def test_a_drawing_of_a_ring_and_of_a_link_past_a_host() -> None:
         "cd": ("c", "d"),
         "da": ("d", "a"),
     }
-    text = 'name = "ring"\n[run]\nduration = "1 s"\n'
-    for name, (first, second) in links.items():
-        text += f'[links.{name}]\nends = ["{first}", "{second}"]\nrate = "1 Mbit/s"\n'
-    text += '[paths.p]\nvia = ["ab", "bc"]\n[paths.q]\nvia = ["ac"]\n'
-    text += '[flows.f]\nfrom = "a"\nto = "c"\npaths = ["p", "q"]\n'
-    text += 'transport = { kind = "sctp" }\napp = { kind = "bulk" }\n'
-    root = ElementTree.fromstring(Diagram(package.load(text)).svg())
+    root = drawn(links, {"p": ["ab", "bc"], "q": ["ac"]}, "c")
     cards, hosts = boxes(root, "card"), boxes(root, "host")
     assert len(cards) == 5
     assert len(hosts) == 4
     assert len({(x, y) for x, y, *_ in cards}) == 5
+
+
+def drawn(
+    links: dict[str, tuple[str, str]], paths: dict[str, list[str]], goal: str
+) -> ElementTree.Element:
+    """The drawing of a network with a flow from `a`."""
+    text = 'name = "drawn"\n[run]\nduration = "1 s"\n'
+    for name, (first, second) in links.items():
+        text += f'[links.{name}]\nends = ["{first}", "{second}"]\nrate = "1 Mbit/s"\n'
+    for name, via in paths.items():
+        text += f"[paths.{name}]\nvia = {json.dumps(via)}\n"
+    text += f'[flows.f]\nfrom = "a"\nto = "{goal}"\npaths = {json.dumps(list(paths))}\n'
+    text += 'transport = { kind = "sctp" }\napp = { kind = "bulk" }\n'
+    return ElementTree.fromstring(Diagram(package.load(text)).svg())
+
+
+def test_a_drawing_of_diamonds_and_of_a_long_chain() -> None:
+    """Between the ends of 60 diamonds in a row are 2^60 ways; of 1500 hosts the way is long."""
+    diamonds = {"first": ("a", "h0")}
+    for i in range(60):
+        for side in "uv":
+            diamonds[f"{side}{i}"] = (f"h{i}", f"{side}{i}")
+            diamonds[f"{side}{i}-on"] = (f"{side}{i}", f"h{i + 1}")
+    diamonds["beside"] = ("b", "h0")  # what leads to where all ways begin
+    root = drawn(diamonds, {"p": ["first"]}, "h0")
+    columns = sorted({x for x, *_ in boxes(root, "host")})
+    assert len(columns) == 2 + 2 * 60
+    assert len(boxes(root, "host")) == 2 + 61 + 2 * 60
+    chain = {"first": ("a", "h0")} | {f"l{i}": (f"h{i}", f"h{i + 1}") for i in range(1500)}
+    chain["beside"] = ("b", "h0")
+    chain["back"] = ("h1500", "a")  # a ring does not turn the drawing around
+    root = drawn(chain, {"p": ["first"]}, "h0")
+    assert len({x for x, *_ in boxes(root, "host")}) == 1502
 
 
 def test_scalars_that_say_how_good_a_cell_is(folder: Path, tmp_path: Path) -> None:

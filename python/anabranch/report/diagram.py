@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from graphlib import TopologicalSorter
 from html import escape
 from typing import Any
 
@@ -305,25 +306,32 @@ def _orientations(links: Table, paths: Table, flows: Table) -> dict[str, tuple[s
 
 def _columns(steps: Sequence[tuple[str, str]]) -> dict[str, int]:
     """A column for each host, right of all that lead to it, rings apart."""
-    following: dict[str, list[str]] = defaultdict(list)
-    hosts = dict.fromkeys(host for step in steps for host in step)
-
-    def reaches(start: str, goal: str) -> bool:
-        return start == goal or any(reaches(after, goal) for after in following[start])
-
+    hosts = list(dict.fromkeys(host for step in steps for host in step))
+    following: dict[str, list[str]] = {host: [] for host in hosts}
+    before: dict[str, list[str]] = {host: [] for host in hosts}
     for first, second in dict.fromkeys(steps):
-        if not reaches(second, first):
+        if not _reaches(following, second, first):
             following[first].append(second)
+            before[second].append(first)
     column = dict.fromkeys(hosts, 0)
-    for _ in hosts:
-        for first, seconds in following.items():
-            for second in seconds:
-                column[second] = max(column[second], column[first] + 1)
+    for host in TopologicalSorter(before).static_order():
+        column[host] = max((column[first] + 1 for first in before[host]), default=0)
     # A host that nothing leads to stands right before the first that it leads to.
     for host in hosts:
-        if following[host] and not any(host in seconds for seconds in following.values()):
+        if following[host] and not before[host]:
             column[host] = min(column[after] for after in following[host]) - 1
     return column
+
+
+def _reaches(following: Mapping[str, Sequence[str]], start: str, goal: str) -> bool:
+    """Whether steps lead from one host to another, each host looked at once."""
+    seen = {start}
+    left = [start]
+    while left and goal not in seen:
+        new = [host for host in following[left.pop()] if host not in seen]
+        seen.update(new)
+        left += new
+    return goal in seen
 
 
 def _link_lines(link: Table, axes_of: AxesOf) -> Iterator[Line]:
