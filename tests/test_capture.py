@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dpkt
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import captures
@@ -385,6 +385,7 @@ CHANGES = st.lists(
 @settings(
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@example(which=5, changes=[(0.080078125, b"\x01", "over")], kept=1.0, files=1)
 @given(
     which=st.integers(0, 7), changes=CHANGES, kept=st.floats(0, 1), files=st.integers(1, 2),
 )  # fmt: skip

@@ -465,9 +465,9 @@ def _deliveries(
     at_sender: bool,
     name: str,
 ) -> Deliveries | None:
-    if len(data) < FEWEST_PACKETS:
-        return None
     packets = data[data[:, 2] > 0]
+    if len(data) < FEWEST_PACKETS or not len(packets):
+        return None
     full = float(np.quantile(packets[:, 2], 0.9))
     if not at_sender:
         return Deliveries(packets[:, 0], packets[:, 2], full, f"{name} packets that arrived")
@@ -478,6 +478,8 @@ def _deliveries(
     grown = np.maximum.accumulate(numbers)
     octets = np.diff(grown, prepend=grown[:1]) * factor
     keep = octets > 0
+    if not keep.any():  # nothing new after the first
+        return None
     return Deliveries(
         acknowledged[keep, 0], octets[keep].astype(float), full, f"what {name} acknowledged"
     )
