@@ -1,11 +1,20 @@
 """Sweeps: equal rows however the work is split, stopped and continued."""
 
+import copy
+import multiprocessing
 import os
+import pickle
+import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -14,7 +23,7 @@ import anabranch as package
 from anabranch import StoreError, Study
 from anabranch.progress import Status
 from anabranch.store import FolderStore
-from conftest import COMMAND, SWEEP, Command, one_error, written
+from conftest import COMMAND, HANGS_S, SWEEP, Command, one_error, written
 
 REPLICATIONS = 400
 """Enough that a sweep can be stopped in the middle."""
@@ -38,7 +47,7 @@ def start_sweep(sweep_file: Path, out: Path, *options: str) -> subprocess.Popen[
 
 
 def wait_for_a_shard(out: Path, sweep: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANGS_S
     while not list(out.glob("rows/*.parquet")):
         assert sweep.poll() is None, sweep.communicate()
         assert time.monotonic() < deadline
@@ -126,7 +135,7 @@ def test_a_signal_keeps_what_is_finished(
     sweep = start_sweep(sweep_file, out, "--jobs", "1")
     wait_for_a_shard(out, sweep)
     os.killpg(sweep.pid, number)
-    _, errors = sweep.communicate(timeout=30)
+    _, errors = sweep.communicate(timeout=HANGS_S)
     if sweep.returncode == 0:
         pytest.fail(f"{REPLICATIONS} replications were over before they could be stopped")
     assert sweep.returncode == code, errors
@@ -274,6 +283,117 @@ def test_an_axis_is_a_column_of_its_own(name: str) -> None:
         package.ScenarioError, match=rf"^sweep\.axes\.{name}: .*; use another name$"
     ):
         package.load(SWEEP, sweep={"axes": axes})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"replications": 2.5}, "replications is 2.5; it must be a whole number"),
+        ({"replications": "3"}, "replications is '3'; it must be a whole number"),
+        ({"replications": 0}, "replications is 0; it must be at least 1"),
+        ({"replications": 2**70}, "at most 100,000,000 are allowed"),
+        ({"jobs": 1.5}, "jobs is 1.5; it must be a whole number"),
+        ({"jobs": -1}, "jobs is -1; it must be from 1 to 1024"),
+        ({"seed": -1}, f"seed is -1; it must be from 0 to {2**64 - 1}"),
+        ({"seed": 2**64}, f"seed is {2**64}; it must be from 0 to {2**64 - 1}"),
+        ({"seed": 1.0}, "seed is 1.0; it must be a whole number"),
+        ({"replication": -1}, f"replication is -1; it must be from 0 to {2**64 - 1}"),
+        ({"cell": -1}, "cell is -1; it must be at least 0"),
+        ({"cell": 2**70}, f"cell {2**70} is not in the sweep; its cells are 0 to 5"),
+        ({"shard": (1.5, 2)}, "shard is 1.5; it must be a whole number"),
+        ({"shard": (3, 2)}, "the share 3/2 is not i/n with i from 1 to n"),
+    ],
+)
+def test_a_number_that_cannot_be_is_one_sentence(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(package.AnabranchError, match=re.escape(message)):
+        taking(*arguments)(**arguments)
+
+
+def taking(argument: str) -> Callable[..., object]:
+    """Who takes an argument of this name."""
+    if argument == "shard":
+        return Study(SWEEP).run
+    return partial(Study if argument in ("replications", "jobs") else package.run, SWEEP)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    study = Study(SWEEP, replications=np.int64(2), jobs=np.int32(1))  # type: ignore[arg-type]
+    assert (study.replications, study.total) == (2, 12)
+    seed, cell = np.uint64(7), np.int8(2)
+    one = package.run(SWEEP, seed=seed, cell=cell)  # type: ignore[arg-type]
+    assert str(one.summary) == str(package.run(SWEEP, seed=7, cell=2).summary)
+    scenario = package.load(SWEEP)
+    with pytest.raises(package.ScenarioError, match=r"cell -1 is not in the sweep"):
+        scenario.cell_key(-1)
+
+
+def test_studies_of_too_many_runs_are_counted_exactly() -> None:
+    pmr = {"set": "flows.call.transport.path_max_retrans", "values": [0, 1, 2, 3]}
+    sub = {"replications": 2**62, "axes": {"pmr": pmr}}
+    with pytest.raises(package.AnabranchError, match=f"has {2**64:,} runs; at most"):
+        Study(package.load(SWEEP, sweep={"studies": {"sub": sub}}))
+
+
+def copies(of: Any) -> list[Any]:
+    return [copy.copy(of), copy.deepcopy(of), pickle.loads(pickle.dumps(of))]
+
+
+def test_results_and_scenarios_can_be_copied() -> None:
+    pmr = {"set": "flows.call.transport.path_max_retrans", "range": {"from": 0, "to": 9}}
+    design = {"design": {"kind": "sobol", "points": 4}, "axes": {"pmr": pmr}}
+    for scenario in (package.load(SWEEP), package.load(SWEEP, sweep=design)):
+        for other in copies(scenario):
+            assert (other.hash, other.name) == (scenario.hash, scenario.name)
+            assert other.cell_hashes() == scenario.cell_hashes()
+    result = package.run(SWEEP, cell=3, trace=True)
+    for other in copies(result):
+        assert str(other.summary) == str(result.summary)
+        assert other.scenario.hash == result.scenario.hash
+        for name, table in result.traces.items():
+            assert_same(other.traces[name], table)
+
+
+def test_studies_can_be_copied_and_go_on(sweep_file: Path, tmp_path: Path) -> None:
+    in_memory = Study(sweep_file, replications=2, jobs=1)
+    in_memory.run()
+    in_folder = Study(sweep_file, tmp_path / "out", replications=2)
+    in_folder.run()
+    for study in (in_memory, in_folder, Study(tmp_path / "out")):
+        for other in copies(study):
+            assert_same(other.frame(), study.frame())
+            other.run()
+            assert_same(other.frame(), study.frame())
+    # A copy that is no view: what it computes is its own.
+    fresh = Study(sweep_file, replications=1, jobs=1)
+    copy.deepcopy(fresh).run()
+    assert fresh.frame().height == 0
+
+
+def _mos_of(study: Study) -> list[float]:
+    study.run()
+    return study.frame()["call.mos"].to_list()
+
+
+def test_studies_go_to_other_processes(sweep_file: Path) -> None:
+    study = Study(sweep_file, replications=1, jobs=1)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        [found] = pool.map(_mos_of, [study])
+        failed = pool.submit(package.load, SWEEP, {"sed": 9})
+        with pytest.raises(package.ScenarioError, match="sed"):
+            failed.result()
+    study.run()
+    assert found == study.frame()["call.mos"].to_list()
+
+
+def test_what_is_wrong_with_a_scenario_is_an_error_of_anabranch() -> None:
+    for kind, builtin in ((package.ScenarioError, ValueError), (package.RunError, RuntimeError)):
+        assert issubclass(kind, package.AnabranchError)
+        assert issubclass(kind, builtin)
+        assert isinstance(pickle.loads(pickle.dumps(kind("said"))), kind)
+    with pytest.raises(package.AnabranchError):
+        package.load(SWEEP, set={"sed": 9})
+    with pytest.raises(package.AnabranchError, match="max_events"):
+        package.run(SWEEP, set={"run.max_events": 10})
 
 
 @pytest.mark.parametrize("content", [None, b"junk = [", b"\xff\xfe"])

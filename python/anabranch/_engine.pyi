@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, final, overload, type_check_only
 
+from anabranch.errors import RunError, ScenarioError
+
 __all__ = [
     "ENGINE_VERSION",
     "Cancel",
@@ -22,12 +24,6 @@ __version__: str
 
 ENGINE_VERSION: str
 """The version and a hash of the engine's sources, `0.1.0+1a2b3c4d`: rows with the same one come from the same engine."""
-
-class ScenarioError(ValueError):
-    """A scenario that cannot be run: one sentence with the key, what was found and what is allowed."""
-
-class RunError(RuntimeError):
-    """A run that was stopped by one of its guards (events, wall time, memory)."""
 
 @type_check_only
 class Axis(TypedDict):
@@ -140,6 +136,8 @@ class Scenario:
         """
     def to_toml(self) -> str:
         """The scenario with every default filled in."""
+    def __copy__(self) -> Scenario: ...
+    def __deepcopy__(self, _memo: object, /) -> Scenario: ...
 
 @type_check_only
 class Result(TypedDict):

@@ -1,6 +1,8 @@
 """What can go wrong outside the engine; every message is one sentence for the user."""
 
 from collections.abc import Iterable
+from operator import index
+from reprlib import repr as shortened
 
 
 class AnabranchError(Exception):
@@ -11,8 +13,31 @@ class Terminated(KeyboardInterrupt):
     """The system asked the command line to end (SIGTERM): handled as Ctrl-C is."""
 
 
+class ScenarioError(AnabranchError, ValueError):
+    """A scenario that cannot be run: the key, what was found and what is allowed."""
+
+
+class RunError(AnabranchError, RuntimeError):
+    """A run that was stopped by one of its guards (events, wall time, memory)."""
+
+
 class StoreError(AnabranchError):
     """A study folder that cannot be read, or not be continued with this scenario."""
+
+
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """An argument as an `int`, from NumPy's numbers, too.
+
+    Raises an AnabranchError that names it unless it is a whole number of this range.
+    """
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise AnabranchError(f"{name} is {shortened(value)}; it must be a whole number") from None
+    if number < least or (most is not None and number > most):
+        allowed = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise AnabranchError(f"{name} is {number}; it must be {allowed}")
+    return number
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from anabranch import _engine, stopping, terminal, watch
 from anabranch._engine import RunError, Scenario, ScenarioError
-from anabranch.errors import AnabranchError, suggestion
+from anabranch.errors import AnabranchError, suggestion, whole
 from anabranch.plan import Plan, Run, Shard, ask_once, wanted_of
 from anabranch.progress import Status
 from anabranch.store import Store, cells_of, rows_of
@@ -100,10 +100,7 @@ class Workers(Protocol):
 
 def threads(jobs: int | None) -> int:
     """The number of threads that `jobs` asks for; all cores if it is None."""
-    count = (os.cpu_count() or 1) if jobs is None else jobs
-    if not 1 <= count <= MOST_JOBS:
-        raise AnabranchError(f"jobs is {count}; it must be from 1 to {MOST_JOBS}")
-    return count
+    return whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs, 1, MOST_JOBS)
 
 
 def run_batch(
@@ -302,8 +299,10 @@ def compute_study(
     shard
         As for `Plan`.
     """
-    if shard is not None and not 1 <= shard[0] <= shard[1]:
-        raise AnabranchError(f"the share {shard[0]}/{shard[1]} is not i/n with i from 1 to n")
+    if shard is not None:
+        shard = whole("shard", shard[0], 1), whole("shard", shard[1], 1)
+        if shard[0] > shard[1]:
+            raise AnabranchError(f"the share {shard[0]}/{shard[1]} is not i/n with i from 1 to n")
     wanted, until = wanted_of(scenario)
     if replications is not None:
         wanted, until = np.full_like(wanted, replications), {}

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from anabranch import _engine, comparison, designs, execution, library, stats, stopping
 from anabranch._engine import Scenario, ScenarioError
 from anabranch.comparison import Comparison, Selection
-from anabranch.errors import AnabranchError, suggestion
+from anabranch.errors import AnabranchError, suggestion, whole
 from anabranch.execution import Progress, threads
-from anabranch.plan import wanted_of
 from anabranch.store import (
     OWN_COLUMNS,
     FolderStore,
@@ -39,6 +38,9 @@ Value = str | float | bool
 MOST_RUNS = 100_000_000
 """Runs that one study may have: which of them are finished is kept in memory."""
 
+
+MOST_NUMBER = 2**64 - 1
+"""The greatest seed, and the greatest number of a replication."""
 
 _TAKEN = {
     *OWN_COLUMNS,
@@ -151,10 +153,13 @@ def run(
         Whether to record traces; never changes the summary.
     """
     scenario = _loaded(scenario, set)
+    seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
+    replication = whole("replication", replication, 0, MOST_NUMBER)
+    cell = whole("cell", cell, 0)
     result = _engine.run(scenario, cell, seed, replication, trace)
     return Result(
         scenario=scenario,
-        seed=scenario.seed if seed is None else seed,
+        seed=seed,
         cell=cell,
         replication=replication,
         summary=result["summary"],
@@ -200,7 +205,7 @@ class Study:
         self.out = None if out is None else Path(out)
         self.jobs = threads(jobs)
         self._opened = _is_folder(scenario)
-        self._asked = replications
+        self._asked = None if replications is None else whole("replications", replications, 1)
         if self._opened:
             if out is not None or set:
                 raise AnabranchError(f"{scenario} is a folder: `out` and `set` need a scenario")
@@ -231,7 +236,8 @@ class Study:
     @property
     def total(self) -> int:
         """How many runs the study has; with a stopping rule, at most."""
-        return int(self._most().sum())
+        counts = zip(self._most_of_parts(), self.scenario.parts, strict=True)
+        return sum(most * part["cell_count"] for most, part in counts)
 
     def run(
         self,
@@ -380,21 +386,22 @@ class Study:
         return rows
 
     def _most(self) -> NDArray[np.int64]:
-        """The most runs that each cell may have."""
-        wanted, until = wanted_of(self.scenario)
+        """The most runs that each cell may have; no folder has more than `MOST_RUNS`."""
+        counts = [min(most, MOST_RUNS) for most in self._most_of_parts()]
+        return np.repeat(counts, [part["cell_count"] for part in self.scenario.parts])
+
+    def _most_of_parts(self) -> list[int]:
+        """The most runs that each cell of a part may have."""
         if self._asked is not None:
-            return np.full_like(wanted, self._asked)
-        for cell, rule in until.items():
-            wanted[cell] = stopping.looks(rule)[-1]
-        return wanted
+            return [self._asked for _ in self.scenario.parts]
+        return [
+            part["replications"] if part["until"] is None else stopping.looks(part["until"])[-1]
+            for part in self.scenario.parts
+        ]
 
     def _check_total(self) -> None:
-        if self.replications < 1:
-            raise AnabranchError(f"replications is {self.replications}; it must be at least 1")
         # Of too many cells there is not even a list.
-        cells = self.scenario.cell_count
-        total = self.total if cells <= MOST_RUNS else cells * self.replications
-        if total > MOST_RUNS:
+        if (total := self.total) > MOST_RUNS:
             raise AnabranchError(f"the study has {total:,} runs; at most {MOST_RUNS:,} are allowed")
 
     @contextmanager

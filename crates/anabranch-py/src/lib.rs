@@ -4,41 +4,29 @@
 mod quality;
 mod scenario;
 
-use pyo3::prelude::*;
-
-mod exceptions {
-    #![allow(missing_docs, reason = "the macro takes the documentation as text for Python")]
-
-    pyo3::create_exception!(
-        _engine,
-        ScenarioError,
-        pyo3::exceptions::PyValueError,
-        "A scenario that cannot be run: one sentence with the key, what was found and what is allowed."
-    );
-    pyo3::create_exception!(
-        _engine,
-        RunError,
-        pyo3::exceptions::PyRuntimeError,
-        "A run that was stopped by one of its guards (events, wall time, memory)."
-    );
-}
-
-pub(crate) use exceptions::{RunError, ScenarioError};
+// Python's own, so that they are `AnabranchError`s, too: a class made here has one base only.
+pyo3::import_exception!(anabranch.errors, RunError);
+pyo3::import_exception!(anabranch.errors, ScenarioError);
 
 /// The compiled engine of anabranch.
-#[pymodule]
+#[pyo3::pymodule]
 mod _engine {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::quality::{codecs, emodel};
     #[pymodule_export]
     use super::scenario::{Cancel, PyScenario, models, run, run_batch, schema};
-    #[pymodule_export]
-    use super::{RunError, ScenarioError};
-
     #[allow(non_upper_case_globals, reason = "the name that Python modules give their version")]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
     const ENGINE_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("ENGINE_SOURCES"));
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("RunError", module.py().get_type::<super::RunError>())?;
+        module.add("ScenarioError", module.py().get_type::<super::ScenarioError>())
+    }
 }

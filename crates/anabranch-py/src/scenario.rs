@@ -13,7 +13,7 @@ use anabranch::scenario::{AxisValue, Study};
 use anabranch::sim::{Guard, Simulation};
 use anabranch::trace::{Column, Table};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyType};
 
 use crate::{RunError, ScenarioError};
 
@@ -140,8 +140,8 @@ impl PyScenario {
         Ok(hashes.into_iter().map(|hash| format!("{hash:016x}")).collect())
     }
 
-    fn cell_key<'py>(&self, py: Python<'py>, cell: u64) -> PyResult<Bound<'py, PyDict>> {
-        self.check_cell(cell)?;
+    fn cell_key<'py>(&self, py: Python<'py>, cell: i128) -> PyResult<Bound<'py, PyDict>> {
+        let cell = self.checked_cell(cell)?;
         let key = PyDict::new(py);
         for (name, value) in self.0.sweep.key(cell) {
             key.set_item(name, axis_value(py, value)?)?;
@@ -149,13 +149,13 @@ impl PyScenario {
         Ok(key)
     }
 
-    fn cell_study(&self, cell: u64) -> PyResult<&str> {
-        self.check_cell(cell)?;
+    fn cell_study(&self, cell: i128) -> PyResult<&str> {
+        let cell = self.checked_cell(cell)?;
         Ok(&self.0.sweep.part_of(cell).0.name)
     }
 
-    fn cell_toml(&self, cell: u64) -> PyResult<String> {
-        self.check_cell(cell)?;
+    fn cell_toml(&self, cell: i128) -> PyResult<String> {
+        let cell = self.checked_cell(cell)?;
         Ok(self.0.cell(cell).map_err(scenario_error)?.to_toml())
     }
 
@@ -180,16 +180,35 @@ impl PyScenario {
         self.0.to_toml()
     }
 
+    /// The text and where its file names start: enough for another process to read it again.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyType>,))> {
+        let folder = std::env::current_dir()?;
+        let arguments = ("parse", slf.get().0.to_toml(), Sets::new(), folder);
+        let parse = slf.py().import("operator")?.call_method1("methodcaller", arguments)?;
+        Ok((parse, (slf.get_type(),)))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         format!("Scenario({:?}, {} cells)", self.0.scenario.name, self.0.sweep.cell_count())
     }
 }
 
 impl PyScenario {
-    fn check_cell(&self, cell: u64) -> PyResult<()> {
+    /// The number of a cell, if there is one: users may ask for anything.
+    fn checked_cell(&self, cell: i128) -> PyResult<u64> {
         let count = self.0.sweep.cell_count();
-        if cell < count {
-            return Ok(());
+        if let Ok(cell) = u64::try_from(cell)
+            && cell < count
+        {
+            return Ok(cell);
         }
         if count == 0 {
             return Err(scenario_error(
@@ -238,12 +257,12 @@ fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, Py
 pub(crate) fn run<'py>(
     py: Python<'py>,
     scenario: &PyScenario,
-    cell: u64,
+    cell: i128,
     seed: Option<u64>,
     replication: u64,
     trace: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    scenario.check_cell(cell)?;
+    let cell = scenario.checked_cell(cell)?;
     let study = &scenario.0;
     let outcome = py.detach(|| {
         let mut one = study.cell(cell).map_err(scenario_error)?;
@@ -324,7 +343,7 @@ pub(crate) fn run_batch<'py>(
     traces: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     for &(cell, _) in &jobs {
-        scenario.check_cell(cell)?;
+        scenario.checked_cell(cell.into())?;
     }
     let jobs: Vec<Job> = jobs.into_iter().map(|(cell, replication)| Job { cell, replication }).collect();
     let options = Options { seed, threads, traces: &traces, cancel: cancel.map(|cancel| &cancel.0) };

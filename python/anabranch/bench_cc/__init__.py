@@ -16,7 +16,7 @@ from anabranch import execution, progress
 from anabranch.bench_cc import checks, measures, reports, scenarios
 from anabranch.bench_cc.checks import Baseline
 from anabranch.bench_cc.measures import Cell
-from anabranch.errors import AnabranchError
+from anabranch.errors import whole
 from anabranch.files import check_file, check_folder, write_atomically
 
 __all__ = ["bench", "compare"]
@@ -53,8 +53,7 @@ def compare(
     """
     names = scenarios.chosen(tuple(controls))
     threads = execution.threads(jobs)
-    if replications < 1:
-        raise AnabranchError(f"replications is {replications}; it must be at least 1")
+    replications = whole("replications", replications, 1)
     chosen = scenarios.load(tuple(only), profile)
     total = sum(sum(measures.wanted_of(about, names, replications)) for about in chosen)
     cells: list[Cell] = []

@@ -15,7 +15,6 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-import anabranch
 from anabranch.errors import AnabranchError, Terminated
 
 from . import (  # noqa: F401 - each adds its command
@@ -87,7 +86,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             sys.stdout.flush()
     except CycloptsError as error:
         return complain(_usage(error))
-    except (AnabranchError, anabranch.ScenarioError, anabranch.RunError) as error:
+    except AnabranchError as error:
         return complain(error)
     except BrokenPipeError:
         # The reader has gone; Python would complain once more when it flushes at its end.

@@ -15,7 +15,7 @@ from rich.console import Group
 
 import anabranch
 from anabranch import _engine, study, terminal
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, whole
 from anabranch.explain import accounts, causes
 from anabranch.explain.accounts import LIMITS, Account, End, Flow
 from anabranch.explain.causes import Cause
@@ -177,6 +177,7 @@ def explain(
         Called with the number of such runs before them; gives what to call after each.
     """
     loaded = anabranch.load(scenario, set)
+    cell = whole("cell", cell, 0)
     text = loaded.cell_toml(cell)
     tree = accounts.settings_of(loaded, cell)
     name = accounts.choose(tree, flow)
