@@ -146,16 +146,37 @@ impl Node {
 impl Comparison {
     fn is_true(self, left: Value<'_>, right: Value<'_>) -> bool {
         match (self, left, right) {
+            (Self::Equal, Value::Number(left), Value::Number(right)) => are_equal(left, right),
             (Self::Equal, left, right) => left == right,
+            (Self::Unequal, Value::Number(left), Value::Number(right)) => !are_equal(left, right),
             (Self::Unequal, left, right) => left != right,
-            (Self::Less, Value::Number(left), Value::Number(right)) => left < right,
-            (Self::LessOrEqual, Value::Number(left), Value::Number(right)) => left <= right,
-            (Self::More, Value::Number(left), Value::Number(right)) => left > right,
-            (Self::MoreOrEqual, Value::Number(left), Value::Number(right)) => left >= right,
+            (Self::Less, Value::Number(left), Value::Number(right)) => {
+                left < right && !are_equal(left, right)
+            }
+            (Self::LessOrEqual, Value::Number(left), Value::Number(right)) => {
+                left < right || are_equal(left, right)
+            }
+            (Self::More, Value::Number(left), Value::Number(right)) => {
+                left > right && !are_equal(left, right)
+            }
+            (Self::MoreOrEqual, Value::Number(left), Value::Number(right)) => {
+                left > right || are_equal(left, right)
+            }
             _ => false,
         }
     }
 }
+
+/// Whether numbers are the same but for rounding: 3 times 0.1 s is 0.3 s, though not in binary fractions.
+fn are_equal(left: f64, right: f64) -> bool {
+    // Exactly equal infinities have no difference.
+    #[allow(clippy::float_cmp, reason = "the exact case beside the rounded one")]
+    let is_same = left == right;
+    is_same || (left - right).abs() < ROUNDING * left.abs().max(right.abs())
+}
+
+/// As many digits as values of ranges have.
+const ROUNDING: f64 = 1e-12;
 
 struct Parser<'a> {
     text: &'a str,
@@ -458,6 +479,23 @@ mod tests {
     }
 
     #[test]
+    fn rounding_decides_nothing() {
+        for text in [
+            "0.1 s * 3 == 300 ms",
+            "0.1 s * 3 <= 300 ms",
+            "not 0.1 s * 3 > 300 ms",
+            "not 0.1 s * 3 != 300 ms",
+            "300 ms >= 0.1 s + 0.2 s",
+            "0.1 s + 0.2 s < 300.000001 ms",
+            "0.300000000001 != 0.3",
+            "1 / 0 == 2 / 0 and 1 / 0 > 5 and -1 / 0 < 1 / 0",
+            "0 == -0 and 0 < 1e-300",
+        ] {
+            assert!(holds(text), "{text}");
+        }
+    }
+
+    #[test]
     fn mistakes_name_the_character_and_what_is_allowed() {
         let message = |text: &str| Condition::parse(text, &AXES).unwrap_err();
         let names = "`rto`, `rto-max`, `policy`, `on`, `n`";
@@ -518,10 +556,10 @@ mod tests {
     fn flag() -> impl Strategy<Value = (String, bool)> {
         let leaf = prop_oneof![
             (number(), number(), 0..4_u8).prop_map(|((a, x), (b, y), comparison)| match comparison {
-                0 => (format!("{a} < {b}"), x < y),
-                1 => (format!("{a}>={b}"), x >= y),
-                2 => (format!("{a} == {b}"), x == y),
-                _ => (format!("{a} != {b}"), x != y),
+                0 => (format!("{a} < {b}"), x < y && !are_equal(x, y)),
+                1 => (format!("{a}>={b}"), x > y || are_equal(x, y)),
+                2 => (format!("{a} == {b}"), are_equal(x, y)),
+                _ => (format!("{a} != {b}"), !are_equal(x, y)),
             }),
             Just(("on".to_owned(), true)),
             Just(("policy == 'x'".to_owned(), false)),
