@@ -77,7 +77,12 @@ impl Scale {
         if last >= MOST_VALUES as f64 {
             return Err(format!("step: more than {MOST_VALUES} values; use a longer one"));
         }
-        Ok((0..=last as u64).map(|index| self.value(self.low + index as f64 * size)).collect())
+        let number = |index: u64| {
+            let number = self.low + index as f64 * size;
+            // What is left of zero is rounding, and so is what lies beyond `to`.
+            if number.abs() <= 1e-9 * size { 0.0 } else { number.min(self.high) }
+        };
+        Ok((0..=last as u64).map(|index| self.value(number(index))).collect())
     }
 
     /// So many values, both ends among them.
@@ -140,7 +145,9 @@ impl Scale {
         if self.is_logarithmic {
             return self.low * libm::exp(share * libm::log(self.high / self.low));
         }
-        self.low + share * (self.high - self.low)
+        let number = self.low + share * (self.high - self.low);
+        // What is left of zero is rounding.
+        if number.abs() <= 1e-12 * (self.high - self.low) { 0.0 } else { number }
     }
 
     fn value(&self, number: f64) -> Value {
@@ -230,6 +237,10 @@ mod tests {
         assert_eq!(range("from = 0\nto = 10\ncount = 4"), texts(&["0", "3", "7", "10"]));
         assert_eq!(range("from = 0.0\nto = 1\ncount = 3"), texts(&["0.0", "0.5", "1.0"]));
         assert_eq!(range("from = 3\nto = 3\ncount = 1"), texts(&["3"]));
+        assert_eq!(range("from = -0.3\nto = 0.3\nstep = 0.1").unwrap()[3], "0.0");
+        assert_eq!(range("from = -0.3\nto = 0.3\ncount = 7").unwrap()[3], "0.0");
+        // Not beyond `to`, which it meets within rounding.
+        assert_eq!(range("from = 0.0\nto = 1.0\nstep = 0.33333333335").unwrap()[3], "1.0");
         let ms = texts(&[r#""10 ms""#, r#""20 ms""#, r#""30 ms""#]);
         assert_eq!(range("from = '10 ms'\nto = '0.03 s'\nstep = '0.01 s'"), ms);
         assert_eq!(range("from = '10 ms'\nto = '30 ms'\ncount = 3"), ms);
