@@ -24,6 +24,9 @@ impl Levels {
     /// The axis with the values that its definition gives it. An axis of a design has both ends of its range.
     pub(super) fn of(key: &str, name: &str, axis: &Axis, is_of_design: bool) -> Result<Self, ScenarioError> {
         let error = |what: String| Err(ScenarioError::new(format!("{key}: {what}")));
+        if axis.set.as_ref().is_some_and(|set| set.paths().is_empty()) {
+            return error("`set` is empty; name the setting that takes the values".into());
+        }
         let given = [!axis.values.is_empty(), axis.range.is_some(), axis.log_range.is_some()];
         let given = given.iter().filter(|&&is_given| is_given).count();
         if given + axis.cases.len() == 0 {
@@ -79,7 +82,10 @@ impl Levels {
         cells: &[IndexMap<String, Value>],
     ) -> Result<(Self, Vec<Option<u32>>), ScenarioError> {
         let mut levels = Self::without_values(name, axis);
-        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        // Those that a design lists: what they are must not depend on which of them its points have.
+        levels.values.clone_from(&axis.values);
+        let mut seen: BTreeMap<String, u32> =
+            axis.values.iter().zip(0..).map(|(value, position)| (value.to_string(), position)).collect();
         let mut positions = Vec::with_capacity(cells.len());
         for (index, cell) in cells.iter().enumerate() {
             let Some(value) = cell.get(name) else {

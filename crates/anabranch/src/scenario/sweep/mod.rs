@@ -304,21 +304,18 @@ fn columns(parts: &[Part]) -> (Vec<AxisColumn>, Places) {
 
 /// Whether a name fits a pattern in which `*` stands for any characters.
 fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|mut tail| {
-            loop {
-                if matches(rest, tail) {
-                    return true;
-                }
-                let mut characters = tail.chars();
-                if characters.next().is_none() {
-                    return false;
-                }
-                tail = characters.as_str();
-            }
-        }),
-    }
+    let mut parts = pattern.split('*');
+    let first = parts.next().expect("a split has a part");
+    let Some(last) = parts.next_back() else { return pattern == name };
+    let Some(mut rest) = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
+        return false;
+    };
+    // The first place of each part leaves the most for those after it.
+    parts.all(|part| {
+        let found = rest.find(part);
+        rest = found.map_or("", |at| &rest[at + part.len()..]);
+        found.is_some()
+    })
 }
 
 #[cfg(test)]

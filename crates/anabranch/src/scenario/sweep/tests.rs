@@ -387,3 +387,41 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_axis_that_sets_nothing_is_refused() {
+    let error = try_sweep("axes.a = { set = [], values = [1, 2] }").unwrap_err();
+    assert_eq!(error, "sweep.axes.a: `set` is empty; name the setting that takes the values");
+}
+
+#[test]
+fn what_an_axis_of_a_design_is_does_not_depend_on_its_points() {
+    let open = "
+        design = { kind = 'sobol', points = 1 }
+        where = [\"a != 'off'\"]
+        axes.a = { set = 'x', values = ['1 s', 'off'] }
+    ";
+    let found = sweep(open).with_points(MAIN, &[vec![0.1]]).unwrap();
+    assert_eq!(keys(&found), ["a1 s"]);
+    assert_eq!(found.columns()[0].labels, ["1 s", "off"]);
+}
+
+#[test]
+fn patterns_take_no_time() {
+    let many = format!("{}b", "*a".repeat(50));
+    assert!(!matches(&many, &"a".repeat(100)));
+    assert!(matches(&many, &format!("{}b", "a".repeat(100))));
+    for (pattern, name, fits) in [
+        ("call.*", "call.mos", true),
+        ("call.*", "calls.mos", false),
+        ("*.mos", "call.mos", true),
+        ("c*l*s", "call.mos", true),
+        ("c*l*s*s", "call.mos", false),
+        ("ab*ba", "aba", false),
+        ("**", "", true),
+        ("a*b*c", "abbc", true),
+        ("a*bc*c", "abc", false),
+    ] {
+        assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+    }
+}
