@@ -1,8 +1,9 @@
 //! FQ-PIE: flows take turns as in FQ-CoDel (RFC 8290), and PIE (RFC 8033) acts on each one's queue.
 //!
 //! As Linux has it (`sch_fq_pie.c`): a packet that finds the limit of all queues reached is dropped, and the
-//! probability of each queue follows the waiting time in it alone. `fair_queue.rs` says how flows are told apart and
-//! take turns, `pie.rs` how PIE differs from Linux's. Defaults are Linux's.
+//! probability of each queue follows the waiting time in it alone; two full packets in it are not spared, as they are by
+//! RFC 8033. `fair_queue.rs` says how flows are told apart and take turns, `pie.rs` how PIE differs from Linux's.
+//! Defaults are Linux's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,8 +60,8 @@ impl FqPieConfig {
             PieConfig { packets, target, update, first_update: None, alpha, beta, burst, ecn, mark_up_to };
         pie.check(place)?;
         let key = place.streams.key(place.component);
-        let control =
-            FlowPie { packets: packets.into(), key, control: pie::Control::new(pie, BlockRng::new(key, 0)) };
+        let control = pie::Control::new(pie, BlockRng::new(key, 0)).of_linux();
+        let control = FlowPie { packets: packets.into(), key, control };
         // There is never a packet too many that would have to be dropped.
         Sharing { packets, flows, quantum, drop_batch: 1 }.build(place, control)
     }

@@ -129,6 +129,8 @@ impl QueueDisc for Pie {
 pub(super) struct Control<R> {
     config: PieConfig,
     target: f64,
+    /// While no more bytes wait, nothing is dropped.
+    spared_bytes: u64,
     rng: R,
     probability: f64,
     /// The sum of the probabilities since the last drop.
@@ -146,8 +148,8 @@ pub(super) struct Control<R> {
 const LEAST_ACCUMULATED: f64 = 0.85;
 const MOST_ACCUMULATED: f64 = 8.5;
 
-/// RFC 8033 section 4.1: while no more than two packets of this size wait, nothing is dropped. It is Linux's, one MTU.
-const MEAN_PACKET: u64 = 1500;
+/// RFC 8033 section 4.1: while no more than two packets of 1500 B wait, nothing is dropped.
+const SPARED_BYTES: u64 = 2 * 1500;
 
 impl<R: Draw> Control<R> {
     pub(super) fn new(config: PieConfig, rng: R) -> Self {
@@ -155,6 +157,7 @@ impl<R: Draw> Control<R> {
         let first_update = config.first_update.unwrap_or(config.update).as_nanos();
         Self {
             target: config.target.as_secs_f64(),
+            spared_bytes: SPARED_BYTES,
             config,
             rng,
             probability: 0.0,
@@ -165,6 +168,11 @@ impl<R: Draw> Control<R> {
             next_update: first_update,
             period: first_update,
         }
+    }
+
+    /// The same as Linux has it: two packets that wait are no longer spared (`pie_drop_early`).
+    pub(super) fn of_linux(self) -> Self {
+        Self { spared_bytes: SPARED_BYTES - 1, ..self }
     }
 
     /// The same with other draws.
@@ -218,7 +226,7 @@ impl<R: Draw> Control<R> {
             return false;
         }
         let is_calm = self.delay < self.target / 2.0 && self.probability < 0.2;
-        if is_calm || bytes <= 2 * MEAN_PACKET {
+        if is_calm || bytes <= self.spared_bytes {
             return false;
         }
         if self.probability == 0.0 {
@@ -325,6 +333,20 @@ mod tests {
         control.delay = 0.3;
         control.update(9_000);
         assert!((control.probability - 0.54).abs() < 1e-12);
+    }
+
+    /// Two packets that wait are spared by RFC 8033 and not by Linux.
+    #[test]
+    fn short_queues_are_spared() {
+        let rng = || place().streams.stream("test");
+        for (control, most) in [
+            (Control::new(PieConfig::default(), rng()), 3000),
+            (Control::new(PieConfig::default(), rng()).of_linux(), 2999),
+        ] {
+            let mut control = Control { probability: 1.0, delay: 0.1, burst_left: 0, ..control };
+            assert!(!control.drops_early(most));
+            assert!(control.drops_early(most + 1));
+        }
     }
 
     /// A delay of 30 ms that nothing changes, as packets are marked: after the first update, which sees it grow, the
