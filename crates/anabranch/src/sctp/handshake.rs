@@ -70,8 +70,9 @@ impl Association {
         }
     }
 
-    /// Section 5.1 B; sections 5.2.1 and 5.2.2 for an INIT that was not expected: the answer is made
-    /// from our own tag and TSN in every state, and the state stays as it is.
+    /// Section 5.1 B; section 5.2.1 for an INIT while the association is being opened: the answer is made from
+    /// our own tag and TSN, and the state stays as it is. Later (section 5.2.2) it does too; the new tag that the
+    /// RFC asks for then is for a restart of the peer, which is not accepted.
     #[cold]
     pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init) {
         if self.state == State::ShutdownAckSent {
