@@ -135,10 +135,8 @@ impl Association {
         }
         let mut handshake_rng = streams.stream(&format!("{name}/handshake"));
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
-        let mut paths: Vec<Path> = mtus
-            .iter()
-            .map(|&mtu| Path::new(parameters, mtu, headers, handshake_rng.bits() as u32))
-            .collect();
+        let mut paths: Vec<Path> =
+            mtus.iter().map(|&mtu| Path::new(parameters, mtu, headers, handshake_rng.bits() as u32)).collect();
         let load_sharing = parameters
             .load_sharing
             .as_ref()
@@ -384,14 +382,12 @@ impl Association {
         self.state = State::Ended;
         self.handshake.timer = Time::NEVER;
         self.shutdown = ShutdownTimers::default();
-        self.heartbeat.timer = Time::NEVER;
+        self.stop_heartbeats();
         self.stop_t4();
         self.delayed_sack.sent();
         self.probing = None;
         for path in &mut self.paths {
             path.t3 = Time::NEVER;
-            path.heartbeat.timer = Time::NEVER;
-            path.heartbeat.timeout = Time::NEVER;
         }
         self.stats.note_dormant(now, false);
         self.outputs.push_back(Output::Event(Event::Closed(reason)));

@@ -59,14 +59,30 @@ impl Association {
         let wanted = self.parameters.heartbeat.enabled
             && self.parameters.heartbeat.rule != HeartbeatRule::OneTimer
             || !self.status[path.index()].confirmed;
+        let is_over = self.has_stopped_heartbeats();
         let own = &mut self.paths[path.index()].heartbeat;
-        if !wanted {
+        if !wanted || is_over {
             own.timer = Time::NEVER;
             return;
         }
         own.period_start = now;
         let period = self.heartbeat_period(path);
         self.paths[path.index()].heartbeat.timer = self.deadline(now, period);
+    }
+
+    /// Section 8.3: heartbeats are discontinued after SHUTDOWN or SHUTDOWN ACK.
+    const fn has_stopped_heartbeats(&self) -> bool {
+        matches!(self.state, State::Ended | State::ShutdownAckSent | State::ShutdownSent)
+    }
+
+    /// None is sent any more, and none that is on its way counts.
+    #[cold]
+    pub(super) fn stop_heartbeats(&mut self) {
+        self.heartbeat.timer = Time::NEVER;
+        for path in &mut self.paths {
+            path.heartbeat.timer = Time::NEVER;
+            path.heartbeat.timeout = Time::NEVER;
+        }
     }
 
     /// The time to the next heartbeat.
@@ -161,7 +177,7 @@ impl Association {
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
-        if !self.is_present(path) {
+        if !self.is_present(path) || self.has_stopped_heartbeats() {
             return;
         }
         let own = &mut self.paths[path.index()];
@@ -223,6 +239,9 @@ impl Association {
         }
         if !matches!(self.state, State::CookieWait) {
             self.transmit_one(path, Chunk::HeartbeatAck(info));
+        }
+        if self.state == State::ShutdownSent {
+            self.extend_t2(now);
         }
     }
 

@@ -49,6 +49,8 @@ mod send;
 mod send_queue;
 mod short_queue;
 mod shutdown;
+#[cfg(test)]
+mod shutdown_drills;
 mod stats;
 #[cfg(test)]
 mod stream_drills;

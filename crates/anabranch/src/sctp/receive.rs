@@ -168,7 +168,7 @@ impl Association {
         self.delayed_sack.packets += 1;
         if self.state == State::ShutdownSent {
             // Section 9.2: every packet with data is answered with SHUTDOWN at once.
-            self.send_shutdown(now);
+            self.answer_data_with_shutdown(now);
             self.send_sack();
         } else if self.delayed_sack.immediate
             || self.delayed_sack.packets >= self.parameters.sack_frequency

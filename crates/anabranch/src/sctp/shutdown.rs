@@ -12,15 +12,17 @@ use crate::time::{Duration, Time};
 pub(super) struct ShutdownTimers {
     /// T2-shutdown: SHUTDOWN or SHUTDOWN ACK is sent again.
     pub(super) t2: Time,
-    /// T5-shutdown-guard: the whole procedure has a limit.
+    /// T5-shutdown-guard: the time from the first SHUTDOWN to the end has a limit.
     pub(super) t5: Time,
+    /// Where SHUTDOWN or SHUTDOWN ACK was sent last.
+    path: PathId,
     /// The application asked before the association was open.
     pub(super) is_wanted: bool,
 }
 
 impl Default for ShutdownTimers {
     fn default() -> Self {
-        Self { t2: Time::NEVER, t5: Time::NEVER, is_wanted: false }
+        Self { t2: Time::NEVER, t5: Time::NEVER, path: PathId(0), is_wanted: false }
     }
 }
 
@@ -33,9 +35,6 @@ impl Association {
             State::CookieWait | State::CookieEchoed => self.shutdown.is_wanted = true,
             State::Established => {
                 self.state = State::ShutdownPending;
-                // Section 9.2: five times RTO.Max is the recommended guard.
-                let guard: Duration = self.parameters.rto.max * 5;
-                self.shutdown.t5 = self.deadline(now, guard);
                 self.continue_shutdown(now);
             }
             _ => {}
@@ -50,30 +49,60 @@ impl Association {
         match self.state {
             State::ShutdownPending => {
                 self.state = State::ShutdownSent;
+                // The sender of SHUTDOWN may guard the time from here on; five times RTO.Max is
+                // recommended. While data waits, it is Association.Max.Retrans that ends it.
+                let guard: Duration = self.parameters.rto.max * 5;
+                self.shutdown.t5 = self.deadline(now, guard);
+                self.stop_heartbeats();
                 self.send_shutdown(now);
             }
             State::ShutdownReceived => {
                 self.state = State::ShutdownAckSent;
+                self.stop_heartbeats();
                 self.send_shutdown_ack(now);
             }
             _ => {}
         }
     }
 
-    pub(super) fn send_shutdown(&mut self, now: Time) {
+    fn send_shutdown(&mut self, now: Time) {
+        self.send_shutdown_on(now, self.selection.current);
+    }
+
+    fn send_shutdown_on(&mut self, now: Time, path: PathId) {
         let cumulative_tsn = self.received.cumulative as u32;
-        self.transmit_one(self.selection.current, Chunk::Shutdown { cumulative_tsn });
-        self.start_t2(now);
+        self.transmit_one(path, Chunk::Shutdown { cumulative_tsn });
+        self.start_t2(now, path);
     }
 
     pub(super) fn send_shutdown_ack(&mut self, now: Time) {
-        self.transmit_one(self.selection.current, Chunk::ShutdownAck);
-        self.start_t2(now);
+        self.send_shutdown_ack_on(now, self.selection.current);
     }
 
-    fn start_t2(&mut self, now: Time) {
-        let rto = self.paths[self.selection.current.index()].rto.rto;
+    fn send_shutdown_ack_on(&mut self, now: Time, path: PathId) {
+        self.transmit_one(path, Chunk::ShutdownAck);
+        self.start_t2(now, path);
+    }
+
+    fn start_t2(&mut self, now: Time, path: PathId) {
+        self.shutdown.path = path;
+        let rto = self.paths[path.index()].rto.rto;
         self.shutdown.t2 = self.deadline(now, rto);
+    }
+
+    /// A packet with data arrived in SHUTDOWN-SENT: it is answered with SHUTDOWN at once. The peer is alive,
+    /// so the retransmissions of SHUTDOWN are counted anew.
+    #[cold]
+    pub(super) fn answer_data_with_shutdown(&mut self, now: Time) {
+        self.errors_in_a_row = 0;
+        self.send_shutdown(now);
+    }
+
+    /// Any other packet of the peer in SHUTDOWN-SENT also gives it more time.
+    #[cold]
+    pub(super) fn extend_t2(&mut self, now: Time) {
+        self.errors_in_a_row = 0;
+        self.start_t2(now, self.shutdown.path);
     }
 
     #[cold]
@@ -121,11 +150,14 @@ impl Association {
             self.end(now, CloseReason::Lost);
             return;
         }
-        let path = self.selection.current;
+        let path = self.shutdown.path;
         self.paths[path.index()].rto.back_off(&self.parameters.rto);
+        // No heartbeat finds out any more whether the path is the reason. FreeBSD (`sctp_shutdown_timer`) and
+        // Linux (`sctp_cmd_setup_t2`) try another one.
+        let path = self.next_present(path);
         match self.state {
-            State::ShutdownSent => self.send_shutdown(now),
-            State::ShutdownAckSent => self.send_shutdown_ack(now),
+            State::ShutdownSent => self.send_shutdown_on(now, path),
+            State::ShutdownAckSent => self.send_shutdown_ack_on(now, path),
             _ => {}
         }
     }

@@ -1,0 +1,138 @@
+//! Drill tests of RFC 9260 section 9.2: what may end an association that is being closed, and what may not.
+
+use super::Profile;
+use super::config::Buffer;
+use super::testing::{Pair, config, holds, ms};
+use crate::endpoint::{CloseReason, Command, PathState, Reliability};
+use crate::packet::Side;
+use crate::time::Duration;
+
+const SHUTDOWN: Option<CloseReason> = Some(CloseReason::Shutdown);
+const LOST: Option<CloseReason> = Some(CloseReason::Lost);
+
+fn closed(pair: &Pair, side: Side) -> Option<CloseReason> {
+    pair.closed(side).map(|(_, reason)| reason)
+}
+
+#[test]
+fn no_guard_runs_while_data_is_queued() {
+    // T5-shutdown-guard belongs to the sender of SHUTDOWN, and none is sent before all is acknowledged.
+    for profile in [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc9260] {
+        let config = super::Config {
+            send_buffer: Some(Buffer::Off),
+            rto_max: Some(Duration::from_secs(1)),
+            ..config(profile)
+        };
+        let mut pair = Pair::open(&config, 1);
+        for wire in &mut pair.wires[0] {
+            wire.delay = ms(400);
+        }
+        let sent = pair.send_reliable(2_000, 1_400);
+        pair.command(Side::A, Command::Shutdown);
+        pair.run_for(Duration::from_secs(6));
+        assert!(pair.sent(Side::A, "shutdown").is_empty(), "{profile:?}: data takes longer than the guard");
+        pair.run_for(Duration::from_secs(300));
+        assert_eq!(closed(&pair, Side::A), SHUTDOWN, "{profile:?}");
+        assert!(pair.received(Side::B) == sent, "{profile:?}");
+    }
+}
+
+#[test]
+fn the_guard_runs_from_the_first_shutdown() {
+    // Five times RTO.Max; without Association.Max.Retrans it is what ends the association.
+    let mut pair = Pair::open(&config(Profile::Ns2), 1);
+    let start = pair.now;
+    pair.send_reliable(1, 100);
+    pair.command(Side::A, Command::Shutdown);
+    pair.drop_if = Box::new(|_, _, packet| holds(packet, "shutdown"));
+    pair.run_for(Duration::from_secs(400));
+    let first = pair.sent(Side::A, "shutdown")[0].at;
+    assert_eq!(first, start + ms(40), "with the SACK");
+    assert_eq!(pair.closed(Side::A), Some((first + Duration::from_secs(300), CloseReason::Lost)));
+    assert_eq!(pair.sent(Side::A, "abort").len(), 1);
+}
+
+#[test]
+fn a_peer_that_still_sends_is_not_given_up() {
+    // The reception of any packet clears the retransmission count and restarts T2-shutdown. Here the round
+    // trip is longer than T2-shutdown, which expires before each flight of the peer arrives.
+    let config = super::Config {
+        association_max_retrans: Some(super::config::Limit::At(3)),
+        ..config(Profile::Rfc9260)
+    };
+    let mut pair = Pair::open(&config, 1);
+    let sent: Vec<_> = (0..60).map(|_| pair.send(Side::B, 1_400, Reliability::Reliable, false)).collect();
+    pair.command(Side::A, Command::Shutdown);
+    for wire in &mut pair.wires[0] {
+        wire.delay = ms(1_500);
+    }
+    pair.run_for(Duration::from_secs(200));
+    assert!(pair.received(Side::A) == sent);
+    assert_eq!((closed(&pair, Side::A), closed(&pair, Side::B)), (SHUTDOWN, SHUTDOWN));
+}
+
+#[test]
+fn data_restarts_the_time_of_shutdown() {
+    // While packets with data come, each is answered at once and T2-shutdown never expires.
+    let mut pair = Pair::open(&config(Profile::Rfc9260), 1);
+    let sent: Vec<_> = (0..100).map(|_| pair.send(Side::B, 1_400, Reliability::Reliable, false)).collect();
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(Duration::from_secs(30));
+    assert!(pair.received(Side::A) == sent);
+    assert_eq!((closed(&pair, Side::A), closed(&pair, Side::B)), (SHUTDOWN, SHUTDOWN));
+    let answers = pair.sent(Side::A, "shutdown").len();
+    let packets = pair.sent(Side::B, "data").iter().filter(|packet| packet.at > pair.log[0].at).count();
+    assert!(answers >= packets, "{answers} for {packets} packets");
+    assert_eq!(pair.ends[1].stats().t3_expiries, 0);
+}
+
+#[test]
+fn shutdown_goes_to_another_path_after_a_timeout() {
+    // The path fails when nothing but SHUTDOWN is left to be sent.
+    for profile in [Profile::FreeBsd10, Profile::Linux, Profile::Rfc9260] {
+        let mut pair = Pair::open(&config(profile), 2);
+        pair.run_for(Duration::from_secs(10));
+        pair.set_up(0, false);
+        let start = pair.now;
+        pair.command(Side::A, Command::Shutdown);
+        pair.run_for(Duration::from_secs(20));
+        let (at, reason) = pair.closed(Side::A).expect("it is closed");
+        assert_eq!(reason, CloseReason::Shutdown, "{profile:?}");
+        assert!(at - start < Duration::from_secs(10), "{profile:?}: {}", at - start);
+    }
+}
+
+#[test]
+fn heartbeats_are_discontinued_after_shutdown() {
+    // Section 8.3.
+    for profile in [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc9260] {
+        let config = super::Config {
+            hb_interval: Some(ms(100)),
+            association_max_retrans: Some(super::config::Limit::Off),
+            ..config(profile)
+        };
+        let mut pair = Pair::open(&config, 2);
+        pair.run_for(Duration::from_secs(20));
+        pair.drop_if = Box::new(|_, from, _| from == Side::B);
+        pair.command(Side::A, Command::Shutdown);
+        pair.log.clear();
+        pair.run_for(Duration::from_secs(30));
+        assert!(pair.sent(Side::A, "heartbeat").is_empty(), "{profile:?}");
+        for path in [0, 1] {
+            assert_eq!(pair.path_change(Side::A, path, PathState::Inactive), None, "{profile:?}");
+        }
+        assert_eq!(closed(&pair, Side::A), None, "{profile:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_gone_ends_shutdown_pending_by_its_errors() {
+    // Section 8.1: Association.Max.Retrans, not the guard.
+    let mut pair = Pair::open(&config(Profile::Rfc9260), 1);
+    pair.set_up(0, false);
+    pair.send_reliable(1, 100);
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(Duration::from_secs(1_000));
+    assert_eq!(closed(&pair, Side::A), LOST);
+    assert!(pair.sent(Side::A, "shutdown").is_empty());
+}
