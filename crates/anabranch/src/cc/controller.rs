@@ -15,7 +15,7 @@ use super::{
 pub struct Setup {
     /// Bytes of data in a full segment.
     pub mss: u32,
-    /// The window to start with, in bytes. SCTP's own control has rules of its own for it.
+    /// The window to start with, in bytes.
     pub initial_cwnd: u32,
     /// Whose form of the algorithm, where a setting leaves it open.
     pub rules: Rules,
@@ -79,7 +79,7 @@ macro_rules! controls {
                 }
                 match self {
                     $(Self::$name(config) => Controller::$name(Box::new(config.build(setup))),)*
-                    Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup.mss)),
+                    Self::Sctp(config) => Controller::Sctp(sctp::Sctp::new(config, setup)),
                 }
             }
 

@@ -1,25 +1,26 @@
 //! SCTP's own congestion control, one per path: RFC 9260 section 7.2, with what RFC 4960, RFC 2960,
 //! Linux and ns-2 do differently as settings.
 //!
-//! Known deviation: windows count user data only, as Linux and ns-2 do; RFC 9260's PMDCS counts the
-//! chunk headers too.
+//! A segment is what the association says (`sctp::parameters::Accounting`), and so are the bytes of the events:
+//! whole DATA chunks, or the user data in them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, ProbeEvent,
-    SendLimits,
+    SendLimits, Setup,
 };
+use crate::packet::IpVersion;
 
 /// Settings of SCTP's own congestion control. A setting that is left out has the association
-/// profile's value.
+/// profile's value. The profile says what a segment is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SctpCongestionControlConfig")]
 pub struct Config {
-    /// The rule for the initial congestion window; default "rfc4960", in profiles rfc2960 and ns2
-    /// "rfc2960", in profile `freebsd_10` 3 segments.
+    /// The rule for the initial congestion window; default "rfc9260", in profiles rfc4960 and linux
+    /// "rfc4960", in profiles rfc2960 and ns2 "rfc2960", in profile `freebsd_10` 3 segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
     /// The initial slow-start threshold in bytes, 65536 in profile ns2, the receive buffer in profile
@@ -31,18 +32,19 @@ pub struct Config {
     /// (RFC 9260 section 7.2.1), in profile `freebsd_10` 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_start_limit: Option<u32>,
-    /// The slow-start threshold after a loss is at least this many segments; default 4 (RFC 9260
-    /// section 7.2.3), in profiles rfc2960 and ns2 2 (RFC 2960 section 7.2.3).
+    /// The slow-start threshold after a loss and the window of an idle path are at least this many segments;
+    /// default 4 (RFC 9260 sections 7.2.1 and 7.2.3), in profiles rfc2960 and ns2 2 (RFC 2960, the same).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh_floor: Option<u32>,
     /// Whether an idle path's window is halved once per RTO (RFC 9260 section 7.2.1); default true,
     /// in profiles `freebsd_10` and ns2 false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_decay: Option<bool>,
-    /// Whether congestion avoidance also asks for an advancing cumulative TSN; default false, in
-    /// profiles rfc2960, rfc4960, `freebsd_10` and ns2 true (RFC 4960 section 7.2.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub avoidance_needs_cumulative: Option<bool>,
+    /// Whether only a SACK that advances the cumulative TSN opens the window; default false, in
+    /// profiles rfc2960, rfc4960, `freebsd_10` and ns2 true (RFC 4960 sections 7.2.1 and 7.2.2), and with load
+    /// sharing, which has its own rule for what advances.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "avoidance_needs_cumulative")]
+    pub growth_needs_cumulative: Option<bool>,
 }
 
 /// Rules for the initial congestion window.
@@ -51,11 +53,27 @@ pub struct Config {
 pub enum InitialWindow {
     /// Two segments (RFC 2960 section 7.2.1).
     Rfc2960,
-    /// min(4 segments, max(2 segments, 4404 bytes)) (RFC 9260 section 7.2.1; RFC 4960 says 4380).
-    #[default]
+    /// min(4 segments, max(2 segments, 4380 bytes)) (RFC 4960 section 7.2.1).
     Rfc4960,
+    /// min(4 segments, max(2 segments, 4404 bytes)), over IPv6 4344 bytes (RFC 9260 section 7.2.1).
+    #[default]
+    Rfc9260,
     /// This many segments.
     Segments(u32),
+}
+
+impl InitialWindow {
+    /// The window in bytes for segments of `mss` bytes.
+    pub fn bytes(self, mss: u32, ip: IpVersion) -> u32 {
+        let at_most_four = |bytes: u32| (4 * mss).min((2 * mss).max(bytes));
+        match (self, ip) {
+            (Self::Rfc2960, _) => 2 * mss,
+            (Self::Rfc4960, _) => at_most_four(4_380),
+            (Self::Rfc9260, IpVersion::Ipv4) => at_most_four(4_404),
+            (Self::Rfc9260, IpVersion::Ipv6) => at_most_four(4_344),
+            (Self::Segments(segments), _) => segments * mss,
+        }
+    }
 }
 
 impl Config {
@@ -68,9 +86,7 @@ impl Config {
             slow_start_limit: self.slow_start_limit.or(defaults.slow_start_limit),
             ssthresh_floor: self.ssthresh_floor.or(defaults.ssthresh_floor),
             idle_decay: self.idle_decay.or(defaults.idle_decay),
-            avoidance_needs_cumulative: self
-                .avoidance_needs_cumulative
-                .or(defaults.avoidance_needs_cumulative),
+            growth_needs_cumulative: self.growth_needs_cumulative.or(defaults.growth_needs_cumulative),
         }
     }
 
@@ -107,27 +123,22 @@ pub struct Sctp {
     slow_start_limit: u32,
     ssthresh_floor: u32,
     idle_decay: bool,
-    avoidance_needs_cumulative: bool,
+    growth_needs_cumulative: bool,
 }
 
 impl Sctp {
-    /// A control for a path whose packets carry up to `mss` bytes of data.
-    pub fn new(config: &Config, mss: u32) -> Self {
-        // RFC 9260 section 7.2.1: min(4 PMDCS, max(2 PMDCS, 4404)) bytes.
-        let initial = match config.initial_window.unwrap_or_default() {
-            InitialWindow::Rfc2960 => 2 * mss,
-            InitialWindow::Rfc4960 => (4 * mss).min((2 * mss).max(4404)),
-            InitialWindow::Segments(segments) => segments * mss,
-        };
+    /// A control for a new path.
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        let mss = setup.mss;
         Self {
             mss,
-            cwnd: initial,
+            cwnd: setup.initial_cwnd,
             ssthresh: config.initial_ssthresh.unwrap_or(u32::MAX),
             partial_bytes_acked: 0,
             slow_start_limit: config.slow_start_limit.unwrap_or(1) * mss,
             ssthresh_floor: config.ssthresh_floor.unwrap_or(4) * mss,
             idle_decay: config.idle_decay.unwrap_or(true),
-            avoidance_needs_cumulative: config.avoidance_needs_cumulative.unwrap_or(false),
+            growth_needs_cumulative: config.growth_needs_cumulative.unwrap_or(false),
         }
     }
 }
@@ -135,13 +146,13 @@ impl Sctp {
 impl CongestionControl for Sctp {
     fn on_ack(&mut self, event: &AckEvent) {
         let fully_used = event.outstanding_before >= self.cwnd;
+        let may_grow = event.cumulative_advanced || !self.growth_needs_cumulative;
         if self.cwnd <= self.ssthresh {
-            // RFC 9260 section 7.2.1: only when the window is fully utilised, the cumulative TSN
-            // advances, and not in fast recovery.
-            if fully_used && event.cumulative_advanced && !event.in_recovery {
+            // RFC 9260 section 7.2.1: only when the window is fully utilised, and not in fast recovery.
+            if fully_used && may_grow && !event.in_recovery {
                 self.cwnd = self.cwnd.saturating_add(event.newly_acked.min(self.slow_start_limit));
             }
-        } else if event.cumulative_advanced || !self.avoidance_needs_cumulative {
+        } else if may_grow {
             // RFC 9260 section 7.2.2: one segment per window of acknowledged bytes.
             self.partial_bytes_acked = self.partial_bytes_acked.saturating_add(event.newly_acked);
             if self.partial_bytes_acked >= self.cwnd {
@@ -193,7 +204,7 @@ impl CongestionControl for Sctp {
     fn on_idle(&mut self, event: &IdleEvent) {
         // RFC 9260 section 7.2.1: max(cwnd / 2, 4 PMDCS) once per RTO, the old window kept in
         // ssthresh so that it can be reached again quickly.
-        let floor = 4 * self.mss;
+        let floor = self.ssthresh_floor;
         if !self.idle_decay || self.cwnd <= floor || event.idle < event.rto {
             return;
         }
@@ -214,16 +225,29 @@ mod tests {
     const NOW: Time = Time::from_secs(1);
     const MSS: u32 = 1_000;
 
+    fn with(config: &Config) -> Sctp {
+        let initial_cwnd = config.initial_window.unwrap_or_default().bytes(MSS, IpVersion::Ipv4);
+        Sctp::new(config, &Setup { mss: MSS, initial_cwnd, rules: crate::cc::Rules::Rfc, seed: 0 })
+    }
+
     fn control() -> Sctp {
-        Sctp::new(&Config::default(), MSS)
+        with(&Config::default())
     }
 
     #[test]
     fn initial_window_by_rfc() {
+        use IpVersion::{Ipv4, Ipv6};
         assert_eq!(control().limits().cwnd, 4_000);
-        assert_eq!(Sctp::new(&Config::default(), 1_468).limits().cwnd, 4_404);
-        let config = Config { initial_window: Some(InitialWindow::Rfc2960), ..Config::default() };
-        assert_eq!(Sctp::new(&config, 1_468).limits().cwnd, 2_936);
+        for (rule, mss, ip, bytes) in [
+            (InitialWindow::Rfc2960, 1_500, Ipv4, 3_000),
+            (InitialWindow::Rfc4960, 1_500, Ipv4, 4_380),
+            (InitialWindow::Rfc9260, 1_468, Ipv4, 4_404),
+            // Three chunks that fill packets of 1500 bytes, over IPv6 too.
+            (InitialWindow::Rfc9260, 1_448, Ipv6, 4_344),
+            (InitialWindow::Segments(20), 1_468, Ipv4, 29_360),
+        ] {
+            assert_eq!(rule.bytes(mss, ip), bytes, "{rule:?}");
+        }
     }
 
     #[test]
@@ -235,11 +259,19 @@ mod tests {
         assert_eq!(control.limits().cwnd, 5_500);
         control.on_ack(&AckEvent::new(NOW, 1_000, 5_499));
         assert_eq!(control.limits().cwnd, 5_500, "not fully used");
-        let no_advance = AckEvent { cumulative_advanced: false, ..AckEvent::new(NOW, 1_000, 5_500) };
-        control.on_ack(&no_advance);
-        assert_eq!(control.limits().cwnd, 5_500, "the cumulative TSN did not advance");
         control.on_ack(&AckEvent { in_recovery: true, ..AckEvent::new(NOW, 1_000, 5_500) });
         assert_eq!(control.limits().cwnd, 5_500, "in fast recovery");
+    }
+
+    #[test]
+    fn slow_start_waits_for_the_cumulative_tsn_in_rfc_4960_only() {
+        // RFC 9260 section 7.2.1 has dropped the condition, as Linux has.
+        for (needed, window) in [(true, 4_000), (false, 5_000)] {
+            let mut control = with(&Config { growth_needs_cumulative: Some(needed), ..Config::default() });
+            let no_advance = AckEvent { cumulative_advanced: false, ..AckEvent::new(NOW, 1_000, 4_000) };
+            control.on_ack(&no_advance);
+            assert_eq!(control.limits().cwnd, window);
+        }
     }
 
     #[test]
@@ -249,7 +281,7 @@ mod tests {
             slow_start_limit: Some(2),
             ..Config::default()
         };
-        let mut control = Sctp::new(&config, MSS);
+        let mut control = with(&config);
         assert_eq!(control.limits().cwnd, 3_000);
         control.on_ack(&AckEvent::new(NOW, 1_500, 3_000));
         assert_eq!(control.limits().cwnd, 4_500);

@@ -100,11 +100,10 @@ impl Association {
     }
 
     fn credit(&mut self, tsn: u32, chunk: &Sent) {
-        let length = chunk.length;
-        self.outstanding.bytes -= u64::from(length);
+        self.outstanding.bytes -= u64::from(chunk.length);
         let path = &mut self.paths[chunk.path.index()];
-        path.outstanding -= length;
-        path.acked.bytes += length;
+        path.outstanding -= chunk.window_bytes;
+        path.acked.bytes += chunk.window_bytes;
         // Section 8.2.
         path.acked.clears_errors = true;
         if path.rtt_probe == Some(tsn) {
@@ -196,12 +195,14 @@ impl Association {
     /// The peer has dropped data it had acknowledged in a gap block.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
-        let Some(&Sent { state, path, length, .. }) = self.outstanding.chunks.get(index) else { return };
+        let Some(&Sent { state, path, length, window_bytes, .. }) = self.outstanding.chunks.get(index) else {
+            return;
+        };
         if state == SentState::Acked {
             self.outstanding.change(index, SentState::InFlight, path);
             let path = &mut self.paths[path.index()];
-            path.outstanding += length;
-            path.acked.reneged_bytes += length;
+            path.outstanding += window_bytes;
+            path.acked.reneged_bytes += window_bytes;
             self.outstanding.bytes += u64::from(length);
         }
     }

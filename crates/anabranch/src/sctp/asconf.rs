@@ -522,13 +522,13 @@ impl Association {
     fn address_comes(&mut self, path: PathId) {
         self.set_address(path, Address::Present);
         let old = &self.paths[path.index()];
-        let fresh = Path::new(&self.parameters, old.mtu, self.headers_bytes, old.heartbeat.nonce);
+        let fresh = Path::new(&self.parameters, old.mtu, self.ip, old.heartbeat.nonce);
         // With the deletion refused, data may have waited here.
         let Path { outstanding, t3, first_inactive, first_potentially_failed, .. } = *old;
         self.paths[path.index()] =
             Path { outstanding, t3, first_inactive, first_potentially_failed, ..fresh };
         if let Some(sharing) = &self.load_sharing {
-            sharing.join(&self.parameters, self.headers_bytes, path, &mut self.paths[path.index()]);
+            sharing.join(&self.parameters, self.ip, path, &mut self.paths[path.index()]);
         }
         self.status[path.index()] = PathStatus { confirmed: false, ..PathStatus::default() };
         self.outputs.push_back(Output::Event(Event::AddressAdded(path)));
@@ -585,9 +585,9 @@ impl Association {
             }
             if self.outstanding.chunks[index].state == SentState::InFlight {
                 if self.is_given_up(now, index) {
-                    let length = self.outstanding.chunks[index].length;
-                    self.paths[path.index()].outstanding -= length;
-                    self.paths[to.index()].outstanding += length;
+                    let bytes = self.outstanding.chunks[index].window_bytes;
+                    self.paths[path.index()].outstanding -= bytes;
+                    self.paths[to.index()].outstanding += bytes;
                 } else {
                     self.mark_lost(now, index, true);
                 }

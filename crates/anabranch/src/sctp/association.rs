@@ -136,11 +136,11 @@ impl Association {
         let mut handshake_rng = streams.stream(&format!("{name}/handshake"));
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
         let mut paths: Vec<Path> =
-            mtus.iter().map(|&mtu| Path::new(parameters, mtu, headers, handshake_rng.bits() as u32)).collect();
+            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, handshake_rng.bits() as u32)).collect();
         let load_sharing = parameters
             .load_sharing
             .as_ref()
-            .map(|config| Box::new(LoadSharing::new(config, parameters, headers, &mut paths)));
+            .map(|config| Box::new(LoadSharing::new(config, parameters, ip, &mut paths)));
         let sharing_paths = if load_sharing.is_some() { paths.len() } else { 0 };
         // RFC 9260 section 5.3.1: a tag is never zero.
         let local_tag = (handshake_rng.bits() as u32).max(1);

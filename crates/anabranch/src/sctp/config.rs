@@ -90,7 +90,7 @@ pub struct Config {
     /// default true, in profiles rfc2960 and ns2 false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_verification: Option<bool>,
-    /// Max.Burst in packets or "off"; default 4, in profile ns2 "off".
+    /// Max.Burst in segments or "off"; default 4, in profile ns2 "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_burst: Option<Limit>,
     /// How long a SACK may be delayed, at most 500 ms; default 200 ms, in profile ns2 0 s: none is.
@@ -177,22 +177,23 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// FreeBSD 10 (defaults of 10.4), as the sctp-handover study used it. Known deviations: Max.Burst limits
-    /// what leaves at once, where the kernel shrinks the window to it (`net.inet.sctp.cwnd_maxburst`); the
-    /// slow-start threshold after fast retransmit is at least 4 segments, as the study's, not 2; fast
-    /// recovery is per path, in the kernel one for all; a chunk is fast retransmitted once; a timeout sends
-    /// no heartbeat on a path that was not in use.
+    /// FreeBSD 10 (defaults of 10.4), as the sctp-handover study used it. Windows are counted as with rfc2960.
+    /// Known deviations: Max.Burst limits what leaves at once, where the kernel shrinks the window to it
+    /// (`net.inet.sctp.cwnd_maxburst`); the slow-start threshold after fast retransmit is at least 4 segments, as
+    /// the study's, not 2; fast recovery is per path, in the kernel one for all; a chunk is fast retransmitted
+    /// once; a timeout sends no heartbeat on a path that was not in use.
     #[serde(rename = "freebsd_10")]
     FreeBsd10,
-    /// Linux 6.12.
+    /// Linux 6.12. A segment is the path MTU; user data alone fills a window.
     Linux,
-    /// ns-2 as the voip-sctp study used it.
+    /// ns-2 as the voip-sctp study used it. Windows are counted as with rfc9260.
     Ns2,
-    /// RFC 2960.
+    /// RFC 2960. A segment is the path MTU; DATA chunks with their headers fill a window.
     Rfc2960,
-    /// RFC 4960.
+    /// RFC 4960. Windows are counted as with rfc2960.
     Rfc4960,
-    /// RFC 9260.
+    /// RFC 9260. A segment is the largest DATA chunk that fits into a packet, header included (PMDCS); DATA
+    /// chunks with their headers fill a window.
     #[default]
     Rfc9260,
 }

@@ -479,7 +479,7 @@ mod loss {
         pair.send_reliable(40, 1_452);
         pair.run_for(ms(41));
         // Four packets fill it; a SACK for every second one.
-        assert_eq!(sample(&pair, Side::A, 0).cwnd, 4_500 + 2 * 2 * 1_452);
+        assert_eq!(sample(&pair, Side::A, 0).cwnd, 4_500 + 2 * 2 * 1_468);
         assert!(pair.sent(Side::A, "data").iter().all(|packet| packet.size == 1_500));
     }
 

@@ -31,7 +31,7 @@ use crate::cc::{
     SentEvent,
 };
 use crate::endpoint::Limit;
-use crate::packet::PathId;
+use crate::packet::{IpVersion, PathId};
 use crate::path::PathStatus;
 use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::report::Report;
@@ -143,7 +143,8 @@ enum Blocking {
 struct Copied {
     tsn: u32,
     path: PathId,
-    length: u32,
+    /// As in [`Sent`](super::outstanding::Sent).
+    window_bytes: u32,
 }
 
 /// What each path may have outstanding at one occasion, in bytes.
@@ -176,12 +177,7 @@ pub(super) struct LoadSharing {
 
 impl LoadSharing {
     /// Load sharing over these paths, whose congestion controls become members of one group.
-    pub(super) fn new(
-        config: &Config,
-        parameters: &Parameters,
-        headers_bytes: u32,
-        paths: &mut [Path],
-    ) -> Self {
+    pub(super) fn new(config: &Config, parameters: &Parameters, ip: IpVersion, paths: &mut [Path]) -> Self {
         let sharing = Self {
             config: config.clone(),
             group: Group::new(config.coupling.build()),
@@ -199,20 +195,20 @@ impl LoadSharing {
             blocked_by_send_buffer: Duration::ZERO,
         };
         for (index, path) in paths.iter_mut().enumerate() {
-            sharing.join(parameters, headers_bytes, PathId(index as u8), path);
+            sharing.join(parameters, ip, PathId(index as u8), path);
         }
         sharing
     }
 
     /// Makes the congestion control of a path, which is new, a member of the group.
-    pub(super) fn join(&self, parameters: &Parameters, headers_bytes: u32, id: PathId, path: &mut Path) {
+    pub(super) fn join(&self, parameters: &Parameters, ip: IpVersion, id: PathId, path: &mut Path) {
         let (initial_ssthresh, ssthresh_floor) = match &parameters.cc {
             cc::Config::Sctp(config) => (config.initial_ssthresh, config.ssthresh_floor),
             _ => (None, None),
         };
         let setup = PathSetup {
             own: parameters.cc.clone(),
-            setup: Path::control_setup(parameters, path.mtu, headers_bytes),
+            setup: Path::control_setup(parameters, path.mtu, ip),
             // RFC 4960 section 7.2.1: the peer's window, which is like ours.
             initial_ssthresh: initial_ssthresh.unwrap_or(parameters.receive_buffer),
             ssthresh_floor: ssthresh_floor.unwrap_or(4),
@@ -348,9 +344,9 @@ impl Association {
     /// Fills one packet, sends it on the first of these paths, and copies of it on the others.
     fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing) {
         let Some((&path, further)) = paths.split_first() else { return };
-        let (first, before) = (self.outstanding.next_tsn(), self.paths[path.index()].outstanding);
+        let (first, before) = (self.outstanding.next_tsn(), self.outstanding.bytes);
         self.send_packet(now, path);
-        sharing.sent_bytes[path.index()] += u64::from(self.paths[path.index()].outstanding - before);
+        sharing.sent_bytes[path.index()] += self.outstanding.bytes - before;
         for &path in further {
             self.send_copies(now, path, first, sharing);
         }
@@ -360,7 +356,7 @@ impl Association {
     fn send_copies(&mut self, now: Time, path: PathId, first: u32, sharing: &mut LoadSharing) {
         let mtu = self.paths[path.index()].mtu;
         let (mut packet, mut size) = (None, self.headers_bytes);
-        let mut bytes = 0;
+        let (mut bytes, mut in_window) = (0, 0);
         for index in self.outstanding.index(first)..self.outstanding.chunks.len() {
             let tsn = self.outstanding.tsn(index);
             let chunk = self.outstanding.chunks[index];
@@ -376,13 +372,14 @@ impl Association {
             self.add_data(&mut packet, &chunk, tsn);
             size += wire;
             bytes += length;
-            sharing.copies.push_back(Copied { tsn, path, length });
+            in_window += chunk.window_bytes;
+            sharing.copies.push_back(Copied { tsn, path, window_bytes: chunk.window_bytes });
         }
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
         }
         let copied = &mut sharing.copied[path.index()];
-        *copied += bytes;
+        *copied += in_window;
         sharing.copied_bytes[path.index()] += u64::from(bytes);
         let own = &mut self.paths[path.index()];
         own.cc.on_sent(&SentEvent::new(now, bytes, own.outstanding + *copied));
@@ -405,11 +402,11 @@ impl Association {
                 };
                 match state {
                     SentState::InFlight => return true,
-                    SentState::Acked => acked[index] += copy.length,
+                    SentState::Acked => acked[index] += copy.window_bytes,
                     SentState::Abandoned => {}
                     SentState::Lost => lost[index] = true,
                 }
-                copied[index] -= copy.length;
+                copied[index] -= copy.window_bytes;
                 false
             });
             let exit = self.outstanding.next_tsn().wrapping_sub(1);
@@ -456,7 +453,7 @@ impl Association {
         let limits = self.limits(&sharing.config, in_receive_buffer);
         let is_blocked = |index: usize| {
             let exceeds = |taken: u64, limit: u64| {
-                let waiting = taken.saturating_sub(u64::from(self.paths[index].outstanding));
+                let waiting = taken.saturating_sub(buffered[index].in_flight);
                 waiting as f64 >= RESCHEDULING_THRESHOLD * limit as f64
             };
             (sides.has_sender() && exceeds(buffered[index].sender, limits.sender))
@@ -565,6 +562,7 @@ impl Association {
         Buffered {
             sender: part(self.parameters.send_buffer, config.buffer_splitting.has_sender()),
             receiver: part(u64::from(self.peer_rwnd) + taken, config.buffer_splitting.has_receiver()),
+            in_flight: u64::MAX,
         }
     }
 
@@ -573,11 +571,10 @@ impl Association {
     fn split(&self, sharing: &LoadSharing, limits: Buffered, index: usize, length: u32) -> Option<Blocking> {
         let buffered = self.outstanding.buffered[index];
         let sides = sharing.config.buffer_splitting;
-        let outstanding = u64::from(self.paths[index].outstanding);
         let exceeds = |buffered: u64, limit: u64| {
             let taken = match sharing.config.split_by {
                 SplitBy::Buffered => buffered,
-                SplitBy::Outstanding => outstanding,
+                SplitBy::Outstanding => self.outstanding.buffered[index].in_flight,
             };
             let is_probe = taken == 0 || self.outstanding.bytes == 0;
             !is_probe && taken + u64::from(length) > limit
@@ -627,7 +624,7 @@ impl LoadSharing {
     pub(super) fn check_accounts(&self) {
         for (index, &copied) in self.copied.iter().enumerate() {
             let own = self.copies.iter().filter(|copy| copy.path.index() == index);
-            assert_eq!(copied, own.map(|copy| copy.length).sum::<u32>(), "copies on path {index}");
+            assert_eq!(copied, own.map(|copy| copy.window_bytes).sum::<u32>(), "copies on path {index}");
         }
     }
 }

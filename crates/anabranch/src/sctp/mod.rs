@@ -58,6 +58,8 @@ pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
 mod tsn;
+#[cfg(test)]
+mod window_drills;
 
 pub use association::Association;
 pub use config::{Config, Profile};

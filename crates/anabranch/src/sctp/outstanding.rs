@@ -37,6 +37,8 @@ pub(super) struct Sent {
     pub(super) start: u32,
     /// The fragment's length in bytes.
     pub(super) length: u32,
+    /// What it takes up of a congestion window while it is in flight, in bytes.
+    pub(super) window_bytes: u32,
     /// As in [`QueuedMessage`](super::send_queue::QueuedMessage).
     pub(super) mid: u32,
     pub(super) beginning: bool,
@@ -66,8 +68,12 @@ impl Sent {
             SentState::Acked => (!releases_acked, !is_whole),
             SentState::InFlight | SentState::Lost => (true, true),
         };
-        let length = u64::from(self.length);
-        Buffered { sender: if is_sent { length } else { 0 }, receiver: if is_received { length } else { 0 } }
+        let part = |counts: bool| if counts { u64::from(self.length) } else { 0 };
+        Buffered {
+            sender: part(is_sent),
+            receiver: part(is_received),
+            in_flight: part(self.state == SentState::InFlight),
+        }
     }
 }
 
@@ -78,6 +84,8 @@ pub(super) struct Buffered {
     pub(super) sender: u64,
     /// On their way, lost, or waiting in the receive buffer.
     pub(super) receiver: u64,
+    /// On their way.
+    pub(super) in_flight: u64,
 }
 
 /// Absolute, inclusive runs of TSNs.
@@ -181,8 +189,7 @@ impl Outstanding {
         }
     }
 
-    /// Changes the state and the path of the chunk at this position. (From in flight to lost, nothing changes
-    /// in the buffers.)
+    /// Changes the state and the path of the chunk at this position.
     #[inline(always)]
     pub(super) fn change(&mut self, index: usize, state: SentState, path: PathId) {
         let Sent { state: before, length, .. } = self.chunks[index];
@@ -204,19 +211,21 @@ impl Outstanding {
     /// The chunk takes up room in the buffers.
     #[cold]
     fn enter(&mut self, chunk: &Sent) {
-        let Buffered { sender, receiver } = chunk.buffered(self.releases_acked);
+        let Buffered { sender, receiver, in_flight } = chunk.buffered(self.releases_acked);
         let own = &mut self.buffered[chunk.path.index()];
         own.sender += sender;
         own.receiver += receiver;
+        own.in_flight += in_flight;
     }
 
     /// The chunk takes up room no longer.
     #[cold]
     fn leave(&mut self, chunk: &Sent) {
-        let Buffered { sender, receiver } = chunk.buffered(self.releases_acked);
+        let Buffered { sender, receiver, in_flight } = chunk.buffered(self.releases_acked);
         let own = &mut self.buffered[chunk.path.index()];
         own.sender -= sender;
         own.receiver -= receiver;
+        own.in_flight -= in_flight;
     }
 
     /// The last TSN of this path that a gap block has acknowledged.

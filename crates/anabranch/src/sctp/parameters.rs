@@ -47,12 +47,67 @@ pub struct Parameters {
     pub(super) deliver_overtaken: bool,
     /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
-    /// Whether windows are counted in whole path MTUs.
-    pub(super) counts_mtus: bool,
+    pub(super) accounting: Accounting,
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
     pub(super) failover: failover::Settings,
     pub(super) load_sharing: Option<load_sharing::Config>,
+}
+
+/// What congestion windows count. The receiver's window counts user data with all profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accounting {
+    pub(super) segment: Segment,
+    pub(super) flight: Flight,
+}
+
+/// What the rules call a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// The path MTU: RFC 2960 and RFC 4960 section 7.2, Linux (`pathmtu` in net/sctp/transport.c), FreeBSD
+    /// (`net->mtu`; known deviation: it takes the common header off for the initial window only, 36 bytes).
+    Mtu,
+    /// The largest DATA chunk with its header that fits into a packet: RFC 9260's PMDCS, ns-2's `uiMaxDataSize`.
+    Pmdcs,
+}
+
+/// What counts as outstanding on a path, and as acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flight {
+    /// DATA chunks with header and padding: RFC 9260 section 7.2, ns-2 (`sHdr.usLength` in `GenOneDataChunk`)
+    /// and FreeBSD (`book_size`; known deviation: these two leave the padding out). RFC 2960 and RFC 4960 speak
+    /// of DATA chunks, too.
+    Chunks,
+    /// The user data in them: Linux (`sctp_data_size`).
+    UserData,
+}
+
+impl Accounting {
+    const fn of(profile: Profile) -> Self {
+        let (segment, flight) = match profile {
+            Profile::FreeBsd10 | Profile::Rfc2960 | Profile::Rfc4960 => (Segment::Mtu, Flight::Chunks),
+            Profile::Linux => (Segment::Mtu, Flight::UserData),
+            Profile::Ns2 | Profile::Rfc9260 => (Segment::Pmdcs, Flight::Chunks),
+        };
+        Self { segment, flight }
+    }
+
+    /// Bytes of a segment.
+    pub(super) const fn segment_bytes(self, mtu: u32, headers: u32) -> u32 {
+        match self.segment {
+            Segment::Mtu => mtu,
+            Segment::Pmdcs => mtu - headers,
+        }
+    }
+
+    /// What a chunk with `length` bytes of user data, `wire` bytes on the wire, takes up of a window.
+    #[inline(always)]
+    pub(super) const fn chunk_bytes(self, length: u32, wire: u32) -> u32 {
+        match self.flight {
+            Flight::Chunks => wire,
+            Flight::UserData => length,
+        }
+    }
 }
 
 /// When and how heartbeats are sent.
@@ -89,7 +144,7 @@ impl Config {
         };
         let receive_buffer = self.receive_buffer.map_or(receive_buffer, |size| size.0 as u32);
         let cc = self.cc.clone().unwrap_or_default();
-        let cc = congestion_control(cc, cc_defaults(profile, receive_buffer))?;
+        let cc = congestion_control(cc, cc_defaults(profile, receive_buffer, self.load_sharing.is_some()))?;
         Ok(Parameters {
             rto: self.rto(),
             valid_cookie_life: self.valid_cookie_life.unwrap_or(Duration::from_secs(60)),
@@ -170,7 +225,7 @@ impl Config {
             credit_abandoned: self.credit_abandoned.unwrap_or(ns2),
             deliver_overtaken: self.deliver_overtaken.unwrap_or(ns2),
             linux,
-            counts_mtus: linux || freebsd,
+            accounting: Accounting::of(profile),
             cc,
             policy: self.policy.clone().unwrap_or_default(),
             load_sharing: self.load_sharing.clone(),
@@ -306,14 +361,16 @@ fn congestion_control(config: cc::Config, defaults: cc::sctp::Config) -> Result<
 }
 
 /// `receive_buffer` is ours and, with the same settings, the peer's.
-fn cc_defaults(profile: Profile, receive_buffer: u32) -> cc::sctp::Config {
+fn cc_defaults(profile: Profile, receive_buffer: u32, shares_load: bool) -> cc::sctp::Config {
     let old = matches!(profile, Profile::Rfc2960 | Profile::Ns2);
     cc::sctp::Config {
         initial_window: Some(match profile {
             // net.inet.sctp.initial_cwnd.
             Profile::FreeBsd10 => InitialWindow::Segments(3),
+            // `sctp_assoc_add_peer`.
+            Profile::Linux | Profile::Rfc4960 => InitialWindow::Rfc4960,
             Profile::Ns2 | Profile::Rfc2960 => InitialWindow::Rfc2960,
-            _ => InitialWindow::Rfc4960,
+            Profile::Rfc9260 => InitialWindow::Rfc9260,
         }),
         initial_ssthresh: match profile {
             // `sctp_set_initial_cc_param`: the peer's window.
@@ -327,7 +384,10 @@ fn cc_defaults(profile: Profile, receive_buffer: u32) -> cc::sctp::Config {
         ssthresh_floor: Some(if old { 2 } else { 4 }),
         // FreeBSD has none.
         idle_decay: Some(!matches!(profile, Profile::FreeBsd10 | Profile::Ns2)),
-        avoidance_needs_cumulative: Some(old || matches!(profile, Profile::FreeBsd10 | Profile::Rfc4960)),
+        // With load sharing it is the path's pseudo-cumulative TSN (Iyengar et al. 2006, section 3.2).
+        growth_needs_cumulative: Some(
+            old || shares_load || matches!(profile, Profile::FreeBsd10 | Profile::Rfc4960),
+        ),
     }
 }
 

@@ -1,9 +1,12 @@
 //! What the endpoint keeps for each path besides what policies see
 //! ([`PathStatus`](crate::path::PathStatus)).
 
+use super::packet::COMMON_HEADER_BYTES;
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
-use crate::cc::{Controller, Rules, Setup};
+use crate::cc::sctp::InitialWindow;
+use crate::cc::{self, Controller, Rules, Setup};
+use crate::packet::IpVersion;
 use crate::time::Time;
 
 /// One path.
@@ -13,7 +16,9 @@ pub(super) struct Path {
     pub(super) mtu: u32,
     pub(super) rto: RtoEstimator,
     pub(super) cc: Controller,
-    /// Bytes in flight.
+    /// What its congestion control calls a segment, in bytes.
+    pub(super) segment: u32,
+    /// Bytes in flight, as congestion windows count them ([`Flight`](super::parameters::Flight)).
     pub(super) outstanding: u32,
     /// When T3-rtx expires; [`Time::NEVER`] when it is stopped.
     pub(super) t3: Time,
@@ -55,7 +60,7 @@ pub(super) struct PathHeartbeat {
 /// What one SACK acknowledges on one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
-    /// Bytes for the first time.
+    /// Bytes for the first time, as windows count them.
     pub(super) bytes: u32,
     /// Bytes that it acknowledges no longer.
     pub(super) reneged_bytes: u32,
@@ -70,11 +75,13 @@ pub(super) struct Acked {
 }
 
 impl Path {
-    pub(super) fn new(parameters: &Parameters, mtu: u32, data_header: u32, nonce: u32) -> Self {
+    pub(super) fn new(parameters: &Parameters, mtu: u32, ip: IpVersion, nonce: u32) -> Self {
+        let setup = Self::control_setup(parameters, mtu, ip);
         Self {
             mtu,
             rto: RtoEstimator::new(&parameters.rto),
-            cc: parameters.cc.build(&Self::control_setup(parameters, mtu, data_header)),
+            cc: parameters.cc.build(&setup),
+            segment: setup.mss,
             outstanding: 0,
             t3: Time::NEVER,
             rtt_probe: None,
@@ -98,12 +105,13 @@ impl Path {
     }
 
     /// What the congestion control of a path is built for.
-    pub(super) fn control_setup(parameters: &Parameters, mtu: u32, data_header: u32) -> Setup {
-        // RFC 9260 section 7.2.1 counts in PMDCS, what is left of the PMTU after the headers; Linux and
-        // FreeBSD in whole path MTUs.
-        let mss = if parameters.counts_mtus { mtu } else { mtu - data_header };
-        // Section 7.2.1; SCTP's own control has the RFCs' different forms of it.
-        let initial_cwnd = (4 * mss).min((2 * mss).max(4404));
+    pub(super) fn control_setup(parameters: &Parameters, mtu: u32, ip: IpVersion) -> Setup {
+        let mss = parameters.accounting.segment_bytes(mtu, ip.header_bytes() + COMMON_HEADER_BYTES);
+        let initial_window = match &parameters.cc {
+            cc::Config::Sctp(config) => config.initial_window.unwrap_or_default(),
+            _ => InitialWindow::default(),
+        };
+        let initial_cwnd = initial_window.bytes(mss, ip);
         let rules = if parameters.linux { Rules::Linux6 } else { Rules::Rfc };
         Setup { mss, initial_cwnd, rules, seed: 0 }
     }

@@ -72,6 +72,7 @@ impl Association {
             self.outstanding.push(Sent {
                 start: last.start + last.length,
                 length: 0,
+                window_bytes: 0,
                 state: SentState::Abandoned,
                 beginning: false,
                 ending: true,

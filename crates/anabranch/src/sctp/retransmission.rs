@@ -82,8 +82,8 @@ impl Association {
     /// up where its reliability says so.
     pub(super) fn mark_lost(&mut self, now: Time, index: usize, timed_out: bool) {
         self.take_off_flight(index);
+        self.outstanding.change(index, SentState::Lost, self.outstanding.chunks[index].path);
         let chunk = &mut self.outstanding.chunks[index];
-        chunk.state = SentState::Lost;
         chunk.missing_reports = 0;
         chunk.timed_out = timed_out;
         let Sent { path, length, .. } = *chunk;
@@ -101,9 +101,9 @@ impl Association {
         let tsn = self.outstanding.tsn(index);
         let chunk = &self.outstanding.chunks[index];
         debug_assert_eq!(chunk.state, SentState::InFlight);
-        let length = chunk.length;
+        let Sent { length, window_bytes, .. } = *chunk;
         let path = &mut self.paths[chunk.path.index()];
-        path.outstanding -= length;
+        path.outstanding -= window_bytes;
         // Karn's rule, section 6.3.1 C5: nothing is measured on what is sent again or given up.
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;
@@ -218,7 +218,7 @@ impl Association {
             self.outstanding.lost -= 1;
             self.outstanding.bytes += u64::from(length);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
-            self.paths[path.index()].outstanding += length;
+            self.paths[path.index()].outstanding += sent.window_bytes;
             self.stats.data_chunks_retransmitted += 1;
             size += wire;
             bytes += length;

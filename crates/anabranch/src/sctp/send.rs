@@ -81,7 +81,7 @@ impl Association {
         let path = &self.paths[path.index()];
         let cwnd = path.cc.limits().cwnd;
         match self.parameters.max_burst {
-            Some(packets) => cwnd.min(path.outstanding.saturating_add(packets.saturating_mul(path.mtu))),
+            Some(packets) => cwnd.min(path.outstanding.saturating_add(packets.saturating_mul(path.segment))),
             None => cwnd,
         }
     }
@@ -141,6 +141,7 @@ impl Association {
             }
             let ending = front.remaining() == length;
             let tsn = self.outstanding.next_tsn();
+            let window_bytes = self.parameters.accounting.chunk_bytes(length, wire);
             let sent = Sent {
                 message: front.message,
                 message_id: front.id,
@@ -148,6 +149,7 @@ impl Association {
                 departure: now,
                 start: front.sent,
                 length,
+                window_bytes,
                 mid: front.mid,
                 beginning,
                 ending,
@@ -163,7 +165,7 @@ impl Association {
             self.outstanding.push(sent);
             self.queue.advance(length);
             let own = &mut self.paths[path.index()];
-            own.outstanding += length;
+            own.outstanding += window_bytes;
             // RFC 9260 section 6.3.1 C4: one measurement per round trip.
             own.rtt_probe.get_or_insert(tsn);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);

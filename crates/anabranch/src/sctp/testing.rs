@@ -291,16 +291,20 @@ impl Association {
         let bytes = |wanted: &dyn Fn(&super::outstanding::Sent) -> bool| -> u64 {
             chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.length)).sum()
         };
+        let in_window = |wanted: &dyn Fn(&super::outstanding::Sent) -> bool| -> u64 {
+            chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.window_bytes)).sum()
+        };
         let in_flight = bytes(&|chunk| chunk.state == SentState::InFlight);
         assert_eq!(self.outstanding.bytes, in_flight, "bytes in flight");
         for (index, path) in self.paths.iter().enumerate() {
-            let own = bytes(&|c| c.state == SentState::InFlight && c.path.index() == index);
+            let own = in_window(&|c| c.state == SentState::InFlight && c.path.index() == index);
             assert_eq!(u64::from(path.outstanding), own, "bytes in flight on path {index}");
             assert!(own == 0 || !path.t3.is_never() || self.is_over(), "T3-rtx of path {index} stands still");
         }
         let mut buffered = vec![Buffered::default(); self.paths.len()];
         for chunk in chunks {
-            let Buffered { sender, receiver } = chunk.buffered(self.outstanding.releases_acked);
+            let Buffered { sender, receiver, in_flight } = chunk.buffered(self.outstanding.releases_acked);
+            buffered[chunk.path.index()].in_flight += in_flight;
             buffered[chunk.path.index()].sender += sender;
             buffered[chunk.path.index()].receiver += receiver;
         }

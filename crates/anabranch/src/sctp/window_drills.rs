@@ -1,0 +1,80 @@
+//! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, and how they begin.
+
+use super::config::Limit;
+use super::testing::{Pair, config, ms};
+use super::{Config, Profile};
+use crate::cc;
+use crate::cc::sctp::InitialWindow;
+use crate::endpoint::{Command, Endpoint as _, PathSample};
+use crate::packet::Side;
+
+/// As much user data as fits into a packet of 1500 bytes.
+const FULL: u32 = 1_452;
+
+fn wide(profile: Profile, max_burst: Limit) -> Config {
+    let control =
+        cc::sctp::Config { initial_window: Some(InitialWindow::Segments(20)), ..Default::default() };
+    Config { cc: Some(cc::Config::Sctp(control)), max_burst: Some(max_burst), ..config(profile) }
+}
+
+fn sample(pair: &Pair, path: usize) -> PathSample {
+    let mut samples = Vec::new();
+    pair.ends[0].sample_paths(&mut samples);
+    samples[path]
+}
+
+/// Packets with data that leave at once.
+fn first_flight(pair: &mut Pair) -> usize {
+    pair.log.clear();
+    pair.send_reliable(60, FULL);
+    let flight = pair.sent(Side::A, "data");
+    assert!(flight.iter().all(|packet| packet.size == 1_500));
+    flight.len()
+}
+
+#[test]
+fn the_first_flight_by_profile() {
+    for (profile, window, packets) in [
+        // 3 (1500 - 12), which the next chunk may exceed.
+        (Profile::FreeBsd10, 4_500, 4),
+        // User data: 3 x 1452 is less than 4380.
+        (Profile::Linux, 4_380, 4),
+        // Chunks with their header, 1468 bytes each.
+        (Profile::Ns2, 2_936, 2),
+        (Profile::Rfc2960, 3_000, 3),
+        (Profile::Rfc4960, 4_380, 3),
+        (Profile::Rfc9260, 4_404, 3),
+    ] {
+        let mut pair = Pair::open(&config(profile), 1);
+        assert_eq!(sample(&pair, 0).cwnd, window, "{profile:?}");
+        assert_eq!(first_flight(&mut pair), packets, "{profile:?}");
+    }
+}
+
+#[test]
+fn a_burst_is_max_burst_packets() {
+    for (profile, packets) in [
+        (Profile::Rfc9260, 4),
+        // Section 6.1 D of RFC 4960 and `sctp_transport_burst_limited` count Max.Burst in MTUs, of which
+        // four chunks fill less than four.
+        (Profile::Rfc4960, 5),
+        (Profile::Linux, 5),
+    ] {
+        // All is queued before the association is open, so that it leaves on one occasion.
+        let mut pair = Pair::new(&wide(profile, Limit::At(4)), 1);
+        pair.send_reliable(60, FULL);
+        pair.command(Side::A, Command::Connect);
+        pair.run_for(ms(90));
+        assert_eq!(pair.sent(Side::A, "data").len(), packets, "{profile:?}");
+    }
+}
+
+#[test]
+fn small_messages_fill_the_window_with_their_headers() {
+    // Section 7.2: the length of the DATA chunk, including the padding. 116 bytes for 98 bytes of data.
+    let mut pair = Pair::open(&Config { max_burst: Some(Limit::Off), ..config(Profile::Rfc9260) }, 1);
+    pair.send_reliable(100, 98);
+    let chunks: usize = pair.sent(Side::A, "data").iter().map(|packet| packet.tsns().len()).sum();
+    assert_eq!(chunks, 4_404_usize.div_ceil(116));
+    assert_eq!(sample(&pair, 0).outstanding as usize, chunks * 116);
+}
