@@ -40,6 +40,10 @@ pub struct Config {
     /// in profiles `freebsd_10` and ns2 false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_decay: Option<bool>,
+    /// What that leaves of the slow-start threshold; default "rfc9260", in profiles rfc2960 and rfc4960
+    /// "rfc4960", in profile linux "linux".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_rule: Option<IdleRule>,
     /// Whether only a SACK that advances the cumulative TSN opens the window; default false, in
     /// profiles rfc2960, rfc4960, `freebsd_10` and ns2 true (RFC 4960 sections 7.2.1 and 7.2.2), and with load
     /// sharing, which has its own rule for what advances.
@@ -76,6 +80,20 @@ impl InitialWindow {
     }
 }
 
+/// What happens to the window and the threshold of an idle path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IdleRule {
+    /// Linux, with a heartbeat instead of every RTO: the threshold is what is left of the window, and a window
+    /// below the floor is raised to it (`sctp_transport_lower_cwnd`).
+    Linux,
+    /// The threshold stays as it is (RFC 4960 section 7.2.1).
+    Rfc4960,
+    /// The threshold is the window before the first adjustment (RFC 9260 section 7.2.1).
+    #[default]
+    Rfc9260,
+}
+
 impl Config {
     /// Settings where these are given, `defaults` elsewhere.
     #[must_use]
@@ -86,6 +104,7 @@ impl Config {
             slow_start_limit: self.slow_start_limit.or(defaults.slow_start_limit),
             ssthresh_floor: self.ssthresh_floor.or(defaults.ssthresh_floor),
             idle_decay: self.idle_decay.or(defaults.idle_decay),
+            idle_rule: self.idle_rule.or(defaults.idle_rule),
             growth_needs_cumulative: self.growth_needs_cumulative.or(defaults.growth_needs_cumulative),
         }
     }
@@ -123,6 +142,7 @@ pub struct Sctp {
     slow_start_limit: u32,
     ssthresh_floor: u32,
     idle_decay: bool,
+    idle_rule: IdleRule,
     growth_needs_cumulative: bool,
 }
 
@@ -138,6 +158,7 @@ impl Sctp {
             slow_start_limit: config.slow_start_limit.unwrap_or(1) * mss,
             ssthresh_floor: config.ssthresh_floor.unwrap_or(4) * mss,
             idle_decay: config.idle_decay.unwrap_or(true),
+            idle_rule: config.idle_rule.unwrap_or_default(),
             growth_needs_cumulative: config.growth_needs_cumulative.unwrap_or(false),
         }
     }
@@ -202,17 +223,24 @@ impl CongestionControl for Sctp {
     }
 
     fn on_idle(&mut self, event: &IdleEvent) {
-        // RFC 9260 section 7.2.1: max(cwnd / 2, 4 PMDCS) once per RTO, the old window kept in
-        // ssthresh so that it can be reached again quickly.
+        // RFC 9260 section 7.2.1: max(cwnd / 2, 4 PMDCS) once per RTO. That must not undo what a timeout did:
+        // a smaller window stays, but in Linux.
         let floor = self.ssthresh_floor;
-        if !self.idle_decay || self.cwnd <= floor || event.idle < event.rto {
+        let raises = self.idle_rule == IdleRule::Linux;
+        if !self.idle_decay || event.idle < event.rto || (self.cwnd <= floor && !raises) {
             return;
         }
-        self.ssthresh = self.ssthresh.max(self.cwnd);
+        if self.idle_rule == IdleRule::Rfc9260 {
+            self.ssthresh = self.cwnd;
+        }
         let mut left = event.idle;
-        while left >= event.rto && self.cwnd > floor {
+        while left >= event.rto && (self.cwnd > floor || raises) {
             self.cwnd = (self.cwnd / 2).max(floor);
             left = left.saturating_sub(event.rto);
+        }
+        if self.idle_rule == IdleRule::Linux {
+            self.partial_bytes_acked = 0;
+            self.ssthresh = self.cwnd;
         }
     }
 }
@@ -322,6 +350,25 @@ mod tests {
         assert_eq!((control.cwnd, control.ssthresh), (10_000, 40_000));
         control.on_idle(&IdleEvent::new(Duration::from_secs(60), rto));
         assert_eq!(control.cwnd, 4_000);
+    }
+
+    #[test]
+    fn the_threshold_of_an_idle_path_by_rule() {
+        let rto = Duration::from_secs(1);
+        for (rule, before, after) in [
+            // Section 7.2.1: it is set to the window, also where that means less.
+            (IdleRule::Rfc9260, (20_000, 90_000), (10_000, 20_000)),
+            (IdleRule::Rfc9260, (1_000, 90_000), (1_000, 90_000)),
+            (IdleRule::Rfc4960, (20_000, 90_000), (10_000, 90_000)),
+            (IdleRule::Linux, (20_000, 90_000), (10_000, 10_000)),
+            (IdleRule::Linux, (1_000, 90_000), (4_000, 4_000)),
+        ] {
+            let (cwnd, ssthresh) = before;
+            let config = Config { idle_rule: Some(rule), ..Config::default() };
+            let mut control = Sctp { cwnd, ssthresh, ..with(&config) };
+            control.on_idle(&IdleEvent::new(rto, rto));
+            assert_eq!((control.cwnd, control.ssthresh), after, "{rule:?}");
+        }
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Association {
             let rto = own.rto.rto;
             let period = self.linux_heartbeat_period(path);
             let elapsed = now.saturating_since(own.last_data);
-            if elapsed < period {
+            if !own.last_data.is_never() && elapsed < period {
                 // Data was sent meanwhile: wait for what is left of the period
                 // (`sctp_generate_heartbeat_event`).
                 let left = self.deadline(now, period - elapsed);

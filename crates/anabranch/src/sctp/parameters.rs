@@ -6,7 +6,7 @@ use super::config::{
 use super::load_sharing;
 use super::rto::RtoParameters;
 use super::stream_scheduler;
-use crate::cc::sctp::InitialWindow;
+use crate::cc::sctp::{IdleRule, InitialWindow};
 use crate::path::failover::{self, Dormant, RetransmitOn};
 use crate::time::Duration;
 use crate::timer::Clock;
@@ -384,6 +384,11 @@ fn cc_defaults(profile: Profile, receive_buffer: u32, shares_load: bool) -> cc::
         ssthresh_floor: Some(if old { 2 } else { 4 }),
         // FreeBSD has none.
         idle_decay: Some(!matches!(profile, Profile::FreeBsd10 | Profile::Ns2)),
+        idle_rule: Some(match profile {
+            Profile::Linux => IdleRule::Linux,
+            Profile::Rfc2960 | Profile::Rfc4960 => IdleRule::Rfc4960,
+            _ => IdleRule::Rfc9260,
+        }),
         // With load sharing it is the path's pseudo-cumulative TSN (Iyengar et al. 2006, section 3.2).
         growth_needs_cumulative: Some(
             old || shares_load || matches!(profile, Profile::FreeBsd10 | Profile::Rfc4960),

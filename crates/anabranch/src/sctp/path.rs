@@ -24,7 +24,7 @@ pub(super) struct Path {
     pub(super) t3: Time,
     /// The chunk whose round-trip time is being measured.
     pub(super) rtt_probe: Option<u32>,
-    /// When data was last sent here.
+    /// When data was last sent here; [`Time::NEVER`] before the first.
     pub(super) last_data: Time,
     pub(super) heartbeat: PathHeartbeat,
     /// What the SACK being processed says; nothing between SACKs.
@@ -85,7 +85,7 @@ impl Path {
             outstanding: 0,
             t3: Time::NEVER,
             rtt_probe: None,
-            last_data: Time::ZERO,
+            last_data: Time::NEVER,
             heartbeat: PathHeartbeat {
                 timer: Time::NEVER,
                 period_start: Time::ZERO,

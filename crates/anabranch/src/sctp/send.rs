@@ -93,10 +93,14 @@ impl Association {
             return;
         }
         let path = &mut self.paths[path.index()];
+        // RFC 9260 section 7.2.1: before the first data it is the initial window that counts, however long that
+        // takes; since then, `last_data` is no longer [`Time::NEVER`].
         if path.outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
             if idle >= path.rto.rto {
                 path.cc.on_idle(&IdleEvent::new(idle, path.rto.rto));
+                // Once for every time of idleness, whether data leaves now or has to wait.
+                path.last_data = now;
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, and how they begin.
+//! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, how they begin, and what idleness
+//! does to them.
 
 use super::config::Limit;
 use super::testing::{Pair, config, ms};
@@ -6,7 +7,8 @@ use super::{Config, Profile};
 use crate::cc;
 use crate::cc::sctp::InitialWindow;
 use crate::endpoint::{Command, Endpoint as _, PathSample};
-use crate::packet::Side;
+use crate::packet::{PathId, Side};
+use crate::time::Duration;
 
 /// As much user data as fits into a packet of 1500 bytes.
 const FULL: u32 = 1_452;
@@ -77,4 +79,46 @@ fn small_messages_fill_the_window_with_their_headers() {
     let chunks: usize = pair.sent(Side::A, "data").iter().map(|packet| packet.tsns().len()).sum();
     assert_eq!(chunks, 4_404_usize.div_ceil(116));
     assert_eq!(sample(&pair, 0).outstanding as usize, chunks * 116);
+}
+
+#[test]
+fn the_initial_window_waits_for_the_first_data() {
+    // Section 7.2.1: the initial window before data transmission does not depend on when that begins.
+    for start in [0, 10, 100] {
+        let mut pair = Pair::new(&wide(Profile::Rfc9260, Limit::Off), 1);
+        pair.run_for(Duration::from_secs(start));
+        pair.connect();
+        assert_eq!(first_flight(&mut pair), 20, "at {start} s");
+    }
+}
+
+#[test]
+fn a_path_that_was_never_used_has_its_initial_window() {
+    let mut pair = Pair::open(&wide(Profile::Rfc9260, Limit::Off), 2);
+    pair.run_for(Duration::from_secs(100));
+    pair.command(Side::A, Command::SetPrimary(PathId(1)));
+    assert_eq!(first_flight(&mut pair), 20);
+    assert!(pair.sent(Side::A, "data").iter().all(|packet| packet.path == 1));
+}
+
+#[test]
+fn a_path_that_was_used_decays_to_four_segments() {
+    let mut pair = Pair::open(&wide(Profile::Rfc9260, Limit::Off), 1);
+    first_flight(&mut pair);
+    pair.run_for(ms(900));
+    let window = sample(&pair, 0).cwnd;
+    assert!(window > 20 * 1_468);
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(first_flight(&mut pair), 4);
+    assert_eq!((sample(&pair, 0).cwnd, sample(&pair, 0).ssthresh), (4 * 1_468, window));
+}
+
+#[test]
+fn a_heartbeat_of_linux_sets_window_and_threshold_of_an_idle_path() {
+    // `sctp_transport_lower_cwnd`, SCTP_LOWER_CWND_INACTIVE: at every heartbeat, on a path never used too.
+    let mut pair = Pair::open(&config(Profile::Linux), 2);
+    pair.run_for(Duration::from_secs(40));
+    for path in [0, 1] {
+        assert_eq!((sample(&pair, path).cwnd, sample(&pair, path).ssthresh), (6_000, 6_000));
+    }
 }
