@@ -1,9 +1,9 @@
-//! Which paths have subflows: joining, addresses that come and go, backups, and paths that fail and return (RFC 8684
-//! sections 3.2, 3.3.8 and 3.4).
+//! Which paths have subflows: joining, addresses that come and go, and backups (RFC 8684 sections 3.2, 3.3.8
+//! and 3.4).
 
 use super::connection::{Connection, State};
 use super::option::Signal;
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output, PathState};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
 use crate::packet::{PathId, Side};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
@@ -86,25 +86,6 @@ impl Connection {
         }
         if self.subflows[path].announce_at <= now {
             self.announce(now, path);
-        }
-    }
-
-    /// Takes note of whether a subflow works: so many timeouts in a row, and it gets no data until it makes progress
-    /// (Linux: `mptcp_pm_subflow_chk_stale`; the first implementation's `pf`).
-    pub(super) fn note_failure(&mut self, path: usize) {
-        let subflow = &mut self.subflows[path];
-        let has_failed =
-            subflow.phase == Phase::Open && subflow.tcp.timeouts() >= self.parameters.stale_after;
-        if has_failed == subflow.has_failed || self.state != State::Established {
-            return;
-        }
-        subflow.has_failed = has_failed;
-        if has_failed {
-            self.stats.subflows_failed += 1;
-            self.reinject_from(path);
-            self.tell_path(path, PathState::PotentiallyFailed);
-        } else if self.subflows[path].phase == Phase::Open {
-            self.tell_path(path, PathState::Active);
         }
     }
 

@@ -60,8 +60,9 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalisation: Option<bool>,
     /// Timeouts in a row after which a subflow has failed: it gets no data until it makes progress again, from 1 to
-    /// 100; default 1 (the first Linux implementation's `pf`), in profile `linux_6` 4 (`net.mptcp.stale_loss_cnt`),
-    /// in profile `kheirkhah_v1` 100.
+    /// 100; default 1 (the first Linux implementation's `pf`), in profile `kheirkhah_v1` 100. In profile `linux_6` it
+    /// has failed after more intervals of the connection's timer than this in which it hears nothing, most of them 200
+    /// ms, if another subflow works; default 4 (`net.mptcp.stale_loss_cnt`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_after: Option<u32>,
     /// How long after the end of a subflow the side that opens tries to join again; "never" or a time; default

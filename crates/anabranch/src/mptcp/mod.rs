@@ -21,6 +21,8 @@ pub mod config;
 mod connection;
 #[cfg(test)]
 mod drills;
+#[cfg(test)]
+mod failure_drills;
 mod handshake;
 #[cfg(test)]
 mod kheirkhah;
@@ -30,6 +32,7 @@ pub mod parameters;
 #[cfg(test)]
 mod properties;
 mod receive;
+mod retransmission;
 mod send;
 mod stats;
 mod subflow;

@@ -1,6 +1,7 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
 use super::config::{Config, Profile, Receiver, Rejoin};
+use super::retransmission::StaleCounts;
 use crate::cc::coupled;
 use crate::packet::{IpVersion, PathId};
 use crate::path::scheduler;
@@ -26,6 +27,7 @@ pub struct Parameters {
     pub(super) opportunistic_retransmission: bool,
     pub(super) penalisation: bool,
     pub(super) stale_after: u32,
+    pub(super) stale_counts: StaleCounts,
     pub(super) rejoin: Option<Duration>,
     pub(super) close_timeout: Duration,
     pub(super) backup: Vec<u8>,
@@ -87,6 +89,10 @@ impl Config {
             opportunistic_retransmission: self.opportunistic_retransmission.unwrap_or(is_rfc),
             penalisation: self.penalisation.unwrap_or(is_rfc),
             stale_after: self.stale_after.unwrap_or(pick(1, 4, 100) as u32),
+            stale_counts: match profile {
+                Profile::Linux6 => StaleCounts::Intervals,
+                Profile::KheirkhahV1 | Profile::Rfc8684 => StaleCounts::Timeouts,
+            },
             rejoin: match rejoin {
                 Rejoin::After(delay) => Some(delay),
                 Rejoin::Never => None,

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use smallvec::SmallVec;
 
 use super::connection::{Connection, State};
+use super::retransmission::{DEFAULT_INTERVAL, StaleCounts};
 use super::subflow::Subflow;
 use crate::endpoint::{Event, Limit, Message, Output};
 use crate::packet::{PathId, Payload};
@@ -20,11 +21,11 @@ const DEFAULT_MSS: u64 = 536;
 
 /// A piece of the stream that is not acknowledged on the connection level.
 #[derive(Clone, Debug)]
-struct Chunk {
+pub(super) struct Chunk {
     start: u64,
     length: u32,
     /// The subflows whose streams it is in, in the order in which it came there.
-    carriers: SmallVec<[u8; 2]>,
+    pub(super) carriers: SmallVec<[u8; 2]>,
 }
 
 impl Chunk {
@@ -59,12 +60,20 @@ pub(super) struct Sender {
     chunks: VecDeque<Chunk>,
     /// Where the chunks begin that are to be sent again on another subflow.
     again: BTreeSet<u64>,
+    /// What begins before this position goes again on this subflow, whatever the scheduler says.
+    aim: Option<(u8, u64)>,
     /// The end of the last piece that was not a full segment (Minshall).
     small_end: u64,
     /// The connection's retransmission timer, which also probes a closed window.
     pub(super) timer: Time,
     /// Its expiries in a row.
-    expiries: u32,
+    pub(super) expiries: u32,
+    /// How long it runs where it does not follow from the expiries (Linux: `timer_ival`).
+    pub(super) interval: Duration,
+    /// It is to run anew, since more has been acknowledged.
+    pub(super) has_progress: bool,
+    /// The application has written since data was handed out.
+    pub(super) has_new: bool,
     /// Since when the peer's window has held data back, and how long it did before, in earlier connections too.
     blocked_since: Option<Time>,
     blocked: Duration,
@@ -84,9 +93,13 @@ impl Sender {
             has_refused: false,
             chunks: VecDeque::new(),
             again: BTreeSet::new(),
+            aim: None,
             small_end: 0,
             timer: Time::NEVER,
             expiries: 0,
+            interval: DEFAULT_INTERVAL,
+            has_progress: false,
+            has_new: false,
             blocked_since: None,
             blocked: Duration::ZERO,
         }
@@ -98,7 +111,7 @@ impl Sender {
     }
 
     /// Bytes that wait to be sent for the first time.
-    const fn unsent(&self) -> u64 {
+    pub(super) const fn unsent(&self) -> u64 {
         self.written - self.next
     }
 
@@ -113,7 +126,7 @@ impl Sender {
     }
 
     /// Whether an acknowledgement on the connection level is to come.
-    const fn has_outstanding(&self) -> bool {
+    pub(super) const fn has_outstanding(&self) -> bool {
         self.unacknowledged < self.next || (self.has_sent_fin && !self.is_done())
     }
 
@@ -121,6 +134,43 @@ impl Sender {
     pub(super) fn open(&mut self, from: u64, window: u64) {
         self.edge = self.edge.max(from + window);
         self.max_window = self.max_window.max(window);
+    }
+
+    /// Whether data is not acknowledged.
+    pub(super) fn has_chunks(&self) -> bool {
+        !self.chunks.is_empty()
+    }
+
+    /// Whether data is to be sent again wherever the scheduler says.
+    pub(super) fn has_failed_data(&self) -> bool {
+        self.aim.is_none() && !self.again.is_empty()
+    }
+
+    /// The first piece is sent again; it may go where it was delivered before.
+    pub(super) fn send_first_again(&mut self, was_delivered: impl Fn(u8) -> bool) {
+        if let Some(first) = self.chunks.front_mut() {
+            first.carriers.retain(|carrier| !was_delivered(*carrier));
+            self.again.insert(first.start);
+        }
+    }
+
+    /// All pieces in the first of these fragments of the stream are sent again, on this subflow. Whether they were not
+    /// about to be already.
+    pub(super) fn send_first_again_on(&mut self, path: usize, fragment: u64) -> bool {
+        let Some(start) = self.chunks.front().map(|first| first.start) else { return false };
+        if self.again.contains(&start) {
+            return false;
+        }
+        let end = (start / fragment + 1) * fragment;
+        self.aim = Some((path as u8, end));
+        self.again.extend(self.chunks.iter().map(|chunk| chunk.start).take_while(|start| *start < end));
+        true
+    }
+
+    /// All such pieces are sent again.
+    pub(super) fn send_again_where(&mut self, is_concerned: impl Fn(&Chunk) -> bool) {
+        let concerned = self.chunks.iter().filter(|chunk| is_concerned(chunk));
+        self.again.extend(concerned.map(|chunk| chunk.start));
     }
 
     fn index(&self, position: u64) -> usize {
@@ -181,6 +231,7 @@ impl Connection {
             }
         }
         self.sender.written += u64::from(taken);
+        self.sender.has_new |= taken > 0;
         if taken < length {
             self.sender.has_refused = accepts;
             let rest = Payload { offset: offset + u64::from(taken), length: length - taken };
@@ -208,13 +259,11 @@ impl Connection {
             let first = sender.chunks.front().map_or(u64::MAX, |chunk| chunk.start);
             sender.again = sender.again.split_off(&first);
         }
-        sender.expiries = 0;
-        sender.timer = Time::NEVER;
         if sender.has_refused && self.send_room() >= self.parameters.tcp.send_buffer().div_ceil(3) {
             self.sender.has_refused = false;
             self.outputs.push_back(Output::Event(Event::Writable));
         }
-        self.start_timer(now);
+        self.restart_timer(now);
     }
 
     /// Sends what may be sent.
@@ -222,6 +271,7 @@ impl Connection {
         if self.state != State::Established {
             return;
         }
+        self.renew_interval(now);
         while self.send_again(now) || self.send_new(now) {}
         let sender = &mut self.sender;
         if sender.is_finished && !sender.has_sent_fin && sender.unsent() == 0 {
@@ -332,25 +382,36 @@ impl Connection {
         self.sender.chunks.push_back(Chunk { start, length, carriers });
     }
 
-    /// Sends a piece again on a subflow that does not carry it, the first of those that are to be (RFC 8684 section
-    /// 3.3.6). Whether there was one that could leave.
+    /// Sends a piece again, the first of those that are to be (RFC 8684 section 3.3.6). Whether there was one that
+    /// could leave.
     fn send_again(&mut self, now: Time) -> bool {
         let Some(&position) = self.sender.again.first() else { return false };
         let index = self.sender.index(position);
-        self.resend(now, index).is_some()
+        let aim = self
+            .sender
+            .aim
+            .filter(|(path, end)| position < *end && self.subflows[usize::from(*path)].is_usable());
+        self.sender.aim = aim;
+        self.resend(now, index, aim.map(|(path, _)| PathId(path))).is_some()
     }
 
-    /// Sends this chunk on a subflow that does not carry it, or as much of it as makes a segment there.
-    fn resend(&mut self, now: Time, index: usize) -> Option<PathId> {
+    /// Sends this chunk, or as much of it as makes a segment: on the subflow that is given, or else on one that does not
+    /// carry it, for Linux on any.
+    fn resend(&mut self, now: Time, index: usize, aim: Option<PathId>) -> Option<PathId> {
         let chunk = self.sender.chunks[index].clone();
-        let choice = self.choice(now, &chunk.carriers);
-        if choice.most() == 0 {
+        let is_free = aim.is_some() || self.parameters.stale_counts == StaleCounts::Intervals;
+        let choice = self.choice(now, if is_free { &[] } else { &chunk.carriers });
+        if aim.map_or(choice.most(), |path| choice.limits[path.index()]) == 0 {
             return None;
         }
         let room = self.sender.edge.saturating_sub(self.sender.next);
         let window = room.min(u64::from(u32::MAX)) as u32;
         let data = Pending::new(now, chunk.length, u64::from(chunk.length) + self.sender.unsent(), window);
-        let path = match self.scheduler.schedule(&data, &choice.views) {
+        let decision = match aim {
+            Some(path) => Decision::Send(path),
+            None => self.scheduler.schedule(&data, &choice.views),
+        };
+        let path = match decision {
             Decision::Duplicate(paths) => *paths.first()?,
             Decision::Send(path) => path,
             Decision::Wait => return None,
@@ -383,7 +444,7 @@ impl Connection {
         }
         let Some(first) = self.sender.chunks.front() else { return false };
         let holders = first.carriers.clone();
-        let Some(path) = self.resend(now, 0) else { return false };
+        let Some(path) = self.resend(now, 0, None) else { return false };
         self.stats.opportunistic_retransmissions += 1;
         self.scheduler.on_blocked();
         if self.parameters.penalisation {
@@ -408,19 +469,6 @@ impl Connection {
         }
     }
 
-    /// A subflow has failed: what it carries is sent again on others (RFC 8684 section 3.3.6).
-    pub(super) fn reinject_from(&mut self, path: usize) {
-        if !self.parameters.reinjection {
-            return;
-        }
-        let sender = &mut self.sender;
-        for chunk in &sender.chunks {
-            if chunk.carriers.last() == Some(&(path as u8)) {
-                sender.again.insert(chunk.start);
-            }
-        }
-    }
-
     /// A subflow is over: what it carried, and no other one that works, must be sent again, or else it never arrives.
     pub(super) fn take_from(&mut self, path: usize) {
         let Self { sender, subflows, parameters, .. } = self;
@@ -439,57 +487,9 @@ impl Connection {
         }
     }
 
-    /// The period of the connection's timer: the longest timeout of the subflows that work, doubled with every expiry
-    /// (Linux: `mptcp_set_timeout`; there is no back-off there).
-    fn timer_period(&self) -> Duration {
-        let longest = |usable: bool| {
-            let subflows =
-                self.subflows.iter().filter(|it| it.is_established() && (it.is_usable() || !usable));
-            subflows.map(|subflow| subflow.tcp.rto()).max()
-        };
-        let base = longest(true).or_else(|| longest(false)).unwrap_or(Duration::from_secs(1));
-        (base * (1 << self.sender.expiries.min(16))).min(self.parameters.tcp.rto_max())
-    }
-
-    /// Starts the connection's timer if it does not run and there is something to wait for.
-    fn start_timer(&mut self, now: Time) {
-        let waits = self.sender.has_outstanding() || self.sender.unsent() > 0;
-        if !waits || self.state != State::Established {
-            self.sender.timer = Time::NEVER;
-        } else if self.sender.timer.is_never() {
-            self.sender.timer = now + self.timer_period();
-        }
-    }
-
-    /// The connection's timer expires (RFC 8684 section 3.3.6; Linux: `__mptcp_retrans`): the first piece is sent
-    /// again on a subflow with nothing to do; `DATA_FIN` is sent again; a closed window is probed.
-    #[cold]
-    pub(super) fn on_data_timer(&mut self, now: Time) {
-        self.sender.timer = Time::NEVER;
-        self.sender.expiries += 1;
-        if let Some(first) = self.sender.chunks.front_mut() {
-            let is_idle = |subflow: &Subflow| subflow.is_usable() && subflow.tcp.is_idle();
-            if self.parameters.reinjection && self.subflows.iter().any(is_idle) {
-                self.stats.timeouts += 1;
-                // What a subflow has delivered may be needed on it again.
-                first.carriers.retain(|carrier| !is_idle(&self.subflows[usize::from(*carrier)]));
-                self.sender.again.insert(first.start);
-            } else if self.subflows.iter().all(|subflow| subflow.tcp.is_idle() || !subflow.is_established()) {
-                // It has arrived, and the data acknowledgement was lost: on idle subflows no other one is to come.
-                self.stats.timeouts += 1;
-                self.ask_all(now);
-            }
-        } else if self.sender.has_sent_fin && !self.sender.is_done() {
-            self.stats.timeouts += 1;
-            self.sender.fin_has_left = false;
-        } else if self.sender.unsent() > 0 {
-            self.probe_window(now);
-        }
-    }
-
     /// Nothing is on its way and the peer's window has no room for the next piece: as much as fits is sent, or else a
     /// probe (RFC 9293 section 3.8.6.1, on the connection level).
-    fn probe_window(&mut self, now: Time) {
+    pub(super) fn probe_window(&mut self, now: Time) {
         let Some(path) = self.best_subflow() else { return };
         let room = self.sender.edge.saturating_sub(self.sender.next);
         let limit = u64::from(self.subflows[path].room(now));
@@ -501,14 +501,6 @@ impl Connection {
         if room == 0 {
             self.stats.window_probes += 1;
             self.ask_all(now);
-        }
-    }
-
-    /// Asks for an acknowledgement on every subflow.
-    fn ask_all(&mut self, now: Time) {
-        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.is_established()) {
-            subflow.tcp.probe(now);
-            subflow.is_dirty = true;
         }
     }
 

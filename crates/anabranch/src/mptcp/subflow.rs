@@ -47,8 +47,12 @@ pub(super) struct Subflow {
     pub(super) asks_backup: bool,
     pub(super) told_backup: bool,
     pub(super) is_asked_backup: bool,
-    /// So many timeouts in a row that no data is sent here.
+    /// It has been silent for so long that no data is sent here.
     pub(super) has_failed: bool,
+    /// Intervals of the connection's timer in which it has heard nothing though data was outstanding, and when it heard
+    /// anything last (Linux: `stale_count`, `stale_rcv_tstamp`).
+    pub(super) silent_intervals: u32,
+    pub(super) silent_since: Time,
     /// It has come to be, and its end has not been noted.
     pub(super) is_up: bool,
     /// There is output to be taken.
@@ -89,6 +93,8 @@ impl Subflow {
             told_backup: false,
             is_asked_backup: false,
             has_failed: false,
+            silent_intervals: 0,
+            silent_since: Time::NEVER,
             is_up: false,
             is_dirty: false,
             sent: VecDeque::new(),
@@ -112,6 +118,7 @@ impl Subflow {
         // RFC 8684 section 3.3.8: MP_JOIN says so, MP_CAPABLE cannot.
         self.told_backup = joins && self.asks_backup;
         self.has_failed = false;
+        self.silent_intervals = 0;
         self.phase = Phase::Opening;
         self.forget();
         self.delivered = 0;
@@ -125,6 +132,10 @@ impl Subflow {
         self.signal = None;
         self.penalised_at = None;
         (self.confirm_at, self.rejoin_at) = (Time::NEVER, Time::NEVER);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == Phase::Open
     }
 
     /// Whether data may be sent on it as far as the handshake goes: an end that joins waits for the answer to its

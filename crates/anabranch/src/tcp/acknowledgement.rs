@@ -91,6 +91,7 @@ impl Connection {
         if !ack.is_old {
             ack.window_changed = self.update_window(segment, start, number);
             self.sender.unacknowledged = number;
+            self.heard_at = now;
         }
         if self.has_sack && !segment.sack.is_empty() {
             self.take_sack(now, segment, &mut ack);

@@ -103,6 +103,8 @@ pub struct Connection {
     pub(super) rtt: Rtt,
     pub(super) rate: RateSampler,
     pub(super) timer: RetransmissionTimer,
+    /// When the last acknowledgement arrived that was not an old one.
+    pub(super) heard_at: Time,
     pub(super) pacing: Pacing,
     pub(super) ecn: Ecn,
     pub(super) cc: Controller,
@@ -172,6 +174,7 @@ impl Connection {
             rtt: Rtt::new(&parameters),
             rate: RateSampler::default(),
             timer: RetransmissionTimer::default(),
+            heard_at: Time::NEVER,
             pacing: Pacing::default(),
             ecn: Ecn::default(),
             cc: parameters.cc.build(&Setup {

@@ -99,6 +99,7 @@ impl Connection {
         self.rtt = Rtt::new(&self.parameters);
         self.rate = RateSampler::default();
         self.timer = RetransmissionTimer::default();
+        self.heard_at = Time::NEVER;
         self.pacing = Pacing::default();
         self.ecn = Ecn::default();
         let is_paused = std::mem::take(&mut self.receiver).is_paused;

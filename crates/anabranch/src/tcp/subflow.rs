@@ -191,6 +191,16 @@ impl Connection {
             && segment.acknowledgement == self.own_numbers.wire(self.sender.unacknowledged)
     }
 
+    /// When the last acknowledgement of what was sent arrived, if one has (Linux: `rcv_tstamp`).
+    pub(crate) const fn heard_at(&self) -> Time {
+        self.heard_at
+    }
+
+    /// Time until the retransmission timer expires, whatever it waits for, if it runs.
+    pub(crate) fn time_to_timer(&self, now: Time) -> Option<Duration> {
+        (!self.timer.is_off()).then(|| self.timer.at().saturating_since(now))
+    }
+
     /// Timeouts in a row.
     pub(crate) const fn timeouts(&self) -> u32 {
         self.timer.timeouts

@@ -1,0 +1,149 @@
+//! Drills of what a connection of profile `linux_6` does when a path fails, one for each rule of Linux 6.12; tests name
+//! the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
+
+use super::testing::{Pair, Wire, config, ms};
+use super::{Config, Profile};
+use crate::cc;
+use crate::endpoint::{Event, PathState};
+use crate::packet::Side;
+use crate::time::{Duration, Time};
+use crate::units::Bytes;
+
+/// Neither buffers nor queues are felt.
+fn linux() -> Config {
+    let (cc, buffer) = (Some(cc::Config::Bbr(cc::bbr::Config::default())), Some(Bytes(16 << 20)));
+    Config { cc, send_buffer: buffer, receive_buffer: buffer, ..config(Profile::Linux6) }
+}
+
+fn wires() -> Vec<Wire> {
+    vec![Wire { rate: Some(10_000_000), ..Wire::default() }; 2]
+}
+
+/// A transfer whose path 0 is dead from this time on.
+fn blackout(config: &Config) -> (Pair, Time) {
+    let mut pair = Pair::open(config, wires());
+    pair.write(Side::A, 40_000_000);
+    pair.run_for(Duration::from_secs(3));
+    pair.wires[0].is_dead = true;
+    pair.log.clear();
+    let died = pair.now;
+    (pair, died)
+}
+
+/// When this end's path 0 came to this state.
+fn turned(pair: &Pair, state: PathState) -> Option<Time> {
+    let wanted = Event::PathChanged { path: Pair::path(0), state };
+    let events = &pair.events[Side::A.index()];
+    events.iter().rev().find(|(_, event)| *event == wanted).map(|&(at, _)| at)
+}
+
+/// The longest time in which B got nothing, from then on.
+fn stall(pair: &Pair, since: Time) -> Duration {
+    let got = pair.events[Side::B.index()].iter().filter(|(_, event)| matches!(event, Event::Received(_)));
+    let after = got.map(|&(at, _)| at).filter(|at| *at > since);
+    let times: Vec<Time> = std::iter::once(since).chain(after).collect();
+    times.windows(2).map(|pair| pair[1] - pair[0]).max().expect("something came")
+}
+
+/// Four of the subflow's own timeouts, which double, take more than 3 s.
+#[test]
+fn mptcp_pm_subflow_chk_stale_counts_intervals_of_the_connection() {
+    let (mut pair, died) = blackout(&linux());
+    pair.run_for(Duration::from_secs(3));
+    let failed = turned(&pair, PathState::PotentiallyFailed).expect("path 1 works") - died;
+    assert!((ms(500)..ms(1_400)).contains(&failed), "failed after {failed}");
+    let stall = stall(&pair, died);
+    assert!(stall < failed + ms(500), "{stall}");
+}
+
+#[test]
+fn mptcp_pm_nl_subflow_chk_stale_takes_more_intervals_where_more_are_set() {
+    let failed = |stale_after| {
+        let (mut pair, died) = blackout(&Config { stale_after: Some(stale_after), ..linux() });
+        pair.run_for(Duration::from_secs(8));
+        turned(&pair, PathState::PotentiallyFailed).expect("path 1 works") - died
+    };
+    let (one, eight) = (failed(1), failed(8));
+    let more = eight - one;
+    // Every other one, in which the subflow that works has been counted as silent, is 200 ms; the rest are its own timer.
+    assert!((ms(600)..=ms(1_400)).contains(&more), "seven intervals are {more}");
+}
+
+/// Everything that is not acknowledged goes again, also what path 1 has delivered above the gap.
+#[test]
+fn mptcp_retransmit_pending_data_sends_the_whole_queue_again() {
+    let (mut pair, _) = blackout(&linux());
+    pair.run_for(Duration::from_secs(4));
+    assert!(pair.end(Side::B).stats().duplicate_bytes_received > 100_000);
+    assert!(pair.received_bytes(Side::B) > 0);
+}
+
+/// Where the other subflow is silent too there is no alternative: none has failed, and both go on.
+#[test]
+fn mptcp_pm_nl_subflow_chk_stale_looks_for_another_subflow() {
+    let (mut pair, _) = blackout(&linux());
+    pair.wires[1].is_dead = true;
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(turned(&pair, PathState::PotentiallyFailed), None);
+    assert!(!pair.end(Side::A).subflows[1].has_failed);
+    pair.wires.iter_mut().for_each(|wire| wire.is_dead = false);
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(pair.received_bytes(Side::B), 40_000_001);
+}
+
+/// Two intervals without a word on the only regular subflow, and the backup gets a fragment with each further one; it
+/// gets everything when the subflow has failed.
+#[test]
+fn mptcp_subflow_get_retrans_has_a_backup_help_out() {
+    let (mut pair, died) = blackout(&Config { backup: vec![1], ..linux() });
+    pair.run_for(Duration::from_secs(4));
+    let failed = turned(&pair, PathState::PotentiallyFailed).expect("the backup works");
+    let on_backup = pair.log.iter().filter(|it| it.path == 1 && it.payload.length > 0 && it.from == Side::A);
+    let sent: Vec<_> = on_backup.map(|logged| (logged.at, logged.payload.length)).collect();
+    let helped = sent[0].0 - died;
+    assert!((ms(200)..ms(900)).contains(&helped), "the backup helps after {helped}");
+    assert!(sent[0].0 < failed);
+    let before: u32 = sent.iter().filter(|(at, _)| *at < failed).map(|(_, length)| length).sum();
+    assert!((1..=3 * 32_768).contains(&before), "{before} B before it takes over");
+    let stall = stall(&pair, died);
+    assert!(stall < ms(900), "{stall}");
+    assert!(pair.bytes_on(Side::A, 1) > 2_000_000);
+}
+
+/// A subflow with nothing outstanding gets the first fragment with the first interval, whether or not the other one has
+/// failed.
+#[test]
+fn mptcp_subflow_get_retrans_takes_an_idle_subflow() {
+    let mut pair = Pair::open(&linux(), wires());
+    let held = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = held.clone();
+    // What goes on path 0 is lost, retransmissions included.
+    pair.drop_if = Box::new(move |logged| {
+        let is_data = logged.from == Side::A && logged.path == 0 && logged.payload.length > 0;
+        count.set(count.get() + u32::from(is_data));
+        is_data
+    });
+    let began = pair.now;
+    pair.write(Side::A, 60_000);
+    pair.run_until(began + Duration::from_secs(10), |pair| pair.received_bytes(Side::B) == 60_001);
+    assert!(held.get() > 0, "path 0 had its share");
+    let took = pair.now - began;
+    assert!(took < ms(700), "{took}");
+    assert_eq!(turned(&pair, PathState::PotentiallyFailed), None);
+}
+
+/// A subflow that hears anything again has not failed any more.
+#[test]
+fn mptcp_subflow_active_asks_whether_anything_was_heard() {
+    let (mut pair, _) = blackout(&linux());
+    pair.run_for(Duration::from_secs(4));
+    assert!(pair.end(Side::A).subflows[0].has_failed);
+    pair.wires[0].is_dead = false;
+    let returned = pair.now;
+    pair.run_for(Duration::from_secs(6));
+    let active = turned(&pair, PathState::Active).expect("it works again");
+    let acks = pair.log.iter().filter(|it| it.path == 0 && it.from == Side::B && it.at > returned);
+    let first = acks.map(|logged| logged.at).min().expect("it hears");
+    assert!(active < first + ms(21), "{active}");
+    assert!(pair.bytes_on(Side::A, 0) > 1_000_000, "{} B", pair.bytes_on(Side::A, 0));
+}

@@ -1,0 +1,240 @@
+//! The connection's retransmission timer: when data is sent again on another subflow, and when a subflow has failed
+//! (RFC 8684 section 3.3.6). Profile `linux_6` has the timer of Linux 6.12, whose intervals also count for how long a
+//! subflow is silent; the others double the timer, and count the timeouts of each subflow's own.
+
+use super::connection::{Connection, State};
+use super::send::Chunk;
+use super::subflow::Subflow;
+use crate::endpoint::PathState;
+use crate::time::{Duration, Time};
+
+/// The interval of the connection's timer while no timer of a subflow says otherwise (Linux: `TCP_RTO_MIN`).
+pub(super) const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
+/// The kernel counts time in these, at 1000 Hz.
+const JIFFY: Duration = Duration::from_millis(1);
+/// The interval doubles so often for a `DATA_FIN` (Linux: `mptcp_set_datafin_timeout`, `TCP_RTO_MAX` over
+/// `TCP_RTO_MIN`).
+const MOST_DOUBLINGS: u32 = 9;
+/// A backup helps out after so many intervals in which no other subflow heard anything (Linux:
+/// `mptcp_subflow_get_retrans`).
+const BACKUP_AFTER: u32 = 2;
+/// What is sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins with a `struct
+/// mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application writes much at a time.
+const FRAGMENT_BYTES: u64 = 32_768 - 40;
+
+/// What the setting `stale_after` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StaleCounts {
+    /// Expiries of the connection's timer, with data outstanding on the subflow, since it has heard anything (Linux:
+    /// `mptcp_pm_subflow_chk_stale`). It takes more than that, and another subflow that works.
+    Intervals,
+    /// Timeouts of the subflow's own in a row (the first Linux implementation's `pf`).
+    Timeouts,
+}
+
+impl Connection {
+    fn counts_intervals(&self) -> bool {
+        self.parameters.stale_counts == StaleCounts::Intervals
+    }
+
+    /// The period of the connection's timer: the longest timeout of the subflows that work, doubled with every expiry.
+    /// Linux has intervals instead; a closed window it leaves to the timers of its subflows, which double too.
+    fn timer_period(&self) -> Duration {
+        if self.counts_intervals() && self.sender.has_outstanding() {
+            return self.sender.interval;
+        }
+        let longest = |usable: bool| {
+            let subflows =
+                self.subflows.iter().filter(|it| it.is_established() && (it.is_usable() || !usable));
+            subflows.map(|subflow| subflow.tcp.rto()).max()
+        };
+        let base = longest(true).or_else(|| longest(false)).unwrap_or(Duration::from_secs(1));
+        (base * (1 << self.sender.expiries.min(16))).min(self.parameters.tcp.rto_max())
+    }
+
+    /// Starts the connection's timer if it does not run and there is something to wait for.
+    pub(super) fn start_timer(&mut self, now: Time) {
+        let waits = self.sender.has_outstanding() || self.sender.unsent() > 0;
+        if !waits || self.state != State::Established {
+            self.sender.timer = Time::NEVER;
+        } else if self.sender.timer.is_never() {
+            self.sender.timer = now + self.timer_period();
+        }
+    }
+
+    /// The peer has acknowledged more on the connection level.
+    pub(super) fn restart_timer(&mut self, now: Time) {
+        self.sender.expiries = 0;
+        if self.counts_intervals() {
+            // The timers of the subflows are still those from before the acknowledgement.
+            self.sender.has_progress = true;
+            return;
+        }
+        self.sender.timer = Time::NEVER;
+        self.start_timer(now);
+    }
+
+    /// Before data is handed out: Linux takes the interval from the subflows when it hands them data
+    /// (`mptcp_subflow_get_send`), which it does as soon as the application has written it, or it is to be sent again,
+    /// and not when their windows let it leave. Then it restarts a timer whose data has been acknowledged
+    /// (`__mptcp_clean_una`).
+    pub(super) fn renew_interval(&mut self, now: Time) {
+        if !self.counts_intervals() {
+            return;
+        }
+        if std::mem::take(&mut self.sender.has_new) || self.sender.has_failed_data() {
+            self.sender.interval = self.interval(now);
+        }
+        if std::mem::take(&mut self.sender.has_progress) {
+            self.sender.timer = Time::NEVER;
+            self.start_timer(now);
+        }
+    }
+
+    /// How long the connection waits: until the last of the timers of subflows that have not been silent for an
+    /// interval (Linux: `mptcp_timeout_from_subflow`, `__mptcp_set_timeout`). Less than a jiffy is none.
+    fn interval(&self, now: Time) -> Duration {
+        let heard = self.subflows.iter().filter(|it| it.is_established() && it.silent_intervals == 0);
+        let left = heard.filter_map(|subflow| subflow.tcp.time_to_timer(now)).max();
+        left.filter(|left| *left >= JIFFY).unwrap_or(DEFAULT_INTERVAL)
+    }
+
+    /// The connection's timer expires (RFC 8684 section 3.3.6): the first piece is sent again on a subflow with nothing
+    /// to do; `DATA_FIN` is sent again; a closed window is probed.
+    #[cold]
+    pub(super) fn on_data_timer(&mut self, now: Time) {
+        self.sender.timer = Time::NEVER;
+        self.sender.expiries += 1;
+        if self.counts_intervals() {
+            // Linux, __mptcp_retrans: it runs again before anything else, for as long as before.
+            self.start_timer(now);
+        }
+        if self.sender.has_chunks() {
+            let is_sent_again =
+                if self.counts_intervals() { self.end_interval() } else { self.send_first_again() };
+            let is_idle = |subflow: &Subflow| subflow.tcp.is_idle() || !subflow.is_established();
+            if is_sent_again {
+                self.stats.timeouts += 1;
+            } else if self.subflows.iter().all(is_idle) {
+                // It has arrived, and the data acknowledgement was lost: on idle subflows no other one is to come.
+                self.stats.timeouts += 1;
+                self.ask_all(now);
+            }
+        } else if self.sender.has_sent_fin && !self.sender.is_done() {
+            self.stats.timeouts += 1;
+            self.sender.fin_has_left = false;
+            self.sender.interval = DEFAULT_INTERVAL * (1 << self.sender.expiries.min(MOST_DOUBLINGS));
+        } else if self.sender.unsent() > 0 {
+            self.probe_window(now);
+        }
+    }
+
+    /// The first piece goes on a subflow with nothing to do. Whether there is one.
+    fn send_first_again(&mut self) -> bool {
+        let is_idle = |subflow: &Subflow| subflow.is_usable() && subflow.tcp.is_idle();
+        let does = self.parameters.reinjection && self.subflows.iter().any(is_idle);
+        if does {
+            // What a subflow has delivered may be needed on it again.
+            let subflows = &self.subflows;
+            self.sender.send_first_again(|carrier| is_idle(&subflows[usize::from(carrier)]));
+        }
+        does
+    }
+
+    /// An interval without an acknowledgement on the connection level is over: the first fragment goes on the first
+    /// subflow with nothing to do, on a backup only if no other subflow hears anything (Linux: `__mptcp_retrans`,
+    /// `mptcp_subflow_get_retrans`). Whether there is such a one.
+    fn end_interval(&mut self) -> bool {
+        let (mut regular, mut backup, mut least) = (None, None, u32::MAX);
+        for path in 0..self.subflows.len() {
+            let subflow = &self.subflows[path];
+            if !subflow.is_established() {
+                continue;
+            }
+            if !subflow.tcp.is_idle() {
+                self.note_silence(path);
+                least = least.min(self.subflows[path].silent_intervals);
+            } else if subflow.sends_as_backup() {
+                backup = backup.or(Some(path));
+            } else {
+                regular = regular.or(Some(path));
+            }
+        }
+        let chosen = regular.or_else(|| backup.filter(|_| least >= BACKUP_AFTER));
+        let Some(path) = chosen.filter(|_| self.parameters.reinjection) else { return false };
+        self.sender.send_first_again_on(path, FRAGMENT_BYTES)
+    }
+
+    /// Counts the intervals in which a subflow with data outstanding hears nothing (Linux:
+    /// `mptcp_pm_subflow_chk_stale`).
+    fn note_silence(&mut self, path: usize) {
+        let subflow = &mut self.subflows[path];
+        let heard_at = subflow.tcp.heard_at();
+        if subflow.silent_intervals == 0 {
+            subflow.silent_since = heard_at;
+            subflow.silent_intervals = 1;
+        } else if subflow.silent_since == heard_at {
+            subflow.silent_intervals += 1;
+            self.note_stale(path);
+        } else {
+            subflow.silent_intervals = 0;
+        }
+    }
+
+    /// A subflow that was silent for too long has failed if another one works, and everything is sent again (Linux:
+    /// `mptcp_pm_nl_subflow_chk_stale`, `__mptcp_retransmit_pending_data`).
+    fn note_stale(&mut self, path: usize) {
+        let (subflow, most) = (&self.subflows[path], self.parameters.stale_after);
+        if subflow.has_failed || subflow.silent_intervals <= most {
+            return;
+        }
+        let works = |it: &Subflow| it.is_usable() && it.silent_intervals < most.saturating_sub(1).max(1);
+        let has_other =
+            self.subflows.iter().enumerate().any(|(other, subflow)| other != path && works(subflow));
+        if has_other {
+            self.fail(path);
+        }
+    }
+
+    /// Takes note of whether a subflow works.
+    pub(super) fn note_failure(&mut self, path: usize) {
+        let subflow = &mut self.subflows[path];
+        let fails = match self.parameters.stale_counts {
+            // Linux, mptcp_subflow_active: until it hears anything.
+            StaleCounts::Intervals => subflow.has_failed && subflow.tcp.heard_at() == subflow.silent_since,
+            StaleCounts::Timeouts => subflow.tcp.timeouts() >= self.parameters.stale_after,
+        };
+        let has_failed = fails && subflow.is_open();
+        if has_failed == subflow.has_failed || self.state != State::Established {
+            return;
+        }
+        if has_failed {
+            self.fail(path);
+        } else {
+            subflow.has_failed = false;
+            if subflow.is_open() {
+                self.tell_path(path, PathState::Active);
+            }
+        }
+    }
+
+    fn fail(&mut self, path: usize) {
+        self.subflows[path].has_failed = true;
+        self.stats.subflows_failed += 1;
+        if self.parameters.reinjection {
+            let is_whole = self.counts_intervals();
+            // RFC 8684 section 3.3.6: what it carried last; Linux: everything that is not acknowledged.
+            let is_concerned = |chunk: &Chunk| is_whole || chunk.carriers.last() == Some(&(path as u8));
+            self.sender.send_again_where(is_concerned);
+        }
+        self.tell_path(path, PathState::PotentiallyFailed);
+    }
+
+    /// Asks for an acknowledgement on every subflow.
+    pub(super) fn ask_all(&mut self, now: Time) {
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.is_established()) {
+            subflow.tcp.probe(now);
+            subflow.is_dirty = true;
+        }
+    }
+}
