@@ -18,10 +18,10 @@ ORACLES: dict[str, ModuleType] = {
 }
 
 
-def _near(oracle: ModuleType, **key: str) -> dict[str, Value]:
+def _near(oracle: ModuleType, replications: int = 12, **key: str) -> dict[str, Value]:
     rows = [row for row in oracle.kernel_rows() if row.key == key]
     assert rows
-    return {value.quantity: value for value in oracle.compare(rows, 12, 2)}
+    return {value.quantity: value for value in oracle.compare(rows, replications, 2)}
 
 
 def test_the_kernels_slow_start_is_repeated_to_the_packet() -> None:
@@ -58,9 +58,15 @@ def test_two_subflows_carry_what_two_paths_do() -> None:
     assert abs(found["goodput"].deviation) < 0.01
 
 
+@pytest.mark.parametrize("case", ["path 1 black", "path 1 black, path 2 a backup"])
+def test_a_black_path_stalls_a_transfer_as_long_as_in_the_kernel(case: str) -> None:
+    found = _near(linux_mptcp, 1, case=case, control="reno")
+    assert found["stall, s"].verdict in ("within", "in_range")
+
+
 def test_files_have_every_setting() -> None:
     assert len(linux_aqm.kernel_rows()) == 5 * 2 * 7
-    assert len(linux_mptcp.kernel_rows()) == 3 * (2 + 3)
+    assert len(linux_mptcp.kernel_rows()) == 3 * (2 + 3) + 3 * 3
     assert len(ns3_shared_queue.kernel_rows()) == 27 * 9
 
 

@@ -3,9 +3,15 @@
 Two equal paths without loss, subflows that are not coupled: what two paths carry is to be twice
 what one does. Nothing in these runs is random, so one run of each is compared with one of the
 kernel's.
+
+Then the first path turns black, for good or for 5 s, and the longest time without new data or the
+goodput is compared. They depend on how full the queue is at that moment, which no two
+implementations agree on after 10 s of sawteeth: the kernel's number is a mean over its runs, ours
+turn black at several times, and the kernel's has their range to lie in.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from statistics import fmean
 
 from matplotlib.figure import Figure
@@ -22,12 +28,30 @@ SECONDS = 30
 
 KEY = ("case", "control")
 HEADS = values.heads(KEY, "Linux")
-"""The heads of `cells`; goodputs in kbit/s."""
+"""The heads of `cells`; goodputs in kbit/s, stalls in seconds."""
 KEYS = 3
 """How many of them say what a row is."""
 
-CAUSES = values.CAUSES
+CAUSES = values.CAUSES | {
+    "b": "the kernel's send buffer, which follows the windows, is full before the subflow has "
+    "failed: the other one is idle by then and sends a fragment again with each interval",
+    "c": "BBR's round-trip times are longer in the kernel, 73 to 88 ms, and with them the interval",
+}
 """What makes a deviation."""
+
+_BLACK = "path 1 black"
+_BACKUP = "path 1 black, path 2 a backup"
+_RETURNS = "path 1 black for 5 s"
+
+_KNOWN = {
+    (_BLACK, "cubic"): "b",
+    (_BLACK, "bbr"): "c",
+    (_BACKUP, "bbr"): "c",
+}
+"""Causes that were found by looking at the kernel's counters and timers, by case and control."""
+
+_BLACK_FROM_S = [8.0 + 0.5 * step for step in range(9)]
+"""When path 1 turns black in ours: about a sawtooth with the kernel's 10 s in its middle."""
 
 _BUFFERS = 'send_buffer = "16 MiB", receive_buffer = "16 MiB"'
 
@@ -43,14 +67,39 @@ def kernel_rows() -> list[Measured]:
             for path in (1, 2)
             if line[f"path{path}_pkts"] != "0"
         ]
+    blackouts = groupby(values.lines("linux_mptcp_blackout.csv"), _blackout)
+    for (case, control), lines in blackouts:
+        key = {"case": case, "control": control}
+        runs = list(lines)
+        if case == _RETURNS:
+            received = fmean(float(line["received_bytes"]) for line in runs)
+            rows.append(Measured(key, "goodput", received * 8 / 1e3 / SECONDS))
+        else:
+            stalled = fmean(float(line["stalled_s"]) for line in runs)
+            rows.append(Measured(key, "stall, s", stalled))
     return rows
 
 
-def scenario(case: str, control: str) -> anabranch.Scenario:
-    """The set-up with one transport and control."""
+def _blackout(line: dict[str, str]) -> tuple[str, str]:
+    """The case and the control of a line of the kernel's runs in which a path turns black."""
+    if line["black_to_s"]:
+        return _RETURNS, line["cc"]
+    return _BACKUP if line["path2"] == "backup" else _BLACK, line["cc"]
+
+
+def scenario(case: str, control: str, black_from_s: float | None = None) -> anabranch.Scenario:
+    """The set-up with one transport and control; path 1 turns black then, if at all."""
     cc = f'cc = {{ kind = "{control}" }}'
-    transport = f'{{ kind = "{case}", profile = "linux_6", {_BUFFERS}, {cc} }}'
-    return anabranch.load(values.text("linux_mptcp.toml"), {"flows.bulk.transport": transport})
+    kind = case if case in ("mptcp", "tcp") else "mptcp"
+    backup = "backup = [1], " if case == _BACKUP else ""
+    transport = f'{{ kind = "{kind}", profile = "linux_6", {backup}{_BUFFERS}, {cc} }}'
+    sets = {"flows.bulk.transport": transport}
+    if black_from_s is not None:
+        returns = f', ["{black_from_s + 5} s", true]' if case == _RETURNS else ""
+        up = f'[["0 s", true], ["{black_from_s} s", false]{returns}]'
+        sets["links.first.up"] = f"{{ timetable = {up} }}"
+        sets["links.first.down"] = '"blackhole"'
+    return anabranch.load(values.text("linux_mptcp.toml"), sets)
 
 
 def compare(
@@ -59,15 +108,28 @@ def compare(
     """The kernel's numbers beside ours, each transport and control as soon as it is computed."""
     runs = [(0, replication) for replication in range(replications)]
     for key, quantities in values.settings(rows):
-        columns = _engine.run_batch(scenario(key["case"], key["control"]), runs, jobs)
-        found = {
-            "goodput": [size * 8 / 1e3 / SECONDS for size in columns["bulk.received_bytes"]],
-            "packets 1": columns["link.first.forward.delivered_packets"],
-            "packets 2": columns["link.second.forward.delivered_packets"],
-        }
+        case, control = key["case"], key["control"]
+        times: Sequence[float | None] = [None]
+        if case not in ("mptcp", "tcp"):
+            times = _BLACK_FROM_S
+        found: dict[str, list[float]] = {}
+        for time in times:
+            columns = _engine.run_batch(scenario(case, control, time), runs, jobs)
+            for name, numbers in _quantities(columns).items():
+                found.setdefault(name, []).extend(numbers)
         for row in quantities:
             ours = found[row.quantity]
-            yield Value(key, row.quantity, row.theirs, fmean(ours), *values.quantiles(ours))
+            known = _KNOWN.get((case, control), "")
+            yield Value(key, row.quantity, row.theirs, fmean(ours), *values.quantiles(ours), known)
+
+
+def _quantities(columns: dict[str, list[float]]) -> dict[str, list[float]]:
+    return {
+        "goodput": [size * 8 / 1e3 / SECONDS for size in columns["bulk.received_bytes"]],
+        "packets 1": columns["link.first.forward.delivered_packets"],
+        "packets 2": columns["link.second.forward.delivered_packets"],
+        "stall, s": columns["bulk.stalled_s"],
+    }
 
 
 def figures(rows: Sequence[Value]) -> dict[str, Figure]:
