@@ -2,7 +2,8 @@
 //! `CoNEXT` 2012; draft-khalili-mptcp-congestion-control-05).
 //!
 //! Known deviation: the draft ranks paths by `l^2 / rtt`; as in the authors' Linux module it is `l / rtt^2`
-//! here, the square of the rate that a loss every `l` bytes allows.
+//! here, the square of the rate that a loss every `l` bytes allows. The module grows a window once per
+//! acknowledgement and drops the rest with each whole segment; here growth is in bytes that are acknowledged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
