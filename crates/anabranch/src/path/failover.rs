@@ -1,5 +1,5 @@
 //! The standard's failover: data goes to the primary path, to another one while the primary path has
-//! failed, and back when it returns (RFC 9260 sections 6.4 and 8.2; RFC 7829 section 5).
+//! failed, and back when it returns (RFC 9260 sections 6.4 and 8.2; RFC 7829 sections 3.2 and 5).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,6 +142,19 @@ impl RetransmitOn {
     }
 }
 
+/// Which path takes new data while the primary path is not active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TakeOverBy {
+    /// An active path with the fewest errors in a row, for as long as it is active; without one a potentially
+    /// failed path with the fewest, of equals another one than was used last (RFC 7829 section 3.2).
+    #[default]
+    FewestErrors,
+    /// After each change of a path's state, the active path that was heard of last; without one, of the
+    /// potentially failed paths with the fewest errors in a row the one that was heard of last (Linux
+    /// `sctp_select_active_and_retran_path`).
+    HeardLast,
+}
+
 /// [`Config`] with every value set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -157,6 +170,8 @@ pub struct Settings {
     pub primary_switchover_max_retrans: Option<u32>,
     /// Where data is sent again.
     pub retransmit_on: RetransmitOn,
+    /// Which path takes new data while the primary path is not active.
+    pub take_over_by: TakeOverBy,
 }
 
 impl Default for Settings {
@@ -168,6 +183,7 @@ impl Default for Settings {
             skip_failed: true,
             primary_switchover_max_retrans: None,
             retransmit_on: RetransmitOn::default(),
+            take_over_by: TakeOverBy::default(),
         }
     }
 }
@@ -236,19 +252,24 @@ impl Failover {
             selection.held = false;
             return;
         }
-        if paths[current.index()].is_usable() {
+        let heard_last = self.settings.take_over_by == TakeOverBy::HeardLast;
+        if paths[current.index()].is_usable() && !heard_last {
             selection.held = false;
             return;
         }
         if path != current && !self.settings.take_returning {
             return;
         }
-        let best = best_other_than(None, current, paths);
+        let best = if heard_last {
+            last_heard(current, paths)
+        } else {
+            // RFC 7829 section 3.2: without an active path, the potentially failed one with the fewest
+            // errors; of equals the one most divergent from the one that was used last.
+            best_other_than(None, if path == current { next_after(current, paths) } else { current }, paths)
+        };
         let dormant = paths.iter().all(|status| status.state == PathState::Inactive);
         selection.held = dormant && self.settings.dormant == Dormant::Silent;
         selection.current = if !dormant {
-            // RFC 7829 section 5: without an active path, the potentially failed one with the
-            // fewest errors.
             best
         } else if self.settings.dormant == Dormant::Hop && path == current && from != PathState::Inactive {
             next_after(current, paths)
@@ -347,6 +368,20 @@ fn best_other_than(avoid: Option<PathId>, preferred: PathId, paths: &[PathStatus
         .map_or(preferred, |index| PathId(index as u8))
 }
 
+/// Linux `sctp_select_active_and_retran_path` and `sctp_trans_elect_best` where the primary path is not
+/// active: of the active paths the one heard of last, whatever its errors; without one the potentially failed
+/// path with the fewest errors, of equals the one heard of last; `current` where there is neither.
+fn last_heard(current: PathId, paths: &[PathStatus]) -> PathId {
+    (0..paths.len())
+        .filter(|&index| paths[index].confirmed && paths[index].state != PathState::Inactive)
+        .min_by_key(|&index| {
+            let status = &paths[index];
+            let is_suspect = status.state == PathState::PotentiallyFailed;
+            (is_suspect.then_some(status.error_count), std::cmp::Reverse(status.last_heard))
+        })
+        .map_or(current, |index| PathId(index as u8))
+}
+
 fn next_after(path: PathId, paths: &[PathStatus]) -> PathId {
     PathId(((path.index() + 1) % paths.len()) as u8)
 }
@@ -427,6 +462,42 @@ mod tests {
         assert_eq!(selection.current, SECOND);
         change(&mut policy, &mut paths, 1, PathState::Inactive, &mut selection);
         assert_eq!(selection.current, FIRST);
+    }
+
+    #[test]
+    fn of_equally_suspect_paths_another_one_is_tried_than_failed_last() {
+        // RFC 7829 section 3.2.
+        let (mut policy, mut paths, mut selection) = (policy(Settings::default()), two(), start());
+        for (index, expected) in [(0, SECOND), (1, FIRST)] {
+            paths[usize::from(index)].error_count = 1;
+            change(&mut policy, &mut paths, index, PathState::PotentiallyFailed, &mut selection);
+            assert_eq!(selection.current, expected);
+        }
+    }
+
+    #[test]
+    fn linux_takes_the_path_that_was_heard_of_last() {
+        let settings = Settings { take_over_by: TakeOverBy::HeardLast, ..Settings::default() };
+        let (mut policy, mut selection) = (policy(settings), start());
+        let heard = |secs| PathStatus { last_heard: Time::from_secs(secs), ..PathStatus::default() };
+        let mut paths = [heard(3), heard(1), heard(2)];
+        // Of the active ones, whatever their errors.
+        paths[2].error_count = 1;
+        change(&mut policy, &mut paths, 0, PathState::PotentiallyFailed, &mut selection);
+        assert_eq!(selection.current, PathId(2));
+        change(&mut policy, &mut paths, 2, PathState::PotentiallyFailed, &mut selection);
+        assert_eq!(selection.current, SECOND);
+        // Of the suspect ones with the fewest errors.
+        paths[0].error_count = 2;
+        paths[1].error_count = 1;
+        change(&mut policy, &mut paths, 1, PathState::PotentiallyFailed, &mut selection);
+        assert_eq!(selection.current, PathId(2));
+        change(&mut policy, &mut paths, 2, PathState::Inactive, &mut selection);
+        assert_eq!(selection.current, SECOND);
+        change(&mut policy, &mut paths, 1, PathState::Inactive, &mut selection);
+        assert_eq!(selection.current, FIRST);
+        change(&mut policy, &mut paths, 0, PathState::Inactive, &mut selection);
+        assert_eq!(selection.current, FIRST, "it stays where it is");
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl PathStatus {
     }
 
     /// Sorts paths from best to worst: active before potentially failed before inactive, then few
-    /// errors in a row (RFC 7829 section 5), an unconfirmed path after any other.
+    /// errors in a row (RFC 7829 section 3.2), an unconfirmed path after any other.
     fn rank(&self) -> (bool, u8, u32) {
         let state = match self.state {
             PathState::Active => 0,

@@ -7,7 +7,7 @@ use super::load_sharing;
 use super::rto::RtoParameters;
 use super::stream_scheduler;
 use crate::cc::sctp::{IdleRule, InitialWindow};
-use crate::path::failover::{self, Dormant, RetransmitOn};
+use crate::path::failover::{self, Dormant, RetransmitOn, TakeOverBy};
 use crate::time::Duration;
 use crate::timer::Clock;
 use crate::units::check_range;
@@ -411,6 +411,11 @@ fn failover_defaults(profile: Profile, shares_load: bool) -> failover::Settings 
             Profile::FreeBsd10 => RetransmitOn::AlternateAfterTimeout,
             Profile::Linux => RetransmitOn::RoundRobin,
             _ => RetransmitOn::Alternate,
+        },
+        take_over_by: if profile == Profile::Linux {
+            TakeOverBy::HeardLast
+        } else {
+            TakeOverBy::FewestErrors
         },
     }
 }
