@@ -203,7 +203,7 @@ impl CongestionControl for Sctp {
                 self.ssthresh = (self.cwnd / 2).max(self.ssthresh_floor);
                 self.cwnd = self.mss;
             }
-            // RFC 7829 section 5: a path back from potentially failed starts with one segment.
+            // FreeBSD `sctp_cwnd_update_exit_pf_common`.
             CongestionKind::Restart => self.cwnd = self.mss,
         }
     }

@@ -83,7 +83,9 @@ impl Association {
                 }
                 // It arrived after all. Linux does not credit it to a path.
                 SentState::Lost => {
-                    self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
+                    let acked = &mut self.paths[chunk.path.index()].acked;
+                    acked.clears_errors |= !self.parameters.linux;
+                    acked.is_sure |= !chunk.on_several_paths;
                 }
                 SentState::Abandoned => {
                     // ns-2 stops the timer for every chunk that it takes off its send buffer.
@@ -106,6 +108,7 @@ impl Association {
         path.acked.bytes += chunk.window_bytes;
         // Section 8.2.
         path.acked.clears_errors = true;
+        path.acked.is_sure |= !chunk.on_several_paths;
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;
             path.acked.probe_sent_at = Some(chunk.departure);
@@ -163,10 +166,16 @@ impl Association {
             SentState::Lost => {
                 self.outstanding.lost -= 1;
                 self.outstanding.change(index, SentState::Acked, chunk.path);
-                self.paths[chunk.path.index()].acked.clears_errors |= !self.parameters.linux;
+                let acked = &mut self.paths[chunk.path.index()].acked;
+                acked.clears_errors |= !self.parameters.linux;
+                acked.is_sure |= !chunk.on_several_paths;
             }
             // A gap block can only come from data that did arrive.
-            SentState::Abandoned => self.paths[chunk.path.index()].acked.clears_errors = true,
+            SentState::Abandoned => {
+                let acked = &mut self.paths[chunk.path.index()].acked;
+                acked.clears_errors = true;
+                acked.is_sure |= !chunk.on_several_paths;
+            }
             SentState::Acked => {}
         }
     }
@@ -251,7 +260,7 @@ impl Association {
                 }
             }
             if acked.clears_errors {
-                self.clear_errors_by_sack(now, id, from);
+                self.clear_errors_by_sack(now, id, from, acked.is_sure);
             }
         }
     }

@@ -62,7 +62,7 @@ impl Association {
         self.tell_selector(now, PathEvent::ErrorCounted(path));
     }
 
-    /// RFC 7829 section 5: more errors than PFMR, not more than PMR; Linux asks for less than PMR
+    /// RFC 7829 section 3.2: more errors than PFMR, not more than PMR; Linux asks for less than PMR
     /// (`sctp_do_8_2_transport_strike`).
     fn is_potentially_failed(&self, errors: u32) -> bool {
         let max = self.parameters.path_max_retrans;
@@ -71,10 +71,16 @@ impl Association {
         })
     }
 
-    /// A SACK acknowledged data sent on `path`; it came over `from` (RFC 9260 section 8.2).
-    pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId) {
+    /// A SACK acknowledged data sent on `path`, and on no other path if it `is_sure`; it came over `from` (RFC
+    /// 9260 section 8.2).
+    pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId, is_sure: bool) {
         self.errors_in_a_row = 0;
         let status = &mut self.status[path.index()];
+        // RFC 7829 section 3.2: where it is not known which path data took, its acknowledgement says nothing of
+        // one that has failed or may have.
+        if !is_sure && self.parameters.asks_for_sure_acks && status.state != PathState::Active {
+            return;
+        }
         status.error_count = 0;
         let comes_back = match status.state {
             PathState::Active => false,
@@ -106,9 +112,7 @@ impl Association {
         let own = &mut self.paths[path.index()];
         match state {
             PathState::Active => {
-                if from == PathState::PotentiallyFailed && !self.parameters.linux {
-                    // RFC 7829 section 5: data returns in slow start. Linux keeps the window
-                    // (`sctp_assoc_control_transport`).
+                if from == PathState::PotentiallyFailed && self.parameters.restarts_after_suspicion {
                     let event = CongestionEvent::new(now, CongestionKind::Restart, own.outstanding);
                     own.cc.on_congestion(&event);
                 }

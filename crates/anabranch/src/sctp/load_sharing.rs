@@ -370,6 +370,7 @@ impl Association {
                 size = self.headers_bytes;
             }
             self.add_data(&mut packet, &chunk, tsn);
+            self.outstanding.chunks[index].on_several_paths = true;
             size += wire;
             bytes += length;
             in_window += chunk.window_bytes;

@@ -54,6 +54,8 @@ pub(super) struct Sent {
     /// It asks for a SACK at once (RFC 7053).
     pub(super) immediate: bool,
     pub(super) transmissions: u32,
+    /// It was sent on more than one path.
+    pub(super) on_several_paths: bool,
 }
 
 impl Sent {

@@ -45,6 +45,10 @@ pub struct Parameters {
     pub(super) send_on_timeout: bool,
     pub(super) credit_abandoned: bool,
     pub(super) deliver_overtaken: bool,
+    /// Whether data that was sent on several paths does not end the suspicion against one (RFC 7829 section 3.2).
+    pub(super) asks_for_sure_acks: bool,
+    /// Whether a path that is no longer potentially failed begins with a window of one segment.
+    pub(super) restarts_after_suspicion: bool,
     /// What the kernel does differently and no setting says: each place names the kernel's function.
     pub(super) linux: bool,
     pub(super) accounting: Accounting,
@@ -224,6 +228,10 @@ impl Config {
             send_on_timeout: self.send_on_timeout.unwrap_or(!ns2),
             credit_abandoned: self.credit_abandoned.unwrap_or(ns2),
             deliver_overtaken: self.deliver_overtaken.unwrap_or(ns2),
+            asks_for_sure_acks: !linux && self.pf_max_retrans.and_then(Limit::count).is_some(),
+            // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. It was a rule of the drafts of
+            // RFC 7829; the RFC has dropped it, and Linux with it.
+            restarts_after_suspicion: freebsd || ns2,
             linux,
             accounting: Accounting::of(profile),
             cc,

@@ -58,6 +58,7 @@ pub(super) struct PathHeartbeat {
 }
 
 /// What one SACK acknowledges on one path.
+#[expect(clippy::struct_excessive_bools, reason = "each says something else of the SACK")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
     /// Bytes for the first time, as windows count them.
@@ -66,6 +67,8 @@ pub(super) struct Acked {
     pub(super) reneged_bytes: u32,
     /// It clears the error counter.
     pub(super) clears_errors: bool,
+    /// Some of it was sent on this path alone.
+    pub(super) is_sure: bool,
     /// The earliest outstanding chunk is among them.
     pub(super) earliest: bool,
     /// With load sharing: the path's pseudo-cumulative TSN advances.

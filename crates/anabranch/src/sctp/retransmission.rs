@@ -208,8 +208,10 @@ impl Association {
                 index += 1;
                 continue;
             }
+            let before = chunk.path;
             self.outstanding.change(index, SentState::InFlight, path);
             let chunk = &mut self.outstanding.chunks[index];
+            chunk.on_several_paths |= before != path;
             chunk.departure = now;
             chunk.transmissions += 1;
             chunk.fast_retransmitted |= !chunk.timed_out;

@@ -164,6 +164,7 @@ impl Association {
                 timed_out: false,
                 immediate: false,
                 transmissions: 1,
+                on_several_paths: false,
             };
             self.add_data(&mut packet, &sent, tsn);
             self.outstanding.push(sent);

@@ -304,7 +304,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
 
     fn on_congestion(&mut self, path: PathId, event: &CongestionEvent) {
         if event.kind == CongestionKind::Restart {
-            // RFC 7829 section 5: a path back from potentially failed starts with one segment.
+            // FreeBSD `sctp_cwnd_update_exit_pf_common`: a path back from potentially failed starts with one segment.
             let window = self.windows.at_mut(path);
             window.cwnd = window.mss;
             return;
