@@ -44,6 +44,8 @@ mod reassembly;
 mod receive;
 mod received_tsns;
 mod retransmission;
+#[cfg(test)]
+mod rfc7829_drills;
 mod rto;
 mod send;
 mod send_queue;

@@ -185,9 +185,9 @@ impl Association {
         let headers = self.headers_bytes;
         let mut size = headers;
         let mut bytes = 0;
-        // Section 7.2.4 rule 4: the timer runs anew when fast retransmit sends the first outstanding
-        // chunk again.
-        let restarts_timer = first == 0 && !self.outstanding.chunks[first].timed_out;
+        // Section 7.2.4 rule 4: the timer runs anew when fast retransmit sends the first outstanding chunk of
+        // this path again. Linux starts one that stands still only (`sctp_transport_reset_t3_rtx`).
+        let restarts_timer = !self.parameters.linux && self.is_first_of(path, first);
         let mut left = self.outstanding.lost;
         let mut index = first;
         while left > 0 && index < self.outstanding.chunks.len() {
@@ -234,6 +234,13 @@ impl Association {
             self.transmit(path, packet, size);
         }
         size - headers
+    }
+
+    /// Whether this chunk, found lost by missing reports, is the first outstanding one that was sent on `path`.
+    fn is_first_of(&self, path: PathId, index: usize) -> bool {
+        let chunk = &self.outstanding.chunks[index];
+        let is_earlier = |chunk: &Sent| chunk.state == SentState::InFlight && chunk.path == path;
+        !chunk.timed_out && chunk.path == path && !self.outstanding.chunks.iter().take(index).any(is_earlier)
     }
 
     /// Section 7.2.4: every chunk the SACK reports missing gets a missing report; fast retransmit begins
