@@ -105,7 +105,7 @@ impl Association {
     }
 
     /// HB.interval; probing an unconfirmed or a potentially failed path does not wait for it
-    /// (section 5.4; RFC 7829 section 5).
+    /// (section 5.4; RFC 7829 section 3.2).
     fn heartbeat_interval(&self, path: PathId) -> Duration {
         let status = &self.status[path.index()];
         let probing = !status.confirmed || status.state == PathState::PotentiallyFailed;
@@ -163,15 +163,19 @@ impl Association {
             // Linux adjusts the window of an idle path with its heartbeat.
             let own = &mut self.paths[path.index()];
             own.cc.on_idle(&IdleEvent::new(rto, rto));
-        } else {
-            let status = &self.status[path.index()];
-            // Section 8.3: idle is a path on which nothing was sent within the period.
-            let is_idle = own.heartbeat.idle_since <= own.heartbeat.period_start;
-            // RFC 7829 section 5: the one on its way counts after one RTO; another would put that off.
-            let is_asked = status.state == PathState::PotentiallyFailed && !own.heartbeat.timeout.is_never();
-            if (is_idle || !status.confirmed) && !is_asked {
-                self.send_heartbeat(now, path);
-            }
+            // What waits leaves with it as far as the window of its path is open now, and on the path that the
+            // strike may have chosen (`sctp_outq_uncork`).
+            self.start_heartbeat_timer(now, path);
+            self.send(now);
+            return;
+        }
+        let status = &self.status[path.index()];
+        // Section 8.3: idle is a path on which nothing was sent within the period.
+        let is_idle = own.heartbeat.idle_since <= own.heartbeat.period_start;
+        // RFC 7829 section 3.2: the one on its way counts after one RTO; another would put that off.
+        let is_asked = status.state == PathState::PotentiallyFailed && !own.heartbeat.timeout.is_never();
+        if (is_idle || !status.confirmed) && !is_asked {
+            self.send_heartbeat(now, path);
         }
         self.start_heartbeat_timer(now, path);
     }
@@ -218,7 +222,7 @@ impl Association {
         }
     }
 
-    /// RFC 7829 section 5: a path that has just become potentially failed is asked at once, and then
+    /// RFC 7829 section 3.2: a path that has just become potentially failed is asked at once, and then
     /// every RTO; Linux waits for its timer.
     pub(super) fn ask_potentially_failed(&mut self, now: Time, path: PathId) {
         if !self.parameters.heartbeat.enabled {

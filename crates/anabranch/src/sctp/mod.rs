@@ -31,6 +31,8 @@ mod handshake;
 mod heartbeat;
 mod interleaving;
 mod limit;
+#[cfg(test)]
+mod linux_failover_drills;
 pub mod load_sharing;
 mod outstanding;
 pub mod packet;

@@ -68,14 +68,34 @@ impl Association {
         }
     }
 
-    /// Linux asks the window of the path that it sends again on even after a timeout
-    /// (`sctp_packet_can_append_data`).
+    /// Linux asks the window of the path that it sends again on even after a timeout.
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
+        if !self.parameters.linux {
+            return false;
+        }
+        let Some((index, path)) = self.next_retransmission(now) else { return false };
+        let is_full = self.is_window_full_for(path, index);
+        if is_full {
+            self.note_attempt(now, path);
+        }
+        is_full
+    }
+
+    /// Linux takes marked data that finds the window full for sent as far as heartbeats go, which wait for as
+    /// long as the application calls (`__sctp_outq_flush_rtx` asks for the timer then too).
+    fn note_attempt(&mut self, now: Time, path: PathId) {
+        if self.parameters.linux {
+            self.paths[path.index()].last_data = now;
+        }
+    }
+
+    /// Linux asks the window for every chunk, but for those that missing reports told of
+    /// (`sctp_packet_can_append_data`).
+    fn is_window_full_for(&self, path: PathId, index: usize) -> bool {
+        let path = &self.paths[path.index()];
         self.parameters.linux
-            && self.next_retransmission(now).is_some_and(|(_, path)| {
-                let path = &self.paths[path.index()];
-                path.outstanding >= path.cc.limits().cwnd
-            })
+            && self.outstanding.chunks[index].timed_out
+            && path.outstanding >= path.cc.limits().cwnd
     }
 
     /// Takes a chunk in flight off the outstanding bytes and marks it for retransmission, or gives it
@@ -128,6 +148,7 @@ impl Association {
                 limit
             });
             if self.paths[path.index()].outstanding >= limit {
+                self.note_attempt(now, path);
                 break;
             }
             self.retransmit_packet(now, path, index, u32::MAX);
@@ -148,7 +169,8 @@ impl Association {
         while self.parameters.linux {
             let Some((index, next)) = self.next_retransmission(now) else { return };
             let length = self.outstanding.chunks[index].length;
-            if next != path || self.data_header + ((length + 3) & !3) > room {
+            let is_full = self.is_window_full_for(path, index);
+            if next != path || is_full || self.data_header + ((length + 3) & !3) > room {
                 return;
             }
             room -= self.retransmit_packet(now, path, index, room);
@@ -200,7 +222,8 @@ impl Association {
             left -= 1;
             let length = chunk.length;
             let wire = self.data_header + ((length + 3) & !3);
-            if packet.is_some() && (size + wire > mtu || size + wire - headers > room) {
+            let is_full = size + wire > mtu || size + wire - headers > room;
+            if packet.is_some() && (is_full || self.is_window_full_for(path, index)) {
                 break;
             }
             if chunk.expires <= now {

@@ -4,6 +4,7 @@
 use super::association::{Association, State};
 use super::chunk::{Chunk, Data, IData};
 use super::outstanding::{Sent, SentState};
+use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
 use crate::packet::{Packet, PathId, Payload};
@@ -132,7 +133,9 @@ impl Association {
             let length = front.remaining().min(self.fragment_limit);
             let wire = self.data_header + ((length + 3) & !3);
             let full = size + wire > mtu || messages == self.parameters.bundle_max;
-            if messages > 0 && (full || length > self.peer_rwnd) {
+            // Linux asks the window for every chunk (`sctp_packet_can_append_data`).
+            let ends = |own: &Path| self.parameters.linux && own.outstanding >= own.cc.limits().cwnd;
+            if messages > 0 && (full || length > self.peer_rwnd || ends(&self.paths[path.index()])) {
                 break;
             }
             let beginning = front.sent == 0;

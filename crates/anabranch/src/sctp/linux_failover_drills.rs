@@ -1,0 +1,105 @@
+//! Drill tests of what Linux does about losses and failed paths, one or more per function of the kernel (6.12,
+//! `net/sctp`).
+
+use super::Config;
+use super::config::{Limit, Profile};
+use super::testing::{Pair, config, ms};
+use crate::endpoint::PathState;
+use crate::packet::{PathId, Side};
+
+fn linux() -> Config {
+    Config { path_verification: Some(false), ..config(Profile::Linux) }
+}
+
+/// A message of 500 bytes every 20 ms.
+fn talk(pair: &mut Pair, messages: usize) {
+    for _ in 0..messages {
+        pair.send_reliable(1, 500);
+        pair.run_for(ms(20));
+    }
+}
+
+#[test]
+fn sctp_select_active_and_retran_path_of_equally_suspect_paths_takes_the_one_heard_of_last() {
+    let mut pair = Pair::open(&linux(), 2);
+    talk(&mut pair, 100);
+    pair.set_up(0, false);
+    pair.set_up(1, false);
+    let heard = [0, 1].map(|path: usize| pair.ends[0].status[path].last_heard);
+    assert!(heard[0] > heard[1], "data went on the first path");
+    let suspect = |pair: &Pair| pair.path_change(Side::A, 1, PathState::PotentiallyFailed);
+    assert!((0..500).any(|_| {
+        talk(&mut pair, 1);
+        suspect(&pair).is_some()
+    }));
+    let errors = [0, 1].map(|path: usize| pair.ends[0].status[path].error_count);
+    assert_eq!(errors, [1, 1]);
+    assert_eq!(pair.ends[0].selection.current, PathId(0));
+    let at = suspect(&pair).expect("seen above");
+    let again: Vec<u8> = pair.sent(Side::A, "data").iter().filter(|p| p.at == at).map(|p| p.path).collect();
+    assert!(!again.is_empty() && again.iter().all(|&path| path == 0), "{again:?}");
+}
+
+#[test]
+fn sctp_packet_can_append_data_asks_the_window_for_every_chunk() {
+    let mut pair = Pair::open(&Config { path_max_retrans: Some(9), ..linux() }, 1);
+    talk(&mut pair, 100);
+    pair.set_up(0, false);
+    // Past the first timeout: the window is one MTU, three of these.
+    talk(&mut pair, 75);
+    let path = &pair.ends[0].paths[0];
+    assert_eq!(pair.ends[0].status[0].error_count, 1);
+    assert_eq!(path.outstanding, 1_500);
+}
+
+#[test]
+fn sctp_outq_flush_rtx_puts_heartbeats_off_even_where_the_window_is_full() {
+    let config = Config { hb_interval: Some(ms(100)), path_max_retrans: Some(9), ..linux() };
+    let mut pair = Pair::open(&config, 1);
+    talk(&mut pair, 100);
+    pair.set_up(0, false);
+    // Up to the second timeout, and half-way to the third. Data waits to be sent again from the first on.
+    talk(&mut pair, 250);
+    assert_eq!(pair.ends[0].status[0].error_count, 2, "heartbeats are no strikes");
+    assert!(pair.sent(Side::A, "heartbeat").iter().all(|packet| packet.at + ms(3_800) < pair.now));
+    // The application is silent.
+    pair.run_for(ms(3_000));
+    assert!(pair.sent(Side::A, "heartbeat").iter().any(|packet| packet.at + ms(3_000) > pair.now));
+}
+
+#[test]
+fn a_suspicious_timeout_on_the_second_path_costs_the_first_one_two_more() {
+    // RTO.Min is below the SACK delay, so T3-rtx expires on the second path before its SACK, and data goes back to
+    // the first, whose errors that SACK clears (`sctp_check_transmitted`): of five timeouts three count. Linux
+    // delivers nothing for 3.16 s.
+    let config = Config {
+        hb_interval: Some(ms(100)),
+        path_max_retrans: Some(2),
+        pf_max_retrans: Some(Limit::Off),
+        rto_min: Some(ms(100)),
+        ..linux()
+    };
+    let mut pair = Pair::open(&config, 2);
+    pair.run_for(ms(2_000));
+    talk(&mut pair, 200);
+    let black = pair.now;
+    pair.set_up(0, false);
+    talk(&mut pair, 250);
+    let failed = pair.path_change(Side::A, 0, PathState::Inactive).expect("it is black");
+    let after = failed.saturating_since(black).as_secs_f64();
+    assert!((3.1..3.4).contains(&after), "{after}");
+}
+
+#[test]
+fn sctp_transport_reset_t3_rtx_leaves_a_running_timer_alone() {
+    for (profile, restarts) in [(Profile::Rfc9260, true), (Profile::Linux, false)] {
+        let mut pair = Pair::open(&Config { max_burst: Some(Limit::At(4)), ..config(profile) }, 1);
+        pair.send_reliable(2, 1_400);
+        pair.run_for(ms(10));
+        let (now, end) = (pair.now, &mut pair.ends[0]);
+        let before = end.paths[0].t3;
+        end.mark_lost(now, 0, false);
+        end.retransmit_packet(now, PathId(0), 0, 0);
+        assert_eq!(end.paths[0].t3 != before, restarts, "{profile:?}");
+    }
+}
