@@ -95,6 +95,8 @@ pub struct Connection {
     pub(super) timestamp_offset: u32,
     /// The peer's latest timestamp (RFC 7323 section 4.3: TS.Recent).
     pub(super) recent_timestamp: u32,
+    /// When a segment without data from before was last answered.
+    pub(super) old_answered_at: Option<Time>,
 
     pub(super) sender: Sender,
     pub(super) board: Scoreboard,
@@ -167,6 +169,7 @@ impl Connection {
             has_sack: false,
             timestamp_offset: rng.bits() as u32,
             recent_timestamp: 0,
+            old_answered_at: None,
             sender: Sender::default(),
             board: Scoreboard::default(),
             recovery: Recovery::default(),

@@ -8,7 +8,10 @@ use super::receive_buffer::ReceiveBuffer;
 use super::segment::{Flags, Segment};
 use crate::endpoint::{CloseReason, Event, Output, Received};
 use crate::packet::{Ecn as EcnField, Payload};
-use crate::time::Time;
+use crate::time::{Duration, Time};
+
+/// Segments without data from before are answered once in this time (Linux: `net.ipv4.tcp_invalid_ratelimit`).
+const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What has arrived. Numbers are those of [`super::sequence`].
 #[derive(Debug, Default)]
@@ -135,16 +138,17 @@ impl Connection {
         if !flags.has(Flags::ACK) {
             return;
         }
-        let is_old = segment.timestamps.is_some_and(|timestamps| {
-            self.has_timestamps && (timestamps.value.wrapping_sub(self.recent_timestamp) as i32) < 0
-        });
-        let is_late = is_old || end <= self.receiver.next || start >= self.receiver.edge;
+        let age = self.age(segment);
+        if age > 0 && self.is_from_before(segment, start, end, age) {
+            return self.on_old_timestamp(now, segment, start, end);
+        }
+        let is_late = end <= self.receiver.next || start >= self.receiver.edge;
         // A segment without data from before what was acknowledged is a probe of the window.
         let is_probe = end == start && start < self.delayed_ack.acknowledged;
         if is_probe || (end > start && is_late) {
             return self.on_unacceptable(now, segment, start, end);
         }
-        if let Some(timestamps) = segment.timestamps.filter(|_| !is_old)
+        if let Some(timestamps) = segment.timestamps.filter(|_| age <= 0)
             && start <= self.delayed_ack.acknowledged
         {
             // RFC 7323 section 4.3 (2).
@@ -161,13 +165,57 @@ impl Connection {
         self.acknowledge(now);
     }
 
-    /// A segment outside the window, or older than what arrived (RFC 9293 section 3.10.7.4, RFC 7323 section
-    /// 5.3 R1): it is acknowledged and dropped.
+    /// How much older a segment's timestamp is than the latest one that counted, in the peer's ticks (RFC 7323
+    /// section 5.3: SEG.TSval and TS.Recent).
+    #[inline]
+    fn age(&self, segment: &Segment) -> i32 {
+        let stamp = segment.timestamps.filter(|_| self.has_timestamps);
+        stamp.map_or(0, |stamp| self.recent_timestamp.wrapping_sub(stamp.value) as i32)
+    }
+
+    /// Whether a segment of this age, which may be a pure acknowledgement, is one from before (RFC 7323 section
+    /// 5.3 R1). Linux lets one tick pass, and duplicate acknowledgements that say nothing new and are not older
+    /// than a timeout (`tcp_paws_discard`, `tcp_disordered_ack`).
+    #[cold]
+    fn is_from_before(&self, segment: &Segment, start: u64, end: u64, age: i32) -> bool {
+        if !self.parameters.linux {
+            return true;
+        }
+        if age <= 1 || self.recent_timestamp == 0 {
+            return false;
+        }
+        let acknowledged = self.sender.unacknowledged;
+        let number = self.own_numbers.number(segment.acknowledgement, acknowledged);
+        let is_duplicate = start == end && start == self.receiver.next && number == Some(acknowledged);
+        let window = u64::from(segment.window) << self.sender.window_scale;
+        // Clocks of 1,200 Hz are allowed for.
+        let replayed = self.rtt.rto().as_nanos() / 1_000_000 * 12 / 10;
+        !(is_duplicate && window <= self.sender.window && age as u64 <= replayed)
+    }
+
+    /// RFC 7323 section 5.3 R1: a segment from before is acknowledged and dropped. Linux answers those without data
+    /// once in 500 ms (`tcp_oow_rate_limited`).
+    #[cold]
+    fn on_old_timestamp(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
+        if self.parameters.linux_6 && start == end {
+            if self.old_answered_at.is_some_and(|at| now < at + OLD_ANSWER_INTERVAL) {
+                return;
+            }
+            self.old_answered_at = Some(now);
+        }
+        self.answer_unacceptable(now, segment, start, end);
+    }
+
+    /// A segment outside the window (RFC 9293 section 3.10.7.4): it is acknowledged and dropped.
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
-        self.stats.duplicates_received += u64::from(segment.payload.length > 0);
         // Its acknowledgement may be news all the same, as in Linux a probe of the window.
         self.on_acknowledgement(now, segment, start, end > start);
+        self.answer_unacceptable(now, segment, start, end);
+    }
+
+    fn answer_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
+        self.stats.duplicates_received += u64::from(segment.payload.length > 0);
         let known = end.min(self.receiver.next);
         if start < known && segment.payload.length > 0 && self.parameters.dsack {
             self.receiver.duplicate = Some((start, known));

@@ -310,6 +310,8 @@ pub(super) struct Drill {
     /// What the peer has sent of its own stream.
     peer_position: u32,
     window: u16,
+    /// The peer's clock.
+    stamp: u32,
     has_timestamps: bool,
     latest_timestamp: u32,
 }
@@ -338,6 +340,7 @@ impl Drill {
             peer: 7_000,
             peer_position: 0,
             window: 512,
+            stamp: 1,
             has_timestamps: timestamps,
             latest_timestamp: 0,
         };
@@ -428,6 +431,12 @@ impl Drill {
         self
     }
 
+    /// What the peer's clock shows from now on.
+    pub(super) fn stamp(&mut self, stamp: u32) -> &mut Self {
+        self.stamp = stamp;
+        self
+    }
+
     /// The peer acknowledges up to this position, with these runs of positions in SACK.
     pub(super) fn ack(&mut self, position: u32, sack: &[(u32, u32)]) -> &mut Self {
         let echo = self.latest_timestamp;
@@ -464,7 +473,9 @@ impl Drill {
             acknowledgement: self.own.wrapping_add(self.end.sender.unacknowledged as u32),
             flags: Flags::ACK,
             window: self.window,
-            timestamps: self.has_timestamps.then_some(Timestamps { value: 1, echo: self.latest_timestamp }),
+            timestamps: self
+                .has_timestamps
+                .then_some(Timestamps { value: self.stamp, echo: self.latest_timestamp }),
             ..Segment::blank()
         }
     }

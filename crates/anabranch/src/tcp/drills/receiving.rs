@@ -152,3 +152,29 @@ fn a_slow_reader_gets_everything_in_the_end() {
     assert_eq!(pair.received_bytes(Side::B), 100_000);
     assert_eq!(pair.ends[0].stats().timeouts, 0);
 }
+
+/// How far the peer has acknowledged, in segments, after an acknowledgement whose timestamp is `age` ms older than
+/// the one before, and how many answers it got; `advances`: it acknowledges more.
+fn acknowledge_from_before(settings: &Config, age: u32, advances: bool) -> (u64, usize) {
+    const FULL: u32 = 1_448;
+    let mut drill = Drill::open(settings, true);
+    drill.write(4 * FULL).at(200).stamp(100).ack(FULL, &[]);
+    drill.acks();
+    let position = if advances { 2 * FULL } else { FULL };
+    drill.stamp(100 - age).ack(position, &[]).stamp(100 - age).ack(position, &[]);
+    (drill.end.sender.unacknowledged / u64::from(FULL), drill.acks().len())
+}
+
+#[test]
+fn rfc7323_5_3_an_acknowledgement_from_before_does_not_count() {
+    for age in [1, 10] {
+        assert_eq!(acknowledge_from_before(&rfc(), age, true), (1, 2), "each is answered");
+        assert_eq!(acknowledge_from_before(&rfc(), age, false), (1, 2));
+    }
+    // Linux, TCP_PAWS_WINDOW: one tick is nothing.
+    assert_eq!(acknowledge_from_before(&linux(), 1, true), (2, 0));
+    // Linux, tcp_oow_rate_limited: one answer in 500 ms.
+    assert_eq!(acknowledge_from_before(&linux(), 10, true), (1, 1));
+    // Linux, tcp_disordered_ack: a duplicate that says nothing new.
+    assert_eq!(acknowledge_from_before(&linux(), 10, false), (1, 0));
+}
