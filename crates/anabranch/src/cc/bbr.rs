@@ -4,23 +4,20 @@
 //! N. Cardwell et al., "BBR: congestion-based congestion control", 2016, as in Linux's `tcp_bbr.c`, under
 //! all rules; the policer detection included.
 //!
-//! Known deviations: bandwidth and gains are floating-point numbers, not 1/2^24 and 1/256; the filter of
-//! the bandwidth keeps every sample that can still become the largest, where Linux keeps three. A delayed
-//! acknowledgement's round-trip time may renew the smallest one. Every idle restart counts as limited by
-//! the application. The phase of the gain cycle is drawn from the setup's seed.
-
-use std::collections::VecDeque;
+//! Known deviations: bandwidth and gains are floating-point numbers, not 1/2^24 and 1/256, and count bytes where
+//! Linux counts packets, so that short segments are not taken for full ones. A delayed acknowledgement's
+//! round-trip time may renew the smallest one. The phase of the gain cycle is drawn from the setup's seed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bbr_model::{
-    Aggregation, MIN_WINDOW, OwnLimit, Pacing, Recovery, RecoveryState, bandwidth, interface_bytes,
-    segments_up,
+    Aggregation, MIN_WINDOW, MaxFilter, OwnLimit, Pacing, Recovery, RecoveryState, bandwidth, in_network,
+    interface_bytes, segments_up,
 };
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, RateSample, RecoveryEndEvent,
-    RttEvent, SendLimits, SentEvent, Setup, UndoEvent, check_range,
+    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, LostEvent, RateSample,
+    RecoveryEndEvent, RttEvent, SendLimits, SentEvent, Setup, UndoEvent, check_range,
 };
 use crate::rng::{BlockRng, Draw as _};
 use crate::time::{Duration, Time};
@@ -139,8 +136,7 @@ pub struct Bbr {
     round: u64,
     is_round: bool,
     round_ends_at: u64,
-    /// Round and bandwidth, falling.
-    bandwidths: VecDeque<(u64, f64)>,
+    bandwidths: MaxFilter,
     full_bandwidth: f64,
     full_rounds: u32,
     is_full: bool,
@@ -179,7 +175,7 @@ impl Bbr {
             round: 0,
             is_round: false,
             round_ends_at: 0,
-            bandwidths: VecDeque::new(),
+            bandwidths: MaxFilter::default(),
             full_bandwidth: 0.0,
             full_rounds: 0,
             is_full: false,
@@ -199,7 +195,7 @@ impl Bbr {
     }
 
     fn max_bandwidth(&self) -> f64 {
-        self.bandwidths.front().map_or(0.0, |&(_, bandwidth)| bandwidth)
+        self.bandwidths.get()
     }
 
     fn bandwidth(&self) -> f64 {
@@ -208,7 +204,7 @@ impl Bbr {
 
     /// Linux: `bbr_tso_segs_goal`: what a host sends at once, in bytes.
     fn burst(&self) -> u64 {
-        let least = if self.pacing.rate < MIN_TSO_RATE { 1 } else { 2 };
+        let least = u64::from(self.least_burst());
         let segments = (self.pacing.rate / 1_024.0).min(65_535.0) as u64 / self.mss;
         segments.clamp(least, 127) * self.mss
     }
@@ -240,7 +236,7 @@ impl Bbr {
     }
 
     /// Linux: `bbr_update_bw`.
-    fn update_bandwidth(&mut self, now: Time, sample: &RateSample) {
+    fn update_bandwidth(&mut self, now: Time, sample: &RateSample, losses: bool) {
         let Some(bandwidth) = bandwidth(sample) else { return };
         if sample.prior_delivered >= self.round_ends_at {
             self.round_ends_at = sample.total_delivered;
@@ -249,15 +245,9 @@ impl Bbr {
             self.conserves = false;
         }
         let limited = sample.is_app_limited || self.own_limit.covers(sample);
-        self.sample_policer(now, sample.newly_lost > 0, limited);
+        self.sample_policer(now, losses, limited);
         if !limited || bandwidth >= self.max_bandwidth() {
-            while self.bandwidths.back().is_some_and(|&(_, last)| last <= bandwidth) {
-                self.bandwidths.pop_back();
-            }
-            self.bandwidths.push_back((self.round, bandwidth));
-            while self.bandwidths.front().is_some_and(|&(round, _)| round + BANDWIDTH_ROUNDS < self.round) {
-                self.bandwidths.pop_front();
-            }
+            self.bandwidths.update(BANDWIDTH_ROUNDS, self.round, bandwidth);
         }
         if self.is_round && !self.is_full && !limited {
             // Linux: bbr_check_full_bw_reached.
@@ -345,17 +335,21 @@ impl Bbr {
         self.cycle_start = now;
     }
 
+    fn in_network(&self, event: &AckEvent, outstanding: u32) -> u64 {
+        let burst = if self.pacing_gain > 1.0 { self.burst() } else { 0 };
+        in_network(event, outstanding, self.bandwidth(), burst, self.mss)
+    }
+
     /// Linux: `bbr_is_next_cycle_phase`.
     fn update_cycle(&mut self, event: &AckEvent, losses: bool) {
         if self.mode != Mode::ProbeBw {
             return;
         }
         let is_long = self.min_rtt.is_some_and(|rtt| event.now.saturating_since(self.cycle_start) > rtt);
-        let before = u64::from(event.outstanding_before);
+        let before = self.in_network(event, event.outstanding_before);
         let bandwidth = self.max_bandwidth();
         let next = if self.pacing_gain > 1.0 {
-            let reached = before + self.burst() >= self.inflight(bandwidth, self.pacing_gain);
-            is_long && (losses || reached)
+            is_long && (losses || before >= self.inflight(bandwidth, self.pacing_gain))
         } else if self.pacing_gain < 1.0 {
             is_long || before <= self.inflight(bandwidth, 1.0)
         } else {
@@ -374,7 +368,7 @@ impl Bbr {
             self.mode = Mode::Drain;
             self.ssthresh = Some(target);
         }
-        if self.mode == Mode::Drain && u64::from(event.outstanding) <= target {
+        if self.mode == Mode::Drain && self.in_network(event, event.outstanding) <= target {
             self.enter_probe_bw(event.now);
         }
     }
@@ -383,7 +377,7 @@ impl Bbr {
     fn update_min_rtt(&mut self, event: &AckEvent) {
         let expired = self.min_rtt.is_some() && event.now > self.min_rtt_at + self.config.min_rtt_window;
         if let Some(rtt) = event.rtt
-            && (expired || self.min_rtt.is_none_or(|least| rtt <= least))
+            && (expired || self.min_rtt.is_none_or(|least| rtt < least))
         {
             self.min_rtt = Some(rtt);
             self.min_rtt_at = event.now;
@@ -479,17 +473,15 @@ impl Bbr {
 impl CongestionControl for Bbr {
     fn on_ack(&mut self, event: &AckEvent) {
         self.is_round = false;
-        let mut newly_lost = 0;
+        self.delivered += u64::from(event.newly_acked);
+        let newly_lost = u64::from(event.newly_lost);
         if let Some(rtt) = event.rtt {
             self.pacing.on_rtt(rtt, self.cwnd, HIGH_GAIN);
         }
         if let Some(sample) = &event.rate {
-            newly_lost = u64::from(sample.newly_lost);
-            self.delivered = sample.total_delivered;
-            self.lost += newly_lost;
-            self.update_bandwidth(event.now, sample);
-            let (bandwidth, cwnd) = (self.bandwidth(), self.cwnd);
-            self.aggregation.update(event, self.is_round, bandwidth, cwnd, AGGREGATION_ROUNDS);
+            self.update_bandwidth(event.now, sample, newly_lost > 0);
+            let (bandwidth, window) = (self.bandwidth(), (self.cwnd, self.mss));
+            self.aggregation.update(event, self.is_round, bandwidth, window, AGGREGATION_ROUNDS);
         }
         self.update_cycle(event, newly_lost > 0);
         self.check_drain(event);
@@ -544,17 +536,31 @@ impl CongestionControl for Bbr {
         self.forget_policer(event.now);
     }
 
+    fn on_lost(&mut self, event: &LostEvent) {
+        self.lost += u64::from(event.bytes);
+    }
+
+    /// Linux: `bbr_min_tso_segs`.
+    fn least_burst(&self) -> u32 {
+        if self.pacing.rate < MIN_TSO_RATE { 1 } else { 2 }
+    }
+
     fn owns_recovery(&self) -> bool {
         true
     }
 
     fn on_rtt_sample(&mut self, event: &RttEvent) {
+        // Linux, bbr_init: the handshake's round-trip time is the first smallest one.
+        if self.min_rtt.is_none() {
+            self.min_rtt = Some(event.rtt);
+            self.min_rtt_at = event.now;
+        }
         self.pacing.on_rtt(event.rtt, self.cwnd, HIGH_GAIN);
     }
 
     fn on_sent(&mut self, event: &SentEvent) {
         // Linux, CA_EVENT_TX_START: back from idleness without a burst.
-        if event.outstanding == event.bytes && self.delivered > 0 {
+        if event.outstanding == event.bytes && event.is_app_limited && self.delivered > 0 {
             self.restarts = true;
             self.aggregation.restart(event.now);
             match self.mode {
@@ -601,6 +607,41 @@ mod tests {
         let rtt = sender.mean_after(skip, |sample| sample.rtt.as_millis_f64());
         assert!(rtt < 112.0, "{rtt}");
         assert_eq!(sender.drops, 0);
+    }
+
+    #[test]
+    fn the_handshakes_round_trip_time_is_the_smallest_until_one_is_smaller() {
+        let mut control = build(Config::default(), Rules::Linux6, 10);
+        let (begin, handshake) = (Time::from_secs(1), Duration::from_millis(40));
+        control.on_rtt_sample(&RttEvent::new(begin, handshake));
+        for (second, millis) in [(2, 80), (5, 40)] {
+            let (now, rtt) = (Time::from_secs(second), Duration::from_millis(millis));
+            control.on_ack(&AckEvent { rtt: Some(rtt), ..AckEvent::new(now, MSS, 10 * MSS) });
+            let bbr = inner(&control);
+            // One that is as small does not put off the next measurement (Linux: bbr_update_min_rtt).
+            assert_eq!((bbr.min_rtt, bbr.min_rtt_at), (Some(handshake), begin), "{rtt}");
+        }
+    }
+
+    #[test]
+    fn losses_count_also_where_there_is_no_sample_of_the_rate() {
+        let mut control = build(Config::default(), Rules::Linux6, 20);
+        let now = Time::from_secs(1);
+        control.on_lost(&LostEvent::new(now, 3 * MSS));
+        control.on_ack(&AckEvent { newly_lost: 3 * MSS, ..AckEvent::new(now, MSS, 20 * MSS) });
+        let bbr = inner(&control);
+        assert_eq!((bbr.delivered, bbr.lost), (u64::from(MSS), 3 * u64::from(MSS)));
+        // Linux, bbr_set_cwnd_to_recover_or_restore, and one more for what was delivered.
+        assert_eq!(bbr.cwnd, 18 * u64::from(MSS));
+    }
+
+    #[test]
+    fn at_a_low_rate_one_segment_leaves_at_a_time() {
+        let mut control = build(Config::default(), Rules::Linux6, 10);
+        assert_eq!(control.least_burst(), 2);
+        // 2.89 initial windows of 10,000 bytes in 200 ms are 1.2 Mbit/s.
+        control.on_rtt_sample(&RttEvent::new(Time::ZERO, Duration::from_millis(200)));
+        assert_eq!(control.least_burst(), 1);
     }
 
     #[test]

@@ -18,6 +18,20 @@ pub(super) fn bandwidth(sample: &RateSample) -> Option<f64> {
     (!sample.interval.is_zero()).then(|| f64::from(sample.delivered) / sample.interval.as_secs_f64())
 }
 
+/// Of what is outstanding, the bytes that are in the network when the pace lets the next segment out: `burst` bytes
+/// more than now where the flight grows, less what is delivered at `bw` until then (Linux:
+/// `bbr_packets_in_net_at_edt`).
+pub(super) fn in_network(event: &AckEvent, outstanding: u32, bw: f64, burst: u64, mss: u64) -> u64 {
+    let wait = event.next_departure.saturating_since(event.now).as_secs_f64();
+    let delivered = segments_down(bw * wait, mss);
+    (u64::from(outstanding) + burst).saturating_sub(delivered)
+}
+
+/// Bytes in whole segments, rounded down.
+pub(super) fn segments_down(bytes: f64, mss: u64) -> u64 {
+    (bytes / mss as f64) as u64 * mss
+}
+
 /// Bytes in whole segments, rounded up.
 pub(super) fn segments_up(bytes: f64, mss: u64) -> u64 {
     libm::ceil(bytes / mss as f64) as u64 * mss
@@ -100,7 +114,14 @@ impl Aggregation {
     }
 
     /// `rounds` is the length of the filter's windows.
-    pub(super) fn update(&mut self, event: &AckEvent, is_round: bool, bw: f64, cwnd: u64, rounds: u32) {
+    pub(super) fn update(
+        &mut self,
+        event: &AckEvent,
+        is_round: bool,
+        bw: f64,
+        (cwnd, mss): (u64, u64),
+        rounds: u32,
+    ) {
         if event.newly_acked == 0 {
             return;
         }
@@ -112,7 +133,7 @@ impl Aggregation {
                 self.extra[self.index] = 0;
             }
         }
-        let mut expected = (bw * event.now.saturating_since(self.epoch).as_secs_f64()) as u64;
+        let mut expected = segments_down(bw * event.now.saturating_since(self.epoch).as_secs_f64(), mss);
         if self.acked <= expected {
             self.restart(event.now);
             expected = 0;
@@ -125,6 +146,47 @@ impl Aggregation {
     /// What the window should have in addition.
     pub(super) fn window(&self, bw: f64) -> u64 {
         self.extra[0].max(self.extra[1]).min((bw * AGGREGATION_MAX) as u64)
+    }
+}
+
+/// The largest of the bandwidths of the last rounds, of which three are kept (Linux: `lib/win_minmax.c`, Kathleen
+/// Nichols' algorithm).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaxFilter {
+    /// Round and bandwidth: the best, and the best ones after it.
+    best: [(u64, f64); 3],
+}
+
+impl MaxFilter {
+    pub(super) fn get(&self) -> f64 {
+        self.best[0].1
+    }
+
+    /// Takes the sample of a round; those of more than `window` rounds ago count no more.
+    pub(super) fn update(&mut self, window: u64, round: u64, bandwidth: f64) {
+        let sample = (round, bandwidth);
+        let best = &mut self.best;
+        if bandwidth >= best[0].1 || round - best[2].0 > window {
+            *best = [sample; 3];
+            return;
+        }
+        if bandwidth >= best[1].1 {
+            (best[1], best[2]) = (sample, sample);
+        } else if bandwidth >= best[2].1 {
+            best[2] = sample;
+        }
+        let age = round - best[0].0;
+        if age > window {
+            *best = [best[1], best[2], sample];
+            if round - best[0].0 > window {
+                *best = [best[1], best[2], sample];
+            }
+        } else if best[1].0 == best[0].0 && age > window / 4 {
+            // A quarter of the window has passed without a second one.
+            (best[1], best[2]) = (sample, sample);
+        } else if best[2].0 == best[1].0 && age > window / 2 {
+            best[2] = sample;
+        }
     }
 }
 
@@ -185,5 +247,38 @@ impl OwnLimit {
 
     pub(super) fn covers(&self, sample: &RateSample) -> bool {
         self.to > 0 && (self.from..=self.to).contains(&sample.prior_delivered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_network_is_less_by_what_the_pace_leaves_time_to_deliver() {
+        let now = Time::from_secs(1);
+        let at_once = AckEvent::new(now, 1_000, 10_000);
+        assert_eq!(in_network(&at_once, 10_000, 1e6, 2_000, 1_000), 12_000);
+        // 2.9 segments are delivered until the next one leaves, of which whole ones count.
+        let later = AckEvent { next_departure: now + Duration::from_micros(2_900), ..at_once };
+        assert_eq!(in_network(&later, 10_000, 1e6, 2_000, 1_000), 10_000);
+        assert_eq!(in_network(&later, 1_000, 1e6, 0, 1_000), 0);
+    }
+
+    #[test]
+    fn the_largest_bandwidth_is_forgotten_after_the_window() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 1, 100.0);
+        // Later than a quarter of the window, and than half of it.
+        filter.update(10, 4, 90.0);
+        filter.update(10, 7, 80.0);
+        for round in 8..=11 {
+            filter.update(10, round, 50.0);
+            assert!((filter.get() - 100.0).abs() < 1e-9);
+        }
+        filter.update(10, 12, 50.0);
+        assert!((filter.get() - 90.0).abs() < 1e-9, "the best one after it: {}", filter.get());
+        filter.update(10, 30, 1.0);
+        assert!((filter.get() - 1.0).abs() < 1e-9, "nothing is left");
     }
 }

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::window::Windowed;
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent, ProbeEvent,
-    RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic, coupled, cubic, dctcp,
-    highspeed, htcp, hybla, illinois, ledbat, reno, scalable, sctp, vegas, veno, westwood, yeah,
+    AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
+    LostEvent, ProbeEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic,
+    coupled, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno, scalable, sctp, vegas, veno,
+    westwood, yeah,
 };
 
 /// What a control is built for.
@@ -192,6 +193,18 @@ impl CongestionControl for Controller {
 
     fn on_undo(&mut self, event: &UndoEvent) {
         dispatch!(self, control => control.on_undo(event));
+    }
+
+    fn on_arrival(&mut self, event: &ArrivalEvent) {
+        dispatch!(self, control => control.on_arrival(event));
+    }
+
+    fn on_lost(&mut self, event: &LostEvent) {
+        dispatch!(self, control => control.on_lost(event));
+    }
+
+    fn least_burst(&self) -> u32 {
+        dispatch!(self, control => control.least_burst())
     }
 
     fn owns_recovery(&self) -> bool {

@@ -68,6 +68,18 @@ pub trait CongestionControl: fmt::Debug {
     /// threshold go back to what they were.
     fn on_undo(&mut self, _event: &UndoEvent) {}
 
+    /// An acknowledgement has arrived; what it says of losses is judged after this, and [`Self::on_ack`] follows
+    /// where data was outstanding (Linux: `pkts_acked`, `in_ack_event`).
+    fn on_arrival(&mut self, _event: &ArrivalEvent) {}
+
+    /// A segment is taken for lost (Linux with BBR, version 3: `skb_marked_lost`).
+    fn on_lost(&mut self, _event: &LostEvent) {}
+
+    /// The fewest segments that are sent together where there are as many (Linux: `min_tso_segs`).
+    fn least_burst(&self) -> u32 {
+        LEAST_BURST
+    }
+
     /// Whether the control itself says what may be sent in recovery. The others are held to proportional
     /// rate reduction (RFC 6937) by a transport that knows it, towards [`ControlState::ssthresh`].
     fn owns_recovery(&self) -> bool {
@@ -83,6 +95,9 @@ pub trait CongestionControl: fmt::Debug {
     /// Data was sent.
     fn on_sent(&mut self, _event: &SentEvent) {}
 }
+
+/// Linux: `net.ipv4.tcp_min_tso_segs`.
+const LEAST_BURST: u32 = 2;
 
 /// What an acknowledgement says about one path.
 ///
@@ -114,7 +129,10 @@ pub struct AckEvent {
     pub is_window_limited: bool,
     /// How many of the newly acknowledged bytes were marked with CE.
     pub marked: u32,
-    /// The round-trip time of the newest segment that it acknowledges, none if that was sent twice.
+    /// Bytes found to be lost by this acknowledgement.
+    pub newly_lost: u32,
+    /// The round-trip time of the newest segment that it acknowledges; where something was sent twice none, or in
+    /// Linux by timestamps.
     pub rtt: Option<Duration>,
     /// The smallest round-trip time seen so far (Linux: within the last 5 minutes).
     pub min_rtt: Option<Duration>,
@@ -125,6 +143,8 @@ pub struct AckEvent {
     pub sent_to: u64,
     /// How fast data was delivered.
     pub rate: Option<RateSample>,
+    /// When the pace lets the next segment out; a time that has passed: at once.
+    pub next_departure: Time,
 }
 
 impl AckEvent {
@@ -142,11 +162,13 @@ impl AckEvent {
             is_open: true,
             is_window_limited: true,
             marked: 0,
+            newly_lost: 0,
             rtt: None,
             min_rtt: None,
             acknowledged_to: 0,
             sent_to: 0,
             rate: None,
+            next_departure: Time::ZERO,
         }
     }
 }
@@ -168,8 +190,6 @@ pub struct RateSample {
     pub outstanding_at_send: u32,
     /// Bytes found to be lost between the sending of the segment and now.
     pub lost: u32,
-    /// Bytes found to be lost by this acknowledgement.
-    pub newly_lost: u32,
     /// Whether the application had too little to send when the segment was sent.
     pub is_app_limited: bool,
 }
@@ -184,9 +204,53 @@ impl RateSample {
             prior_delivered: total_delivered - delivered as u64,
             outstanding_at_send: delivered,
             lost: 0,
-            newly_lost: 0,
             is_app_limited: false,
         }
+    }
+}
+
+/// An acknowledgement has arrived.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ArrivalEvent {
+    /// When.
+    pub now: Time,
+    /// The first byte of the stream that is not acknowledged cumulatively.
+    pub acknowledged_to: u64,
+    /// As [`AckEvent::rtt`].
+    pub rtt: Option<Duration>,
+    /// Whether it is more than the next one in a row: it has SACK blocks or marks, or changes the window
+    /// (Linux: `CA_ACK_SLOWPATH`, not what header prediction expects).
+    pub is_special: bool,
+}
+
+impl ArrivalEvent {
+    /// An acknowledgement of everything before `acknowledged_to` arrives now.
+    pub const fn new(now: Time, acknowledged_to: u64) -> Self {
+        Self { now, acknowledged_to, rtt: None, is_special: false }
+    }
+}
+
+/// A segment is taken for lost.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LostEvent {
+    /// When.
+    pub now: Time,
+    /// Bytes of the segment.
+    pub bytes: u32,
+    /// Bytes outstanding when it was sent, itself included.
+    pub outstanding_at_send: u32,
+    /// Bytes found to be lost since it was sent, itself included.
+    pub lost: u32,
+    /// Whether the application had too little to send when it was sent.
+    pub is_app_limited: bool,
+}
+
+impl LostEvent {
+    /// A segment of `bytes` bytes that was sent with nothing else outstanding.
+    pub const fn new(now: Time, bytes: u32) -> Self {
+        Self { now, bytes, outstanding_at_send: bytes, lost: bytes, is_app_limited: false }
     }
 }
 
@@ -337,12 +401,14 @@ pub struct SentEvent {
     pub bytes: u32,
     /// Bytes outstanding on the path, these included.
     pub outstanding: u32,
+    /// Whether the application had too little to send.
+    pub is_app_limited: bool,
 }
 
 impl SentEvent {
     /// `bytes` bytes sent now.
     pub const fn new(now: Time, bytes: u32, outstanding: u32) -> Self {
-        Self { now, bytes, outstanding }
+        Self { now, bytes, outstanding, is_app_limited: false }
     }
 }
 

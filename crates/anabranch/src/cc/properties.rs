@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::{
-    AckEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller, IdleEvent,
-    RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent, coupled, reno,
+    AckEvent, ArrivalEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller,
+    IdleEvent, LostEvent, RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent,
+    coupled, reno,
 };
 use crate::packet::PathId;
 use crate::rng::{BlockRng, Draw as _};
@@ -52,7 +53,6 @@ impl Transport {
                 prior_delivered: self.delivered - u64::from(newly_acked),
                 outstanding_at_send: self.amount(1 << 30),
                 lost: self.amount(1 << 20),
-                newly_lost: if self.chance(5) { self.amount(1 << 20) } else { 0 },
                 is_app_limited: self.chance(5),
                 ..RateSample::new(newly_acked, interval, self.delivered)
             })
@@ -64,6 +64,7 @@ impl Transport {
             is_open: !self.chance(5),
             is_window_limited: !self.chance(5),
             marked: if self.chance(5) { newly_acked } else { 0 },
+            newly_lost: if self.chance(5) { self.amount(1 << 20) } else { 0 },
             rtt: (!self.chance(10)).then(|| self.duration()),
             min_rtt: (!self.chance(10)).then(|| self.duration()),
             acknowledged_to: self.acked,
@@ -71,6 +72,8 @@ impl Transport {
             rate,
             ..AckEvent::new(self.now, newly_acked, outstanding_before)
         };
+        let arrival = ArrivalEvent::new(self.now, self.acked);
+        control.on_arrival(&ArrivalEvent { rtt: event.rtt, is_special: self.chance(5), ..arrival });
         control.on_ack(&event);
     }
 
@@ -104,6 +107,12 @@ impl Transport {
                 let bytes = self.amount(u64::from(mss));
                 control.on_sent(&SentEvent::new(now, bytes, outstanding.max(bytes)));
             }
+            61..=70 => control.on_lost(&LostEvent {
+                outstanding_at_send: outstanding,
+                lost: self.amount(1 << 20),
+                is_app_limited: self.chance(5),
+                ..LostEvent::new(now, mss)
+            }),
             _ => self.acknowledge(control, mss),
         }
     }

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    AckEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller, RateSample,
-    RecoveryEndEvent, Rules, SentEvent, Setup,
+    AckEvent, ArrivalEvent, Config, CongestionControl as _, CongestionEvent, CongestionKind, Controller,
+    LostEvent, RateSample, RecoveryEndEvent, Rules, SentEvent, Setup,
 };
 use crate::time::{Duration, Time};
 
@@ -73,9 +73,11 @@ impl Rounds {
     pub(super) fn ack(&mut self, control: &mut Controller, segments: u32, measured: Duration) {
         self.acked += u64::from(segments * MSS);
         let window = control.limits().cwnd;
+        let rtt = Some(measured);
+        control.on_arrival(&ArrivalEvent { rtt, ..ArrivalEvent::new(self.now, self.acked) });
         control.on_ack(&AckEvent {
             segments_acked: segments,
-            rtt: Some(measured),
+            rtt,
             min_rtt: Some(self.rtt),
             acknowledged_to: self.acked,
             sent_to: self.acked + u64::from(window),
@@ -121,6 +123,7 @@ struct Packet {
     delivered_at: Time,
     first_sent: Time,
     outstanding: u32,
+    lost: u32,
 }
 
 /// State at one acknowledgement.
@@ -141,6 +144,7 @@ pub(super) struct Sender {
     flight: VecDeque<Packet>,
     next: u64,
     delivered: u64,
+    lost: u32,
     delivered_at: Time,
     first_sent: Time,
     queue: VecDeque<Time>,
@@ -160,6 +164,7 @@ impl Sender {
             flight: VecDeque::new(),
             next: 0,
             delivered: 0,
+            lost: 0,
             delivered_at: Time::from_secs(1),
             first_sent: Time::from_secs(1),
             queue: VecDeque::new(),
@@ -231,6 +236,7 @@ impl Sender {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             outstanding,
+            lost: self.lost,
         });
         self.next += 1;
         self.control.on_sent(&SentEvent::new(self.now, MSS, outstanding));
@@ -245,29 +251,39 @@ impl Sender {
         let index = self.flight.iter().position(|packet| packet.answer.is_some()).unwrap();
         let packet = self.flight.remove(index).unwrap();
         let lost = self.flight.iter().take_while(|other| other.number + 3 <= packet.number).count();
-        self.flight.drain(..lost);
+        let lost: Vec<Packet> = self.flight.drain(..lost).collect();
         self.delivered += u64::from(MSS);
         self.delivered_at = self.now;
         self.first_sent = packet.sent;
         let acknowledged = self.flight.front().map_or(self.next, |first| first.number);
+        let rtt = self.now.saturating_since(packet.sent);
+        let arrival = ArrivalEvent::new(self.now, acknowledged * u64::from(MSS));
+        self.control.on_arrival(&ArrivalEvent { rtt: Some(rtt), ..arrival });
+        for packet in &lost {
+            self.lost += MSS;
+            let outstanding_at_send = packet.outstanding;
+            let lost = self.lost - packet.lost;
+            self.control.on_lost(&LostEvent { outstanding_at_send, lost, ..LostEvent::new(self.now, MSS) });
+        }
+        let newly_lost = lost.len() as u32 * MSS;
         if self.recovery_until.is_some_and(|end| acknowledged >= end) {
             self.recovery_until = None;
             self.control.on_recovery_end(&RecoveryEndEvent::new(self.now, self.outstanding()));
         }
-        if (lost > 0 || (packet.marked && self.recovery_until.is_none())) && self.recovery_until.is_none() {
+        if (newly_lost > 0 || (packet.marked && self.recovery_until.is_none()))
+            && self.recovery_until.is_none()
+        {
             self.recovery_until = Some(self.next);
-            let kind = if lost > 0 { CongestionKind::FastRetransmit } else { CongestionKind::Ecn };
+            let kind = if newly_lost > 0 { CongestionKind::FastRetransmit } else { CongestionKind::Ecn };
             self.control.on_congestion(&CongestionEvent::new(self.now, kind, self.outstanding()));
         }
-        let rtt = self.now.saturating_since(packet.sent);
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         let interval = (packet.sent.saturating_since(packet.first_sent))
             .max(self.now.saturating_since(packet.delivered_at));
         let rate = RateSample {
             prior_delivered: packet.delivered,
             outstanding_at_send: packet.outstanding,
-            lost: lost as u32 * MSS,
-            newly_lost: lost as u32 * MSS,
+            lost: self.lost - packet.lost,
             ..RateSample::new((self.delivered - packet.delivered) as u32, interval, self.delivered)
         };
         self.control.on_ack(&AckEvent {
@@ -275,6 +291,8 @@ impl Sender {
             in_recovery: self.recovery_until.is_some(),
             is_window_limited: before + MSS >= self.control.limits().cwnd,
             marked: if packet.marked { MSS } else { 0 },
+            newly_lost,
+            next_departure: self.next_send,
             rtt: Some(rtt),
             min_rtt: self.min_rtt,
             acknowledged_to: acknowledged * u64::from(MSS),

@@ -9,8 +9,8 @@ use std::fmt;
 
 use super::slow_start::{self, SlowStart};
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent, RecoveryEndEvent,
-    RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
+    AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent,
+    RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
 };
 use crate::time::{Duration, Time};
 
@@ -31,6 +31,9 @@ pub trait Algorithm: fmt::Debug {
 
     /// The slow-start threshold in segments after this sign of congestion (Linux: `ssthresh`).
     fn threshold(&mut self, window: &Window, event: &CongestionEvent) -> u32;
+
+    /// An acknowledgement has arrived; what it says of losses is judged after this (Linux: `in_ack_event`).
+    fn on_arrival(&mut self, _event: &ArrivalEvent) {}
 
     /// The window's state has changed (Linux: `set_state`).
     fn on_state(&mut self, _window: &mut Window, _state: State, _now: Time) {}
@@ -334,6 +337,10 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
             self.algorithm.on_restart(&mut self.window);
             self.window.restart(event);
         }
+    }
+
+    fn on_arrival(&mut self, event: &ArrivalEvent) {
+        self.algorithm.on_arrival(event);
     }
 
     fn on_recovery_end(&mut self, event: &RecoveryEndEvent) {

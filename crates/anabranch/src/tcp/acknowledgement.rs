@@ -6,8 +6,8 @@ use super::connection::Connection;
 use super::prr::Progress;
 use super::rate_sample::OpenSample;
 use super::scoreboard::{Ranges, Sent};
-use super::segment::Segment;
-use crate::cc::{AckEvent, CongestionControl as _, RateSample, RttEvent};
+use super::segment::{Flags, Segment};
+use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, RateSample, RttEvent};
 use crate::time::{Duration, Time};
 
 /// The acknowledgement at work.
@@ -25,6 +25,8 @@ pub(super) struct Ack {
     /// The segment carries data or FIN.
     pub(super) has_data: bool,
     pub(super) window_changed: bool,
+    /// It is more than the next one in a row.
+    is_special: bool,
     /// Something is acknowledged cumulatively.
     pub(super) data_acked: bool,
     /// Something that was sent twice is.
@@ -48,6 +50,8 @@ pub(super) struct Ack {
     /// When the first and the last segment were sent that it acknowledges, cumulatively and selectively.
     acked_sent: Option<(Time, Time)>,
     sacked_sent: Option<(Time, Time)>,
+    /// The round-trip time of the last of them (Linux: `rtt_us` of `struct rate_sample`).
+    rtt: Option<Duration>,
     sample: OpenSample,
 }
 
@@ -82,6 +86,8 @@ impl Connection {
             advanced: number > prior,
             is_old: number < prior,
             has_data,
+            is_special: !segment.sack.is_empty()
+                || segment.flags.without(Flags::ACK.with(Flags::PSH)) != Flags::NONE,
             ..Ack::default()
         };
         if ack.advanced {
@@ -90,6 +96,7 @@ impl Connection {
         }
         if !ack.is_old {
             ack.window_changed = self.update_window(segment, start, number);
+            ack.is_special |= ack.window_changed;
             self.sender.unacknowledged = number;
             self.heard_at = now;
         }
@@ -101,6 +108,7 @@ impl Connection {
             if ack.reports_duplicate {
                 self.alert(now, &mut ack);
             }
+            self.tell_arrival(now, &ack);
             self.on_probe_answered(now);
             let is_pure_duplicate = ack.is_duplicate();
             self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
@@ -108,6 +116,7 @@ impl Connection {
         }
         self.take_cumulative(now, prior_highest, &mut ack);
         self.rack.adapt(ack.sample.prior_delivered(), self.rate.delivered);
+        self.tell_arrival(now, &ack);
         let is_pure_duplicate = ack.is_duplicate() && !ack.data_sacked;
         self.on_probe_acknowledged(now, number, ack.duplicate_of_probe, is_pure_duplicate);
         let newly_delivered = (self.rate.delivered_segments - prior_delivered) as u32;
@@ -124,7 +133,7 @@ impl Connection {
         let delivered_bytes = (self.rate.delivered - prior_bytes) as u32;
         let lost_bytes = (self.rate.lost - prior_lost) as u32;
         let min_rtt = self.rtt.min_rtt();
-        let rate = self.rate.close(now, &ack.sample, delivered > 0, lost_bytes, min_rtt);
+        let rate = self.rate.close(now, &ack.sample, delivered > 0, min_rtt);
         let report = Report { prior_in_flight, delivered, delivered_bytes, lost_bytes, marks, rate };
         self.tell_control(now, &ack, &report);
         self.resend(now, resend);
@@ -311,10 +320,12 @@ impl Connection {
         let acked = ack.acked_sent.filter(|_| !ack.retransmitted_acked);
         if let Some((first, last)) = acked {
             let last = ack.sacked_sent.map_or(last, |(_, last)| last);
+            ack.rtt = Some(now - last);
             self.take_rtt_sample(now, now - first, now - last);
             return true;
         }
         if let Some((first, last)) = ack.sacked_sent {
+            ack.rtt = Some(now - last);
             self.take_rtt_sample(now, now - first, now - last);
             return true;
         }
@@ -323,6 +334,8 @@ impl Connection {
             let millis = self.timestamp(now).wrapping_sub(echo);
             if millis < 1 << 20 {
                 let rtt = Duration::from_millis(u64::from(millis.max(1)));
+                // Linux, tcp_ack_update_rtt: controls hear of it too.
+                ack.rtt = self.parameters.linux.then_some(rtt);
                 self.take_rtt_sample(now, rtt, rtt);
                 return true;
             }
@@ -342,6 +355,14 @@ impl Connection {
         self.cc.on_rtt_sample(&RttEvent::new(now, newest));
     }
 
+    /// The control hears that an acknowledgement has arrived (Linux: `tcp_in_ack_event`).
+    fn tell_arrival(&mut self, now: Time, ack: &Ack) {
+        let mut event = ArrivalEvent::new(now, self.sender.unacknowledged);
+        event.rtt = ack.rtt;
+        event.is_special = ack.is_special;
+        self.cc.on_arrival(&event);
+    }
+
     /// The control hears of the acknowledgement, after the reduction that may be in progress (Linux:
     /// `tcp_cong_control`).
     fn tell_control(&mut self, now: Time, ack: &Ack, report: &Report) {
@@ -351,7 +372,6 @@ impl Connection {
             self.reduce_window(report.delivered, lost, ack.advanced);
         }
         let mss = self.mss;
-        let newest = ack.sacked_sent.or(ack.acked_sent.filter(|_| !ack.retransmitted_acked));
         // Linux, tcp_may_raise_cwnd: with much reordering what arrives out of order counts too.
         let may_grow =
             ack.data_acked || (ack.data_sacked && self.recovery.reordering > super::recovery::DUP_THRESHOLD);
@@ -368,11 +388,13 @@ impl Connection {
         event.is_open = self.recovery.state == super::recovery::CongestionState::Open;
         event.is_window_limited = self.is_window_limited();
         event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
-        event.rtt = newest.map(|(_, last)| now.saturating_since(last));
+        event.newly_lost = report.lost_bytes;
+        event.rtt = ack.rtt;
         event.min_rtt = self.rtt.min_rtt();
         event.acknowledged_to = self.sender.unacknowledged;
         event.sent_to = self.sender.next;
         event.rate = report.rate;
+        event.next_departure = self.paced_until();
         self.cc.on_ack(&event);
         self.update_pacing_rate();
     }

@@ -109,7 +109,7 @@ impl Connection {
             }
             self.enter_recovery(now, ack.is_marked);
         }
-        self.mark_by_duplicates(false);
+        self.mark_by_duplicates(now, false);
         false
     }
 
@@ -175,7 +175,7 @@ impl Connection {
             return false;
         }
         self.enter_recovery(now, ack.is_marked);
-        self.mark_by_duplicates(true);
+        self.mark_by_duplicates(now, true);
         true
     }
 
@@ -185,7 +185,7 @@ impl Connection {
             return;
         }
         if !self.has_sack {
-            self.mark_first_without_sack(ack.advanced);
+            self.mark_first_without_sack(now, ack.advanced);
         } else if self.uses_rack() {
             let before = self.board.retransmitted;
             if self.look_for_losses(now) {
@@ -197,13 +197,13 @@ impl Connection {
     }
 
     /// `NewReno` (RFC 6582 section 3.2; Linux: `tcp_newreno_mark_lost`).
-    fn mark_first_without_sack(&mut self, advanced: bool) {
+    fn mark_first_without_sack(&mut self, now: Time, advanced: bool) {
         let begins =
             self.recovery.state < CongestionState::Recovery && self.board.sacked >= self.recovery.reordering;
         let goes_on = self.recovery.state == CongestionState::Recovery && advanced;
         let first = self.board.first_id();
         if (begins || goes_on) && !self.board.get(first).lost {
-            self.mark_lost(first);
+            self.mark_lost(now, first);
         }
     }
 
@@ -223,7 +223,7 @@ impl Connection {
 
     /// What selective acknowledgements above a segment say of it, without RACK (Linux:
     /// `tcp_update_scoreboard`).
-    fn mark_by_duplicates(&mut self, begins: bool) {
+    fn mark_by_duplicates(&mut self, now: Time, begins: bool) {
         if !self.has_sack || self.uses_rack() || self.board.is_empty() {
             return;
         }
@@ -232,10 +232,12 @@ impl Connection {
             LossDetection::Fack => self.board.mark_far_below_sacked(threshold),
             LossDetection::Dupacks | LossDetection::Rack => self.board.mark_below_sacked(threshold),
         };
-        self.count_lost(marked);
+        for id in marked {
+            self.count_lost(now, id);
+        }
         if begins && self.board.lost == 0 {
             let first = self.board.first_id();
-            self.mark_lost(first);
+            self.mark_lost(now, first);
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::connection::Connection;
 use super::recovery::CongestionState;
+use crate::cc::CongestionControl as _;
 use crate::time::{Duration, Time};
 
 /// Bytes of data in the largest packet (Linux: `GSO_LEGACY_MAX_SIZE` less the largest header).
@@ -15,8 +16,6 @@ const MOST: u64 = 65_535 - 320;
 const PACING_SHIFT: u32 = 10;
 /// It may be longer by half as much for each 512 us of the round-trip time (Linux: `net.ipv4.tcp_tso_rtt_log`).
 const RTT_SHIFT: u32 = 9;
-/// Segments in a packet that is as short as can be (Linux: `net.ipv4.tcp_min_tso_segs`).
-const LEAST_SEGMENTS: u32 = 2;
 /// Nothing waits when nothing was sent for so long.
 const LONG_AGO: Duration = Duration::from_millis(1);
 /// Nothing waits when so much of the window is free (Linux: `net.ipv4.tcp_tso_win_divisor`).
@@ -41,7 +40,7 @@ impl Connection {
         let rtt = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_nanos() / 1_000) >> RTT_SHIFT;
         let of_rtt = if rtt < 32 { MOST >> rtt } else { 0 };
         let segments = of_pace.saturating_add(of_rtt).min(MOST) / u64::from(self.mss);
-        (segments as u32).max(LEAST_SEGMENTS)
+        (segments as u32).max(self.cc.least_burst())
     }
 
     /// The next segments that leave together: half the window at most (Linux: `tcp_cwnd_test`), and what

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::recovery::CongestionState;
 use super::send::Push;
-use crate::cc::CongestionKind;
+use crate::cc::{CongestionControl as _, CongestionKind, LostEvent};
 use crate::time::{Duration, Time};
 
 /// Recoveries for which a wider reordering window is kept (RFC 8985 section 6.2 step 4).
@@ -145,7 +145,7 @@ impl Connection {
                 break;
             }
             match self.time_left(now, id, window) {
-                None => self.mark_lost(id),
+                None => self.mark_lost(now, id),
                 Some(left) => wait = wait.max(left),
             }
         }
@@ -153,15 +153,21 @@ impl Connection {
     }
 
     /// Marks one segment as lost, or its retransmission.
-    pub(super) fn mark_lost(&mut self, id: u64) {
+    pub(super) fn mark_lost(&mut self, now: Time, id: u64) {
         if self.board.mark_lost(id) {
-            self.count_lost(1);
+            self.count_lost(now, id);
         }
     }
 
-    pub(super) fn count_lost(&mut self, segments: u32) {
-        self.stats.segments_lost += u64::from(segments);
-        self.rate.lost += u64::from(segments) * u64::from(self.mss);
+    /// One more has been marked (Linux: `tcp_notify_skb_loss_event`).
+    pub(super) fn count_lost(&mut self, now: Time, id: u64) {
+        self.stats.segments_lost += 1;
+        let mark = self.board.get(id).rate;
+        let mut event = LostEvent::new(now, self.mss);
+        event.outstanding_at_send = mark.in_flight();
+        event.lost = self.rate.on_lost(&mark, self.mss);
+        event.is_app_limited = mark.is_app_limited();
+        self.cc.on_lost(&event);
     }
 
     /// Looks for losses if something has arrived (Linux: `tcp_rack_mark_lost`). Whether the reordering timer

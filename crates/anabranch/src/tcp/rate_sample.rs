@@ -46,6 +46,17 @@ pub(super) struct OpenSample {
     send_interval: Duration,
 }
 
+impl RateMark {
+    /// Bytes on their way when it was sent, itself included.
+    pub(super) const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    pub(super) const fn is_app_limited(&self) -> bool {
+        self.is_app_limited
+    }
+}
+
 impl OpenSample {
     /// Bytes delivered when the segment was sent; none without a segment.
     pub(super) fn prior_delivered(&self) -> Option<u64> {
@@ -91,6 +102,12 @@ impl RateSampler {
         }
     }
 
+    /// A segment is taken for lost. Bytes that are found to be lost since it was sent.
+    pub(super) fn on_lost(&mut self, mark: &RateMark, bytes: u32) -> u32 {
+        self.lost += u64::from(bytes);
+        (self.lost - mark.lost) as u32
+    }
+
     /// The application has left a bubble: `in_flight` bytes are on their way (Linux:
     /// `tcp_rate_check_app_limited`).
     pub(super) fn limit_by_app(&mut self, in_flight: u32) {
@@ -103,7 +120,6 @@ impl RateSampler {
         now: Time,
         sample: &OpenSample,
         has_delivered: bool,
-        newly_lost: u32,
         min_rtt: Option<Duration>,
     ) -> Option<RateSample> {
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
@@ -122,7 +138,6 @@ impl RateSampler {
         let mut result = RateSample::new(delivered, interval, self.delivered);
         result.outstanding_at_send = mark.in_flight;
         result.lost = (self.lost - mark.lost) as u32;
-        result.newly_lost = newly_lost;
         result.is_app_limited = mark.is_app_limited;
         let bits = u128::from(delivered) * 8 * 1_000_000_000 / u128::from(interval.as_nanos());
         self.latest = Some(Rate::from_bits_per_sec((bits as u64).max(1)));

@@ -317,17 +317,17 @@ impl Scoreboard {
     }
 
     /// Marks as lost what has at least `threshold` selectively acknowledged segments above it (RFC 6675
-    /// section 4: `IsLost`). How many are new.
-    pub(super) fn mark_below_sacked(&mut self, threshold: u32) -> u32 {
-        let mut marked = 0;
+    /// section 4: `IsLost`). Those that are new.
+    pub(super) fn mark_below_sacked(&mut self, threshold: u32) -> Vec<u64> {
+        let mut marked = Vec::new();
         while self.frontier < self.end_id() {
             let here = u32::from(self.get(self.frontier).sacked);
             if self.sacked_beyond - here < threshold {
                 break;
             }
             // What was sent again already is not lost once more.
-            if here == 0 && !self.get(self.frontier).retransmitted {
-                marked += u32::from(self.mark_lost(self.frontier));
+            if here == 0 && !self.get(self.frontier).retransmitted && self.mark_lost(self.frontier) {
+                marked.push(self.frontier);
             }
             self.sacked_beyond -= here;
             self.frontier += 1;
@@ -336,18 +336,18 @@ impl Scoreboard {
     }
 
     /// Marks as lost what lies `distance` segments or more below the highest selectively acknowledged one.
-    /// How many are new.
-    pub(super) fn mark_far_below_sacked(&mut self, distance: u32) -> u32 {
-        let mut marked = 0;
+    /// Those that are new.
+    pub(super) fn mark_far_below_sacked(&mut self, distance: u32) -> Vec<u64> {
+        let mut marked = Vec::new();
         // Behind the segment with the highest number that a SACK covers.
         let top = self.segments.partition_point(|segment| segment.end() <= self.highest_sacked) as u64;
-        let Some(stop) = (self.first_id + top).checked_sub(u64::from(distance)) else { return 0 };
+        let Some(stop) = (self.first_id + top).checked_sub(u64::from(distance)) else { return marked };
         while self.frontier < stop.min(self.end_id()) {
             let Sent { sacked, retransmitted, .. } = *self.get(self.frontier);
             if sacked {
                 self.sacked_beyond -= 1;
-            } else if !retransmitted {
-                marked += u32::from(self.mark_lost(self.frontier));
+            } else if !retransmitted && self.mark_lost(self.frontier) {
+                marked.push(self.frontier);
             }
             self.frontier += 1;
         }

@@ -168,6 +168,9 @@ impl Connection {
                 }
                 left = self.burst(largest);
                 is_burst = left > 1;
+                self.pacing.begin_packet(now);
+            } else if push == Push::Probe {
+                self.pacing.begin_packet(now);
             }
             let unsent = self.sender.unsent();
             let limit = self.segment_limit();
@@ -267,13 +270,15 @@ impl Connection {
         if was_idle || self.timer.is_loss_probe() {
             self.rearm_rto(now);
         }
-        self.cc.on_sent(&SentEvent::new(now, self.mss, outstanding));
+        let is_app_limited = rate.is_app_limited();
+        self.cc.on_sent(&SentEvent { is_app_limited, ..SentEvent::new(now, self.mss, outstanding) });
     }
 
     /// Sends a segment again; `counts`: its retransmission counts as on its way (a probe does not).
     pub(super) fn retransmit(&mut self, now: Time, id: u64, counts: bool) {
-        let in_flight = self.in_flight_bytes();
-        let rate = self.rate.mark(now, false, in_flight);
+        let outstanding = self.in_flight_bytes() + self.mss;
+        let rate = self.rate.mark(now, false, outstanding);
+        self.pacing.begin_packet(now);
         self.board.resend(id, now, rate, counts);
         let Sent { start, length, fin, .. } = *self.board.get(id);
         let flags = Flags::default().with_if(fin, Flags::FIN);
@@ -283,7 +288,9 @@ impl Connection {
         if counts {
             self.recovery.note_retransmission(self.timestamp(now));
         }
-        self.cc.on_sent(&SentEvent::new(now, self.mss, self.in_flight_bytes()));
+        let is_app_limited = rate.is_app_limited();
+        let sent = SentEvent::new(now, self.mss, self.in_flight_bytes());
+        self.cc.on_sent(&SentEvent { is_app_limited, ..sent });
     }
 
     fn transmit_data(&mut self, now: Time, start: u64, length: u32, flags: Flags, again: bool) {
@@ -299,7 +306,7 @@ impl Connection {
         self.add_sack(&mut segment);
         self.note_ack_sent(true);
         (self.sender.last_sent_at, self.sender.last_packet_at) = (now, now);
-        self.pacing.on_sent(now, length);
+        self.pacing.on_sent(length);
         // RFC 3168 section 6.1.5: not on retransmissions.
         let mark = if again || length == 0 { EcnField::NotEct } else { self.ecn.codepoint() };
         self.transmit(segment, mark);
@@ -364,6 +371,7 @@ impl Connection {
     /// 3.8.6.2.1; Linux: `tcp_write_wakeup`).
     pub(super) fn send_fragment(&mut self, now: Time, length: u32) {
         let fin = length == 0;
+        self.pacing.begin_packet(now);
         self.send_new(now, length, fin, false);
     }
 

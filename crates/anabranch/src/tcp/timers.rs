@@ -193,7 +193,7 @@ impl Connection {
         let first = self.board.first_id();
         for id in first..self.board.end_id() {
             if id == first || !self.is_recent(now, id) {
-                self.mark_lost(id);
+                self.mark_lost(now, id);
             }
         }
     }

@@ -6,10 +6,16 @@ use super::{
     UP_PACING_GAIN,
 };
 use crate::cc::AckEvent;
+use crate::cc::bbr_model::in_network;
 use crate::rng::Draw as _;
 use crate::time::Time;
 
 impl Bbr3 {
+    fn in_network(&self, event: &AckEvent, outstanding: u32) -> u64 {
+        let burst = if self.pacing_gain > 1.0 { self.burst() } else { 0 };
+        in_network(event, outstanding, self.bandwidth(), burst, self.mss)
+    }
+
     /// `bbr_check_drain`.
     pub(super) fn check_drain(&mut self, event: &AckEvent) {
         let target = self.inflight(self.max_bandwidth());
@@ -18,7 +24,7 @@ impl Bbr3 {
             self.ssthresh = Some(target);
             self.reset_congestion_signals();
         }
-        if self.phase == Phase::Drain && u64::from(event.outstanding) <= target {
+        if self.phase == Phase::Drain && self.in_network(event, event.outstanding) <= target {
             self.start_down(event.now);
         }
     }
@@ -123,7 +129,7 @@ impl Bbr3 {
         if !self.was_full || self.adapt_upper_bounds(event, sample) {
             return;
         }
-        let inflight = u64::from(event.outstanding_before);
+        let inflight = self.in_network(event, event.outstanding_before);
         match self.phase {
             Phase::Cruise => {
                 if self.is_time_to_probe(event.now) {
@@ -146,8 +152,6 @@ impl Bbr3 {
                 }
             }
             Phase::Up => {
-                // What is about to be sent counts too.
-                let inflight = inflight + self.burst();
                 let done = if self.last_probe_was_too_high && inflight >= self.inflight_hi {
                     self.stopped_at_risk = true;
                     true

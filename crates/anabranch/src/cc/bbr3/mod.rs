@@ -7,10 +7,9 @@
 //! shorter-term ones, `bw_lo` and `inflight_lo`, that follow losses until the next probe.
 //!
 //! Known deviations: floating-point bandwidths and gains; no answer to ECN marks (the reference answers
-//! them only on routes that are configured for it); no path change by flow labels; losses are judged by
-//! the sample of the acknowledgement that shows them, not packet by packet; a delayed acknowledgement may
-//! renew the smallest round-trip time; a repaired tail loss counts as any loss. Random waits are drawn
-//! from the setup's seed.
+//! them only on routes that are configured for it); no path change by flow labels; a delayed acknowledgement
+//! may renew the smallest round-trip time; a tail loss that a probe repaired is not noticed. Random waits are
+//! drawn from the setup's seed.
 
 mod cycle;
 mod signals;
@@ -22,8 +21,8 @@ use super::bbr_model::{
     Aggregation, MIN_WINDOW, OwnLimit, Pacing, Recovery, RecoveryState, interface_bytes, segments_up,
 };
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, RecoveryEndEvent, RttEvent,
-    SendLimits, SentEvent, Setup, UndoEvent, check_range,
+    AckEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, LostEvent, RecoveryEndEvent,
+    RttEvent, SendLimits, SentEvent, Setup, UndoEvent, check_range,
 };
 use crate::rng::BlockRng;
 use crate::time::{Duration, Time};
@@ -153,6 +152,7 @@ pub struct Bbr3 {
     prior_cwnd: u64,
     ssthresh: Option<u64>,
     pacing: Pacing,
+    pacing_gain: f64,
     recovery: RecoveryState,
     previous: Recovery,
     delivered: u64,
@@ -212,6 +212,7 @@ impl Bbr3 {
             prior_cwnd: 0,
             ssthresh: None,
             pacing: Pacing::new(cwnd, STARTUP_PACING_GAIN),
+            pacing_gain: STARTUP_PACING_GAIN,
             recovery: RecoveryState::default(),
             previous: Recovery::None,
             delivered: 0,
@@ -376,10 +377,8 @@ impl CongestionControl for Bbr3 {
         if let Some(rtt) = event.rtt {
             self.pacing.on_rtt(rtt, self.cwnd, STARTUP_PACING_GAIN);
         }
-        let sample = self.read(event.rate.as_ref());
-        if sample.newly_lost > 0 {
-            self.on_loss(event.now, &sample);
-        }
+        self.delivered += u64::from(event.newly_acked);
+        let sample = self.read(event);
         self.is_round = sample.is_valid && sample.prior_delivered >= self.round_ends_at;
         if self.is_round {
             self.round_ends_at = self.delivered;
@@ -388,7 +387,7 @@ impl CongestionControl for Bbr3 {
         self.update_signals(&sample);
         if sample.is_valid {
             let rounds = if self.was_full { AGGREGATION_ROUNDS } else { 1 };
-            self.aggregation.update(event, self.is_round, self.bandwidth(), self.cwnd, rounds);
+            self.aggregation.update(event, self.is_round, self.bandwidth(), (self.cwnd, self.mss), rounds);
         }
         self.check_startup_losses(&sample, state);
         self.check_full(&sample);
@@ -396,6 +395,7 @@ impl CongestionControl for Bbr3 {
         self.update_cycle(event, &sample);
         self.update_min_rtt(event);
         let (pacing_gain, cwnd_gain) = self.gains();
+        self.pacing_gain = pacing_gain;
         self.pacing.set(self.bandwidth(), pacing_gain, self.was_full);
         self.set_cwnd(u64::from(event.newly_acked), cwnd_gain);
         if self.is_loss_round {
@@ -415,10 +415,6 @@ impl CongestionControl for Bbr3 {
             CongestionKind::Restart => self.cwnd = self.mss,
         }
         if event.kind == CongestionKind::Timeout {
-            if !self.loss_in_round {
-                self.loss_round_ends_at = self.delivered;
-            }
-            self.loss_in_round = true;
             self.cwnd = u64::from(event.remaining) + self.mss;
             self.previous = Recovery::Timeout;
             self.reset_full_bandwidth(0.0);
@@ -461,16 +457,25 @@ impl CongestionControl for Bbr3 {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
 
+    fn on_lost(&mut self, event: &LostEvent) {
+        self.note_loss(event);
+    }
+
     fn owns_recovery(&self) -> bool {
         true
     }
 
     fn on_rtt_sample(&mut self, event: &RttEvent) {
+        // `bbr_init`: the handshake's round-trip time is the first smallest one.
+        if self.probe_rtt_min.is_none() {
+            (self.probe_rtt_min, self.probe_rtt_min_at) = (Some(event.rtt), event.now);
+            (self.min_rtt, self.min_rtt_at) = (Some(event.rtt), event.now);
+        }
         self.pacing.on_rtt(event.rtt, self.cwnd, STARTUP_PACING_GAIN);
     }
 
     fn on_sent(&mut self, event: &SentEvent) {
-        if event.outstanding == event.bytes && self.delivered > 0 {
+        if event.outstanding == event.bytes && event.is_app_limited && self.delivered > 0 {
             self.restarts = true;
             self.aggregation.restart(event.now);
             if self.is_probe_bw() {

@@ -1,14 +1,14 @@
 //! What acknowledgements and losses say about the path, and the bounds that follow.
 
 use super::{Bbr3, FULL_GROWTH, FULL_LOSSES, FULL_ROUNDS, NONE, Phase, Sample};
-use crate::cc::RateSample;
 use crate::cc::bbr_model::{Recovery, bandwidth};
+use crate::cc::{AckEvent, LostEvent};
 use crate::time::Time;
 
 impl Bbr3 {
-    pub(super) fn read(&mut self, rate: Option<&RateSample>) -> Sample {
-        let Some(rate) = rate else { return Sample::default() };
-        self.delivered = rate.total_delivered;
+    pub(super) fn read(&self, event: &AckEvent) -> Sample {
+        let newly_lost = u64::from(event.newly_lost);
+        let Some(rate) = &event.rate else { return Sample { newly_lost, ..Sample::default() } };
         let bandwidth = bandwidth(rate);
         Sample {
             bandwidth: bandwidth.unwrap_or(0.0),
@@ -16,21 +16,28 @@ impl Bbr3 {
             prior_delivered: rate.prior_delivered,
             outstanding_at_send: u64::from(rate.outstanding_at_send),
             lost: u64::from(rate.lost),
-            newly_lost: u64::from(rate.newly_lost),
+            newly_lost,
             is_limited: rate.is_app_limited || self.own_limit.covers(rate),
             is_valid: bandwidth.is_some(),
         }
     }
 
-    /// `bbr_note_loss`, `bbr_skb_marked_lost`.
-    pub(super) fn on_loss(&mut self, now: Time, sample: &Sample) {
+    /// `bbr_note_loss`, `bbr_skb_marked_lost`: also of losses that no acknowledgement shows.
+    pub(super) fn note_loss(&mut self, event: &LostEvent) {
         if !self.loss_in_round {
             self.loss_round_ends_at = self.delivered;
         }
         self.loss_in_round = true;
-        if self.samples_are_probes && self.is_too_high(sample) {
-            let outstanding_at_send = self.inflight_at_loss(sample);
-            self.on_inflight_too_high(now, &Sample { outstanding_at_send, ..*sample });
+        let sample = Sample {
+            outstanding_at_send: u64::from(event.outstanding_at_send),
+            lost: u64::from(event.lost),
+            newly_lost: u64::from(event.bytes),
+            is_limited: event.is_app_limited,
+            ..Sample::default()
+        };
+        if self.samples_are_probes && self.is_too_high(&sample) {
+            let outstanding_at_send = self.inflight_at_loss(&sample);
+            self.on_inflight_too_high(event.now, &Sample { outstanding_at_send, ..sample });
         }
     }
 

@@ -61,3 +61,40 @@ fn losses_below_the_threshold_do_not_slow_it_down() {
     sender.run(Duration::from_secs(30));
     assert!(sender.goodput_after(Duration::from_secs(5)) > 850.0);
 }
+
+#[test]
+fn the_handshakes_round_trip_time_is_the_first_smallest_one() {
+    let mut bbr =
+        Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
+    let handshake = Duration::from_millis(40);
+    bbr.on_rtt_sample(&RttEvent::new(Time::from_secs(1), handshake));
+    let data = Duration::from_millis(80);
+    bbr.on_ack(&AckEvent { rtt: Some(data), ..AckEvent::new(Time::from_secs(2), 1_000, 10_000) });
+    assert_eq!((bbr.min_rtt, bbr.probe_rtt_min), (Some(handshake), Some(handshake)));
+    assert_eq!(bbr.probe_rtt_min_at, Time::from_secs(1));
+}
+
+#[test]
+fn a_loss_that_no_acknowledgement_shows_marks_the_round() {
+    let mut bbr =
+        Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
+    bbr.on_ack(&AckEvent::new(Time::from_secs(1), 4_000, 10_000));
+    // The reordering timer finds it.
+    bbr.on_lost(&LostEvent::new(Time::from_secs(2), 1_000));
+    assert!(bbr.loss_in_round);
+    assert_eq!(bbr.loss_round_ends_at, 4_000, "from what is delivered by now");
+}
+
+#[test]
+fn a_loss_while_probing_says_at_which_flight_there_was_too_much() {
+    let mut bbr =
+        Config::default().build(&Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 });
+    bbr.samples_are_probes = true;
+    let lost =
+        |lost| LostEvent { outstanding_at_send: 100_000, lost, ..LostEvent::new(Time::from_secs(1), 1_000) };
+    bbr.on_lost(&lost(2_000));
+    assert_eq!(bbr.inflight_hi, NONE, "2 % are not too much");
+    bbr.on_lost(&lost(3_000));
+    // `bbr_inflight_hi_from_lost_skb`: 99 segments before it, of which two were lost.
+    assert_eq!(bbr.inflight_hi, 99_000);
+}

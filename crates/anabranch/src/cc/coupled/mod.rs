@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub use frame::{Coupling, Frame, Window, Windows};
 
 use super::{
-    AckEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent, RecoveryEndEvent,
-    RttEvent, SendLimits, SentEvent, UndoEvent,
+    AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
+    LostEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
 };
 use crate::packet::PathId;
 
@@ -58,6 +58,17 @@ pub trait CoupledCongestionControl: fmt::Debug {
 
     /// The last [`CongestionEvent`] of this path was a mistake.
     fn on_undo(&mut self, _path: PathId, _event: &UndoEvent) {}
+
+    /// An acknowledgement of this path has arrived; [`Self::on_ack`] may follow.
+    fn on_arrival(&mut self, _path: PathId, _event: &ArrivalEvent) {}
+
+    /// A segment sent on this path is taken for lost.
+    fn on_lost(&mut self, _path: PathId, _event: &LostEvent) {}
+
+    /// The fewest segments that are sent together on this path where there are as many.
+    fn least_burst(&self, _path: PathId) -> u32 {
+        super::LEAST_BURST
+    }
 
     /// Whether the control itself says what may be sent on this path in recovery.
     fn owns_recovery(&self, _path: PathId) -> bool {
@@ -239,6 +250,18 @@ impl CoupledCongestionControl for Controller {
         dispatch!(self, control => control.on_undo(path, event));
     }
 
+    fn on_arrival(&mut self, path: PathId, event: &ArrivalEvent) {
+        dispatch!(self, control => control.on_arrival(path, event));
+    }
+
+    fn on_lost(&mut self, path: PathId, event: &LostEvent) {
+        dispatch!(self, control => control.on_lost(path, event));
+    }
+
+    fn least_burst(&self, path: PathId) -> u32 {
+        dispatch!(self, control => control.least_burst(path))
+    }
+
     fn owns_recovery(&self, path: PathId) -> bool {
         dispatch!(self, control => control.owns_recovery(path))
     }
@@ -335,6 +358,18 @@ impl CongestionControl for Member {
 
     fn on_undo(&mut self, event: &UndoEvent) {
         self.group.control().on_undo(self.path, event);
+    }
+
+    fn on_arrival(&mut self, event: &ArrivalEvent) {
+        self.group.control().on_arrival(self.path, event);
+    }
+
+    fn on_lost(&mut self, event: &LostEvent) {
+        self.group.control().on_lost(self.path, event);
+    }
+
+    fn least_burst(&self) -> u32 {
+        self.group.control().least_burst(self.path)
     }
 
     fn owns_recovery(&self) -> bool {

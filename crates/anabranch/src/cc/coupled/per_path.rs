@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CoupledCongestionControl, PathSetup};
 use crate::cc::{
-    AckEvent, CongestionControl as _, CongestionEvent, ControlState, Controller, DuplicateEvent, IdleEvent,
-    RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
+    AckEvent, ArrivalEvent, CongestionControl as _, CongestionEvent, ControlState, Controller,
+    DuplicateEvent, IdleEvent, LostEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent,
 };
 use crate::packet::PathId;
 
@@ -74,6 +74,18 @@ impl CoupledCongestionControl for PerPath {
 
     fn on_undo(&mut self, path: PathId, event: &UndoEvent) {
         self.at_mut(path).on_undo(event);
+    }
+
+    fn on_arrival(&mut self, path: PathId, event: &ArrivalEvent) {
+        self.at_mut(path).on_arrival(event);
+    }
+
+    fn on_lost(&mut self, path: PathId, event: &LostEvent) {
+        self.at_mut(path).on_lost(event);
+    }
+
+    fn least_burst(&self, path: PathId) -> u32 {
+        self.at(path).least_burst()
     }
 
     fn owns_recovery(&self, path: PathId) -> bool {
