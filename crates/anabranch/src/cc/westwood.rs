@@ -9,9 +9,10 @@
 //! threshold is bandwidth x smallest round-trip time. In 2.6.20 only F-RTO told Westwood of a timeout
 //! (`CA_EVENT_FRTO`), and it was off; after any other one the threshold was Reno's half of the window.
 //!
-//! Known deviations: newly acknowledged bytes are counted as the sender knows them, where Linux guesses
-//! one segment per duplicate acknowledgement. Times are in ms (HZ = 1000). 2.6.20 with F-RTO has the
-//! threshold of 2.6.20 without.
+//! What is delivered is guessed from the cumulative acknowledgement: each duplicate one counts as one segment, which
+//! is taken off what a later one acknowledges at once (`westwood_acked_count`).
+//!
+//! Known deviations: times are in ms (HZ = 1000). 2.6.20 with F-RTO has the threshold of 2.6.20 without.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::round::micros;
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, Window, Windowed};
-use super::{AckEvent, CongestionEvent, CongestionKind, Rules, Setup};
-use crate::time::Time;
+use super::{AckEvent, ArrivalEvent, CongestionEvent, CongestionKind, RttEvent, Rules, Setup};
+use crate::time::{Duration, Time};
 
 /// Settings of Westwood+.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,11 +43,14 @@ impl Config {
 
     pub(super) fn build(self, setup: &Setup) -> Windowed<Westwood> {
         Windowed::new(setup, self.slow_start, |_| Westwood {
-            first_sample_counts: setup.rules != Rules::Linux2620,
+            mss: u64::from(setup.mss),
+            is_of_2620: setup.rules == Rules::Linux2620,
             unsmoothed: 0,
             bandwidth: 0,
             bytes: 0,
             window_start: None,
+            acknowledged: None,
+            accounted: 0,
             rtt: INITIAL_RTT_MS,
             rtt_min: INITIAL_RTT_MS,
             forget_rtt_min: true,
@@ -62,14 +66,19 @@ const INITIAL_RTT_MS: u64 = 20_000;
 /// Westwood+.
 #[derive(Debug)]
 pub struct Westwood {
-    /// Whether the first measurement is taken as it is. In 2.6.20 the filter rises from zero.
-    first_sample_counts: bool,
+    mss: u64,
+    /// Whether it is 2.6.20's, where the filter rises from zero instead of taking the first measurement as it is,
+    /// and a round-trip time counts from the next acknowledgement on.
+    is_of_2620: bool,
     /// Bytes per ms, filtered once (Linux: `bw_ns_est`) and twice (`bw_est`).
     unsmoothed: u64,
     bandwidth: u64,
     /// Bytes acknowledged since `window_start`.
     bytes: u64,
     window_start: Option<Time>,
+    /// The cumulative acknowledgement so far (Linux: `snd_una`), and the bytes counted for duplicates of it.
+    acknowledged: Option<u64>,
+    accounted: u64,
     /// In ms.
     rtt: u64,
     rtt_min: u64,
@@ -89,7 +98,7 @@ impl Westwood {
         let ms = now.as_nanos() / 1_000_000 - start.as_nanos() / 1_000_000;
         if self.rtt > 0 && ms > self.rtt.max(SHORTEST_MS) {
             let sample = self.bytes / ms;
-            if self.first_sample_counts && self.unsmoothed == 0 && self.bandwidth == 0 {
+            if !self.is_of_2620 && self.unsmoothed == 0 && self.bandwidth == 0 {
                 self.unsmoothed = sample;
                 self.bandwidth = sample;
             } else {
@@ -100,21 +109,57 @@ impl Westwood {
             self.window_start = Some(now);
         }
     }
+
+    /// The bytes that an acknowledgement counts for (Linux: `westwood_fast_bw`, `westwood_acked_count`).
+    fn count(&mut self, event: &ArrivalEvent) -> u64 {
+        let before = self.acknowledged.replace(event.acknowledged_to).unwrap_or(event.acknowledged_to);
+        let mut bytes = event.acknowledged_to.saturating_sub(before);
+        if !event.is_special {
+            return bytes;
+        }
+        if bytes == 0 {
+            self.accounted += self.mss;
+            bytes = self.mss;
+        }
+        if bytes > self.mss {
+            if self.accounted >= bytes {
+                self.accounted -= bytes;
+                bytes = self.mss;
+            } else {
+                bytes -= std::mem::take(&mut self.accounted);
+            }
+        }
+        bytes
+    }
+
+    fn note_rtt(&mut self, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            self.rtt = u64::from(micros(rtt).div_ceil(1_000)).max(1);
+        }
+    }
 }
 
 impl Algorithm for Westwood {
-    fn on_acked(&mut self, _window: &mut Window, event: &AckEvent) {
-        // Linux, tcp_westwood_ack: with the round-trip time of the acknowledgement before this one.
+    fn on_rtt(&mut self, _window: &mut Window, event: &RttEvent) {
+        // Linux, tcp_westwood_init: the first measurement begins when the connection is open.
+        self.window_start.get_or_insert(event.now);
+    }
+
+    /// Linux: `tcp_westwood_ack`.
+    fn on_arrival(&mut self, event: &ArrivalEvent) {
+        if !self.is_of_2620 {
+            self.note_rtt(event.rtt);
+        }
         self.measure(event.now);
-        self.bytes += u64::from(event.newly_acked);
+        self.bytes += self.count(event);
         if self.forget_rtt_min {
             self.rtt_min = self.rtt;
             self.forget_rtt_min = false;
         } else {
             self.rtt_min = self.rtt_min.min(self.rtt);
         }
-        if let Some(rtt) = event.rtt {
-            self.rtt = u64::from(micros(rtt).div_ceil(1_000)).max(1);
+        if self.is_of_2620 {
+            self.note_rtt(event.rtt);
         }
     }
 
@@ -142,7 +187,44 @@ mod tests {
     use super::super::testing::{Path, Rounds, Sender, build, cwnd, lose, ssthresh};
     use super::super::{CongestionControl as _, CongestionEvent};
     use super::*;
-    use crate::time::Duration;
+
+    /// The bytes counted so far when `acknowledged_to` of segments of 1000 bytes is acknowledged.
+    fn counted(control: &mut Westwood, acknowledged_to: u64, is_special: bool) -> u64 {
+        control.on_arrival(&ArrivalEvent { is_special, ..ArrivalEvent::new(Time::ZERO, acknowledged_to) });
+        control.bytes
+    }
+
+    #[test]
+    fn duplicates_count_for_one_segment_each_and_what_they_counted_for_is_taken_off() {
+        let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules: Rules::Linux6, seed: 1 };
+        let mut control = Config::default().build(&setup).into_algorithm();
+        // The first one only says where it begins, and so counts as a duplicate.
+        assert_eq!(counted(&mut control, 1_000, true), 1_000);
+        assert_eq!(counted(&mut control, 1_000, true), 2_000);
+        // Two segments at once that were counted as duplicates: one has arrived.
+        assert_eq!(counted(&mut control, 3_000, true), 3_000);
+        assert_eq!(counted(&mut control, 6_000, true), 6_000);
+        assert_eq!(counted(&mut control, 6_000, true), 7_000);
+        // Header prediction does not look at duplicates.
+        assert_eq!(counted(&mut control, 8_000, false), 9_000);
+        assert_eq!(counted(&mut control, 10_000, true), 10_000);
+    }
+
+    #[test]
+    fn the_first_measurement_begins_when_the_connection_is_open() {
+        for (rules, bandwidth) in [(Rules::Linux6, 10_000 / 103), (Rules::Linux2620, 10_000 / 103 / 8 / 8)] {
+            let setup = Setup { mss: 1_000, initial_cwnd: 10_000, rules, seed: 1 };
+            let mut control = Config::default().build(&setup);
+            let rtt = Duration::from_millis(100);
+            control.on_rtt_sample(&RttEvent::new(Time::from_millis(100), rtt));
+            for (millis, acknowledged_to) in [(200, 1_000), (201, 11_000), (203, 12_000)] {
+                let arrival = ArrivalEvent::new(Time::from_millis(millis), acknowledged_to);
+                let measured = (millis != 201).then_some(Duration::from_millis(102));
+                control.on_arrival(&ArrivalEvent { rtt: measured, ..arrival });
+            }
+            assert_eq!(control.into_algorithm().bandwidth, bandwidth, "{rules:?}");
+        }
+    }
 
     #[test]
     fn the_threshold_is_bandwidth_times_smallest_round_trip_time() {
@@ -173,13 +255,14 @@ mod tests {
 
     #[test]
     fn the_first_sample_counts_since_the_filter_was_mended() {
-        for (rules, expected) in [(Rules::Linux6, 11), (Rules::Linux2620, 2)] {
+        for (rules, expected) in [(Rules::Linux6, 10), (Rules::Linux2620, 2)] {
             let mut control = build(Config::default(), rules, 10);
             let mut rounds = Rounds::new(Duration::from_millis(100));
             rounds.round(&mut control);
             rounds.round(&mut control);
             lose(&mut control, rounds.now);
-            // 12 segments in the first 105 ms, times 100 ms; filtered twice from zero, 1/64 of it.
+            // 11 segments in the first 105 ms behind the first acknowledgement, times 100 ms; filtered twice from
+            // zero, 1/64 of it.
             assert_eq!(cwnd(&control), expected, "{rules:?}");
         }
     }
