@@ -325,3 +325,12 @@ def test_a_batch_keeps_the_traces_that_were_asked_for() -> None:
     assert {name: list(map(repr, values)) for name, values in batch.items()} == {
         name: list(map(repr, values)) for name, values in plain.items()
     }
+
+
+def test_a_long_condition_is_not_repeated() -> None:
+    where = " or ".join(["a > 0"] * 2000)
+    with pytest.raises(anabranch.ScenarioError) as raised:
+        load({"where": [f"{where} or nobody"], "axes": {"a": RTO_MAX}})
+    message = str(raised.value)
+    assert "`nobody` is not an axis" in message
+    assert len(message) < 600

@@ -1,12 +1,21 @@
 """What can go wrong outside the engine; every message is one sentence for the user."""
 
+import re
 from collections.abc import Iterable
 from operator import index
-from reprlib import repr as shortened
+from reprlib import repr as short_repr
+
+_LONGEST = 200
+"""Characters of quoted text, or of a word, that a message repeats; the engine has as many."""
+
+_QUOTED_OR_WORD = re.compile(r'`[^`]*`|"[^"]*"|[^\s`"]+')
 
 
 class AnabranchError(Exception):
     """Something that the user can put right: the command line shows it without a traceback."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(shortened(sentence))
 
 
 class Terminated(KeyboardInterrupt):
@@ -33,11 +42,25 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise AnabranchError(f"{name} is {shortened(value)}; it must be a whole number") from None
+        raise AnabranchError(f"{name} is {short_repr(value)}; it must be a whole number") from None
     if number < least or (most is not None and number > most):
         allowed = f"at least {least}" if most is None else f"from {least} to {most}"
         raise AnabranchError(f"{name} is {number}; it must be {allowed}")
     return number
+
+
+def shortened(sentence: object) -> str:
+    """A message in which what was found is not repeated at any length: long text has its ends."""
+    return _QUOTED_OR_WORD.sub(_ends, str(sentence))
+
+
+def _ends(found: re.Match[str]) -> str:
+    text = found[0]
+    quotes = 2 if text[0] in '`"' and len(text) > 1 else 0
+    if len(text) - quotes <= _LONGEST:
+        return text
+    last = _LONGEST // 4 + quotes // 2
+    return f"{text[: _LONGEST + quotes - last - 1]}…{text[-last:]}"
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

@@ -11,9 +11,9 @@ pub struct ScenarioError(String);
 
 impl ScenarioError {
     /// An error from its sentence. Line breaks and the like, which only what was found can have brought in,
-    /// are shown as escapes: a message is one line.
+    /// are shown as escapes: a message is one line. Nor is what was found repeated at any length.
     pub fn new(sentence: impl Into<String>) -> Self {
-        let mut sentence = sentence.into();
+        let mut sentence = shortened(&sentence.into());
         if sentence.contains(char::is_control) {
             let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
             sentence = sentence.chars().map(shown).collect();
@@ -28,6 +28,48 @@ impl ScenarioError {
             error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         Self::new(format!("line {line}: {message}"))
     }
+}
+
+/// Characters of quoted text, or of a word, that a message repeats; of what is longer it has both ends.
+/// `errors.py` does the same with the messages of the package.
+const LONGEST: usize = 200;
+
+/// A sentence in which no quoted text and no word is longer than `LONGEST`.
+fn shortened(sentence: &str) -> String {
+    let mut short = String::with_capacity(sentence.len());
+    let mut rest = sentence;
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        let is_between = |c: char| c.is_whitespace() || matches!(c, '`' | '"');
+        if !is_between(first) {
+            let (word, end) = rest.split_at(rest.find(is_between).unwrap_or(rest.len()));
+            short += &ends(word);
+            rest = end;
+            continue;
+        }
+        short.push(first);
+        rest = after;
+        if !first.is_whitespace()
+            && let Some((quoted, end)) = after.split_once(first)
+        {
+            short += &ends(quoted);
+            short.push(first);
+            rest = end;
+        }
+    }
+    short
+}
+
+/// Text with at most `LONGEST` characters of its two ends, the first of them longer.
+fn ends(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= LONGEST {
+        return text.to_owned();
+    }
+    let last = LONGEST / 4;
+    let head: String = text.chars().take(LONGEST - last - 1).collect();
+    let tail: String = text.chars().skip(count - last).collect();
+    format!("{head}…{tail}")
 }
 
 /// Reads a part of a scenario, naming the key in the error.
@@ -167,5 +209,25 @@ fn remove(tree: &mut Value, path: &[String]) -> bool {
             is_there
         }),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_not_repeated_at_any_length() {
+        let message = |found: &str| ScenarioError::new(found).to_string();
+        let long = "x > ".repeat(2500);
+        let shown = message(&format!("where: `{long}`, character 1: `x` is not an axis; \"y\""));
+        assert!(shown.starts_with("where: `x > x > ") && shown.chars().count() < 300, "{shown}");
+        assert!(shown.ends_with(" > `, character 1: `x` is not an axis; \"y\""), "{shown}");
+        assert!(message(&format!("a.{}: unknown", "k".repeat(10_000))).ends_with("kkk: unknown"));
+        assert_eq!(message(&"µ".repeat(10_000)).chars().count(), LONGEST);
+        assert!(message(&format!("string \"{long}\", expected")).chars().count() < 300);
+        for whole in ["", "a `b", "`a` \"b\" c", " `` \"", &"x".repeat(LONGEST), &"short ".repeat(1000)] {
+            assert_eq!(message(whole), whole);
+        }
     }
 }
