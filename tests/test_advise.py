@@ -475,3 +475,10 @@ def test_the_command(
     assert [row["name"] for row in content["ranked"]].count("RFC 9260 defaults") == 1
     assert cli.main(["advise", "--paths", "nowhere", "--goal", "mos"]) == 2
     assert "there is no file nowhere" in capsys.readouterr().err
+
+
+def test_nested_tables_are_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text(f"a = {'[' * 100_000}", encoding="utf-8")
+    with pytest.raises(AnabranchError, match=r"deep\.toml cannot be read: .* nested too deeply"):
+        read([path])

@@ -143,6 +143,9 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AnabranchError(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        message = f"{path} cannot be read: its lists and tables are nested too deeply"
+        raise AnabranchError(message) from None
     if "flows" in content:
         scenario = load(path)
         flow = next(iter(content["flows"].values()))

@@ -188,7 +188,7 @@ def read_any_identity(folder: Path) -> Identity:
         version = identity["schema_version"]
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"{folder} is not a study folder: it has no study.json") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         message = f"{path} is damaged: remove it, and the folder's sweep writes it again"
         raise StoreError(message) from error
     if type(version) is not int or version < 1:

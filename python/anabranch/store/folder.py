@@ -73,6 +73,7 @@ class FolderStore:
         self._shared = shared
         self._cells = cells_of(scenario)
         self._tables = scenario.traces
+        shard_files.check_folder(self._rows)
         self._rows.mkdir(parents=True, exist_ok=True)
         self._held = ExitStack()
         self._held.enter_context(hold(folder, shared=shared))
@@ -333,6 +334,7 @@ def _while_it_changes(look: Callable[[], T]) -> T:
 
 def _trace_files(folder: Path, table: str) -> list[Path]:
     """The complete files of a table."""
+    shard_files.check_folder(folder / "traces")
     paths = sorted((folder / "traces" / table).glob("[0-9a-f]*-*.parquet"))
     return [path for path in paths if is_complete(path)]
 

@@ -59,6 +59,7 @@ def merge(into: str | Path, others: Sequence[str | Path]) -> int:
             message = "%s has another definition than %s, which stays the current one"
             _log.warning(message, source, first)
     rows = into / "rows"
+    shard_files.check_folder(rows)
     rows.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         held.enter_context(hold(into))

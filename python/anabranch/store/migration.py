@@ -55,6 +55,7 @@ def migrate(folder: str | Path) -> bool:
         read_identity(folder)
         return False
     rows = folder / "rows"
+    shard_files.check_folder(rows)
     rows.mkdir(exist_ok=True)
     with hold(folder):
         scenario = Scenario.parse((folder / "scenario.toml").read_text(encoding="utf-8"))

@@ -83,10 +83,23 @@ def write(folder: Path, rows: pl.DataFrame) -> FileShard:
 
 
 def files(folder: Path) -> list[Path]:
-    """What is, or claims to be, a shard: no folder, no pipe, no link that leads nowhere."""
+    """What is, or claims to be, a shard: no folder, no pipe, no link that leads nowhere.
+
+    Raises
+    ------
+    StoreError
+        If it is a file: a folder that is not there has none.
+    """
+    check_folder(folder)
     return sorted(
         path for path in folder.glob("*.parquet") if path.name[0] != "." and path.is_file()
     )
+
+
+def check_folder(folder: Path) -> None:
+    """Raises StoreError if a study folder's own folder is something else."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder} is damaged: it is a file, not a folder; move it away")
 
 
 def checked(folder: Path) -> list[FileShard]:
