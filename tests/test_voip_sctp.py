@@ -5,6 +5,7 @@ import json
 import math
 import re
 import tomllib
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from anabranch.errors import AnabranchError
 from anabranch.papers import page
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Study, compute
-from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, studies, traced
+from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
 from anabranch.papers.voip_sctp.outcome import Advice, Outcome, Setting
 from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
 from anabranch.papers.voip_sctp.samples import tidy
@@ -249,6 +250,7 @@ def found() -> Outcome:
         tables=table,
         optima={clock: outcome.optimum(runs[clock], table[clock]) for clock in CLOCKS},
         advice=outcome.advice(runs),
+        pmr_effects=outcome.pmr_effects(runs),
         robust=robust,
         robust_loss=robust_loss,
         cells=outcome.cells(runs, table),
@@ -272,10 +274,35 @@ def test_table_2_is_reproduced_by_runs_as_published(found: Outcome) -> None:
     assert found.robust.delay_centric == "on"
 
 
-def test_advice_survives_only_where_it_helps_under_both_clocks() -> None:
-    helps, open_ = Interval(0.5, 0.1, 9), Interval(0.05, 0.1, 9)
-    assert Advice("x", {"on_arrival": helps, "slot": helps}).survives
-    assert not Advice("x", {"on_arrival": helps, "slot": open_}).survives
+def test_advice_helps_hurts_or_is_not_resolved(found: Outcome) -> None:
+    helps, hurts, open_ = Interval(0.5, 0.1, 9), Interval(-0.2, 0.1, 9), Interval(0.05, 0.1, 9)
+    effects = {"a": (helps, helps), "b": (hurts, hurts), "c": (open_, open_), "d": (helps, open_)}
+    advice = [Advice(text, dict(zip(CLOCKS, of, strict=True))) for text, of in effects.items()]
+    assert [item.word for item in advice] == ["helps", "hurts", "not resolved", None]
+    said = " ".join(story.sentences(replace(found, advice=advice)))
+    assert (
+        "Helps under both clocks: a (+0.50 and +0.50)."
+        " Hurts under both clocks: b (-0.20 and -0.20)."
+        " Not resolved under both clocks: c (+0.05 and +0.05). Not the same under both clocks: d"
+        " (+0.50 helps and +0.05 not resolved)." in said
+    )
+    said = " ".join(story.sentences(replace(found, advice=advice[1:2])))
+    assert "No recommendation helps under both clocks. Hurts under both clocks: b" in said
+
+
+def test_why_a_harmful_value_is_in_the_best_cell_is_said(found: Outcome) -> None:
+    gain, loss = (dict.fromkeys(CLOCKS, Interval(mean, 0.05, 9)) for mean in (0.2, -0.15))
+    effects = {rto: gain if rto < 0.08 else loss for rto in RTO_MAX_S}
+    best = replace(found.optima["on_arrival"], setting=Setting(0.05, 1, "on"))
+    known = replace(found, pmr_effects=effects, optima=found.optima | {"on_arrival": best})
+    assert (
+        "PMR 1 hurts at RTO.Max 0.1 s and is in the best cell with losses on arrival all the same:"
+        " what it does instead of PMR 0 depends on RTO.Max. It brings -0.15 and -0.15 MOS at 0.1 s"
+        " and +0.20 and +0.20 MOS at the 0.05 s of that cell; on arrival it helps at 0.05 s,"
+        " 0.02 s."
+    ) in story.sentences(known)
+    helpful = replace(known, pmr_effects=dict.fromkeys(RTO_MAX_S, gain))
+    assert not any("all the same" in sentence for sentence in story.sentences(helpful))
 
 
 def test_the_robust_setting_loses_least_under_the_worse_clock(found: Outcome) -> None:

@@ -44,6 +44,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         tables=table,
         optima={clock: outcome.optimum(runs[clock], table[clock]) for clock in CLOCKS},
         advice=outcome.advice(runs),
+        pmr_effects=outcome.pmr_effects(runs),
         robust=robust,
         robust_loss=robust_loss,
         cells=outcome.cells(runs, table),

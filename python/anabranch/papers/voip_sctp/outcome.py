@@ -29,6 +29,16 @@ As in the claims.
 """
 
 
+HELPS, HURTS, OPEN = "helps", "hurts", "not resolved"
+
+
+def effect_word(effect: Interval) -> str:
+    """Whether following advice helps, hurts, or does neither beyond the interval."""
+    if effect.positive:
+        return HELPS
+    return HURTS if effect.negative else OPEN
+
+
 @dataclass(frozen=True)
 class Advice:
     """One of the paper's recommendations, and what following it brings.
@@ -41,9 +51,15 @@ class Advice:
     """By loss clock, in MOS."""
 
     @property
-    def survives(self) -> bool:
-        """Whether it helps under every clock, beyond the interval."""
-        return all(effect.positive for effect in self.effects.values())
+    def words(self) -> dict[str, str]:
+        """What it does under each clock: `HELPS`, `HURTS` or `OPEN`, as the interval decides."""
+        return {clock: effect_word(effect) for clock, effect in self.effects.items()}
+
+    @property
+    def word(self) -> str | None:
+        """The same, if it is one under every clock."""
+        words = set(self.words.values())
+        return words.pop() if len(words) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,8 @@ class Outcome(outcome.Outcome):
     tables: dict[str, Table2]
     optima: dict[str, Optimum]
     advice: list[Advice]
+    pmr_effects: dict[float, dict[str, Interval]]
+    """RTO.Max in seconds -> loss clock -> what PMR 1 brings instead of 0, in MOS."""
     robust: Setting
     """The cell that loses least to the best one under the worse of the two clocks."""
     robust_loss: float
@@ -221,6 +239,19 @@ def advice(runs: dict[str, Runs]) -> list[Advice]:
             ),
         ),
     ]
+
+
+def pmr_effects(runs: dict[str, Runs]) -> dict[float, dict[str, Interval]]:
+    """What PMR 1 brings instead of 0 at each RTO.Max, on the configurations of Table 2."""
+    return {
+        rto: {clock: _gain(runs[clock], {"pmr": 1}, {"pmr": 0}, rto) for clock in CLOCKS}
+        for rto in RTO_MAX_S
+    }
+
+
+def _gain(runs: Runs, first: dict[str, Any], second: dict[str, Any], rto_max_s: float) -> Interval:
+    here = runs.both_losses(0.1).where(rto_max_s=rto_max_s)
+    return here.where(**first).minus(here.where(**second))
 
 
 def robust_setting(tables: dict[str, Table2]) -> tuple[Setting, float]:

@@ -5,8 +5,11 @@ The same sentences on the terminal and on the page.
 
 from anabranch.papers.intervals import Interval
 
-from .outcome import NEAR_BEST, Outcome, Table2
-from .published import CLOCKS
+from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Outcome, Table2
+from .published import CLOCKS, RTO_MAX_S
+
+RECOMMENDED_S = 0.1
+"""The RTO.Max that the paper recommends, in seconds."""
 
 
 def headline(outcome: Outcome) -> str:
@@ -29,8 +32,9 @@ def headline(outcome: Outcome) -> str:
 
 
 def sentences(outcome: Outcome) -> list[str]:
-    """What each clock says about the best RTO.Max, and what survives both."""
-    return [*(_optimum(outcome, clock) for clock in CLOCKS), _survivors(outcome), _robust(outcome)]
+    """What each clock says about the best RTO.Max, what recommendations do under both, and why."""
+    found = [*(_optimum(outcome, clock) for clock in CLOCKS), _survivors(outcome), _pmr(outcome)]
+    return [*(sentence for sentence in found if sentence), _robust(outcome)]
 
 
 def table_summary(table: Table2) -> str:
@@ -65,21 +69,36 @@ def _optimum(outcome: Outcome, clock: str) -> str:
 
 
 def _survivors(outcome: Outcome) -> str:
-    lasting = [item for item in outcome.advice if item.survives]
-    lost = [item for item in outcome.advice if not item.survives]
-    kept = "; ".join(f"{item.text} ({_effects(item.effects)})" for item in lasting)
+    heads = {HELPS: "Helps", HURTS: "Hurts", OPEN: "Not resolved"}
+    sentences = []
+    for word, head in heads.items():
+        items = [item for item in outcome.advice if item.word == word]
+        if items:
+            listed = "; ".join(f"{item.text} ({_effects(item.effects)})" for item in items)
+            sentences.append(f"{head} under both clocks: {listed}.")
+    if not any(item.word == HELPS for item in outcome.advice):
+        sentences.insert(0, "No recommendation helps under both clocks.")
+    if mixed := [item for item in outcome.advice if item.word is None]:
+        listed = "; ".join(f"{item.text} ({_effects(item.effects, item.words)})" for item in mixed)
+        sentences.append(f"Not the same under both clocks: {listed}.")
+    return " ".join(sentences)
+
+
+def _pmr(outcome: Outcome) -> str | None:
+    """Why PMR 1 is in the best cell although it hurts at the RTO.Max of the recommendations."""
+    best = outcome.optima[CLOCKS[0]].setting
+    recommended = outcome.pmr_effects[RECOMMENDED_S]
+    there = outcome.pmr_effects[best.rto_max_s]
+    if best.pmr != 1 or not recommended[CLOCKS[0]].negative:
+        return None
+    helps = [rto for rto in RTO_MAX_S if outcome.pmr_effects[rto][CLOCKS[0]].positive]
     sentence = (
-        f"Helps under both clocks: {kept}."
-        if kept
-        else "No recommendation helps under both clocks."
+        f"PMR 1 hurts at RTO.Max {RECOMMENDED_S:g} s and is in the best cell with losses on arrival"
+        " all the same: what it does instead of PMR 0 depends on RTO.Max. It brings"
+        f" {_effects(recommended)} MOS at {RECOMMENDED_S:g} s and {_effects(there)} MOS at the"
+        f" {best.rto_max_s:g} s of that cell"
     )
-    if lost:
-        sentence += (
-            " Not beyond the interval under both: "
-            + "; ".join(f"{item.text} ({_effects(item.effects)})" for item in lost)
-            + "."
-        )
-    return sentence
+    return sentence + (f"; on arrival it helps at {_list(helps)}." if helps else ".")
 
 
 def _robust(outcome: Outcome) -> str:
@@ -89,8 +108,12 @@ def _robust(outcome: Outcome) -> str:
     )
 
 
-def _effects(effects: dict[str, Interval]) -> str:
-    return " and ".join(f"{round(effects[clock].mean, 2) + 0.0:+.2f}" for clock in CLOCKS)
+def _effects(effects: dict[str, Interval], words: dict[str, str] | None = None) -> str:
+    """The effect under each clock, with its word where one is given."""
+    return " and ".join(
+        f"{round(effects[clock].mean, 2) + 0.0:+.2f}{f' {words[clock]}' if words else ''}"
+        for clock in CLOCKS
+    )
 
 
 def _list(values: list[float]) -> str:
