@@ -479,6 +479,9 @@ def test_a_study_and_the_command_line_compare(
     for wrong, message in (
         (("--a", "rto_max", "--b", "rto_max=1"), "`--a rto_max` is not AXIS=VALUE"),
         (("--a", "rto_max=2", "--b", "rto_max=1"), "`rto_max` is never 2: it is 1, 0.1, 0.05"),
-        ((*pair, "--level", "95"), "level is 95; it must be from 0.5 to 0.9999"),
+        (
+            (*pair, "--level", "95"),
+            "level is 95.0; it must lie between 0 and 1, as 0.95 does for 95 %",
+        ),
     ):
         assert difference(*wrong) == (2, [], f"anabranch: error: {message}\n")

@@ -3,6 +3,7 @@
 import math
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from anabranch import AnabranchError, stats
+from anabranch import AnabranchError, comparison, stats, stopping
+from anabranch.report import sensitivity
+from anabranch.report.analysis import Analysis
+from anabranch.watch import Watch
 from interval_coverage import CASES, Case
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
@@ -224,3 +228,33 @@ def test_cells_without_some_axis_are_paired_among_themselves() -> None:
     assert found.select("b", "mean").rows() == [(None, 3.5), (5, 0.5)]
     with pytest.raises(AnabranchError, match="`a` is never 3: it is 1, 2"):
         stats.paired(rows, "a", 3, "x.y", by=["b"])
+
+
+@pytest.mark.parametrize("level", [95, 1, 0, -0.5, math.nan, "0.95", None])
+def test_a_level_lies_between_0_and_1(level: Any) -> None:
+    rows = pl.DataFrame({"cell": [0, 0, 1, 1], "replication": [0, 1, 0, 1], "a": [0.0, 0, 1, 1]})
+    rows = rows.with_columns(pl.Series("call.mos", [1.0, 2.0, 3.0, 5.0]))
+    metric = "call.mos"
+    samples = np.array([[0.0, 1.0, 1.0]])
+    for entered in (
+        lambda: stats.mean_interval([1.0, 2.0], level),
+        lambda: stats.bca(samples, level),
+        lambda: stats.quantile(samples, level),
+        lambda: stats.share(samples, level),
+        lambda: stats.cells(rows, ["cell"], metric, level),
+        lambda: stats.estimates(rows, ["cell"], metric, level=level),
+        lambda: stats.estimates(rows.clear(), ["cell"], metric, level=level),
+        lambda: stats.paired(rows, "a", 0.0, metric, level=level),
+        lambda: stats.p_value(1.0, 0.5, 9, level),
+        lambda: comparison.best_set(rows, ["cell", "a"], metric, level=level),
+        lambda: comparison.compare(rows, {"a": 0.0}, {"a": 1.0}, metric, level=level),
+        lambda: comparison.judged(rows, metric, level),
+        lambda: comparison.welch(samples[0], samples[0], level),
+        lambda: Analysis(rows, metric, {}, level),
+        lambda: sensitivity.sobol_indices({}, samples[0], level),
+        lambda: sensitivity.saltelli_indices(["a"], samples, level),
+        lambda: stopping.replications_needed([1.0], {"half_width": 1, "level": level}),
+        lambda: Watch(metric, 1, level),
+    ):
+        with pytest.raises(AnabranchError, match=r"^level is .*; it must lie between 0 and 1"):
+            entered()

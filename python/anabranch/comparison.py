@@ -87,6 +87,7 @@ def best_set(
     screening), resolved_by (about how many replications would tell it from rank 1; NaN where none
     would).
     """
+    stats.check_level(level)
     _check_metric(rows, metric)
     if maximise is None and (maximise := more_is_better(metric)) is None:
         raise AnabranchError(
@@ -203,6 +204,7 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
     be better, a column `best`: whether it may be the best of its sub-study. And a sentence for each
     sub-study in which several cells may be best.
     """
+    stats.check_level(level)
     _check_metric(rows, metric)
     axes = axes_of(rows)
     by = ["cell", *axes]
@@ -341,6 +343,7 @@ def compare(
     AnabranchError
         When a selection names an axis or a value that is not there, or has no value of the scalar.
     """
+    stats.check_level(level)
     _check_metric(rows, metric)
     names = (_name(a), _name(b))
     sides = (_selected(rows, a), _selected(rows, b))
@@ -389,6 +392,7 @@ def welch(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interval
     """The same for independent samples whose variances differ (Welch, Biometrika 34, 1947)."""
     from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - slow to import
 
+    stats.check_level(level)
     sizes = np.array([len(first), len(second)])
     n = int(sizes.min())
     mean = stats.mean_interval(first.tolist()).mean - stats.mean_interval(second.tolist()).mean

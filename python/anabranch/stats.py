@@ -72,6 +72,14 @@ class Interval(NamedTuple):
         return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
 
 
+def check_level(level: Any) -> None:
+    """Raises AnabranchError unless it is a confidence level."""
+    if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
+        raise AnabranchError(
+            f"level is {level}; it must lie between 0 and 1, as 0.95 does for 95 %"
+        )
+
+
 def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     """The mean of the values that are not NaN, with Student's t interval.
 
@@ -139,6 +147,7 @@ def quantile(
     """
     from scipy.stats import quantile_test  # noqa: PLC0415 - slow to import
 
+    check_level(level)
     count, n = samples.shape
     if n == 0:
         return tuple(np.full((3, count), math.nan))  # type: ignore[return-value]
@@ -163,6 +172,7 @@ def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndar
     """
     from scipy.stats import binomtest  # noqa: PLC0415 - slow to import
 
+    check_level(level)
     others = samples[(samples != 0) & (samples != 1)]
     if len(others):
         raise AnabranchError(f"a share is one of values 0 and 1, but there is a {others[0]:g}")
@@ -204,6 +214,7 @@ def estimates(
     level
         Confidence level.
     """
+    check_level(level)
     groups, samples = _samples(rows, by, metric)
     sizes = np.array([len(sample) for sample in samples], dtype=np.uint32)
     found = np.full((3, len(samples)), math.nan)
@@ -254,6 +265,7 @@ def paired(
     AnabranchError
         When the axis never has the baseline's value.
     """
+    check_level(level)
     values = rows[axis].drop_nulls().unique(maintain_order=True).to_list()
     if baseline not in values:
         known = ", ".join(map(terminal.number, values))
@@ -275,6 +287,7 @@ def p_value(mean: Any, half_width: Any, n: Any, level: float = 0.95) -> np.ndarr
     """Two-sided p of the t test that a mean is 0, from its t interval; NaN below two values."""
     from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - slow to import
 
+    check_level(level)
     mean, half_width = np.asarray(mean), np.asarray(half_width)
     freedom = np.asarray(n, dtype=float) - 1
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -307,6 +320,7 @@ def _t_intervals(
 
     Sums are correctly rounded: the same bits for any order of the values.
     """
+    check_level(level)
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
 
     sums = []

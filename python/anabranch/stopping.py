@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from anabranch import stats
+
 LEVEL = 0.95
 LEAST = 10
 MOST = 1000
@@ -65,11 +67,18 @@ def replications_needed(
     -------
     The number at the first look at which the interval is no wider than asked, or `most`, where the
     study may have stopped short; None if more replications are needed to tell.
+
+    Raises
+    ------
+    AnabranchError
+        When the level does not lie between 0 and 1.
     """
+    level = until.get("level", LEVEL)
+    stats.check_level(level)
     seen = np.asarray(values, dtype=float)
     at = looks(until)
     reached = [look for look in at if look <= len(seen)]
-    n, widths = _half_widths(seen, np.array(reached, dtype=int), float(until.get("level", LEVEL)))
+    n, widths = _half_widths(seen, np.array(reached, dtype=int), level)
     narrow = (widths <= float(until["half_width"])) & ((widths > 0) | (n >= EQUAL))
     enough = np.flatnonzero(narrow)
     if len(enough):

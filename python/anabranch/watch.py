@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anabranch import terminal
+from anabranch import stats, terminal
 
 USUAL = ("*.mos", "*.goodput*")
 """Scalars that are watched where none is asked for; the first that a study has."""
@@ -28,6 +28,7 @@ class Watch:
     """
 
     def __init__(self, metric: str, cells: int, level: float = 0.95) -> None:
+        stats.check_level(level)
         self.metric = metric
         self._level = level
         self._n = np.zeros(cells)

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 import anabranch
 from anabranch import terminal
-from anabranch.errors import AnabranchError
+from anabranch.stats import check_level
 
 from .app import app, pairs
 
@@ -53,8 +53,7 @@ def difference(
     level
         Confidence level of the intervals.
     """
-    if not 0.5 <= level <= 0.9999:
-        raise AnabranchError(f"level is {level:g}; it must be from 0.5 to 0.9999")
+    check_level(level)
     found = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),
         pairs(b, "--b AXIS=VALUE"),

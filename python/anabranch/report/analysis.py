@@ -94,6 +94,7 @@ class Analysis:
         level: float = 0.95,
         design: Saltelli | None = None,
     ) -> None:
+        stats.check_level(level)
         self.metric = metric
         self.level = level
         self.design = design

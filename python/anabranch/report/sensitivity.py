@@ -63,6 +63,7 @@ def sobol_indices(
     level
         Confidence level.
     """
+    stats.check_level(level)
     if not columns or not is_available():
         return []
     has = ~np.isnan(values) & ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
@@ -105,6 +106,7 @@ def saltelli_indices(axes: Sequence[str], values: np.ndarray, level: float = 0.9
     level
         Confidence level.
     """
+    stats.check_level(level)
     values = values[~np.isnan(values).any(axis=1)]
     if not is_available() or len(values) < LEAST or stats.are_equal(values[:, [0, -1]].ravel()):
         return []
