@@ -130,7 +130,7 @@ def groups(
 ) -> list[list[int]]:
     """The columns of each table where one with all of them would be too wide, none cut off.
 
-    Each begins with the first `keys` columns.
+    Each begins with the first `keys` columns; where there are no others, they are the one table.
     """
     widths = [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
     left = width + 1 - sum(widths[:keys])
@@ -139,7 +139,7 @@ def groups(
         if not found or sum(widths[j] for j in (*found[-1], i)) > left:
             found.append([])
         found[-1].append(i)
-    return [[*range(keys), *group] for group in found]
+    return [[*range(keys), *group] for group in found or [[]]]
 
 
 def _cell(value: object) -> str:
