@@ -1,6 +1,7 @@
 """The best set of cells, two selections side by side, and the sentences about both."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -485,3 +486,54 @@ def test_a_study_and_the_command_line_compare(
         ),
     ):
         assert difference(*wrong) == (2, [], f"anabranch: error: {message}\n")
+
+
+def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
+    values = [0.1234561, 0.1234562, 0.5, 0.98765432109]
+    rows = pl.DataFrame(
+        {
+            "cell": [i for i in range(4) for _ in range(2)],
+            "replication": [0, 1] * 4,
+            "rto_max": [value for value in values for _ in range(2)],
+            "call.mos": [1.0, 1.5, 2.0, 2.1, 3.0, 3.2, 4.0, 4.4],
+        }
+    )
+
+    def means(a: Any, b: Any) -> tuple[float, ...]:
+        return tuple(mean.mean for mean in comparison.compare(rows, a, b, "call.mos").means)
+
+    assert means({"rto_max": 0.1234561}, {"rto_max": 0.1234562}) == (1.25, 2.05)
+    assert means({"rto_max": "0.1234561"}, {"rto_max": "0.50"}) == (1.25, 3.1)
+    # As tables show it: as many digits as its neighbour needs.
+    assert means({"rto_max": "0.987654"}, {"rto_max": 0.1234562}) == (4.2, 2.05)
+    assert terminal.told_apart(values) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
+    said = comparison.compare(
+        rows, {"rto_max": 0.1234561}, {"rto_max": 0.1234562}, "call.mos"
+    ).sentence
+    assert "between rto_max = 0.1234561 and rto_max = 0.1234562" in said
+    known = "`rto_max` is never 0.123456: it is 0.1234561, 0.1234562, 0.5, 0.987654"
+    for ambiguous in ("0.123456", 0.123456):
+        with pytest.raises(AnabranchError, match=re.escape(known)):
+            comparison.compare(rows, {"rto_max": ambiguous}, {"rto_max": 0.5}, "call.mos")
+    close = rows.with_columns(pl.Series("call.mos", [1.0, 1.5, 1.2, 1.1, 0.2, 0.1, 0.1, 0.2]))
+    ranking = comparison.best_set(close, ["cell", "rto_max"], "call.mos")
+    said = comparison.doubt(ranking, ["rto_max"], "call.mos") or ""
+    assert "lead of rto_max = 0.1234561 over rto_max = 0.1234562" in said
+    table = terminal.cells(comparison.judged(rows, "call.mos")[0], ["rto_max"], "call.mos")
+    assert list(table.columns[0].cells) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.1, 0.1, 1 / 3], ["0.1", "0.1", "0.333333"]),
+        ([0.1, 0.1 + 1e-16], ["0.1", "0.1000000000000001"]),
+        ([2.0**60, 2.0**60 + 512], ["1.152921504606847e+18", "1.1529215046068475e+18"]),
+        ([math.nan, None, 1.0, math.nan], ["–", "–", "1", "–"]),
+        (["a", "b", "a"], ["a", "b", "a"]),
+        ([True, False], ["True", "False"]),
+        ([], []),
+    ],
+)
+def test_values_are_told_apart(values: list[Any], texts: list[str]) -> None:
+    assert terminal.told_apart(values) == texts

@@ -18,7 +18,7 @@ import pytest
 import anabranch as package
 from anabranch import AnabranchError, Study, report, stats
 from anabranch.papers import studies
-from anabranch.report import page
+from anabranch.report import figures, page
 from anabranch.report.analysis import Analysis, label_table
 from anabranch.report.diagram import Diagram
 from anabranch.report.environments import Environments, divisions
@@ -180,6 +180,32 @@ def test_runs_without_a_value_and_of_unequal_number() -> None:
     nothing = Analysis(rows_of(values * nan, {"a": [1, 1, 2, 2]}), "call.mos", {})
     assert nothing.runs == 0
     assert page.section(nothing, None, 0).finding == "No run has a value of call.mos."
+
+
+def test_close_values_of_axes_do_not_look_alike() -> None:
+    close = [0.1234561, 0.1234562, 0.5]
+    axes = [{"name": "rto", "values": close, "labels": [f"{value} s" for value in close]}]
+    labels = label_table(axes)
+    shown = ["0.1234561 s", "0.1234562 s", "0.5 s"]
+    assert list(labels["rto"].values()) == shown
+    assert list(
+        label_table([axes[0] | {"values": close[1:], "labels": ["0.1234562 s", "0.5 s"]}])[
+            "rto"
+        ].values()
+    ) == ["0.1235 s", "0.5 s"]
+    rows = pl.DataFrame({"cell": [0, 1, 2], "replication": 0, "rto": close, "call.mos": close})
+    for known in (labels, {}):
+        analysis = Analysis(rows, "call.mos", known)
+        found = [
+            effect.labels[0].removesuffix(" s") for effect in analysis.effects(analysis.axes[0])
+        ]
+        assert found == [text.removesuffix(" s") for text in shown]
+        assert len({figures.box_name(analysis, row) for row in rows.iter_rows(named=True)}) == 3
+    many = [0.1 + i * 1e-6 for i in range(40)]
+    rows = pl.DataFrame({"cell": range(40), "replication": 0, "rto": many, "call.mos": many})
+    groups = Analysis(rows, "call.mos", {}).axes[0].labels
+    assert len(set(groups)) == len(groups) > 1
+    assert all(len(set(group.split("–"))) == 2 for group in groups)
 
 
 def test_of_many_cells_only_the_first_are_screened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:
     row = lead[0]
     if math.isnan(row["behind_half_width"]):
         return f"{said}: a difference needs two replications or more to have an interval"
-    names = [_key({name: of[name] for name in by}) for of in (first, row)]
+    names = [_key({name: of[name] for name in by}, ranking) for of in (first, row)]
     return (
         f"{said}: the lead of {names[0]} over {names[1]}, {terminal.number(row['behind'], 3)}, is "
         f"within its interval of ± {terminal.number(row['behind_half_width'], 2)} after "
@@ -345,8 +345,8 @@ def compare(
     """
     stats.check_level(level)
     _check_metric(rows, metric)
-    names = (_name(a), _name(b))
     sides = (_selected(rows, a), _selected(rows, b))
+    names = (_name(a, rows), _name(b, rows))
     if set(sides[0]["cell"]) == set(sides[1]["cell"]):
         raise AnabranchError(f"{names[0]} and {names[1]} are the same cells")
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -535,19 +535,24 @@ def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
             if cell not in there:
                 raise AnabranchError(f"there are no rows of cell {cell}")
         return rows.filter(pl.col("cell").is_in(wanted))
-    axes = axes_of(rows)
+    axes, whole = axes_of(rows), rows
     for axis, value in selection.items():
         _check_axis(axis, axes)
-        found = rows[axis].drop_nulls().unique(maintain_order=True)
-        match = [of for of in found if _same(of, value)]
-        if not match:
-            values = ", ".join(map(terminal.number, found))
+        found = _values(rows, axis)
+        meant = _meant(found, value, _values(whole, axis))
+        if meant is None:
+            *known, never = terminal.told_apart([*found, value])
             raise AnabranchError(
-                f"`{axis}` is never {terminal.number(value)}"
-                f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is {values}"
+                f"`{axis}` is never {never}"
+                f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is"
+                f" {', '.join(known)}"
             )
-        rows = rows.filter(pl.col(axis).is_in(match))
+        rows = rows.filter(pl.col(axis) == meant)
     return rows
+
+
+def _values(rows: pl.DataFrame, axis: str) -> list[Any]:
+    return rows[axis].drop_nulls().unique(maintain_order=True).to_list()
 
 
 def _check_axis(name: str, axes: Sequence[str]) -> None:
@@ -556,16 +561,35 @@ def _check_axis(name: str, axes: Sequence[str]) -> None:
         raise AnabranchError(f"there is no axis `{name}`: {allowed}")
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    """Whether a value is meant: a number by the digits that tables show, also as text."""
-    if isinstance(wanted, str) and not isinstance(found, str):
-        if isinstance(found, bool):
-            return wanted.lower() == str(found).lower()
-        try:
-            wanted = float(wanted)
-        except ValueError:
-            return False
-    return bool(found == wanted) or terminal.number(found) == terminal.number(wanted)
+def _meant(found: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
+    """The one of the values found that is meant, None if none is.
+
+    It is that value itself, else the one that tables show so among all values of the axis, else the
+    only one with these six digits. Text stands for what it says.
+    """
+    if isinstance(wanted, str):
+        for value in found:
+            if wanted == value or (
+                isinstance(value, bool) and wanted.lower() == str(value).lower()
+            ):
+                return value
+    elif wanted in found:
+        return found[found.index(wanted)]
+    try:
+        number = float(wanted)
+    except (TypeError, ValueError):
+        return None
+    numbers = [value for value in found if not isinstance(value, bool | str)]
+    shown = dict(zip(axis, terminal.told_apart(axis), strict=True))
+    alike = [value for value in numbers if terminal.number(value) == terminal.number(number)]
+    for of in (
+        [value for value in numbers if value == number],
+        [value for value in numbers if float(shown[value]) == number],
+        alike if len(alike) == 1 else [],
+    ):
+        if of:
+            return of[0]
+    return None
 
 
 def _matched(
@@ -584,17 +608,19 @@ def _matched(
     return first, second
 
 
-def _name(selection: Selection) -> str:
+def _name(selection: Selection, rows: pl.DataFrame) -> str:
     if isinstance(selection, Mapping):
-        return terminal.key_text(selection) or "all cells"
+        among = {axis: _values(rows, axis) for axis in selection}
+        return terminal.key_text(selection, among) or "all cells"
     if isinstance(selection, int | np.integer):
         return f"cell {selection}"
     return f"cells {', '.join(map(str, selection))}"
 
 
-def _key(values: Mapping[str, Any]) -> str:
+def _key(values: Mapping[str, Any], among: pl.DataFrame) -> str:
     """What tells a cell apart, without the axes that it does not have."""
-    return terminal.key_text({name: of for name, of in values.items() if of not in (None, "")})
+    own = {name: of for name, of in values.items() if of not in (None, "")}
+    return terminal.key_text(own, {name: _values(among, name) for name in own})
 
 
 def _needed(replications: float) -> str:

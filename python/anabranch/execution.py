@@ -455,7 +455,7 @@ class _Work:
                 " it asks; the first is cell %d (%s)",
                 terminal.counted(len(short), "cell"),
                 short[0],
-                terminal.key_text(self._scenario.cell_key(short[0])),
+                terminal.key_text(self._scenario.cell_key(short[0]), self._axes()),
             )
         if not self._failures:
             return
@@ -464,9 +464,12 @@ class _Work:
         key = {"seed": self._scenario.seed, **self._scenario.cell_key(cell)}
         raise RunError(
             f"{len(self._failures)} of {self._plan.total} runs failed and have no row; the first is"
-            f" cell {cell}, replication {replication} ({terminal.key_text(key)}):"
+            f" cell {cell}, replication {replication} ({terminal.key_text(key, self._axes())}):"
             f" {reason}"
         )
+
+    def _axes(self) -> dict[str, list[Any]]:
+        return {axis["name"]: axis["values"] for axis in self._scenario.axes}
 
 
 def _kinds(scenario: Scenario) -> list[int]:

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import LogFormatter
 
+from anabranch import terminal
 from anabranch.files import write_atomically
 from anabranch.quantities import milliseconds
 from anabranch.study import Result
@@ -369,7 +370,12 @@ def metric_against_axis(
         figure, axes = _figure(6.4, 4)
         groups = [("", cells)] if by is None else cells.group_by(by, maintain_order=True)
         ends = []
-        for i, (name, group) in enumerate(groups):
+        names = (
+            []
+            if by is None
+            else terminal.told_apart(cells[by].unique(maintain_order=True), write=_plain)
+        )
+        for i, (_, group) in enumerate(groups):
             rows = group.sort(x)
             colour = COLOURS[i % len(COLOURS)]
             axes.errorbar(
@@ -383,7 +389,7 @@ def metric_against_axis(
                 elinewidth=1,
             )
             if by is not None:
-                ends.append((rows["mean"][-1], f"{by} = {_plain(name[0])}", colour))
+                ends.append((rows["mean"][-1], f"{by} = {names[i]}", colour))
         if log_x:
             axes.set_xscale("log")
             _plain_log(axes.xaxis)
@@ -428,7 +434,12 @@ def heat_map(
         grid[lines.index(row[y])][columns.index(row[x])] = row[value]
     with style():
         figure, axes = _figure(1.8 + 0.62 * len(columns), 1.5 + 0.5 * len(lines))
-        image = heat(axes, grid, limits, [_plain(v) for v in columns], [_plain(v) for v in lines])
+        image = heat(
+            axes,
+            grid,
+            limits,
+            *(terminal.told_apart(values, write=_plain) for values in (columns, lines)),
+        )
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         bar = figure.colorbar(image, ax=axes, label=value_label, fraction=0.05, pad=0.02)
@@ -588,8 +599,8 @@ class _FewMinor(LogFormatter):
         return _plain(x) if super().__call__(x, pos) else ""
 
 
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _plain(value: object, digits: int = 6) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _playout_limit_ms(result: Result, flow: str, frames: pl.DataFrame) -> float | None:

@@ -268,8 +268,8 @@ def paired(
     check_level(level)
     values = rows[axis].drop_nulls().unique(maintain_order=True).to_list()
     if baseline not in values:
-        known = ", ".join(map(terminal.number, values))
-        raise AnabranchError(f"`{axis}` is never {terminal.number(baseline)}: it is {known}")
+        *known, wanted = terminal.told_apart([*values, baseline])
+        raise AnabranchError(f"`{axis}` is never {wanted}: it is {', '.join(known)}")
     pair = [*by, "replication"]
     base = rows.filter(pl.col(axis) == baseline).select(*pair, pl.col(metric).alias("_base"))
     others = rows.filter(pl.col(axis) != baseline)

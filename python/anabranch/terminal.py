@@ -1,8 +1,9 @@
 """Tables for people: the same in a terminal and in a pipe, numbers never cut off."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, Group
@@ -11,6 +12,9 @@ from rich.table import Table
 if TYPE_CHECKING:
     import polars as pl
 
+
+MOST_DIGITS = 17
+"""As many as tell any two numbers apart."""
 
 _GAP = 3
 """Characters between two columns."""
@@ -44,9 +48,36 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def key_text(key: Mapping[str, float | str | bool]) -> str:
-    """A cell's place on the axes, `rto_max = 0.1, pmr = 0`."""
-    return ", ".join(f"{name} = {number(value)}" for name, value in key.items())
+def told_apart(
+    values: Iterable[Any], digits: int = 6, write: Callable[[Any, int], str] = number
+) -> list[str]:
+    """Values as `number` writes them; those that would look alike have as many digits as differ."""
+    values = list(values)
+    alike, texts = list(dict.fromkeys(values)), dict[Any, str]()
+    for more in range(digits, MOST_DIGITS + 1):
+        texts |= (written := {value: write(value, more) for value in alike})
+        counts = Counter(written.values())
+        alike = [value for value in alike if counts[written[value]] > 1 and not _is_nan(value)]
+        if not alike:
+            break
+    return [texts[value] for value in values]
+
+
+def _is_nan(value: object) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - NaN differs from itself
+
+
+def key_text(
+    key: Mapping[str, float | str | bool], among: Mapping[str, Iterable[Any]] | None = None
+) -> str:
+    """A cell's place on the axes, `rto_max = 0.1, pmr = 0`.
+
+    `among` has other values of the axes; a value does not look like one of those.
+    """
+    others = among or {}
+    return ", ".join(
+        f"{name} = {told_apart([*others.get(name, ()), value])[-1]}" for name, value in key.items()
+    )
 
 
 def summary(scalars: Mapping[str, float]) -> Table:
@@ -70,10 +101,11 @@ def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str) -> Table:
     heads = [*axes, metric, "± 95 %", "runs"]
     starred = "best" in frame.columns and not frame["best"].all()
     table = _table([*heads, "best"] if starred else heads, right=range(len(axes), len(heads)))
+    shown = zip(*(told_apart(frame[axis]) for axis in axes), strict=True) if axes else None
     for row in frame.iter_rows(named=True):
         star = ["*" if row["best"] else ""] if starred else []
         table.add_row(
-            *(number(row[axis]) for axis in axes),
+            *(next(shown) if shown else ()),
             number(row["mean"], 4),
             number(row["half_width"], 2),
             number(row["n"]),
@@ -82,10 +114,19 @@ def cells(frame: "pl.DataFrame", axes: Sequence[str], metric: str) -> Table:
     return table
 
 
-def frame(rows: "pl.DataFrame", width: int) -> Group:
-    """Rows of any kind, below each other where their columns do not fit beside each other."""
+def frame(rows: "pl.DataFrame", width: int, axes: Iterable[str] = ()) -> Group:
+    """Rows of any kind, below each other where their columns do not fit beside each other.
+
+    Different values of `axes` do not look alike.
+    """
     known = [name for name in rows.columns[:4] if name in ("study", "cell", "replication")]
-    lines = [[_cell(value) for value in row] for row in rows.iter_rows()]
+    columns = [
+        told_apart(column)
+        if column.name in axes and column.dtype.is_float()
+        else map(_cell, column)
+        for column in rows
+    ]
+    lines = list(zip(*columns, strict=True))
     return side_by_side(rows.columns, lines, width, max(len(known), 1))
 
 

@@ -74,6 +74,6 @@ def query(
                 say(f"wrote {path}: {terminal.counted(count, 'row')}")
             return
         frame, total = tables.head(sql, _SHOWN)
-    out.print(terminal.frame(frame, out.width))
+    out.print(terminal.frame(frame, out.width, tables.columns["cells"]))
     if total > frame.height:
         out.print(f"the first {frame.height} of {total:,} rows; --csv FILE writes all")

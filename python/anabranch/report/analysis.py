@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from anabranch import comparison, stats
 from anabranch.metrics import more_is_better
 from anabranch.stats import Interval
-from anabranch.terminal import number
+from anabranch.terminal import number, told_apart
 
 from .sensitivity import Index, Saltelli, saltelli_indices, sobol_indices
 
@@ -102,10 +102,10 @@ class Analysis:
         names = [name for name in comparison.axes_of(rows) if name != "study"]
         firsts = rows.group_by("cell", maintain_order=True).first().select("cell", *names)
         self.cells = firsts
-        self.axes = [_axis(firsts[name], labels.get(name, {})) for name in names]
+        self.labels = {name: _completed(firsts[name], labels.get(name, {})) for name in names}
+        self.axes = [_axis(firsts[name], self.labels[name]) for name in names]
         """Those that differ between cells."""
         self.axes = [axis for axis in self.axes if len(set(axis.levels.tolist())) > 1]
-        self.labels = labels
         self.values = _matrix(rows, firsts["cell"], metric)
         """A line a cell, a column a replication; NaN where there is no value."""
         self.ranking = self._ranked(rows)
@@ -367,6 +367,12 @@ def _axis(column: pl.Series, labels: Mapping[str, str]) -> Axis:
     return Axis(column.name, [_shown(v, labels) for v in ordered], levels, numbers, grouped=False)
 
 
+def _completed(column: pl.Series, labels: Mapping[str, str]) -> dict[str, str]:
+    """A label for each value of an axis."""
+    values = [of for of in column.drop_nulls().unique(maintain_order=True) if str(of) not in labels]
+    return {**labels, **dict(zip(map(str, values), told_apart(values, 4), strict=True))}
+
+
 def _shown(value: object, labels: Mapping[str, str]) -> str:
     if value is None:
         return "–"
@@ -386,7 +392,8 @@ def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
     if found and len({rest for *_, rest in found}) == 1:
         value, text, unit = found[-1]
         scale = float(text[0]) / value
-    return [f"{low * scale:.3g}–{high * scale:.3g}{unit}" for low, high in pairwise(edges)]
+    ends = told_apart((edges * scale).tolist(), 3, lambda end, digits: f"{end:.{digits}g}")
+    return [f"{low}–{high}{unit}" for low, high in pairwise(ends)]
 
 
 def _group_means(means: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -406,13 +413,15 @@ def label_table(axes: Sequence[Mapping[str, object]]) -> dict[str, dict[str, str
         values, labels = axis["values"], axis["labels"]
         assert isinstance(values, list)
         assert isinstance(labels, list)
-        found[str(axis["name"])] = {
-            str(value): _NUMBER.sub(_short_number, str(label))
-            for value, label in zip(values, labels, strict=True)
-        }
+        by_value = {str(value): str(label) for value, label in zip(values, labels, strict=True)}
+        short = told_apart(by_value.values(), 4, _short_number)
+        found[str(axis["name"])] = dict(zip(by_value, short, strict=True))
     return found
 
 
-def _short_number(found: re.Match[str]) -> str:
-    """The points of a design have more digits than anybody reads."""
-    return found[0] if len(found[0]) <= 7 else f"{float(found[0]):.4g}"
+def _short_number(label: str, digits: int) -> str:
+    """A label whose number has these digits: points of a design have more than anybody reads."""
+    text = _NUMBER.match(label)
+    if text is None or len(text[0]) <= digits + 3:
+        return label
+    return f"{float(text[0]):.{digits}g}{label[text.end() :]}"
