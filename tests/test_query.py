@@ -303,3 +303,82 @@ def test_names_that_differ_only_in_case(tmp_path: Path, anabranch: Command) -> N
     error = one_error(anabranch("query", tmp_path / "out", "SELECT 1"))
     assert "SQL does not tell `link.second." in error
     assert "from `link.Second." in error
+
+
+@pytest.mark.parametrize(
+    ("sql", "column", "value"),
+    [
+        ("SELECT count(*) AS n FROM rows", "n", "720"),
+        ("SELECT cell, replication FROM rows ORDER BY ALL", "replication", "29"),
+        ("SELECT cell FROM rows WHERE false", "cell", ""),
+    ],
+)
+def test_a_result_of_keys_alone_is_printed(
+    folder: Path, anabranch: Command, sql: str, column: str, value: str
+) -> None:
+    result = anabranch("query", folder, sql)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert column in result.stdout
+    assert value in result.stdout
+
+
+def test_a_query_may_have_a_time_limit(folder: Path, anabranch: Command) -> None:
+    sql = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range < b.range"
+    started = time.monotonic()
+    message = one_error(anabranch("query", folder, sql, "--timeout", "300 ms"))
+    assert message == "anabranch: error: the query has not ended within 0.3 s: give it more time"
+    with pytest.raises(AnabranchError, match=r"has not ended within 0\.2 s"):
+        Study(folder).query(sql, timeout_s=0.2)
+    assert time.monotonic() - started < 30
+    assert Study(folder).query("SELECT count(*) FROM rows", timeout_s=60).item() == 720
+    with Tables(folder, timeout_s=2) as tables:
+        for _ in range(2):  # the time is that of each query
+            assert tables.frame("SELECT count(*) FROM rows").item() == 720
+    for wrong in (0, -1, float("nan")):
+        with pytest.raises(AnabranchError, match="it must be more than 0 seconds"):
+            Study(folder).query(timeout_s=wrong)
+    assert "`--timeout` is 0" in one_error(anabranch("query", folder, "--timeout", "0s"))
+    assert "`soon` is not a length" in one_error(anabranch("query", folder, "--timeout", "soon"))
+
+
+def test_a_file_in_place_of_the_rows_is_said(
+    folder: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    shutil.rmtree(broken / "rows")
+    (broken / "rows").write_text("", encoding="utf-8")
+    for command in (("query", broken), ("report", broken, "--out", tmp_path / "x.html")):
+        assert "rows is damaged: it is a file, not a folder" in one_error(anabranch(*command))
+    for read in (Study(broken).frame, Study(broken).query):
+        with pytest.raises(StoreError, match="it is a file, not a folder"):
+            read()
+    with pytest.raises(StoreError, match="it is a file, not a folder"):
+        Study(Study(broken).scenario, broken).run()
+
+
+def test_nested_json_is_damage(folder: Path, tmp_path: Path, anabranch: Command) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / "study.json").write_text("[" * 200_000, encoding="utf-8")
+    assert "study.json is damaged" in one_error(anabranch("query", broken))
+    with pytest.raises(StoreError, match="is damaged"):
+        store.read_cells(broken)
+
+
+def test_long_text_is_not_repeated_in_messages(folder: Path, anabranch: Command) -> None:
+    long = "x" * 10_000
+    for sql in (long, f'SELECT "{long}" FROM rows', f"SELECT * FROM {long}"):
+        assert len(one_error(anabranch("query", folder, sql))) < 600
+    with pytest.raises(AnabranchError) as raised:
+        Study(folder).cells(long)
+    assert len(str(raised.value)) < 400
+
+
+def test_values_of_axes_that_differ_do_not_look_alike(tmp_path: Path, anabranch: Command) -> None:
+    text = SWEEP.replace('["1 s", "0.1 s", ', '["0.1234561 s", "0.1234562 s", ')
+    Study(written(tmp_path / "close.toml", text), tmp_path / "out", replications=1).run()
+    result = anabranch("query", tmp_path / "out", "SELECT rto_max, 1 / 3 AS x FROM cells")
+    assert "0.1234561" in result.stdout
+    assert "0.1234562" in result.stdout
+    assert "0.333333 " in result.stdout

@@ -8,11 +8,15 @@ Tables of a query:
   `replication` that they are of.
 
 NULL is "no value", NaN in the shards, so that aggregates leave it out as all statistics do.
+
+A query may take as long as it likes, unless it is given a time; Ctrl-C ends it at any moment.
 """
 
+import math
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,14 +55,24 @@ class Tables:
         A study folder.
     jobs
         Threads; each may use `MEMORY_PER_JOB`.
+    timeout_s
+        Seconds that each query may take, if not any number; then it is an AnabranchError.
 
     Raises
     ------
+    AnabranchError
+        When the time is not more than 0.
     StoreError
         When it is not a study folder or a shard is damaged.
     """
 
-    def __init__(self, folder: str | Path, jobs: int = 1) -> None:
+    def __init__(
+        self, folder: str | Path, jobs: int = 1, *, timeout_s: float | None = None
+    ) -> None:
+        if timeout_s is not None and not timeout_s > 0:
+            raise AnabranchError(f"timeout_s is {timeout_s:g}; it must be more than 0 seconds")
+        self._timeout_s = math.inf if timeout_s is None else timeout_s
+        self._deadline = math.inf
         self._folder = Path(folder)
         cells = store.read_cells(self._folder)
         shards = store.shards(self._folder)
@@ -212,6 +226,7 @@ class Tables:
             self._execute(f"SET {setting}")
 
     def _select(self, sql: str | None) -> duckdb.DuckDBPyRelation:
+        self._deadline = time.monotonic() + self._timeout_s
         sql = ALL_ROWS if sql is None else sql
         self._make_traces(sql)
         with self._reading(sql):
@@ -253,8 +268,11 @@ class Tables:
         threading.Thread(target=run, daemon=True).start()
         try:
             # DuckDB's thread may get the signal; Python hears of it when the wait is over.
-            while not self._idle.wait(0.1):
-                pass
+            while not self._idle.wait(min(0.1, max(self._deadline - time.monotonic(), 0))):
+                if time.monotonic() >= self._deadline:
+                    raise AnabranchError(
+                        f"the query has not ended within {self._timeout_s:g} s: give it more time"
+                    )
         except BaseException:
             self._database.interrupt()
             self._idle.wait(5)

@@ -320,7 +320,7 @@ class Study:
             return self._memory.traces(table)
         return traces(self.out, table, None if self._opened else self.scenario)
 
-    def query(self, sql: str | None = None) -> pl.DataFrame:
+    def query(self, sql: str | None = None, *, timeout_s: float | None = None) -> pl.DataFrame:
         """What a SELECT over the study folder gives; the tables are those of `anabranch.query`.
 
         The folder's current definition is what is asked, whatever this study would compute.
@@ -329,12 +329,14 @@ class Study:
         ----------
         sql
             In DuckDB's dialect; all rows if not given.
+        timeout_s
+            Seconds that it may take, then it is an AnabranchError; any number if not given.
         """
         from anabranch.query import Tables  # noqa: PLC0415 - slow to import
 
         if self.out is None:
             raise AnabranchError("a query needs a study folder: give the study an `out`")
-        with Tables(self.out) as tables:
+        with Tables(self.out, timeout_s=timeout_s) as tables:
             return tables.frame(sql)
 
     def cells(self, metric: str, level: float = 0.95) -> pl.DataFrame:

@@ -6,7 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from anabranch import terminal
+from anabranch.errors import AnabranchError
 from anabranch.files import check_different, check_file
+from anabranch.quantities import milliseconds
 
 from .app import Whole, app
 from .messages import say
@@ -21,7 +23,8 @@ Examples:
   anabranch query results/rto
   anabranch query results/rto 'select rto_max, avg("call.mos") from rows group by all order by 2'
   anabranch query results/rto 'select * from cells'
-  anabranch query results/rto --csv rows.csv --arrow rows.arrow"""
+  anabranch query results/rto --csv rows.csv --arrow rows.arrow
+  anabranch query results/rto 'select count(*) from rows a, rows b' --timeout 30s"""
 )
 def query(
     folder: Path,
@@ -33,13 +36,15 @@ def query(
     parquet: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
     jobs: Whole = 1,
+    timeout: str | None = None,
 ) -> None:
     """Ask a study folder in SQL, or export its rows.
 
     Tables: rows (a row for each finished run), cells (a row for each cell) and
     traces_NAME. A scalar has a dot in its name and so needs double quotes,
     "call.mos"; NULL is "no value". What is too long for the screen is cut
-    there; files get all of it.
+    there; files get all of it. A query has no time limit unless --timeout gives
+    one; Ctrl-C stops it.
 
     Parameters
     ----------
@@ -57,7 +62,12 @@ def query(
         The same as a JSON list of rows.
     jobs
         Threads; each may use 0.7 GB of memory.
+    timeout
+        Give up after this time, such as 30s.
     """
+    seconds = None if timeout is None else milliseconds(timeout) / 1e3
+    if seconds == 0:
+        raise AnabranchError("`--timeout` is 0; a query needs more time")
     wanted = {"csv": csv_file, "arrow": arrow, "parquet": parquet, "json": json_file}
     files = {kind: path for kind, path in wanted.items() if path is not None}
     check_different(**wanted)
@@ -66,7 +76,7 @@ def query(
     from anabranch.query import Tables  # noqa: PLC0415 - slow to import
 
     out = terminal.console()
-    with Tables(folder, jobs) as tables:
+    with Tables(folder, jobs, timeout_s=seconds) as tables:
         if files:
             count = tables.save(sql, files)
             for path in files.values():
