@@ -25,6 +25,7 @@ from anabranch.papers.tcp_wimax import (
     link,
     outcome,
     published,
+    story,
     studies,
     traced,
 )
@@ -224,7 +225,7 @@ def test_more_than_a_bound_is_no_deviation(bound: str, measured: float, verdict:
     assert published.verdict_of(bound, 10.0, measured, 0.1) == verdict
 
 
-def test_the_recommendation_is_the_highest_lower_bound_then_the_calmest() -> None:
+def test_the_recommendation_is_the_calmest_of_the_best() -> None:
     def nearly(_profile: str, control: str, _segment: int, buffer: int) -> float:
         return {"vegas": 10.02, "bic": 10.0, "reno": 8.0}.get(control, 5.0) * (
             1.0 if buffer >= 131_072 else 0.5
@@ -233,10 +234,28 @@ def test_the_recommendation_is_the_highest_lower_bound_then_the_calmest() -> Non
     found = outcome.recommend(world.runs(nearly, noise=0.001), "nlos10")
     assert found is not None
     # Vegas has the highest mean, BIC is tied with it and calmer; the smaller buffer does as well.
-    assert (found.control, found.tied) == ("bic", ["vegas", "bic"])
+    assert (found.control, found.candidates) == ("bic", ["vegas", "bic"])
+    assert found.is_resolved
+    assert "as good: Vegas, BIC." in story.recommendation(found)
     none = outcome.recommend(world.runs().where(replication=0), "nlos10")
     assert none is None
     assert outcome.recommend(world.runs().claimed("nlos10"), "nlos10") is None
+
+
+def test_noise_makes_no_recommendation() -> None:
+    def slightly(_profile: str, control: str, _segment: int, _buffer: int) -> float:
+        return {"bic": 10.0, "cubic": 9.5}.get(control, 2.0)
+
+    runs = world.runs(slightly, noise=1.0)
+    found = outcome.recommend(
+        replace(runs, frame=runs.frame.filter(pl.col("replication") < 3)), "nlos10"
+    )
+    assert found is not None
+    assert not found.is_resolved
+    assert {"bic", "cubic"} <= set(found.candidates)
+    sentence = story.recommendation(found)
+    assert "not resolved after 3 replications (about " in sentence
+    assert "may be one of " in sentence
 
 
 def test_cells_with_more_replications_are_compared_on_the_common_ones() -> None:

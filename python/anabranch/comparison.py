@@ -191,7 +191,7 @@ def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:
     return (
         f"{said}: the lead of {names[0]} over {names[1]}, {terminal.number(row['behind'], 3)}, is "
         f"within its interval of ± {terminal.number(row['behind_half_width'], 2)} after "
-        f"{min(first['n'], row['n'])} replications; {_needed(row['resolved_by'])}"
+        f"{min(first['n'], row['n'])} replications; {needed(row['resolved_by'])}"
     )
 
 
@@ -305,7 +305,7 @@ class Comparison:
             return "a difference needs two replications or more to have an interval"
         return (
             f"the interval is wider than the difference: {interval.n} replications do not resolve"
-            f" it; {_needed(self.needed)}"
+            f" it; {needed(self.needed)}"
         )
 
 
@@ -623,7 +623,7 @@ def _key(values: Mapping[str, Any], among: pl.DataFrame) -> str:
     return terminal.key_text(own, {name: _values(among, name) for name in own})
 
 
-def _needed(replications: float) -> str:
+def needed(replications: float) -> str:
     """How many replications would do, in words: an estimate, so two digits."""
     if math.isnan(replications):
         return "no number of replications would"

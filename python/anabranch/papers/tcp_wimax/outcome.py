@@ -1,10 +1,12 @@
 """What a reproduction found: everything that tables, figures, page and JSON show."""
 
+import math
 from dataclasses import dataclass
 
 import polars as pl
 
 from anabranch import stats
+from anabranch.comparison import best_set
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.verdicts import Comparison, Finding
@@ -16,7 +18,7 @@ from .link import Link
 from .samples import Runs
 
 TIED = 0.01
-"""Settings whose lower bound is within this share of the highest one are tied."""
+"""Settings whose goodputs differ by surely less than this share are tied."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,12 @@ class Recommendation:
     """Write sizes that do as well as each other."""
     goodput_mbps: Interval
     cov: float
-    tied: list[str]
-    """The controls whose best setting is tied with it, itself included."""
+    candidates: list[str]
+    """The controls with a setting that may be the best or is tied with it, itself included."""
+    is_resolved: bool
+    """Whether all that may be the best are tied with the highest mean."""
+    resolved_by: float
+    """About how many replications would tell the highest mean from the first that is not tied."""
 
 
 @dataclass(frozen=True)
@@ -137,26 +143,26 @@ def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[Comparison]:
 
 
 def recommend(runs: Runs, profile: str) -> Recommendation | None:
-    """The setting for a profile: highest lower bound of goodput, ties by lower cov.
+    """The setting for a profile: of the best goodputs the calmest, then the smallest buffer.
 
-    Tied are the settings whose lower end of the interval is within TIED of the highest one; of
-    them the one with the lowest coefficient of variation is taken, then the smallest buffer. None
-    without intervals, or where only a part of the grid was run.
+    Settings may be the best by `comparison.best_set`, which compares them replication by
+    replication. Tied with the highest mean are those that are surely less than TIED behind it; of
+    them the one with the lowest coefficient of variation is taken. None without intervals, or where
+    only a part of the grid was run.
     """
     if not runs.has_grid(profile):
         return None
     here = runs.where(profile=profile).balanced()
     keys = ["control", "segment", "buffer"]
-    rows = (
-        here.by(keys)
-        .join(here.by(keys, "cov").select(*keys, cov="mean"), on=keys)
-        .with_columns(low=pl.col("mean") - pl.col("half_width"))
-        .filter(pl.col("low").is_finite())
+    ranking = best_set(here.frame, keys, Runs.VALUE, maximise=True).join(
+        here.by(keys, "cov").select(*keys, cov="mean"), on=keys, maintain_order="left"
     )
-    if rows.is_empty():
+    first = ranking.row(0, named=True)
+    if not math.isfinite(first["half_width"]):
         return None
-    highest = max(rows["low"].to_list())
-    tied = rows.filter(pl.col("low") >= (1 - TIED) * highest)
+    is_tied = pl.col("behind") + pl.col("behind_half_width") <= TIED * first["mean"]
+    tied = ranking.filter(is_tied)
+    rivals = ranking.filter(pl.col("best") & ~is_tied)
     # To seven digits: two settings with the same course differ by nothing else.
     best = tied.with_columns(pl.col("cov").round(7)).sort("cov", "buffer", "control", "segment")
     row = best.row(0, named=True)
@@ -165,6 +171,7 @@ def recommend(runs: Runs, profile: str) -> Recommendation | None:
         & (pl.col("buffer") == row["buffer"])
         & ((pl.col("mean") - row["mean"]).abs() <= 1e-9 * row["mean"])
     )
+    candidates = {*tied["control"], *rivals["control"]}
     return Recommendation(
         profile,
         row["control"],
@@ -172,7 +179,9 @@ def recommend(runs: Runs, profile: str) -> Recommendation | None:
         sorted(same["segment"].to_list()),
         Interval(row["mean"], row["half_width"], row["n"]),
         row["cov"],
-        [control for control in CONTROLS if control in set(tied["control"])],
+        [control for control in CONTROLS if control in candidates],
+        is_resolved=rivals.is_empty(),
+        resolved_by=math.nan if rivals.is_empty() else rivals["resolved_by"][0],
     )
 
 

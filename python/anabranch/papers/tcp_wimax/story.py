@@ -3,6 +3,7 @@
 The same sentences on the terminal, on the page and in the record.
 """
 
+from anabranch.comparison import needed
 from anabranch.papers.verdicts import WORDS, above, by_claim
 
 from .claims import CLEARLY
@@ -48,17 +49,25 @@ def sentences(outcome: Outcome) -> list[str]:
 
 
 def recommendation(found: Recommendation) -> str:
-    """One profile's setting."""
+    """One profile's setting, or that it is not resolved."""
+    names = ", ".join(CONTROL_NAMES[control] for control in found.candidates)
+    others = len(found.candidates) - 1
+    link, runs = PROFILE_NAMES[found.profile], found.goodput_mbps.n
+    if not found.is_resolved:
+        return (
+            f"For {link}: which setting has the most goodput is not resolved after {runs}"
+            f" replications ({needed(found.resolved_by)} tell the first two apart); it may"
+            f" be one of {names}."
+        )
     segments = (
         "any write size"
         if len(found.segments) == len(SEGMENTS)
         else "writes of " + " or ".join(size(segment) for segment in found.segments)
     )
     return (
-        f"For {PROFILE_NAMES[found.profile]}: {CONTROL_NAMES[found.control]}, buffers of"
-        f" {size(found.buffer)}, {segments}: {found.goodput_mbps.text()} Mbit/s, coefficient of"
-        f" variation {found.cov:.2f} ({found.goodput_mbps.n} replications);"
-        f" {len(found.tied)} of nine controls {'is' if len(found.tied) == 1 else 'are'} tied."
+        f"For {link}: {CONTROL_NAMES[found.control]}, buffers of {size(found.buffer)}, {segments}:"
+        f" {found.goodput_mbps.text()} Mbit/s, coefficient of variation {found.cov:.2f} ({runs}"
+        f" replications); {f'as good: {names}' if others else 'no other control is as good'}."
     )
 
 
