@@ -5,8 +5,11 @@ from collections.abc import Iterable
 from operator import index
 from reprlib import repr as short_repr
 
-_LONGEST = 200
-"""Characters of quoted text, or of a word, that a message repeats; the engine has as many."""
+_LONGEST = 260
+"""Characters of quoted text, or of a word, that a message repeats; the engine has as many.
+
+The name of a file may have 255.
+"""
 
 _QUOTED_OR_WORD = re.compile(r'`[^`]*`|"[^"]*"|[^\s`"]+')
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from anabranch.errors import AnabranchError, Terminated
+from anabranch.errors import AnabranchError, Terminated, shortened
 
 from . import (  # noqa: F401 - each adds its command
     advise,
@@ -85,7 +85,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except CycloptsError as error:
-        return complain(_usage(error))
+        return complain(shortened(_usage(error)))
     except AnabranchError as error:
         return complain(error)
     except BrokenPipeError:

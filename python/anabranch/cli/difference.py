@@ -7,7 +7,6 @@ from cyclopts import Parameter
 
 import anabranch
 from anabranch import terminal
-from anabranch.stats import check_level
 
 from .app import app, pairs
 
@@ -53,7 +52,6 @@ def difference(
     level
         Confidence level of the intervals.
     """
-    check_level(level)
     found = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),
         pairs(b, "--b AXIS=VALUE"),

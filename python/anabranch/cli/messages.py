@@ -3,14 +3,12 @@
 import sys
 from contextlib import suppress
 
-from anabranch.errors import shortened
-
 USER_ERROR = 2
 
 
 def complain(error: object) -> int:
     """Says what went wrong, in one line; gives the exit code."""
-    say("error: " + " ".join(shortened(error).split()))
+    say("error: " + " ".join(str(error).split()))
     return USER_ERROR
 
 

@@ -32,7 +32,7 @@ impl ScenarioError {
 
 /// Characters of quoted text, or of a word, that a message repeats; of what is longer it has both ends.
 /// `errors.py` does the same with the messages of the package.
-const LONGEST: usize = 200;
+const LONGEST: usize = 260;
 
 /// A sentence in which no quoted text and no word is longer than `LONGEST`.
 fn shortened(sentence: &str) -> String {
