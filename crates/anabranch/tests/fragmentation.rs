@@ -134,6 +134,7 @@ fn a_marked_fragment_marks_its_packet() {
 /// What a packet costs is in proportion to its fragments: a thousand that belong together cost not much more than as many
 /// packets of their size. Looking at all of them for each costs 1000 times as much, or at all pairs.
 #[test]
+#[expect(clippy::disallowed_types, reason = "a ratio of two costs in one process")]
 fn fragments_of_one_packet_cost_what_packets_cost() {
     let seconds = |text: &str| {
         let times = (0..3).map(|_| {
