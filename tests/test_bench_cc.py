@@ -119,7 +119,7 @@ def test_every_control_moves_data_in_the_clean_scenario(kind: str) -> None:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
     out = tmp_path_factory.mktemp("bench")
     only = ("lossy", "versus-cubic")
-    return bench_cc.compare(("reno", "vegas"), out, only=only, replications=2, jobs=2)
+    return bench_cc.compare(("reno", "vegas"), out, only=only, replications=3, jobs=2)
 
 
 def test_the_comparison_says_what_is_known(compared: list[Cell]) -> None:
