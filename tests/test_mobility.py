@@ -58,8 +58,9 @@ def test_a_run_shows_its_handover() -> None:
 def test_a_run_shows_when_its_primary_path_had_failed() -> None:
     result = package.run(library.scenarios()["mobility-return"], trace=True)
     for side in "ab":
-        # Two timeouts of 0.1 and 0.2 s, and the first heartbeat that is answered again: they are apart by the
-        # interval of 0.5 s and an RTO of 0.5 s give or take its half (RFC 9260 section 8.3).
+        # Two timeouts of 0.1 and 0.2 s, and the first heartbeat that is answered again: they are
+        # apart by the interval of 0.5 s and an RTO of 0.5 s give or take its half (RFC 9260
+        # section 8.3).
         ((start, end),) = plots.primary_failures(result, "call", side)
         assert 10.2 < start < 10.4
         assert 18 < end < 18 + 1.25 + 0.05
