@@ -220,6 +220,9 @@ def test_a_verdict_over_all_profiles_names_those_in_which_a_claim_holds(holding:
     assert outcome.overall([good, good], titles) == "reproduced"
     assert outcome.overall([good, bad], titles) == "only under X"
     assert outcome.overall([bad, bad], titles) == "not reproduced"
+    undecided = replace(bad, verdict="open")
+    assert outcome.overall([undecided, bad], titles) == "open at best"
+    assert outcome.overall([undecided, undecided], titles) == "open"
 
 
 def test_the_rate_with_the_least_misfit_is_found() -> None:

@@ -126,7 +126,9 @@ def overall(findings: Sequence[Finding], titles: Mapping[str, str]) -> str:
         return "only under " + "; ".join(by_verdict["reproduced"])
     if by_verdict["partly"]:
         return WORDS["partly"]
-    return WORDS["not_reproduced"] if by_verdict["not_reproduced"] else WORDS["open"]
+    if not by_verdict["open"]:
+        return WORDS["not_reproduced"]
+    return "open at best" if by_verdict["not_reproduced"] else WORDS["open"]
 
 
 def misfit_percent(runs: Runs, rate_mbps: float) -> Interval:

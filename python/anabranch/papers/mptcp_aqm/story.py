@@ -152,7 +152,7 @@ def _verdicts(outcome: Outcome) -> str:
             ("all", "reproduced under each"),
             ("some", "only under some (how many)"),
             ("partly", "partly at best"),
-            ("open", "not decided by so few runs"),
+            ("open", "open at best"),
             ("none", "not at all"),
         )
         if groups[key]
