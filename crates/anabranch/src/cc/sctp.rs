@@ -234,11 +234,11 @@ impl CongestionControl for Sctp {
             self.ssthresh = self.cwnd;
         }
         let mut left = event.idle;
-        while left >= event.rto && (self.cwnd > floor || raises) {
+        while left >= event.rto && self.cwnd != floor {
             self.cwnd = (self.cwnd / 2).max(floor);
             left = left.saturating_sub(event.rto);
         }
-        if self.idle_rule == IdleRule::Linux {
+        if raises {
             self.partial_bytes_acked = 0;
             self.ssthresh = self.cwnd;
         }
