@@ -37,11 +37,11 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh_floor: Option<u32>,
     /// Whether an idle path's window is halved once per RTO (RFC 9260 section 7.2.1); default true,
-    /// in profiles `freebsd_10` and ns2 false.
+    /// in profile `freebsd_10` false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_decay: Option<bool>,
-    /// What that leaves of the slow-start threshold; default "rfc9260", in profiles rfc2960 and rfc4960
-    /// "rfc4960", in profile linux "linux".
+    /// What that leaves of the slow-start threshold; default "rfc9260", in profiles rfc2960,
+    /// rfc4960 and ns2 "rfc4960", in profile linux "linux".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_rule: Option<IdleRule>,
     /// Whether only a SACK that advances the cumulative TSN opens the window; default false, in

@@ -391,10 +391,11 @@ fn cc_defaults(profile: Profile, receive_buffer: u32, shares_load: bool) -> cc::
         slow_start_limit: Some(if profile == Profile::FreeBsd10 { 2 } else { 1 }),
         ssthresh_floor: Some(if old { 2 } else { 4 }),
         // FreeBSD has none.
-        idle_decay: Some(!matches!(profile, Profile::FreeBsd10 | Profile::Ns2)),
+        idle_decay: Some(profile != Profile::FreeBsd10),
         idle_rule: Some(match profile {
             Profile::Linux => IdleRule::Linux,
-            Profile::Rfc2960 | Profile::Rfc4960 => IdleRule::Rfc4960,
+            // ns-2: `CwndDegradeTimerExpiration`.
+            Profile::Rfc2960 | Profile::Rfc4960 | Profile::Ns2 => IdleRule::Rfc4960,
             _ => IdleRule::Rfc9260,
         }),
         // With load sharing it is the path's pseudo-cumulative TSN (Iyengar et al. 2006, section 3.2).

@@ -114,6 +114,18 @@ fn a_path_that_was_used_decays_to_four_segments() {
 }
 
 #[test]
+fn in_ns2_an_idle_window_decays_to_two_segments() {
+    // ns-2, `CwndDegradeTimerExpiration`: half once per RTO, the threshold stays.
+    let mut pair = Pair::open(&wide(Profile::Ns2, Limit::Off), 1);
+    first_flight(&mut pair);
+    pair.run_for(ms(900));
+    assert!(sample(&pair, 0).cwnd > 20 * 1_468);
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(first_flight(&mut pair), 2);
+    assert_eq!((sample(&pair, 0).cwnd, sample(&pair, 0).ssthresh), (2 * 1_468, 65_536));
+}
+
+#[test]
 fn a_heartbeat_of_linux_sets_window_and_threshold_of_an_idle_path() {
     // `sctp_transport_lower_cwnd`, SCTP_LOWER_CWND_INACTIVE: at every heartbeat, on a path never used too.
     let mut pair = Pair::open(&config(Profile::Linux), 2);
