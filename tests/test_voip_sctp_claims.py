@@ -9,7 +9,7 @@ import pytest
 
 import voip_sctp_world as world
 from anabranch.papers.intervals import Interval, interval
-from anabranch.papers.verdicts import Claim, Part, above, combine, judge, within
+from anabranch.papers.verdicts import Claim, Part, above, combine, judge, verdict, within
 from anabranch.papers.voip_sctp import claims
 from anabranch.papers.voip_sctp.claims import CLAIMS, Material
 from anabranch.papers.voip_sctp.interruptions import interruptions, shares
@@ -149,6 +149,24 @@ def test_an_open_part_says_whether_more_replications_may_decide_it() -> None:
     finding = BY_ID["4"].judge(replace(noisy, runs=replace(noisy.runs, frame=few)), CLOCK)
     assert "(not decided)" in finding.evidence
     assert finding.evidence.endswith("With so few replications (3) what is open cannot be decided.")
+
+
+@pytest.mark.parametrize(
+    ("measured", "half_width", "found"),
+    [
+        (1.05, 0.02, "reproduced"),
+        (1.15, 0.02, "partly"),
+        (1.25, 0.02, "not_reproduced"),
+        (1.05, 0.15, "open"),
+        (1.30, 0.15, "open"),
+        (1.40, 0.15, "not_reproduced"),
+        (1.40, float("nan"), "open"),
+    ],
+)
+def test_a_number_that_no_more_runs_would_bring_near_is_not_open(
+    measured: float, half_width: float, found: str
+) -> None:
+    assert verdict(1.0, measured, half_width, 0.1) == found
 
 
 @pytest.mark.parametrize(

@@ -200,12 +200,12 @@ class Comparison:
 def verdict(published: float, measured: float, half_width: float, tolerance: float) -> Verdict:
     """Reproduced within the tolerance, partly within twice that.
 
-    Open where the half-width exceeds the tolerance, or one run has none (NaN): no number of such
-    runs is near or far enough to say.
+    Open where the half-width exceeds the tolerance, or one run has none (NaN), unless the whole
+    interval lies beyond twice the tolerance.
     """
-    if not half_width <= tolerance:
-        return "open"
     distance = abs(measured - published)
+    if not half_width <= tolerance and not distance - half_width > 2 * tolerance:
+        return "open"
     if distance <= tolerance:
         return "reproduced"
     return "partly" if distance <= 2 * tolerance else "not_reproduced"
