@@ -175,6 +175,20 @@ impl<'a> Definition<'a> {
         Ok(())
     }
 
+    /// Whether every cell has the values of all its axes: of two that set one path only the later would count.
+    fn check_settings(&self) -> Result<(), ScenarioError> {
+        let mut setters = BTreeMap::new();
+        for (name, axis) in self.axes.iter().filter(|_| self.cells.is_empty()) {
+            for path in axis.set.iter().flat_map(|set| set.paths()) {
+                if let Some(other) = setters.insert(path, name) {
+                    let what = format!("it sets `{path}`, as `{other}` does; leave one out");
+                    return self.error(&format!("axes.{name}"), what);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn error<T>(&self, key: &str, what: impl AsRef<str>) -> Result<T, ScenarioError> {
         Err(ScenarioError::new(format!("{}.{key}: {}", self.key, what.as_ref())))
     }
@@ -190,6 +204,7 @@ impl Part {
         if let Some(name) = definition.axes.keys().find(|name| !edit::is_name(name)) {
             return definition.error(&format!("axes.{name}"), "not a name; use letters, digits, `-` and `_`");
         }
+        definition.check_settings()?;
         let (axes, cells, point_cells) =
             if definition.cells.is_empty() { product(&definition)? } else { list(&definition)? };
         let name = definition.name.to_owned();

@@ -270,6 +270,10 @@ fn mistakes_are_named() {
         message("axes.a = { set = 'x', values = [1, 2, 1] }"),
         "sweep.axes.a: values 0 and 2 are both `1`; leave one out"
     );
+    assert_eq!(
+        message("axes.a = { set = 'x', values = [1, 2] }\naxes.b = { set = ['y', 'x'], values = [3] }"),
+        "sweep.axes.b: it sets `x`, as `a` does; leave one out"
+    );
     assert!(message("replications = 0").contains("use 1 or more"));
     assert!(message("axes.'a b' = { set = 'x', values = [1] }").starts_with("sweep.axes.a b: not a name"));
     assert_eq!(
