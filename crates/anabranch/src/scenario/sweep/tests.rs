@@ -142,7 +142,7 @@ fn conditions_exclude_cells() {
         format!("where = ['a > 1 s']\n{LISTED}\ncells = [{{ a = '1 s' }}, {{ a = '2 s' }}, {{ c = 'on' }}]");
     assert_eq!(keys(&sweep(&listed)), ["a2", "con"]);
     let large = "where = ['a > 0']\naxes.a = { set = 'x', range = { from = 1, to = 10000, step = 1 } }\n\
-                 axes.b = { set = 'x', range = { from = 1, to = 10000, step = 1 } }";
+                 axes.b = { set = 'y', range = { from = 1, to = 10000, step = 1 } }";
     assert_eq!(
         try_sweep(large).unwrap_err(),
         "sweep.where: 100000000 combinations are too many to ask one by one; use at most 20000000"
@@ -336,8 +336,9 @@ fn mistakes_are_named() {
         ),
         "sweep.axes.a: range: the design chooses the values; leave out `step` and `count`"
     );
-    let axis =
-        |name: char| format!("axes.{name} = {{ set = 'x', range = {{ from = 1, to = 10000, step = 1 }} }}\n");
+    let axis = |name: char| {
+        format!("axes.{name} = {{ set = '{name}', range = {{ from = 1, to = 10000, step = 1 }} }}\n")
+    };
     assert_eq!(
         message(&('a'..='d').map(axis).collect::<String>()),
         "sweep.axes.d: the sweep has more than 2^40 cells; use fewer values"
