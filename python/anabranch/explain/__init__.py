@@ -2,6 +2,7 @@
 
 A run is repeated with time accounts; each of its flow's paths is also tried alone. What is printed
 and drawn are the accounts (`accounts`), what follows from them (`causes`), and how paths compare.
+A call is judged by what its quality was lost to (`calls`), not by where the sender's time went.
 """
 
 import math
@@ -16,8 +17,9 @@ from rich.console import Group
 import anabranch
 from anabranch import _engine, study, terminal
 from anabranch.errors import AnabranchError, whole
-from anabranch.explain import accounts, causes
+from anabranch.explain import accounts, calls, causes
 from anabranch.explain.accounts import LIMITS, Account, End, Flow
+from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class Explanation:
     metric: str
     value: float
     alone: list[Alone]
+    call: Call | None = None
+    """What a call's quality was lost to; None for other flows."""
 
     def tables(self, width: int) -> "RenderableType":
         """What a person reads, for a terminal of this width."""
@@ -64,6 +68,9 @@ class Explanation:
             if end.connection.total > 0:
                 yield f"{flow.name}, what held {end.host} (side {end.side}) back from {time}:"
                 yield _shares(end, width)
+        if self.call is not None:
+            yield f"{self.call.section}, what its quality was lost to:"
+            yield self.call.table(width)
         if self.alone:
             yield f"compared by {flow.name}.{self.metric}:"
             yield self._comparison(width)
@@ -78,13 +85,16 @@ class Explanation:
 
     def sentences(self) -> list[str]:
         """The answer: how the paths compare, what held each back, and what to change."""
-        lines = [*self._compared(), *(cause.text for cause in self.causes)]
+        lines = list(self._compared())
+        if self.call is not None:
+            lines += self.call.sentences()
+        lines += [cause.text for cause in self.causes]
         receiver = self.flow.receiver.receiver
         if receiver.mean_bytes > 0:
             lines.append(_head_of_line(self.flow.receiver.host, receiver))
-        lines.append(
-            f"Main cause: {self.main.kind}, on {self.main.path}. {self.main.advice}".rstrip()
-        )
+        where = f", on {self.main.path}" if self.main.path else ""
+        kind = "none" if self.main.kind == "nothing" else self.main.kind
+        lines.append(f"Main cause: {kind}{where}. {self.main.advice}".rstrip())
         return lines
 
     def _compared(self) -> Iterator[str]:
@@ -133,6 +143,7 @@ class Explanation:
             "alone": {one.path: one.problem or one.value for one in self.alone},
             "causes": [_cause_json(cause) for cause in self.causes],
             "main_cause": _cause_json(self.main),
+            "call": None if self.call is None else self.call.as_json(),
             "sentences": self.sentences(),
         }
 
@@ -182,8 +193,16 @@ def explain(
     tree = accounts.settings_of(loaded, cell)
     name = accounts.choose(tree, flow)
     which = {"seed": seed, "replication": replication}
-    result = study.run(anabranch.load(text, {"run.time_accounts": "true"}), **which)  # type: ignore[arg-type]
+    settings = tree["flows"][accounts.members(tree)[name]]
+    result = study.run(
+        anabranch.load(text, {"run.time_accounts": "true"}),
+        trace=calls.is_call(settings),
+        **which,  # type: ignore[arg-type]
+    )
     read = accounts.read(result, name)
+    call = calls.worst(result, read) if calls.is_call(settings) else None
+    if metric is None and call is not None:
+        metric = f"{call.section.removeprefix(name)}.mos".removeprefix(".")
     chosen = _metric(result.summary, name, metric)
     tried = []
     paths = read.settings["paths"] if alone else []
@@ -198,8 +217,16 @@ def explain(
                 else:
                     tried.append(Alone(path, one.summary.get(f"{name}.{chosen}", math.nan)))
                 step()
-    found = causes.of_paths(read)
     value = result.summary.get(f"{name}.{chosen}", math.nan)
+    if call is not None:
+        reached = [
+            (one.path, one.value)
+            for one in tried
+            if chosen.endswith("mos") and not math.isnan(one.value)
+        ]
+        found = call.causes(reached)
+        return Explanation(result, read, found, found[0], chosen, value, tried, call)
+    found = causes.of_paths(read)
     rates = {one.path: one.value * 1e3 for one in tried if "kbit_per_s" in chosen}
     main = causes.main(read, found, {path: rate for path, rate in rates.items() if rate > 0})
     return Explanation(result, read, found, main, chosen, value, tried)
