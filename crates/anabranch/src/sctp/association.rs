@@ -8,6 +8,7 @@ use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
 use super::interleaving::Interleaved;
+use super::kernel_memory::KernelMemory;
 use super::load_sharing::LoadSharing;
 use super::outstanding::{Buffered, Outstanding};
 use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
@@ -172,6 +173,8 @@ impl Association {
             outstanding: Outstanding {
                 releases_acked: parameters.load_sharing.as_ref().is_some_and(|config| config.nr_sack),
                 buffered: vec![Buffered::default(); sharing_paths],
+                // Load sharing, which Linux has not, splits buffers by the bytes of chunks.
+                memory: KernelMemory::new(parameters.linux && sharing_paths == 0),
                 ..Outstanding::new(local_initial_tsn)
             },
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
@@ -252,7 +255,9 @@ impl Association {
             if let Reliability::Priority(priority) = message.reliability {
                 self.make_room(u64::from(length), priority);
             }
-            if self.buffered() + u64::from(length) > self.parameters.send_buffer {
+            // Linux takes the message that fills the buffer (`sctp_wspace` in `sctp_sendmsg_to_asoc`).
+            let needed = if self.outstanding.memory.is_charged() { 1 } else { u64::from(length) };
+            if self.buffered() + needed > self.parameters.send_buffer {
                 self.has_refused = true;
                 self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
                 self.note_blocking(now);
@@ -260,6 +265,7 @@ impl Association {
             }
         }
         self.queue.push(now, message);
+        self.outstanding.memory.charge_message(length, self.fragment_limit);
         self.send(now);
     }
 
@@ -274,7 +280,14 @@ impl Association {
 
     /// Bytes in the send buffer.
     pub(super) fn buffered(&self) -> u64 {
-        self.queue.bytes + self.outstanding.held_bytes
+        self.queue.bytes + self.outstanding.held_bytes + self.outstanding.memory.overhead
+    }
+
+    /// What the messages that wait take up of the send buffer besides their bytes.
+    #[cold]
+    pub(super) fn memory_of_queue(&self) -> u64 {
+        let (memory, limit) = (&self.outstanding.memory, self.fragment_limit);
+        self.queue.iter().map(|waiting| memory.of_message(waiting.remaining(), limit)).sum()
     }
 
     #[inline(never)]

@@ -168,7 +168,7 @@ mod data {
     #[test]
     fn flows_on_every_profile_without_retransmissions() {
         for profile in ALL {
-            let mut pair = Pair::open(&config(profile), 2);
+            let mut pair = Pair::open(&Config { send_buffer: Some(Buffer::Off), ..config(profile) }, 2);
             let sent = pair.send_reliable(200, 1_000);
             pair.run_for(ms(10_000));
             assert!(pair.received(Side::B) == sent, "{profile:?}");

@@ -196,6 +196,7 @@ impl Association {
             self.data_header = I_DATA_HEADER_BYTES;
             let smallest_mtu = self.paths.iter().map(|path| path.mtu).min().unwrap_or_default();
             self.fragment_limit = (smallest_mtu - self.headers_bytes - I_DATA_HEADER_BYTES) & !3;
+            self.outstanding.memory.overhead = self.memory_of_queue();
             self.queue.interleave();
         }
     }

@@ -30,6 +30,7 @@ mod failure;
 mod handshake;
 mod heartbeat;
 mod interleaving;
+mod kernel_memory;
 mod limit;
 #[cfg(test)]
 mod linux_failover_drills;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 
 use super::chunk::GapBlock;
+use super::kernel_memory::KernelMemory;
 use super::tsn;
 use crate::endpoint::Message;
 use crate::packet::PathId;
@@ -103,6 +104,8 @@ pub(super) struct Outstanding {
     pub(super) bytes: u64,
     /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned nor released.
     pub(super) held_bytes: u64,
+    /// What these, and chunks that have not left yet, take up of the send buffer besides.
+    pub(super) memory: KernelMemory,
     /// With load sharing, the same and what is in the receive buffer by the path of the chunks.
     pub(super) buffered: Vec<Buffered>,
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
@@ -124,6 +127,7 @@ impl Outstanding {
             chunks: VecDeque::new(),
             bytes: 0,
             held_bytes: 0,
+            memory: KernelMemory::default(),
             buffered: Vec::new(),
             releases_acked: false,
             lost: 0,
@@ -177,6 +181,7 @@ impl Outstanding {
         }
         if self.is_held(chunk.state) {
             self.held_bytes -= u64::from(chunk.length);
+            self.memory.release_chunk(chunk.length);
         }
         Some(chunk)
     }
@@ -196,7 +201,10 @@ impl Outstanding {
     pub(super) fn change(&mut self, index: usize, state: SentState, path: PathId) {
         let Sent { state: before, length, .. } = self.chunks[index];
         match (self.is_held(before), self.is_held(state)) {
-            (true, false) => self.held_bytes -= u64::from(length),
+            (true, false) => {
+                self.held_bytes -= u64::from(length);
+                self.memory.release_chunk(length);
+            }
             (false, true) => self.held_bytes += u64::from(length),
             (false, false) | (true, true) => {}
         }

@@ -4,6 +4,7 @@
 use super::association::Association;
 use super::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 use super::outstanding::{Sent, SentState};
+use super::send_queue::QueuedMessage;
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
 use crate::packet::Payload;
@@ -67,7 +68,7 @@ impl Association {
             // The rest has no TSN. It gets one, which is never sent: without it the fragments that
             // did arrive could be acknowledged, no FORWARD TSN would follow, and the receiver would
             // wait for the rest for ever.
-            self.queue.remove(waiting);
+            self.take_queued(waiting);
             let last = self.outstanding.chunks[last];
             self.outstanding.push(Sent {
                 start: last.start + last.length,
@@ -85,9 +86,16 @@ impl Association {
 
     /// Gives up a message of which nothing has been sent.
     pub(super) fn discard_queued(&mut self, index: usize) {
-        if let Some(removed) = self.queue.remove(index) {
+        if let Some(removed) = self.take_queued(index) {
             self.report_abandoned(removed.message.payload);
         }
+    }
+
+    /// Takes a message, or what is left of one, out of the queue and the send buffer.
+    fn take_queued(&mut self, index: usize) -> Option<QueuedMessage> {
+        let removed = self.queue.remove(index)?;
+        self.outstanding.memory.release_message(removed.remaining(), self.fragment_limit);
+        Some(removed)
     }
 
     fn report_abandoned(&mut self, message: Payload) {
@@ -104,13 +112,15 @@ impl Association {
         };
         let waiting = self.queue.iter().filter(|waiting| waiting.sent == 0);
         let queued = waiting.filter(|waiting| lower(waiting.message.reliability).is_some());
-        let mut available: u64 = queued.map(|waiting| u64::from(waiting.message.payload.length)).sum();
+        let (memory, limit) = (&self.outstanding.memory, self.fragment_limit);
+        let room = |length: u32| u64::from(length) + memory.of_message(length, limit);
+        let mut available: u64 = queued.map(|waiting| room(waiting.message.payload.length)).sum();
         if self.peer_takes_forward_tsn {
             let unacknowledged = |state| matches!(state, SentState::InFlight | SentState::Lost);
             let chunks = self.outstanding.chunks.iter();
             let sent = chunks
                 .filter(|chunk| unacknowledged(chunk.state) && lower(chunk.message.reliability).is_some());
-            available += sent.map(|chunk| u64::from(chunk.length)).sum::<u64>();
+            available += sent.map(|chunk| room(chunk.length)).sum::<u64>();
         }
         if self.buffered() + bytes > self.parameters.send_buffer + available {
             return;
