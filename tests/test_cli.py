@@ -1,5 +1,6 @@
 """The command line as its users meet it: what it prints, writes and returns."""
 
+import html
 import json
 import os
 import shlex
@@ -50,10 +51,34 @@ def test_every_command_has_help_with_examples(anabranch: Command, command: str) 
     assert command in anabranch("--help").stdout
 
 
-def test_run_prints_every_scalar_and_the_same_each_time(
-    anabranch: Command, call_file: Path
-) -> None:
+def test_run_prints_what_a_person_wants(anabranch: Command, call_file: Path) -> None:
     first, second = (anabranch("run", call_file) for _ in range(2))
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    what, result, obstacles, more = first.stdout.splitlines()
+    assert what.startswith("small: ")
+    assert "seed 3, replication 0" in what
+    summary = package.run(package.load(call_file)).summary
+    assert f"MOS {summary['call.mos']:.2f}" in result
+    missing = summary["call.lost"] + summary["call.late"]
+    assert f"{missing:.0f} of 200 frames not played" in result
+    assert f"mean delay {summary['call.mean_delay_ms']:.3g} ms" in result
+    assert "first to callee" in obstacles
+    assert "packets lost" in obstacles
+    assert f"anabranch explain {call_file}" in more
+    assert f"all {len(summary)} scalars" in more
+
+
+def test_where_to_look_asks_about_the_same_run(anabranch: Command, sweep_file: Path) -> None:
+    sets = "run.duration=9 s"
+    result = anabranch("run", sweep_file, "--cell", 2, "--seed", 7, "--set", sets)
+    more = result.stdout.splitlines()[-1]
+    assert f"explain {sweep_file} --set 'run.duration=9 s' --cell 2 --seed 7` says why" in more
+    assert "more: " in more
+
+
+def test_run_prints_every_scalar_on_request(anabranch: Command, call_file: Path) -> None:
+    first, second = (anabranch("run", call_file, "--all") for _ in range(2))
     assert first.returncode == 0, first.stderr
     assert first.stdout == second.stdout
     summary = package.run(package.load(call_file)).summary
@@ -97,15 +122,36 @@ def test_a_scenario_of_the_package_that_is_not_here_is_a_template(anabranch: Com
 
 
 def test_run_writes_traces_and_figures(anabranch: Command, call_file: Path, tmp_path: Path) -> None:
-    result = anabranch("run", call_file, "--trace", "traces", "--plot")
+    result = anabranch(
+        "run", call_file, "--trace", "traces", "--plot", "out", "--formats", "png", "svg", "pdf"
+    )
     assert result.returncode == 0, result.stderr
     frames = pl.read_parquet(tmp_path / "traces" / "frames.parquet")
     assert frames.height == 200
     assert set(frames["status"]) <= {"played", "late", "lost"}
     for suffix in ("png", "svg", "pdf"):
-        path = tmp_path / "traces" / f"small-call-delay.{suffix}"
+        path = tmp_path / "out" / f"small-call-delay.{suffix}"
         assert path.stat().st_size > 1000
         assert str(path.relative_to(tmp_path)) in result.stdout
+    page = (tmp_path / "out" / "small.html").read_text("utf-8")
+    assert "out/small.html" in result.stdout
+    assert page.index("<svg") < page.index("All ")
+    # The first figure says which path carried each frame.
+    first = page[page.index("<figure") : page.index("</figure>")]
+    assert 'id="call-delay"' in first
+    for text in ("p0: ", "p1: ", "played", "lost"):
+        assert text in first
+    for line in result.stdout.splitlines()[:3]:
+        assert html.escape(line[1:]) in page
+    assert "call.sctp.a.t3_expiries" in page
+
+
+def test_a_page_alone_has_its_figures_within(
+    anabranch: Command, call_file: Path, tmp_path: Path
+) -> None:
+    assert anabranch("run", call_file, "--plot", "out").returncode == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["small.html"]
+    assert "--formats needs --plot" in one_error(anabranch("run", call_file, "--formats", "png"))
 
 
 def test_new_gives_a_valid_scenario_and_never_overwrites(
@@ -303,7 +349,7 @@ TARGETS = {
     "below a file": ["run", "call.toml", "--json", "call.toml/x.json"],
     "too long a name": ["run", "call.toml", "--json", "x" * 254],
     "traces into a file": ["run", "call.toml", "--trace", "call.toml"],
-    "figures below a file": ["run", "call.toml", "--trace", "call.toml/traces", "--plot"],
+    "figures below a file": ["run", "call.toml", "--plot", "call.toml/figures"],
     "a study that is a file": ["sweep", "call.toml", "--out", "call.toml"],
     "a comparison": ["compare", "linux-sctp", "--csv", "nowhere/x.csv"],
     "a page": ["reproduce", "voip-sctp", "--out", "call.toml/page"],
@@ -339,7 +385,7 @@ def test_a_run_that_fails_writes_nothing(
 ) -> None:
     written(tmp_path / "old.json", "old")
     before = contents(tmp_path)
-    targets = ("--json", "old.json", "--trace", "new", "--plot")
+    targets = ("--json", "old.json", "--trace", "new", "--plot", "new")
     message = one_error(anabranch("run", call_file, "--set", "run.max_events=10", *targets))
     assert "max_events" in message
     assert contents(tmp_path) == before
@@ -484,7 +530,8 @@ def test_standard_output_can_be_the_target(
         pytest.skip("this system has no /dev/stdout")
     link = tmp_path / "link"  # never the system's own, should this fail
     link.symlink_to("/dev/stdout")
-    command = f"{shlex.join([*COMMAND, 'run', str(call_file), '--json', str(link)])} {redirected}"
+    words = [*COMMAND, "run", str(call_file), "--all", "--json", str(link)]
+    command = f"{shlex.join(words)} {redirected}"
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
     text = (tmp_path / "out.txt").read_text()
     tables, _, rest = text.partition("\n{\n")

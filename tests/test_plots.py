@@ -49,6 +49,22 @@ def test_frame_delay_marks_late_and_lost_frames() -> None:
     assert {"2 played", "1 late", "1 lost (on the axis)"} <= set(texts(figure))
 
 
+def test_each_frame_has_the_colour_of_its_path() -> None:
+    frames = FRAMES.with_columns(path=pl.Series(["wifi", "lte", None, "wifi"]))
+    figure = plots.frame_delay(frames)
+    lines: dict[object, Any] = {
+        line.get_gid(): line for line in figure.axes[0].lines if line.get_gid()
+    }
+    assert list(lines["played-wifi"].get_xdata()) == [1.0]
+    assert list(lines["played-lte"].get_xdata()) == [1.02]
+    assert list(lines["late-wifi"].get_ydata()) == [240]
+    assert list(lines["never-sent"].get_xdata()) == [1.04]
+    assert lines["played-wifi"].get_color() != lines["played-lte"].get_color()
+    shown = texts(figure)
+    assert "wifi: 1 played, 1 late (rings), 0 lost" in shown
+    assert "1 never sent" in shown
+
+
 def test_metric_against_axis_labels_each_line_once() -> None:
     figure = plots.metric_against_axis(CELLS, "rto_max", by="pmr", log_x=True, y_label="MOS")
     assert sorted(texts(figure)) == ["pmr = 0", "pmr = 1"]

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import LogFormatter
 
+from anabranch import frames as packets
 from anabranch import terminal
 from anabranch.files import write_atomically
 from anabranch.quantities import milliseconds
@@ -94,7 +95,8 @@ def save(
 def of_run(result: Result) -> dict[str, Figure]:
     """The figures of a traced run: `<flow>-delay` and `<flow>-mos` for calls, `<flow>-paths`.
 
-    With two senders in a flow, `<flow>-<side>-delay` and so on.
+    The first of a call over several paths shows which of them carried each frame. With two
+    senders in a flow, `<flow>-<side>-delay` and so on.
     """
     figures = {}
     for table, name, draw in (
@@ -122,6 +124,13 @@ def _direction(result: Result, flow: str, side: str) -> str:
 
 
 def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
+    names = _flow(result, flow)["paths"]
+    if len(names) > 1:
+        carried = packets.carried(result, flow, frames["side"][0])
+        numbers = dict(enumerate(names))
+        frames = carried.with_columns(
+            pl.col("path").replace_strict(numbers, default=None, return_dtype=pl.String)
+        )
     return frame_delay(
         frames,
         playout_limit_ms=_playout_limit_ms(result, flow, frames),
@@ -181,7 +190,8 @@ def frame_delay(
     Parameters
     ----------
     frames
-        The trace `frames` of one flow: created_s, delay_ms, status.
+        The trace `frames` of one flow: created_s, delay_ms, status; with `path`, the name of the
+        path that each frame took, every path has its colour and late frames are rings.
     playout_limit_ms
         The delay beyond which a frame comes too late to be played, drawn as a line.
     title
@@ -192,22 +202,23 @@ def frame_delay(
         played, late, lost = (
             frames.filter(pl.col("status") == status) for status in ("played", "late", "lost")
         )
-        dots: Any = {"linestyle": "none", "marker": "o", "markersize": 2.2, "markeredgewidth": 0}
-        for rows, colour, gid in ((played, COLOURS[0], "played"), (late, ACCENT, "late")):
-            axes.plot(rows["created_s"], rows["delay_ms"], color=colour, gid=gid, **dots)
-        # On the axis, where the delay of a frame that never came belongs to no value.
-        axes.plot(
-            lost["created_s"],
-            [0.0] * lost.height,
-            color="black",
-            linestyle="none",
-            marker="|",
-            markersize=9,
-            markeredgewidth=0.8,
-            gid="lost",
-            transform=axes.get_xaxis_transform(),
-            clip_on=False,
-        )
+        if "path" in frames.columns:
+            counts = _frames_by_path(axes, frames)
+        else:
+            dots: Any = {
+                "linestyle": "none",
+                "marker": "o",
+                "markersize": 2.2,
+                "markeredgewidth": 0,
+            }
+            for rows, colour, gid in ((played, COLOURS[0], "played"), (late, ACCENT, "late")):
+                axes.plot(rows["created_s"], rows["delay_ms"], color=colour, gid=gid, **dots)
+            _lost(axes, lost, "black", "lost")
+            counts = [
+                (f"{played.height} played", COLOURS[0]),
+                (f"{late.height} late", ACCENT),
+                (f"{lost.height} lost (on the axis)", "black"),
+            ]
         axes.set_xlabel("frame created at (s)")
         axes.set_ylabel("delay (ms)")
         if playout_limit_ms is not None:
@@ -225,13 +236,60 @@ def frame_delay(
         axes.margins(x=0.01)
         axes.set_ylim(bottom=0)
         _title(axes, title, pad=22)
-        _counts(
-            axes,
-            (f"{played.height} played", COLOURS[0]),
-            (f"{late.height} late", ACCENT),
-            (f"{lost.height} lost (on the axis)", "black"),
-        )
+        _counts(axes, *counts)
         return figure
+
+
+def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[tuple[str, str]]:
+    """Draws frames in the colour of their path; gives what to say about each path."""
+    counts = []
+    names = frames["path"].drop_nulls().unique(maintain_order=True).sort().to_list()
+    for i, name in enumerate(names):
+        own, colour = frames.filter(pl.col("path") == name), COLOURS[i % len(COLOURS)]
+        played, late, lost = (
+            own.filter(pl.col("status") == status) for status in ("played", "late", "lost")
+        )
+        dots: Any = {"linestyle": "none", "marker": "o", "color": colour}
+        axes.plot(
+            played["created_s"],
+            played["delay_ms"],
+            markersize=2.2,
+            markeredgewidth=0,
+            gid=f"played-{name}",
+            **dots,
+        )
+        axes.plot(
+            late["created_s"],
+            late["delay_ms"],
+            markersize=4,
+            markeredgewidth=0.8,
+            fillstyle="none",
+            gid=f"late-{name}",
+            **dots,
+        )
+        _lost(axes, lost, colour, f"lost-{name}")
+        text = f"{name}: {played.height} played, {late.height} late (rings), {lost.height} lost"
+        counts.append((text, colour))
+    if (nowhere := frames.filter(pl.col("path").is_null())).height:
+        _lost(axes, nowhere.filter(pl.col("status") == "lost"), "black", "never-sent")
+        counts.append((f"{nowhere.height} never sent", "black"))
+    return counts
+
+
+def _lost(axes: Axes, frames: pl.DataFrame, colour: str, gid: str) -> None:
+    """Marks on the axis, where the delay of a frame that never came belongs to no value."""
+    axes.plot(
+        frames["created_s"],
+        [0.0] * frames.height,
+        color=colour,
+        linestyle="none",
+        marker="|",
+        markersize=9,
+        markeredgewidth=0.8,
+        gid=gid,
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+    )
 
 
 def rating(

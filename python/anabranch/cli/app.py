@@ -21,7 +21,7 @@ app = App(
     help_epilogue="""\
 Start with:
   anabranch new my-call
-  anabranch run my-call.toml --plot
+  anabranch run my-call.toml --plot out
 `anabranch COMMAND --help` has examples for every command.""",
     version=_engine.__version__,
     suppress_keyboard_interrupt=False,

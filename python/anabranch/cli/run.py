@@ -1,15 +1,23 @@
 """`anabranch run`."""
 
+import shlex
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 import anabranch
-from anabranch import _engine, terminal
-from anabranch.files import check_file, check_folder
+from anabranch import _engine, headline, terminal
+from anabranch.errors import AnabranchError
+from anabranch.files import check_file, check_folder, write_atomically
 
-from .app import Flag, Natural, Sets, app, pairs, write_json
+from .app import Natural, Sets, app, pairs, write_json
+
+Formats = Annotated[
+    tuple[Literal["png", "svg", "pdf"], ...], Parameter(negative="", consume_multiple=True)
+]
 
 
 @app.command(
@@ -17,7 +25,8 @@ from .app import Flag, Natural, Sets, app, pairs, write_json
 Examples:
   anabranch run scenarios/two-path-call.toml
   anabranch run my-call.toml --set flows.call.transport.rto_max='1 s' --seed 7
-  anabranch run my-call.toml --trace traces --plot
+  anabranch run my-call.toml --plot out
+  anabranch run my-call.toml --trace traces --plot out --formats png pdf
   anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json"""
 )
 def run(
@@ -29,10 +38,12 @@ def run(
     replication: Natural = 0,
     cell: Natural = 0,
     trace: Path | None = None,
-    plot: Annotated[bool, Flag] = False,
+    plot: Path | None = None,
+    formats: Formats = (),
+    all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> None:
-    """Run a scenario once and print every scalar.
+    """Run a scenario once: what came of it, and what stood in its way.
 
     Parameters
     ----------
@@ -49,32 +60,48 @@ def run(
     trace
         Write packet, frame, path, queue and event traces into this folder, as Parquet.
     plot
-        Draw frame delay, MOS and path state over time, into the trace folder or the current one.
+        Write a page into this folder: frame delay with the path of each frame, MOS and path state
+        over time, every scalar, and the scenario.
+    formats
+        Write each figure of the page as a file of its own, too.
+    all_
+        Print every scalar.
     json_file
         Write the scalars to this file.
     """
     loaded = anabranch.load(scenario, pairs(set_))
-    folder = trace or Path()
-    if plot or trace is not None:
-        check_folder(folder)
+    if formats and plot is None:
+        raise AnabranchError("--formats needs --plot: it says how the page's figures are written")
+    for folder in (trace, plot):
+        if folder is not None:
+            check_folder(folder)
     check_file(json_file, made=trace)
-    result = anabranch.run(
-        loaded, seed=seed, replication=replication, cell=cell, trace=plot or trace is not None
-    )
+    is_traced = plot is not None or trace is not None
+    result = anabranch.run(loaded, seed=seed, replication=replication, cell=cell, trace=is_traced)
     out = terminal.console()
     if loaded.cell_count > 1:
         out.print(f"cell {cell} of {loaded.cell_count}: {terminal.key_text(loaded.cell_key(cell))}")
-    out.print(terminal.summary(result.summary))
+    for line in headline.lines(result):
+        out.print(line)
+    if all_:
+        out.print(terminal.summary(result.summary))
+    else:
+        out.print(f"more: {_more(scenario, set_, result)}")
     written = []
     if trace is not None:
         from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
 
         written += write_tables(trace, result.traces)
-    if plot:
-        from anabranch import plots  # noqa: PLC0415 - slow to import
+    if plot is not None:
+        from anabranch import plots, run_page  # noqa: PLC0415 - slow to import
 
-        for name, figure in plots.of_run(result).items():
-            written += plots.save(figure, folder / f"{loaded.name}-{name}")
+        figures = plots.of_run(result)
+        page = plot / f"{loaded.name}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(page, run_page.page(result, figures).encode())
+        written.append(page)
+        for name, figure in figures.items():
+            written += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
     if json_file is not None:
         content = {
             "scenario": loaded.name,
@@ -89,3 +116,20 @@ def run(
         written.append(json_file)
     for path in written:
         out.print(f"wrote {path}")
+
+
+def _more(scenario: Path, sets: Sequence[str], result: anabranch.Result) -> str:
+    """Where to look, as one would type it."""
+    shown = f"--plot DIR draws it; --all prints all {len(result.summary)} scalars"
+    flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"].values()
+    several = (flow for flow in flows if len(flow["paths"]) > 1)
+    if next(several, next(iter(flows)))["transport"]["kind"] == "udp":
+        return shown  # nobody accounts for what has no connection
+    words = ["anabranch", "explain", str(scenario)]
+    for text in sets:
+        words += ["--set", text]
+    which = {"--cell": result.cell, "--replication": result.replication}
+    words += [word for flag, value in which.items() if value for word in (flag, str(value))]
+    if result.seed != result.scenario.seed:
+        words += ["--seed", str(result.seed)]
+    return f"`{shlex.join(words)}` says why; {shown}"

@@ -243,7 +243,7 @@ def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
     if asked is not None:
         if f"{flow}.{asked}" not in summary:
             raise AnabranchError(
-                f"--metric {asked}: there is no scalar `{flow}.{asked}`; `anabranch run` prints all"
+                f"--metric {asked}: there is no scalar `{flow}.{asked}`; all are in `run --all`"
             )
         return asked
     found = (name for name in METRICS if f"{flow}.{name}" in summary)

@@ -1,0 +1,138 @@
+"""A run in a few lines: what ran, what came of it, and what stood in its way."""
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from anabranch import terminal
+from anabranch.quantities import bits_per_second, milliseconds
+
+if TYPE_CHECKING:
+    from anabranch.study import Result
+
+FULL = 0.9
+"""Part of its rate from which on a link is called full, as `explain` has it."""
+
+_MOST_FLOWS = 5
+_MOST_OBSTACLES = 3
+
+_LOST = {
+    "lost_packets": "lost",
+    "corrupted_packets": "damaged",
+    "down_packets": "lost while it was down",
+    "queue_full_packets": "dropped at a full queue",
+    "aqm_packets": "dropped by the AQM",
+}
+"""What links do to packets, in words."""
+
+_TIMEOUTS = ("t3_expiries", "timeouts")
+
+
+def lines(result: "Result") -> list[str]:
+    """What ran; the result of each flow; what stood in its way."""
+    scenario = result.scenario
+    tree = tomllib.loads(scenario.cell_toml(result.cell))
+    time = terminal.number(result.summary["run.simulated_s"], 4)
+    which = f"seed {result.seed}, replication {result.replication}"
+    if scenario.cell_count > 1:
+        which = f"cell {result.cell} of {scenario.cell_count}, {which}"
+    found = [f"{scenario.name}: {time} s simulated ({which})"]
+    flows = list(_flows(result.summary, tree))
+    found += flows[:_MOST_FLOWS]
+    if len(flows) > _MOST_FLOWS:
+        found.append(f"and {len(flows) - _MOST_FLOWS} more flows")
+    found.append(_obstacles(result.summary, tree))
+    return found
+
+
+def _flows(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each flow that has a result, for each direction where both have one."""
+    for name, flow in tree["flows"].items():
+        count = flow.get("count", 1)
+        for member in [name] if count == 1 else [f"{name}_{i}" for i in range(1, count + 1)]:
+            for way in ("", ".a_to_b", ".b_to_a"):
+                section = f"{member}{way}"
+                ends = (flow["from"], flow["to"])
+                sender, receiver = ends[::-1] if way == ".b_to_a" else ends
+                if parts := list(_facts(summary, section)):
+                    over = " + ".join(flow["paths"])
+                    transport = flow["transport"]["kind"]
+                    yield (
+                        f"{member}, {transport} from {sender} to {receiver} over {over}: "
+                        f"{'; '.join(parts)}"
+                    )
+
+
+def _facts(summary: Mapping[str, float], section: str) -> Iterator[str]:
+    """What a person asks of a flow first, with units; nothing that has no value."""
+
+    def value(name: str) -> float:
+        return summary.get(f"{section}.{name}", math.nan)
+
+    if value("mos") >= 0:
+        missing = value("late") + value("lost")
+        yield f"MOS {value('mos'):.2f}"
+        yield f"{missing:,.0f} of {value('sent'):,.0f} frames not played"
+    if (rate := value("goodput_kbit_per_s")) >= 0:
+        yield f"goodput {_rate(rate * 1e3)}"
+    if (seconds := value("completion_s")) >= 0:
+        yield f"complete after {terminal.number(seconds, 4)} s"
+    if value("rpm") >= 0:
+        yield f"{value('rpm'):,.0f} round trips per minute"
+    for name, what in (("completion", "requests"), ("page_load", "pages")):
+        if (time := value(f"p95_{name}_ms")) >= 0:
+            yield f"95 % of the {what} within {_time(time)}"
+    if (delay := value("mean_delay_ms")) >= 0:
+        yield f"mean delay {_time(delay)}"
+    if value("failed") > 0:
+        yield f"{value('failed'):,.0f} of {value('started'):,.0f} failed"
+
+
+def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
+    """Links that lost packets or were full, the worst first, and timeouts."""
+    found = sorted(_of_links(summary, tree), reverse=True)
+    texts = [text for _, text in found[:_MOST_OBSTACLES]]
+    if len(found) > _MOST_OBSTACLES:
+        texts.append(f"{terminal.counted(len(found) - _MOST_OBSTACLES, 'other link direction')}")
+    expired = sum(value for name, value in summary.items() if name.rpartition(".")[2] in _TIMEOUTS)
+    if expired:
+        texts.append(terminal.counted(int(expired), "retransmission timeout"))
+    if not texts:
+        return "in its way: nothing was lost, no link was full and no timer expired"
+    return f"in its way: {'; '.join(texts)}"
+
+
+def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
+    """The share of a link that was used up or lost, and the words, where that is worth a word."""
+    seconds = summary["run.simulated_s"] - milliseconds(tree["run"]["warm_up"]) / 1e3
+    for link, settings in tree["links"].items():
+        for way, ends in (("forward", settings["ends"]), ("reverse", settings["ends"][::-1])):
+            section = f"link.{link}.{way}"
+            arrived = summary.get(f"{section}.arrived_packets", 0.0)
+            if not arrived:
+                continue
+            where = f"{link} to {ends[1]}"
+            rate = settings.get("rate")
+            carried = summary.get(f"{section}.delivered_bytes", 0.0) * 8 / seconds
+            of = bits_per_second(rate) if isinstance(rate, str) else math.nan
+            if carried >= FULL * of:
+                yield 1 + carried / of, f"{where} is full ({_rate(carried)} of {_rate(of)})"
+            for name, what in _LOST.items():
+                if gone := summary.get(f"{section}.{name}", 0.0):
+                    share = 100 * gone / arrived
+                    text = f"{where}: {gone:,.0f} of {arrived:,.0f} packets {what}"
+                    yield gone / arrived, f"{text} ({terminal.number(share, 2)} %)"
+
+
+def _time(ms: float) -> str:
+    if ms >= 1e3:
+        return f"{terminal.number(ms / 1e3, 3)} s"
+    return f"{terminal.number(ms, 3)} ms"
+
+
+def _rate(bit_per_s: float) -> str:
+    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bit_per_s >= factor:
+            return f"{terminal.number(bit_per_s / factor, 3)} {unit}"
+    return f"{bit_per_s:.0f} bit/s"
