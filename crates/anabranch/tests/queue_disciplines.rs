@@ -33,18 +33,22 @@ fn scalar(row: &Row, name: &str) -> f64 {
 
 const RENO: &str = "cc = { kind = 'reno' }";
 
-/// What is shaped to 10 Mbit/s is full at 10 Mbit/s, on a link ten times as fast.
+/// How full two Renos keep CAKE's shaper in Linux 6.12, in this set-up: 0.971 to 0.974 in six runs that differ in when the
+/// flows begin, at once or up to 20 ms apart, with 199 to 202 drops.
+const CAKE_IN_LINUX: f64 = 0.972;
+
+/// What is shaped to 10 Mbit/s is full at 10 Mbit/s, on a link ten times as fast; behind CAKE it is as full as in Linux.
 #[test]
 fn shapers_are_full_at_their_rate() {
-    for queue in [
-        "{ kind = 'token_bucket', rate = '10 Mbit/s', burst = '6 kB', child = { kind = 'codel' } }",
-        "{ kind = 'token_bucket', rate = '10 Mbit/s', burst = '6 kB', latency = '50 ms' }",
-        "{ kind = 'cake', bandwidth = '10 Mbit/s' }",
+    for (queue, share) in [
+        ("{ kind = 'token_bucket', rate = '10 Mbit/s', burst = '6 kB', child = { kind = 'codel' } }", 1.0),
+        ("{ kind = 'token_bucket', rate = '10 Mbit/s', burst = '6 kB', latency = '50 ms' }", 1.0),
+        ("{ kind = 'cake', bandwidth = '10 Mbit/s' }", CAKE_IN_LINUX),
     ] {
         let row = run(queue, &[("a", RENO), ("a", RENO)]);
         let total = goodput(&row, 0) + goodput(&row, 1);
-        let full = 10.0 * 1448.0 / 1500.0;
-        assert!((total / full - 1.0).abs() < 0.03, "{queue}: {total} of {full}");
+        let expected = share * 10.0 * 1448.0 / 1500.0;
+        assert!((total / expected - 1.0).abs() < 0.03, "{queue}: {total}, expected {expected}");
         assert!(scalar(&row, "max_sojourn_ms") > 5.0, "{queue}");
     }
 }

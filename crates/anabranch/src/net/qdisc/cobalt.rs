@@ -3,7 +3,9 @@
 //! CoDel signals to flows that respond, BLUE drops those of flows that do not: its probability grows when the queue
 //! overflows and falls when it is found empty. The rules are those of Linux (`sch_cake.c`, `cobalt_should_drop`,
 //! `cobalt_queue_full`, `cobalt_queue_empty`): CoDel's count falls by the same law by which it grew, and the last
-//! packet of a queue is never dropped. Deviation: the square root is exact where Linux has a table and a Newton step.
+//! packet of a queue is never dropped. Linux begins with an inverse square root of 0 (`cobalt_vars_init`), not 1, so that a
+//! queue that has never been late drops the second packet that is, and waits for an interval only from then on.
+//! Deviation: the square root is exact where Linux has a table and a Newton step.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,6 +105,8 @@ pub(super) struct Settings {
 pub(super) struct Control {
     /// CoDel: how fast it drops.
     count: u32,
+    /// Whether the count has changed by the law yet: Linux computes its inverse square root only then.
+    has_root: bool,
     is_dropping: bool,
     /// When the next drop is due, or when there was something to do last.
     drop_next: u64,
@@ -157,8 +161,7 @@ impl Control {
         }
         self.is_dropping = false;
         if self.is_due(now) {
-            self.count -= 1;
-            self.drop_next = self.control_law(self.drop_next, settings);
+            self.set_count(self.count - 1, settings);
         }
     }
 
@@ -186,13 +189,11 @@ impl Control {
         let mut is_dropped = false;
         if is_due && self.is_dropping {
             is_dropped = !(settings.ecn && mark(packet));
-            self.count = self.count.saturating_add(1);
-            self.drop_next = self.control_law(self.drop_next, settings);
+            self.set_count(self.count.saturating_add(1), settings);
             is_past = now > self.drop_next;
         } else {
             while is_due {
-                self.count -= 1;
-                self.drop_next = self.control_law(self.drop_next, settings);
+                self.set_count(self.count - 1, settings);
                 is_past = now > self.drop_next;
                 is_due = self.is_due(now);
             }
@@ -213,8 +214,17 @@ impl Control {
         self.count > 0 && now >= self.drop_next
     }
 
+    /// The count changes (`cobalt_invsqrt`), and the next drop is due by it.
+    fn set_count(&mut self, count: u32, settings: &Settings) {
+        (self.count, self.has_root) = (count, true);
+        self.drop_next = self.control_law(self.drop_next, settings);
+    }
+
     /// RFC 8289 section 5.6: the next drop after one at `from`.
     fn control_law(&self, from: u64, settings: &Settings) -> u64 {
+        if !self.has_root {
+            return from;
+        }
         from + (settings.interval as f64 / libm::sqrt(f64::from(self.count.max(1)))) as u64
     }
 }
@@ -227,8 +237,8 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// The first signal comes an interval after the delay went above the target, and then they come closer as
-    /// interval / sqrt(count), where count is 2 after the first.
+    /// The second packet above the target has the first signal, and then they come closer as interval / sqrt(count), where
+    /// count is 2 after the first.
     #[test]
     fn marks_follow_the_control_law() {
         let mut queue = CobaltConfig { packets: 100_000, ..Default::default() }.build(place()).unwrap();
@@ -246,10 +256,25 @@ mod tests {
         // Number i, which leaves at i x 100 us, waits for half of that.
         let mut due = 10_100_000_u64;
         for (index, &at) in marks.iter().enumerate() {
-            due += (100.0 * MILLI as f64 / ((index + usize::from(index > 0)) as f64).sqrt().max(1.0)) as u64;
+            if index > 0 {
+                due += (100.0 * MILLI as f64 / ((index + 1) as f64).sqrt()) as u64;
+            }
             assert!(at >= due && at - due <= 100_000, "mark {index} at {at}, due {due}");
         }
         assert!(marks.len() > 40, "{}", marks.len());
+    }
+
+    /// Linux's inverse square root is 0 in the beginning and 1 when the count has come back to 0.
+    #[test]
+    fn only_the_first_signal_of_all_comes_at_once() {
+        let settings = Settings { target: 5 * MILLI, interval: 100 * MILLI, mtu_time: 0, ecn: false };
+        let (mut control, mut rng) = (Control::default(), place().streams.stream("test"));
+        let mut drops = |at: u64, waited: u64| {
+            control.drops(at * MILLI, &settings, &mut packet(0, (at - waited) * MILLI, 0), &mut rng)
+        };
+        assert_eq!([1_000, 1_001, 1_002].map(|at| drops(at, 10)), [false, true, false]);
+        assert!(!drops(3_000, 1));
+        assert_eq!([3_001, 3_002, 3_100, 3_101].map(|at| drops(at, 10)), [false, false, false, true]);
     }
 
     /// As long as the delay is below the target, the count falls by the law by which it grew.
