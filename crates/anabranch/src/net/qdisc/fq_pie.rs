@@ -2,8 +2,8 @@
 //!
 //! As Linux has it (`sch_fq_pie.c`): a packet that finds the limit of all queues reached is dropped, and the
 //! probability of each queue follows the waiting time in it alone; two full packets in it are not spared, as they are by
-//! RFC 8033. `fair_queue.rs` says how flows are told apart and take turns, `pie.rs` how PIE differs from Linux's.
-//! Defaults are Linux's.
+//! RFC 8033, and the probability may grow beyond 1. `fair_queue.rs` says how flows are told apart and take turns, `pie.rs`
+//! how PIE differs from Linux's. Defaults are Linux's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -131,6 +131,8 @@ pub(super) struct Control<R> {
     target: f64,
     /// While no more bytes wait, nothing is dropped.
     spared_bytes: u64,
+    /// A probability that would be as high becomes 1.
+    overflow: f64,
     rng: R,
     probability: f64,
     /// The sum of the probabilities since the last drop.
@@ -158,6 +160,7 @@ impl<R: Draw> Control<R> {
         Self {
             target: config.target.as_secs_f64(),
             spared_bytes: SPARED_BYTES,
+            overflow: 1.0,
             config,
             rng,
             probability: 0.0,
@@ -170,9 +173,10 @@ impl<R: Draw> Control<R> {
         }
     }
 
-    /// The same as Linux has it: two packets that wait are no longer spared (`pie_drop_early`).
+    /// The same as Linux has it: two packets that wait are no longer spared (`pie_drop_early`), and the probability
+    /// grows beyond 1, of which it has to come back before anything stays (`pie_calculate_probability`).
     pub(super) fn of_linux(self) -> Self {
-        Self { spared_bytes: SPARED_BYTES - 1, ..self }
+        Self { spared_bytes: SPARED_BYTES - 1, overflow: LINUX_OVERFLOW, ..self }
     }
 
     /// The same with other draws.
@@ -281,7 +285,10 @@ impl<R: Draw> Control<R> {
         if delay > 0.25 {
             change += 0.02;
         }
-        self.probability = (self.probability + change).clamp(0.0, 1.0);
+        self.probability = (self.probability + change).max(0.0);
+        if self.probability >= self.overflow {
+            self.probability = 1.0;
+        }
         if delay == 0.0 && old_delay == 0.0 && !is_tiny {
             // RFC 8033 section 4.2; Linux has 1 - 1/64.
             self.probability *= 1.0 - 1.0 / 64.0;
@@ -296,6 +303,9 @@ impl<R: Draw> Control<R> {
         self.old_delay = delay;
     }
 }
+
+/// Linux counts 2^-56 in 64 bits, and only what exceeds them becomes 1.
+const LINUX_OVERFLOW: f64 = 256.0;
 
 /// What the probability cannot be told from 0 below; Linux counts in 2^-56.
 const LEAST_PROBABILITY: f64 = 1.0 / (1_u64 << 56) as f64;
@@ -314,6 +324,22 @@ mod tests {
     use crate::net::ledger::Fate;
 
     const MILLI: u64 = 1_000_000;
+
+    /// RFC 8033 section 4.2 bounds the probability by 1; Linux does not, and an overflow of its 64 bits gives 1.
+    #[test]
+    fn only_linux_lets_the_probability_grow_beyond_one() {
+        let after = |probability: f64, is_linux: bool| {
+            let control = PieConfig::default().build(place()).unwrap().control;
+            let mut control = if is_linux { control.of_linux() } else { control };
+            // A long delay: 2 % for what it is above the target, and 2 % for being above 250 ms.
+            (control.probability, control.delay, control.old_delay) = (probability, 0.3, 0.3);
+            control.update(9_000);
+            control.probability
+        };
+        assert_eq!(after(0.99, false), 1.0);
+        assert!((after(0.99, true) - 1.03).abs() < 1e-12);
+        assert_eq!(after(255.97, true), 1.0);
+    }
 
     /// The probability after each update with a delay that is 20 ms throughout, by hand.
     #[test]
