@@ -31,8 +31,8 @@ pub struct TokenBucketConfig {
     pub peak_rate: Option<Rate>,
     /// As `burst`, for the peak rate. Default: 1500 B.
     pub peak_burst: Bytes,
-    /// The longest time that a packet waits: a queue of `rate` x `latency` + `burst` bytes, instead of `child`.
-    /// Default: none.
+    /// The longest time that a packet waits, instead of `child`: a queue of `rate` x `latency` + `burst` bytes, or of
+    /// `peak_rate` x `latency` + `peak_burst` bytes if that is less. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Duration>,
     /// The discipline in which packets wait, by its `kind`. Default: `drop_tail` with 50 packets.
@@ -82,9 +82,14 @@ impl TokenBucketConfig {
             }
             (Some(child), None) => Ok(QueueConfig::clone(child)),
             (None, Some(latency)) => {
-                // tc-tbf(8): the limit that the latency stands for.
-                let bits = u128::from(self.rate.bits_per_sec()) * u128::from(latency.as_nanos());
-                let bytes = bits / u128::from(UNITS_PER_BYTE) + u128::from(self.burst.0);
+                // tc-tbf(8): the limit that the latency stands for, by the bucket that is the slower one in that time
+                // (iproute2, `tbf_parse_opt`).
+                let bytes = |rate: Rate, burst: Bytes| {
+                    let bits = u128::from(rate.bits_per_sec()) * u128::from(latency.as_nanos());
+                    bits / u128::from(UNITS_PER_BYTE) + u128::from(burst.0)
+                };
+                let peak = self.peak_rate.map_or(u128::MAX, |peak| bytes(peak, self.peak_burst));
+                let bytes = bytes(self.rate, self.burst).min(peak);
                 let bytes =
                     u64::try_from(bytes).ok().filter(|bytes| *bytes <= MAX_BURST).ok_or_else(|| {
                         format!(
@@ -265,6 +270,11 @@ mod tests {
         let config = TokenBucketConfig { latency: Some(Duration::from_millis(24)), child: None, ..config };
         let QueueConfig::DropTail(child) = config.child("queue").unwrap() else { panic!() };
         assert_eq!(child.bytes, Some(Schedule::Constant(Bytes(4500))));
+        // 1.2 Mbit/s for 24 ms is 3600 B, and the burst of the peak rate.
+        let peak_rate = Some(Rate::from_bits_per_sec(1_200_000));
+        let config = TokenBucketConfig { burst: Bytes(15_000), peak_rate, peak_burst: Bytes(1500), ..config };
+        let QueueConfig::DropTail(child) = config.child("queue").unwrap() else { panic!() };
+        assert_eq!(child.bytes, Some(Schedule::Constant(Bytes(5100))));
     }
 
     #[test]
