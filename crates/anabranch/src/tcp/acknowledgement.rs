@@ -242,6 +242,7 @@ impl Connection {
     /// Takes what is acknowledged cumulatively off the scoreboard (Linux: `tcp_clean_rtx_queue`).
     fn take_cumulative(&mut self, now: Time, prior_highest: u64, ack: &mut Ack) {
         let acknowledged = self.sender.unacknowledged;
+        let origin = self.timestamp_origin(ack.echo);
         let mut acked = 0;
         let mut reordered: Option<u64> = None;
         while let Some(first) = self.board.front() {
@@ -268,7 +269,9 @@ impl Connection {
                 if self.has_sack {
                     self.rate.delivered_segments += 1;
                     let min_rtt = self.rtt.min_rtt();
-                    self.rack.advance(now, sent_at, sent.order, ever_retransmitted, min_rtt);
+                    if !(ever_retransmitted && is_of_earlier(origin, sent_at)) {
+                        self.rack.advance(now, sent_at, sent.order, ever_retransmitted, min_rtt);
+                    }
                 }
             }
             self.rate.on_delivered(&mut ack.sample, &mut rate, sent_at, end);
@@ -294,6 +297,16 @@ impl Connection {
             // Linux: not when it measures what was sent after the first segment.
             ack.restarts_timer = true;
         }
+    }
+
+    /// When the segment was sent at the latest whose timestamp is echoed, where RACK asks for it (RFC 8985 section
+    /// 6.2 step 2, condition 1). Linux does not (`tcp_rack_advance`). Only a cumulative acknowledgement answers the
+    /// question: behind a hole the echo stays that of the last segment in order (RFC 7323 section 4.3), so that for
+    /// what is acknowledged selectively, as a tail loss probe is, it does not say which transmission has arrived.
+    fn timestamp_origin(&self, echo: Option<u32>) -> Option<Time> {
+        let echo = echo.filter(|_| !self.parameters.linux && self.uses_rack())?;
+        let first = self.timestamp(Time::ZERO);
+        Some(Time::from_millis(u64::from(echo.wrapping_sub(first)) + 1))
     }
 
     fn note_reordering_below(&mut self, from: u64, highest: u64) {
@@ -405,6 +418,12 @@ impl Connection {
         let progress = Progress { delivered, lost, advanced, in_flight };
         self.recovery.prr.on_ack(self.parameters.window_reduction, &progress);
     }
+}
+
+/// Whether an acknowledgement of a segment answers an earlier transmission than that of `sent_at`: what it echoes
+/// was sent before `origin`.
+fn is_of_earlier(origin: Option<Time>, sent_at: Time) -> bool {
+    origin.is_some_and(|origin| origin <= sent_at)
 }
 
 /// What the control is told.

@@ -12,7 +12,7 @@ const KEPT_RECOVERIES: u32 = 16;
 const MAX_STEPS: u32 = 255;
 /// What a timer takes at least (Linux: `TCP_TIMEOUT_MIN_US`).
 const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
-/// How long a peer may delay the acknowledgement of a lone segment (RFC 8985 section 7.2: `WCDelAckT`).
+/// How long a peer may delay the acknowledgement of a lone segment (RFC 8985 section 7.2: `TLP.max_ack_delay`).
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 
 /// The state of RACK-TLP.
@@ -219,8 +219,14 @@ impl Connection {
         let wait = match self.rtt.srtt() {
             None => self.parameters.rto_initial,
             Some(srtt) => {
-                let ack_delay = if self.parameters.linux { self.parameters.rto_min } else { WORST_ACK_DELAY };
-                srtt * 2 + if self.board.len() == 1 { ack_delay } else { LEAST_TIMEOUT }
+                let is_alone = self.board.len() == 1;
+                srtt * 2
+                    + match (self.parameters.linux, is_alone) {
+                        (true, true) => self.parameters.rto_min,
+                        (true, false) => LEAST_TIMEOUT,
+                        (false, true) => WORST_ACK_DELAY,
+                        (false, false) => Duration::ZERO,
+                    }
             }
         };
         let until_rto = if restarts { rto } else { self.time_to_rto(now) };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::cc::CongestionControl as _;
 use crate::tcp::config::{LossDetection, WindowReduction};
+use crate::tcp::segment::Flags;
 use crate::tcp::testing::Drill;
 
 fn sent_ten(settings: &Config) -> Drill {
@@ -160,4 +161,22 @@ fn rfc2018_8_sacks_that_are_taken_back() {
     drill.at(300).ack(SIZE, &[]).segments(SIZE);
     drill.at(5_000);
     assert!(drill.segments(SIZE).contains(&1), "after a timeout everything is sent again");
+}
+
+#[test]
+fn rfc8985_6_2_an_echo_of_the_original_says_nothing_of_the_retransmission() {
+    const FULL: u32 = 1_448;
+    let lost = |settings: &Config| {
+        let mut drill = Drill::open_with(settings, true, 10);
+        drill.write(10 * FULL);
+        let echo = drill.sent().last().unwrap().segment.timestamps.unwrap().value;
+        drill.at(200).ack(0, &[(FULL, 4 * FULL)]);
+        assert_eq!(drill.end.stats().segments_lost, 1);
+        // The original of segment 0 arrives late, more than a round-trip time after its retransmission.
+        drill.at(310).ack_echoing(4 * FULL, &[], echo, Flags::ACK);
+        drill.end.stats().segments_lost
+    };
+    assert_eq!(lost(&rfc()), 1, "section 6.2 step 2 condition 1");
+    // Linux asks only for the round-trip time: all six sent before the retransmission are late.
+    assert_eq!(lost(&linux()), 7, "tcp_rack_advance");
 }

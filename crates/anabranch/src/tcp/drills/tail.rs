@@ -1,6 +1,7 @@
 //! Tail loss probes: RFC 8985 section 7.
 
 use super::*;
+use crate::tcp::segment::Flags;
 use crate::tcp::testing::Drill;
 
 #[test]
@@ -17,6 +18,34 @@ fn rfc8985_7_2_the_last_segment_is_sent_again_after_two_round_trips() {
     drill.at(502).ack(2 * SIZE, &[(3 * SIZE, 4 * SIZE)]).at(530);
     assert_eq!(drill.segments(SIZE), [2]);
     assert_eq!(drill.end.stats().timeouts, 0);
+}
+
+#[test]
+fn rfc8985_7_2_the_wait_is_two_round_trips_and_in_linux_two_milliseconds_more() {
+    for (settings, millis) in [(rfc(), 400), (linux(), 402)] {
+        let mut drill = Drill::open(&settings, false);
+        drill.write(4 * SIZE).segments(SIZE);
+        drill.at(200).ack(2 * SIZE, &[]).at(millis - 1);
+        assert_eq!(drill.segments(SIZE), [0; 0]);
+        drill.at(millis);
+        assert_eq!(drill.segments(SIZE), [3]);
+    }
+}
+
+#[test]
+fn rfc8985_7_4_the_sack_of_a_probe_shows_losses_whatever_it_echoes() {
+    const FULL: u32 = 1_448;
+    for settings in [rfc(), linux()] {
+        let mut drill = Drill::open_with(&settings, true, 10);
+        drill.write(10 * FULL);
+        let echo = drill.sent().last().unwrap().segment.timestamps.unwrap().value;
+        drill.at(200).ack(2 * FULL, &[]).at(410);
+        assert_eq!(drill.end.stats().loss_probes, 1);
+        // The probe arrives behind a hole: the echo is that of segment 1, the last one in order.
+        drill.at(510).ack_echoing(2 * FULL, &[(9 * FULL, 10 * FULL)], echo, Flags::ACK);
+        assert_eq!(drill.end.stats().segments_lost, 7);
+        assert_eq!(drill.end.stats().timeouts, 0);
+    }
 }
 
 #[test]
