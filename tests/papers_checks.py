@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from anabranch import plots
+
 VERDICTS = {"enum": ["reproduced", "partly", "not_reproduced", "open"]}
 
 
@@ -64,4 +66,8 @@ def check_page(folder: Path, figures: int) -> None:
         assert (folder / link).is_file(), link
     assert not re.search(r'(src|href)="(https?:)?//', text.replace("http://www.w3.org", ""))
     assert text.count("<svg") == text.count("</svg>") == figures
+    # All colours are the page's, but for text on heat maps, whose colours do not change.
+    assert set(re.findall(r"(?:fill|stroke): (#\w+)", text)) <= {
+        colour.lower() for colour in (plots.ON_DARK, plots.ON_LIGHT)
+    }
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL).lower().split()

@@ -13,15 +13,15 @@ from anabranch.explain.accounts import LIMITS, Account, Flow
 
 COLOURS = {
     "cwnd_limited": "#009E73",
-    "application_limited": "#D9EFE7",
+    "application_limited": "#9AD3BD",
     "receive_window_limited": "#D55E00",
     "send_buffer_limited": "#E69F00",
     "scheduler_waiting": "#CC79A7",
     "in_recovery": "#56B4E9",
     "in_timeout": "#0072B2",
     "path_down": "#000000",
-    "standby": "#E4E4E4",
-    "handshake": "#999999",
+    "standby": "#F2F2F2",
+    "handshake": plots.QUIET,
 }
 """Okabe and Ito's, as in all figures; grey and pale where nothing is meant to be sent."""
 

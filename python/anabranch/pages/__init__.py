@@ -13,17 +13,59 @@ from matplotlib.figure import Figure
 
 from anabranch import plots
 
-INK = {
-    "#000000": "--ink",
-    "#ffffff": "--paper",
-    "#666666": "--quiet",
-    "#e4e4e4": "--line",
-    "#0072b2": "--blue",
-    "#d55e00": "--orange",
-    "#009e73": "--green",
-    "#cc79a7": "--pink",
+THEME = {
+    "paper": ("#ffffff", "#14171a"),
+    "ink": ("#16191d", "#e8eaed"),
+    "quiet": ("#626a73", "#9aa3ad"),
+    "line": ("#e2e5e9", "#333a42"),
+    "soft": ("#f5f6f8", "#1c2126"),
+    "good": ("#d9f0e3", "#17402d"),
+    "fair": ("#fbeec4", "#4a3d10"),
+    "bad": ("#fbdcd2", "#55261a"),
+    "blue": ("#0072b2", "#0289bc"),
+    "orange": ("#c85500", "#db7e0f"),
+    "green": ("#009e73", "#7ec87f"),
+    "pink": ("#cc79a7", "#c790f3"),
+    "sky": ("#56b4e9", "#77d4ef"),
+    "amber": ("#e69f00", "#fbc631"),
+    "mint": ("#9ad3bd", "#2f6b55"),
+    "pale": ("#f1f2f4", "#23282d"),
+    "grey-1": ("#bbbbbb", "#5f666d"),
+    "grey-2": ("#444444", "#d3d7db"),
+    "grey-3": ("#888888", "#8b9299"),
+    "grey-4": ("#dddddd", "#3a4149"),
 }
-"""Colours of the figures that follow the page's light or dark theme when a figure is inside it."""
+"""Variables of the pages' styles: their colours on light and on dark paper.
+
+Those of series differ in both for all common kinds of colour vision (tests/test_pages.py).
+"""
+
+INK = {
+    "#000000": "ink",
+    "#ffffff": "paper",
+    "#666666": "quiet",
+    "#e4e4e4": "line",
+    "#eeeeee": "soft",
+    "#0072b2": "blue",
+    "#d55e00": "orange",
+    "#009e73": "green",
+    "#cc79a7": "pink",
+    "#56b4e9": "sky",
+    "#e69f00": "amber",
+    "#b7e0c8": "good",
+    "#f6df9b": "fair",
+    "#f3b8a6": "bad",
+    "#9ad3bd": "mint",
+    "#f2f2f2": "pale",
+    "#bbbbbb": "grey-1",
+    "#444444": "grey-2",
+    "#888888": "grey-3",
+    "#dddddd": "grey-4",
+}
+"""The variable for each colour of the figures, which so follow the theme of the page around them.
+
+Only text on a heat map has others: it follows the colour beneath it, which does not change.
+"""
 
 
 def environment(templates: Mapping[str, str]) -> jinja2.Environment:
@@ -41,6 +83,7 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters["sentence"] = sentence
+    made.globals["theme"] = THEME
     return made
 
 
@@ -69,7 +112,7 @@ def inline(figure: Figure, name: str, *, natural: bool = False) -> str:
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
     for colour, variable in INK.items():
         text = re.sub(
-            rf"(fill|stroke): {colour}\b", rf"\1: var({variable})", text, flags=re.IGNORECASE
+            rf"(fill|stroke): {colour}\b", rf"\1: var(--{variable})", text, flags=re.IGNORECASE
         )
     # Text without a colour is black to SVG.
     width = figure.get_size_inches()[0]

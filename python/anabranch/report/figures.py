@@ -58,11 +58,7 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         panel = figure.subplots()
         handles = []
         for k, i in enumerate(shown):
-            # Four colours keep apart in the dark, too.
-            line: dict[str, Any] = {
-                "color": plots.COLOURS[k % 4],
-                "linestyle": "-" if k < 4 else "--",
-            }
+            line: dict[str, Any] = {"color": plots.COLOURS[k]}
             label = by.labels[i]
             places = [j for j, value in enumerate(across.labels) if (value, label) in found]
             _points(panel, places, [found[across.labels[j], label] for j in places], **line)

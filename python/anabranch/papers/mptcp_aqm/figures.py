@@ -125,7 +125,6 @@ def verdicts(outcome: Outcome) -> Figure:
                     ha="center",
                     va="center",
                     fontsize=8,
-                    color="#222222",
                 )
         axes.set_yticks(
             range(len(by_number)), [f"{number}. {SHORT[number]}" for number in by_number]
