@@ -77,9 +77,11 @@ def test_on_clean_paths_nothing_matters() -> None:
     assert found.recommended == Candidate("linux")
     assert {effect.verdict for effect in found.effects} == {"none"}
     assert found.paste.text() == ""
-    assert tables.conclusion(found).startswith("Nothing matters here")
-    said = [tables.sentence(effect, "MOS") for effect in found.effects]
-    assert all(text.startswith("makes no significant difference here") for text in said)
+    said = tables.conclusion(found)
+    assert said.startswith("Nothing matters here: none of the settings makes a")
+    assert "significant" not in said
+    each = [tables.sentence(effect, "MOS") for effect in found.effects]
+    assert all(text.startswith("makes no difference that matters") for text in each)
 
 
 def test_failover_is_faster_with_a_small_rto_min() -> None:
@@ -197,7 +199,7 @@ def test_the_screening_has_every_value_about_equally_often() -> None:
         (["none", "none"], "Nothing matters here"),
         (["none", "undecided"], "better by 0.1 MOS or more, nor is it ruled out for all of it."),
         (["none", "matters"], "better by 0.1 MOS or more, and some of it is worse."),
-        (["not in Linux", "none"], "nothing that Linux has makes a significant difference here."),
+        (["not in Linux", "none"], "Keep the defaults: nothing that Linux has makes any difference."),
     ],
 )
 def test_the_defaults_are_kept_for_a_reason_that_is_true(verdicts: list[str], said: str) -> None:
@@ -482,3 +484,14 @@ def test_nested_tables_are_one_sentence(tmp_path: Path) -> None:
     path.write_text(f"a = {'[' * 100_000}", encoding="utf-8")
     with pytest.raises(AnabranchError, match=r"deep\.toml cannot be read: .* nested too deeply"):
         read([path])
+
+
+def test_a_difference_below_what_matters_is_called_that() -> None:
+    """Not "no significant difference": +0.042 ± 0.023 is one, only not one that matters."""
+    found = advise.advise("clean-two-paths", "mos", effort=search.Effort(4, 2, 3))
+    effect = replace(found.effects[0], changes={"0.1 s": (0.042, 0.023)}, verdict="none")
+    text = tables.conclusion(replace(found, keep_defaults=True, effects=[effect], relevant=0.1))
+    assert text == (
+        "Nothing matters here: none of the settings makes a difference of 0.1 MOS; the most is"
+        f" +0.042 ± 0.023 MOS ({effect.setting.name} 0.1 s). Keep the defaults."
+    )

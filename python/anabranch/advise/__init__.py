@@ -70,8 +70,8 @@ class Effect:
     of this one with its mean difference from the recommended value and half the width of the 95 %
     interval."""
     verdict: str
-    """`matters`, `none` (no significant difference, and none as large as matters can hide) or
-    `undecided` (no significant difference, but a larger one is within the intervals)."""
+    """`matters`, `none` (all intervals lie within what matters) or `undecided` (no difference is
+    significant, but one that matters is within the intervals)."""
 
 
 @dataclass(frozen=True)

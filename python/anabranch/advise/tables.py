@@ -1,7 +1,7 @@
 """Advice for people: sentences and tables."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -44,14 +44,33 @@ def conclusion(advice: Advice) -> str:
         )
         return f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
     if all(effect.verdict == "none" for effect in advice.effects):
-        return "Nothing matters here: no setting makes a significant difference. Keep the defaults."
-    if all(e.verdict == "none" for e in advice.effects if e.setting in advice.searched):
-        return "Keep the defaults: nothing that Linux has makes a significant difference here."
+        most = _most(advice, advice.effects)
+        return f"Nothing matters here: none of the settings {most}. Keep the defaults."
+    in_linux = [effect for effect in advice.effects if effect.setting in advice.searched]
+    if all(effect.verdict == "none" for effect in in_linux):
+        return f"Keep the defaults: nothing that Linux has {_most(advice, in_linux)}."
     least = f"{number(advice.relevant, 2)} {unit} or more"
     sentence = f"Keep the defaults: nothing that was tried is shown to be better by {least}"
     if any(effect.verdict == "undecided" for effect in advice.effects):
         return f"{sentence}, nor is it ruled out for all of it."
     return f"{sentence}, and some of it is worse."
+
+
+def _most(advice: Advice, effects: Sequence[Effect]) -> str:
+    """That nothing makes a difference that matters, and what the one is that makes most."""
+    changes = [
+        (f"{effect.setting.name} {effect.setting.label(value, advice.profile)}", *change)
+        for effect in effects
+        for value, change in effect.changes.items()
+    ]
+    name, mean, half_width = max(changes, key=lambda change: abs(change[1]), default=("", 0.0, 0.0))
+    unit = advice.goal.unit
+    if abs(mean) + half_width < _NOTHING:
+        return "makes any difference"
+    return (
+        f"makes a difference of {number(advice.relevant, 2)} {unit}; the most is"
+        f" {signed(mean)} ± {size(half_width)} {unit} ({name})"
+    )
 
 
 def sentence(effect: Effect, unit: str) -> str:
@@ -66,8 +85,8 @@ def sentence(effect: Effect, unit: str) -> str:
     else:
         most = max(abs(mean) + half_width for mean, half_width in effect.changes.values())
         said = {
-            "none": "makes no significant difference here",
-            "undecided": "no significant difference found",
+            "none": "makes no difference that matters",
+            "undecided": "no difference that matters is shown",
         }[effect.verdict] + (f": at most ± {size(most)} {unit}" if most else ": none at all")
     if effect.unmasked is None:
         return said
