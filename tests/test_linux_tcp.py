@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,46 @@ def test_compare_writes_rows_and_figures(anabranch: Command, tmp_path: Path) -> 
     assert len(values) == 13 * 5
     assert {"key", "kernel", "mean", "mean_at_its_loss", "ns3", "verdict"} <= values[0].keys()
     assert (tmp_path / "f" / "linux-tcp-windows.png").stat().st_size > 10_000
+
+
+def test_what_common_patterns_of_loss_do_is_said_above_the_table() -> None:
+    """The kernel's deviations go together, so three patterns are three samples, not 39."""
+
+    def row(control: str, runs: tuple[float, ...], at_its_loss: float) -> linux_tcp.Row:
+        kernel = sum(runs) / 3
+        ours = 0.9 * kernel
+        lost = (0.008, 0.009, 0.01)
+        return linux_tcp.Row(control, "1", kernel, 1.0, ours, 1.0, at_its_loss, 1.0, runs, lost)
+
+    low = [row("reno", (900.0, 1000.0, 1100.0), 950.0), row("bbr", (90.0, 100.0, 110.0), 96.0)]
+    (said,) = linux_tcp.notes(low)
+    assert said == (
+        "At 1 % loss all 2 controls read below Linux, by 10.0% on average, because all of the"
+        " kernel's saw the same 3 patterns of loss, which took 0.90% of the packets: where as many"
+        " are lost, ours are 3.9% below with an interval of ± 24.0% over the 3 patterns, too few"
+        " to tell it from none."
+    )
+    other = replace(low[0], control="cubic", ours=1100.0)
+    assert linux_tcp.notes([*low, other]) == []
+    assert linux_tcp.notes([replace(one, loss_percent="0") for one in low]) == []
+
+
+def test_all_controls_read_low_at_one_percent_and_the_page_says_so() -> None:
+    with GOLDEN.open(encoding="utf-8") as lines:
+        golden = [row for row in csv.DictReader(lines) if row["loss_percent"] == "1"]
+    measured = {row.control: row for row in linux_tcp.kernel_rows() if row.loss_percent == "1"}
+    rows = [
+        linux_tcp.Row(
+            row["control"],
+            "1",
+            *(float(row[name]) for name in ("kernel", "kernel_half_width", "ours", "half_width")),
+            float(row["ours_at_its_loss"]),
+            float(row["ns3"]),
+            measured[row["control"]].kernel,
+            measured[row["control"]].lost,
+        )
+        for row in golden
+    ]
+    (said,) = linux_tcp.notes(rows)
+    assert said.startswith("At 1 % loss all 13 controls read below Linux, by 8.0% on average")
+    assert said.endswith("over the 3 patterns, too few to tell it from none.")

@@ -70,6 +70,8 @@ def compare(
             rows.append(row)
             step()
     out = terminal.console()
+    for line in module.notes(rows) if hasattr(module, "notes") else ():
+        out.print(line)
     lines = map(module.cells, rows)
     out.print(terminal.side_by_side(module.HEADS, lines, out.width, module.KEYS))
     for letter, text in module.CAUSES.items():

@@ -109,7 +109,8 @@ def _failover_summary() -> str:
 
 def _tcp_summary(rows: list[linux_tcp.Row]) -> str:
     letters = [row.cause for row in rows]
-    return "\n".join([*linux_tcp.summary(rows), "", *_causes(linux_tcp.CAUSES, letters)])
+    said = [*linux_tcp.summary(rows), "", *_causes(linux_tcp.CAUSES, letters)]
+    return "\n".join([*said, *(line for note in linux_tcp.notes(rows) for line in ("", note))])
 
 
 def _values_summary(causes: Mapping[str, str], rows: list[values.Value]) -> str:

@@ -76,6 +76,10 @@ class Row:
     """Ours where packets are lost with the shares that the kernel's three runs lost."""
     ns3: float
     """NaN where ns-3 was not measured."""
+    kernel_runs: tuple[float, ...] = ()
+    """The kernel's goodput with each of its patterns of loss."""
+    lost: tuple[float, ...] = ()
+    """The share of the packets that each of them lost."""
 
     @property
     def deviation(self) -> float:
@@ -184,6 +188,8 @@ def compare(
             half_width=_finite(half_width),
             ours_at_its_loss=fmean(fmean(goodputs) for goodputs in at_its_loss),
             ns3=row.ns3,
+            kernel_runs=row.kernel,
+            lost=row.lost,
         )
 
 
@@ -211,6 +217,41 @@ def summary(rows: Sequence[Row]) -> list[str]:
         f"over the {len(both)} cells of ns-3: {fmean(abs(row.deviation) for row in both):.3f}, "
         f"ns-3's {fmean(abs(row.ns3_deviation) for row in both):.3f}.",
     ]
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What to know before the table: where all controls deviate to the same side, and why.
+
+    Every control of the kernel saw the same patterns of loss, so there are as many samples of the
+    deviation as there are patterns, however many controls there are.
+    """
+    found = []
+    for loss in dict.fromkeys(row.loss_percent for row in rows if float(row.loss_percent) > 0):
+        here = [row for row in rows if row.loss_percent == loss and row.kernel_runs]
+        sides = {row.deviation > 0 for row in here}
+        if len(here) < 2 or len(sides) > 1:
+            continue
+        lost = fmean(share for row in here for share in row.lost)
+        deviation = fmean(row.deviation for row in here)
+        rest, half_width, patterns = mean_interval(
+            [
+                fmean(row.ours_at_its_loss / run - 1 for row, run in zip(here, runs, strict=True))
+                for runs in zip(*(row.kernel_runs for row in here), strict=True)
+            ]
+        )
+        rest_words = (
+            f"{abs(rest):.1%} {'above' if rest > 0 else 'below'} with an interval of"
+            f" ± {half_width:.1%} over the {patterns} patterns"
+        )
+        end = ", too few to tell it from none." if abs(rest) <= half_width else "."
+        side = "above" if True in sides else "below"
+        found.append(
+            f"At {loss} % loss all {len(here)} controls read {side}"
+            f" Linux, by {abs(deviation):.1%} on average, because all of the kernel's saw the same"
+            f" {patterns} patterns of loss, which took {lost:.2%} of the packets: where as many are"
+            f" lost, ours are {rest_words}{end}"
+        )
+    return found
 
 
 def cells(row: Row) -> list[str]:
