@@ -162,6 +162,19 @@ impl Default for Config {
     }
 }
 
+impl Controller {
+    #[inline(never)]
+    fn limits_of_any(&self) -> SendLimits {
+        dispatch!(self, control => control.limits())
+    }
+
+    #[inline(never)]
+    fn on_sent_of_any(&mut self, event: &SentEvent) {
+        dispatch!(self, control => control.on_sent(event));
+    }
+}
+
+/// What is asked for every packet is answered without a call for SCTP's own control (docs/performance.md).
 impl CongestionControl for Controller {
     fn on_ack(&mut self, event: &AckEvent) {
         dispatch!(self, control => control.on_ack(event));
@@ -171,8 +184,9 @@ impl CongestionControl for Controller {
         dispatch!(self, control => control.on_congestion(event));
     }
 
+    #[inline]
     fn limits(&self) -> SendLimits {
-        dispatch!(self, control => control.limits())
+        if let Self::Sctp(control) = self { control.limits() } else { self.limits_of_any() }
     }
 
     fn state(&self) -> ControlState {
@@ -219,7 +233,12 @@ impl CongestionControl for Controller {
         dispatch!(self, control => control.on_rtt_sample(event));
     }
 
+    #[inline]
     fn on_sent(&mut self, event: &SentEvent) {
-        dispatch!(self, control => control.on_sent(event));
+        if let Self::Sctp(control) = self {
+            control.on_sent(event);
+        } else {
+            self.on_sent_of_any(event);
+        }
     }
 }
