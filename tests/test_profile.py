@@ -2,6 +2,8 @@
 
 import json
 import struct
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 import captures
 from anabranch import study
 from anabranch.errors import AnabranchError
-from anabranch.profile import Estimate, Profile, estimate, measure, output
+from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.capture import Capture
 from anabranch.profile.flows import DATA, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best
+from anabranch.profile.measurement import LossSequence
+from anabranch.profile.timed import TimedFit, TimedLosses
 from conftest import Command, one_error, written
 
 
@@ -115,6 +119,115 @@ def test_lengths_of_bursts_follow_the_chain() -> None:
     )
 
 
+def reactive(rng: np.random.Generator, bad_s: float, good_s: float, seconds: float) -> TimedLosses:
+    """A packet every 2 ms, and none for 200 ms after a loss; all are lost in the bad state."""
+    lengths = rng.exponential([good_s, bad_s], (round(4 * seconds / good_s) + 50, 2)).ravel()
+    if rng.random() < bad_s / (bad_s + good_s):
+        lengths = lengths[1:]
+        first_bad = True
+    else:
+        first_bad = False
+    ends = np.cumsum(lengths)
+    now, times, flags = 0.0, [], []
+    while now < seconds:
+        in_bad = (int(np.searchsorted(ends, now)) % 2 == 0) == first_bad
+        times.append(now)
+        flags.append(in_bad)
+        now += 0.2 if in_bad else 0.002
+    return TimedLosses(np.array(flags), np.array(times))
+
+
+def test_intervals_cover_the_mean_whatever_the_sender_does_after_a_loss() -> None:
+    """Who stops after a loss sees fewer of them, and the likelihood in time does not."""
+    bad_s, good_s, trials = 0.1, 1.0, 30
+    truth = bad_s / (bad_s + good_s)
+    covered, shares, means = 0, [], []
+    for trial in range(trials):
+        losses = reactive(np.random.default_rng(trial), bad_s, good_s, 30.0)
+        fit = losses._fit_timed("simple_gilbert", None)
+        low, high = losses.mean_interval(fit)
+        covered += low <= truth <= high
+        shares.append(losses.count / len(losses.lost))
+        means.append(fit.mean_loss)
+    # 95 % of 30 are 28.5; 24 or fewer would come once in 300.
+    assert covered >= 25, covered
+    assert np.mean(shares) < truth / 10
+    assert np.mean(means) == pytest.approx(truth, rel=0.15)
+
+
+def test_the_likelihood_in_time_is_that_of_the_forward_algorithm() -> None:
+    """Packet by packet, also where the fit takes blocks of them together."""
+    losses = reactive(np.random.default_rng(3), 0.05, 2.0, 20.0)
+    fit = losses._fit_timed("simple_gilbert", None)
+    chance = losses._ahead(fit)
+    total = np.log(np.where(losses.lost, chance, 1 - chance)).sum()
+    assert losses._factors.count < len(losses.lost) / 5
+    assert fit.log_likelihood == pytest.approx(total, rel=1e-3)
+    after = losses.after_loss(fit)
+    assert after.expected.sum() == pytest.approx(after.lost.sum(), rel=0.3)
+
+
+def test_a_chain_in_slots_is_the_chain_in_time() -> None:
+    fit = reactive(np.random.default_rng(1), 0.1, 1.0, 30.0)._fit_timed("simple_gilbert", None)
+    short, long = fit.chain(0.001), fit.chain(0.02)
+    for chain in (short, long):
+        assert chain["p"] / (chain["p"] + chain["r"]) == pytest.approx(fit.mean_loss)
+    assert (1 - short["p"] - short["r"]) ** 20 == pytest.approx(1 - long["p"] - long["r"])
+    assert 0.001 / short["r"] == pytest.approx(fit.values["mean_bad"], rel=0.02)
+
+
+WIFI = (
+    'rate = "20 Mbit/s"\ndelay = "8 ms"\nqueue = { kind = "drop_tail", packets = 120 }\n'
+    'loss = { kind = "gilbert", clock = "slot", slot = "5 ms", mean_loss = "1.64 %", '
+    'loss_in_bad = 0.8, mean_bad = "16 ms" }\nreverse = { loss = { kind = "none" } }'
+)
+
+
+def test_a_capture_has_the_losses_of_its_direction_in_time(tmp_path: Path) -> None:
+    seen = captures.simulate(WIFI, '{ kind = "tcp" }', '{ kind = "bulk" }', 1, 40)
+    found = profile_of(captures.write(tmp_path / "t.pcap", captures.transfer(seen, "a")))
+    assert isinstance(found.loss, TimedFit)
+    assert holds(found.mean_loss, 0.0164)
+    assert found.loss.values["mean_bad"] == pytest.approx(0.016, rel=0.35)
+    text = output.toml(found, "wifi", ("phone", "server"))
+    link = tomllib.loads(text)["links"]["wifi"]
+    assert link["loss"]["clock"] == "slot"
+    assert link["reverse"] == {"loss": {"kind": "none"}}
+    assert "losses were measured from phone to server only" in text
+    assert "not measured" in text
+    here, there = [line for line in output.netem(found) if line.startswith("tc")]
+    assert "loss gemodel" in here
+    assert "loss" not in there
+
+
+def test_too_few_losses_ask_for_pings() -> None:
+    times = np.arange(0.0, 20.0, 0.002)
+    flags = np.zeros(len(times), dtype=bool)
+    flags[[2000, 2001, 2002, 7000, 7001]] = True
+    measured = LossSequence(flags, "losses", times_s=times)
+    found = estimate(Measurement("few", losses=measured))
+    (said,) = output.missing(found)
+    assert said.startswith("not enough known of the loss")
+    assert "ping -D -i 0.02 -c " in said
+    assert said in output.toml(found, "x", ("a", "b"))
+
+
+def test_a_profile_is_no_measurement(tmp_path: Path) -> None:
+    times = captures.round_trips('delay = "20 ms"', 8, 200)
+    found = profile_of(captures.ping_csv(tmp_path / "p.csv", times))
+    file = tmp_path / "p.toml"
+    file.write_text(output.toml(found, "x", ("a", "b")))
+    with pytest.raises(AnabranchError, match="a path profile or a scenario, not a measurement"):
+        profile_of(file)
+
+
+def test_the_file_is_written_before_anything_is_printed(tmp_path: Path) -> None:
+    captures.ping_csv(tmp_path / "p.csv", captures.round_trips('delay = "20 ms"', 8, 200))
+    command = f"{sys.executable} -m anabranch profile p.csv --out p.toml | true"
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "p.toml").exists()
+
+
 def test_delay_and_jitter_of_pings_are_recovered(tmp_path: Path) -> None:
     link = 'delay = "20 ms"\njitter = "3 ms"\nreorder = true'
     trials, count = 40, 300
@@ -190,7 +303,7 @@ def test_a_transfer_over_sctp(tmp_path: Path) -> None:
     for side in "ab":
         frames = captures.transfer(seen, side, "sctp")
         found = profile_of(captures.write(tmp_path / "s.pcapng", frames))
-        assert found.measurement.title.startswith("SCTP between")
+        assert found.measurement.title.startswith("SCTP from")
         assert ("receiver" in found.measurement.notes[0]) == (side == "b")
         assert found.delay_s is not None
         assert found.delay_s.value == pytest.approx(0.030, rel=0.03)
@@ -447,9 +560,9 @@ def test_netem_has_the_kernels_meaning(tmp_path: Path) -> None:
         '{ kind = "tcp" }', '{ kind = "bulk" }', 1, 10,
     )  # fmt: skip
     found = profile_of(captures.write(tmp_path / "t.pcapng", captures.transfer(seen, "a")))
-    (line, _) = output.netem(found)
+    (_, line, _, _) = output.netem(found)
     words = line.split()
-    assert words[:7] == ["tc", "qdisc", "add", "dev", "eth0", "root", "netem"]
+    assert words[:7] == ["tc", "qdisc", "replace", "dev", "DEVICE", "root", "netem"]
     assert words[words.index("rate") + 1] == "10000kbit"
     # 20 ms at 10 Mbit/s are 16.7 packets of 1500 bytes.
     assert 74 <= int(words[words.index("limit") + 1]) <= 79

@@ -14,7 +14,7 @@ from anabranch.files import check_different, check_file, check_folder, write_ato
 from .app import app, write_json
 
 if TYPE_CHECKING:
-    from anabranch.profile import Measurement
+    from anabranch.profile import Measurement, Profile
 
 _QUIET_SECONDS = 1.5
 """Before progress is shown."""
@@ -50,7 +50,7 @@ def profile(
     name
         Of the link and the path; the file's name if not given.
     ends
-        The two nodes that the link joins.
+        The two nodes that the link joins: first the one that sent the data or the pings.
     out
         Write the profile to this file, which scenarios `include`; print it if not given.
     plot
@@ -73,33 +73,45 @@ def profile(
         check_folder(plot)
     found = profiling.estimate(_read(list(files)))
     text = output.toml(found, name, ends, out)
+    wrote = []
+    if out is not None:
+        # Before anything is printed: a reader such as `head` may close the pipe early.
+        write_atomically(out, text.encode())
+        wrote.append(out)
+    if json_file is not None:
+        write_json(json_file, output.as_json(found, name))
+        wrote.append(json_file)
+    wrote += _figures(found, plot, name)
     console = terminal.console()
-    for line in (found.measurement.title, *found.measurement.notes):
+    said = [found.measurement.title, *found.measurement.notes, *output.missing(found)]
+    if (directions := output.direction(found, ends)) is not None:
+        said.append(directions)
+    for line in said:
         console.print(line, markup=False)
     heads = ("what", "value", "95 % interval", "how")
     console.print(terminal.choices(output.rows(found), *heads))
     if found.fits:
-        console.print(terminal.choices(output.model_rows(found), *output.MODEL_HEADS))
+        console.print(terminal.choices(output.model_rows(found), *output.model_heads(found)))
         console.print("* chosen: the least BIC, or too few losses for more")
-    for line in output.netem(found):
+    for line in output.netem(found, ends):
         print(line)
-    wrote = []
     if out is None:
         print(f"\n{text}", end="")
-    else:
-        write_atomically(out, text.encode())
-        wrote.append(out)
-    if plot is not None:
-        from anabranch import plots  # noqa: PLC0415 - slow to import
-        from anabranch.profile import figures  # noqa: PLC0415 - slow to import
-
-        for kind, figure in figures.of_profile(found).items():
-            wrote += plots.save(figure, plot / f"{name}-{kind}", ["png"])
-    if json_file is not None:
-        write_json(json_file, output.as_json(found, name))
-        wrote.append(json_file)
     for path in wrote:
         console.print(f"wrote {path}", markup=False)
+
+
+def _figures(found: "Profile", folder: Path | None, name: str) -> list[Path]:
+    if folder is None:
+        return []
+    from anabranch import plots  # noqa: PLC0415 - slow to import
+    from anabranch.profile import figures  # noqa: PLC0415 - slow to import
+
+    return [
+        file
+        for kind, figure in figures.of_profile(found).items()
+        for file in plots.save(figure, folder / f"{name}-{kind}", ["png"])
+    ]
 
 
 def _read(files: list[Path]) -> "Measurement":

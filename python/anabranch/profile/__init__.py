@@ -4,6 +4,7 @@
 scenario, as a line for tc-netem and as JSON, `figures` draws it.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from anabranch.errors import AnabranchError
 from . import capture, flows, mahimahi, pair, ping
 from .estimates import Estimate, Profile, estimate
 from .measurement import Measurement
+
+_PROFILE = re.compile(r"^# Path profile of |^\[links\.", re.MULTILINE)
+"""What a path file has."""
 
 __all__ = ["Estimate", "Measurement", "Profile", "estimate", "measure"]
 
@@ -79,6 +83,11 @@ def _kind(file: Path) -> str:
     text = head.decode("utf-8", errors="replace")
     if ping.looks_like_ping(text):
         return "ping"
+    if _PROFILE.search(text):
+        raise AnabranchError(
+            f"{file}: a path profile or a scenario, not a measurement; "
+            "`anabranch advise --paths` and `include` of a scenario take it as it is"
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     values = [line for line in lines[:-1] or lines if not line.startswith("#")]
     if values and all(value.isascii() and value.isdigit() for value in values[:20]):

@@ -1,14 +1,17 @@
 """A path's numbers, each with its interval and where it comes from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Interval, block_interval, minimum_interval
+from .flows import FEWEST_PACKETS
+from .intervals import Interval, Vector, block_interval, minimum_interval
 from .loss import Fit, Losses, best
 from .mahimahi import OCTETS
 from .measurement import Delays, Deliveries, LossSequence, Measurement, Opportunities
+from .timed import TimedFit, TimedLosses
 
 FEWEST_LOSSES_TO_CHOOSE = 10
 """Below this every model but independent losses is a guess."""
@@ -50,8 +53,9 @@ class Profile:
     packet_octets: float = 1500.0
     mean_loss: Estimate | None = None
     losses: Losses | None = None
-    fits: list[Fit] = field(default_factory=list)
-    loss: Fit | None = None
+    fits: Sequence[Fit | TimedFit] = ()
+    """In time where packets have times and no equal distances, elsewhere by packets."""
+    loss: Fit | TimedFit | None = None
     """The model that is chosen."""
     outages: list[tuple[float, float]] = field(default_factory=list)
     """When they began and how long they were, in s."""
@@ -79,7 +83,9 @@ def estimate(measurement: Measurement) -> Profile:
         else:
             note = "the queue's delays hide what jitter there may be"
             measurement = replace(measurement, notes=[*measurement.notes, note])
-            measurement = _without_overflows(measurement)
+            measurement = _without_full_queue(measurement)
+    if known_rate and measurement.losses is not None:
+        measurement = replace(measurement, losses=_on_the_wire(measurement.losses, known_rate))
     found = Profile(
         measurement,
         delay_s=delay,
@@ -94,6 +100,8 @@ def estimate(measurement: Measurement) -> Profile:
 
 
 def _with_losses(profile: Profile, sequence: LossSequence) -> Profile:
+    if sequence.times_s is not None and sequence.spacing_s is None:
+        return _with_timed_losses(profile, sequence, sequence.times_s)
     losses = Losses(sequence.lost)
     mean, interval = losses.mean_loss
     fits = losses.fits()
@@ -105,30 +113,80 @@ def _with_losses(profile: Profile, sequence: LossSequence) -> Profile:
     return replace(profile, mean_loss=mean_loss, losses=losses, fits=fits, loss=chosen)
 
 
-def _without_overflows(measurement: Measurement) -> Measurement:
-    """What a queue that is part of the profile loses is no loss of the link."""
+def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector) -> Profile:
+    losses = TimedLosses(sequence.lost, times_s)
+    fits = losses.timed_fits()
+    chosen = min(fits, key=lambda fit: fit.bic)
+    how = sequence.what
+    if chosen.model != "bernoulli":
+        how += "; mean over time by the model, interval by its likelihood"
+    mean_loss = Estimate(chosen.mean_loss, losses.mean_interval(chosen), how)
+    notes = profile.measurement.notes
+    seen = losses.count / len(losses.lost)
+    if chosen.model != "bernoulli":
+        notes = [
+            *notes,
+            f"{seen * 100:.2g} % of the packets were lost; the loss given is that over time, of "
+            "packets at equal intervals: the sender sent less while the path was bad",
+        ]
+    measurement = replace(profile.measurement, notes=notes)
+    return replace(
+        profile, measurement=measurement, mean_loss=mean_loss, losses=losses, fits=fits, loss=chosen
+    )
+
+
+def _without_full_queue(measurement: Measurement) -> Measurement:
+    """Without the packets that met a full queue, as far as such were lost.
+
+    What a queue that is part of the profile loses is no loss of the link. Those that found room in
+    it go, too: left in, they would be ones that the link cannot lose.
+    """
     losses, delays = measurement.losses, measurement.delays
     if losses is None or delays is None:
         return measurement
-    own = _overflows(losses, delays)
-    if not own.any():
+    full = _met_full_queue(losses, delays)
+    own = int((losses.lost & full).sum())
+    if not own:
         return measurement
     note = (
-        f"{own.sum()} of {losses.lost.sum()} losses came while the queue was full; they are the "
-        "queue's, not the loss model's"
+        f"{own} of {losses.lost.sum()} losses came while the queue was full; they are taken for "
+        f"the queue's, and the {full.sum()} packets sent meanwhile are left out of the loss model"
     )
-    losses = replace(losses, lost=losses.lost & ~own)
+    kept = ~full
+    if kept.sum() < FEWEST_PACKETS:
+        return replace(measurement, losses=None, notes=[*measurement.notes, note])
+    losses = replace(
+        losses,
+        lost=losses.lost[kept],
+        times_s=None if losses.times_s is None else losses.times_s[kept],
+        octets=None if losses.octets is None else losses.octets[kept],
+        spacing_s=None,
+    )
     return replace(measurement, losses=losses, notes=[*measurement.notes, note])
 
 
-def _overflows(losses: LossSequence, delays: Delays) -> NDArray[np.bool_]:
-    """Losses next to delays like the longest ones: those of a queue without room."""
+def _met_full_queue(losses: LossSequence, delays: Delays) -> NDArray[np.bool_]:
+    """Packets next to delays like the longest ones: a queue with little or no room."""
     if losses.times_s is None or delays.times_s is None:
         return np.zeros(len(losses.lost), dtype=bool)
     order = np.argsort(delays.times_s, kind="stable")
-    around = np.interp(losses.times_s, delays.times_s[order], delays.seconds[order])
+    seconds = delays.seconds[order]
+    after = np.searchsorted(delays.times_s[order], losses.times_s)
+    # The longer of both neighbours: not every packet has a delay.
+    around = np.maximum(
+        seconds[np.maximum(after - 1, 0)], seconds[np.minimum(after, len(seconds) - 1)]
+    )
     least, deep = float(delays.seconds.min()), float(np.quantile(delays.seconds, 0.99))
-    return np.asarray(losses.lost & (around >= least + 0.9 * (deep - least)))
+    return np.asarray(around >= least + 0.9 * (deep - least))
+
+
+def _on_the_wire(losses: LossSequence, rate: float) -> LossSequence:
+    """With the times at which a first-in first-out link of this rate has sent the packets."""
+    if losses.times_s is None or losses.octets is None:
+        return losses
+    sending = np.cumsum(losses.octets * 8 / rate)
+    waits = losses.times_s - np.concatenate([[0.0], sending[:-1]])
+    return replace(losses, times_s=np.maximum.accumulate(waits) + sending)
 
 
 def _base_delay(delays: Delays, rate: float | None) -> Estimate:

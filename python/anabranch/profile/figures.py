@@ -8,6 +8,7 @@ from anabranch import plots
 from .estimates import Profile
 from .loss import Losses
 from .mahimahi import OCTETS
+from .timed import TimedFit, TimedLosses
 
 _LINES = {
     "bernoulli": (plots.QUIET, ":"),
@@ -18,11 +19,14 @@ _LINES = {
 
 
 def of_profile(profile: Profile) -> dict[str, Figure]:
-    """`bursts`, `delays` and `rate`, as far as there is something to show."""
+    """`bursts` (`losses` of models in time), `delays`, `rate`, as far as there is something."""
     figures = {}
     with plots.style():
         if profile.losses is not None and len(profile.losses.bursts) >= 5:
-            figures["bursts"] = _bursts(profile, profile.losses)
+            if isinstance(profile.losses, TimedLosses):
+                figures["losses"] = _after_losses(profile, profile.losses)
+            else:
+                figures["bursts"] = _bursts(profile, profile.losses)
         if profile.measurement.delays is not None:
             figures["delays"] = _delays(profile)
         if profile.measurement.opportunities is not None:
@@ -44,6 +48,7 @@ def _bursts(profile: Profile, losses: Losses) -> Figure:
         axes.plot(values, beyond, "o", color="black", markersize=4, label="measured")
         grid = np.unique(np.geomspace(1, max(int(values[-1]), 2), 200).astype(int)).astype(float)
         for fit in profile.fits:
+            assert not isinstance(fit, TimedFit)
             colour, line = _LINES[fit.model]
             chosen = fit is profile.loss
             axes.plot(
@@ -63,6 +68,38 @@ def _bursts(profile: Profile, losses: Losses) -> Figure:
         if lost:
             axes.set_ylabel("share at least so long")
             axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _after_losses(profile: Profile, losses: TimedLosses) -> Figure:
+    figure = Figure(figsize=(9, 4))
+    axes = figure.subplots()
+    for fit in profile.fits:
+        assert isinstance(fit, TimedFit)
+        after = losses.after_loss(fit)
+        seen = after.packets > 0
+        # A class from 0 on is drawn at half of its end.
+        at = np.concatenate([[after.edges_s[1] / 2], after.edges_s[1:]])[seen] * 1e3
+        colour, line = _LINES[fit.model]
+        chosen = fit is profile.loss
+        axes.plot(
+            at,
+            after.expected[seen] / after.packets[seen],
+            line,
+            color=colour,
+            linewidth=2.2 if chosen else 1.3,
+            label=fit.model.replace("_", " ") + (" (chosen)" if chosen else ""),
+        )
+    axes.plot(
+        at, after.lost[seen] / after.packets[seen], "o", color="black", markersize=4,
+        label="measured",
+    )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_ylim(0, None)
+    axes.set_title("Packets lost by the time since a loss, and what the models expect")
+    axes.set_xlabel("time since the last lost packet in ms")
+    axes.set_ylabel("share lost")
+    axes.legend(frameon=False, fontsize=8)
     return figure
 
 

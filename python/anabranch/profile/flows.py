@@ -208,12 +208,20 @@ def measure(flows: Flows) -> Measurement:
     """The measurement that the main flow is."""
     (protocol, one, other), rows, others = flows.main()
     if protocol in (ICMP, ICMP6):
+        weights = rows[:, 3] == HEARTBEAT
+    elif protocol == UDP:
+        weights = np.ones(len(rows))
+    else:
+        weights = rows[:, 2] * (rows[:, 3] == DATA)
+    side = _direction(rows[:, 1], weights)
+    if protocol in (ICMP, ICMP6):
         measured = _echoes(rows)
     elif protocol == UDP:
-        measured = _rtp(rows[rows[:, 1] == _direction(rows[:, 1], np.ones(len(rows)))])
+        measured = _rtp(rows[rows[:, 1] == side])
     else:
-        measured = _acknowledged(rows, "TCP" if protocol == TCP else "SCTP")
-    title = f"{_NAMES[protocol]} between {_end(protocol, one)} and {_end(protocol, other)}"
+        measured = _acknowledged(rows, side, "TCP" if protocol == TCP else "SCTP")
+    start, end = (one, other) if side else (other, one)
+    title = f"{_NAMES[protocol]} from {_end(protocol, start)} to {_end(protocol, end)}"
     notes = [*measured.notes, *left_out(flows.left_out)]
     if others:
         notes.append(f"the flow of the most bytes; {others} more are not looked at")
@@ -304,10 +312,9 @@ _CLOCKS = (8000, 16000, 48000, 90000, 44100, 22050, 32000, 24000, 12000, 11025)
 """Of RTP, in Hz (RFC 3551 section 6, RFC 7587)."""
 
 
-def _acknowledged(rows: NDArray[np.float64], name: str) -> Measurement:
-    """TCP and SCTP: one direction carries most of the data, the other acknowledges it."""
+def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measurement:
+    """TCP and SCTP: one side sends most of the data, the other acknowledges it."""
     is_data = rows[:, 3] == DATA
-    side = _direction(rows[:, 1], rows[:, 2] * is_data)
     ahead = _round_trips(rows, side) + _answers(rows, side)
     behind = _round_trips(rows, 1 - side) + _echo_times(rows, side) + _answers(rows, 1 - side)
     if not ahead and not behind:
@@ -315,26 +322,39 @@ def _acknowledged(rows: NDArray[np.float64], name: str) -> Measurement:
     near = [min(each[1] for each in found) if found else 0.0 for found in (ahead, behind)]
     at_sender = near[0] >= near[1]
     chosen = ahead if at_sender else behind
-    times, delays, octets = np.array(sorted(chosen)).T
+    times, delays, of_delays = np.array(sorted(chosen)).T
     if at_sender:
         times = times - delays  # when they were sent, as the losses' times
     # In the middle of the path, either side has a part of the round trip.
     delays = delays + min(near)
     data = rows[is_data & (rows[:, 1] == side)]
-    lost, sent = _sent_again(data) if at_sender else _gaps(data, float(np.median(delays)))
+    octets = None
+    if at_sender:
+        lost, sent = _sent_again(data)
+        octets = data[:, 2]
+    else:
+        lost, sent = _gaps(data, float(np.median(delays)))
     place = f"captured at the {'sender' if at_sender else 'receiver'}, as its delays tell"
     if not ahead or not behind:
         place = (
             "taken to be captured at the sender: there is no handshake and no time stamp to tell"
         )
+    notes = [place]
+    if not at_sender:
+        notes.append(
+            "a capture at the receiver does not show losses before a pause, nor those of what was "
+            "sent again: the loss is at least this"
+        )
     return Measurement(
         "",
-        Delays(delays, 2, f"round-trip times of {name}", times_s=times, octets=octets),
-        LossSequence(lost, f"{name}'s retransmissions", is_estimate=True, times_s=sent)
+        Delays(delays, 2, f"round-trip times of {name}", times_s=times, octets=of_delays),
+        LossSequence(
+            lost, f"{name}'s retransmissions", is_estimate=True, times_s=sent, octets=octets
+        )
         if len(lost) >= FEWEST_PACKETS
         else None,
         _deliveries(rows, data, side, at_sender=at_sender, name=name),
-        notes=[place],
+        notes=notes,
     )
 
 
@@ -427,25 +447,29 @@ def _sent_again(data: NDArray[np.float64]) -> tuple[NDArray[np.bool_], Vector]:
 def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
     """At the receiver: holes in the sequence that are not filled before a retransmission can be.
 
-    With the times of all packets, for a lost one that of the next that came.
+    With the times of all packets. Lost ones are put behind the last that came before them, as far
+    apart as packets usually are: a sender pauses after its losses, not before them.
     """
     if not len(data):
         return np.zeros(0, dtype=bool), np.zeros(0)
     full = float(np.median((data[:, 5] - data[:, 4]) % _WRAP))
+    usual = float(np.median(np.diff(data[:, 0]))) if len(data) > 1 else 0.0
     lost: list[bool] = []
     times: list[float] = []
     open_: dict[float, tuple[int, float]] = {}
     highest = None
+    before = float(data[0, 0])
     for time, number, after in _each(data[:, [0, 4, 5]]):
         if highest is None or not _before(number, highest):
             missing = 0.0 if highest is None else (number - highest) % _WRAP
             count = int(-(-missing // full)) if full > 0 else 0
             if count > 100_000:
                 count = 0  # a new turn of the numbers, not a loss
+            apart = min(usual, (time - before) / (count + 1))
             for hole in range(count):
                 open_[(highest + hole * full) % _WRAP] = (len(lost), time)  # type: ignore[operator]
                 lost.append(True)
-                times.append(time)
+                times.append(before + (hole + 1) * apart)
             highest = after % _WRAP
         elif number in open_:
             index, since = open_.pop(number)
@@ -454,6 +478,7 @@ def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool
                 continue
         lost.append(False)
         times.append(time)
+        before = time
     return np.array(lost, dtype=bool), np.array(times)
 
 

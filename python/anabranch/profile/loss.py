@@ -332,16 +332,25 @@ class _Runs:
                 :, :, self.which[int(kind)]
             ]
             scale += float(logs[self.which[int(kind)]].sum())
-        while (count := matrices.shape[2]) > 1:
-            first, second = matrices[:, :, : count - 1 : 2], matrices[:, :, 1::2]
-            product = first[:, 0, None] * second[0] + first[:, 1, None] * second[1]
-            largest = np.maximum(product.max(axis=(0, 1)), np.finfo(float).tiny)
-            product /= largest
-            scale += float(np.log(largest).sum())
-            odd = matrices[:, :, count // 2 * 2 :]
-            matrices = np.concatenate([product, odd], axis=2) if odd.size else product
-        total = float(_stationary(states) @ matrices[:, :, 0] @ np.ones(2))
-        return float(np.log(max(total, np.finfo(float).tiny))) + scale
+        return log_product(matrices, _stationary(states)) + scale
+
+
+def log_product(matrices: Vector, start: Vector) -> float:
+    """Logarithm of a row times the product of 2 x 2 matrices, the last axis, times ones.
+
+    Pairwise, so that numpy does each round at once; scaled, so that nothing becomes 0 by its size.
+    """
+    scale = 0.0
+    while (count := matrices.shape[2]) > 1:
+        first, second = matrices[:, :, : count - 1 : 2], matrices[:, :, 1::2]
+        product = first[:, 0, None] * second[0] + first[:, 1, None] * second[1]
+        largest = np.maximum(product.max(axis=(0, 1)), np.finfo(float).tiny)
+        product /= largest
+        scale += float(np.log(largest).sum())
+        odd = matrices[:, :, count // 2 * 2 :]
+        matrices = np.concatenate([product, odd], axis=2) if odd.size else product
+    total = float(start @ matrices[:, :, 0] @ np.ones(2))
+    return float(np.log(max(total, np.finfo(float).tiny))) + scale
 
 
 def _step(states: Vector, lost: bool) -> Vector:  # noqa: FBT001 - a kind of packet
@@ -387,7 +396,14 @@ def _wilson(count: int, trials: int) -> Interval:
 
 
 def _information_intervals(cost: Any, at: Vector) -> list[Interval]:
-    """Intervals on the scale of logits from the observed information, by central differences."""
+    """Intervals on the scale of logits."""
+    width = information_widths(cost, at)
+    low, high = special.expit(at - width), special.expit(at + width)
+    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
+def information_widths(cost: Any, at: Vector) -> Vector:
+    """Half of the intervals' widths from the observed information, by central differences."""
     n, step = len(at), 1e-3
     hessian = np.empty((n, n))
     units = np.eye(n) * step
@@ -405,8 +421,7 @@ def _information_intervals(cost: Any, at: Vector) -> list[Interval]:
         eigenvalues, vectors = np.linalg.eigh(hessian[np.ix_(free, free)])
         inverse = (vectors / np.maximum(eigenvalues, 1e-9)) @ vectors.T
         width[free] = z * np.sqrt(np.maximum(np.diag(inverse), 0))
-    low, high = special.expit(at - width), special.expit(at + width)
-    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    return width
 
 
 def _pooled(observed: Vector, expected: Vector, least: float = 5.0) -> tuple[Vector, Vector]:

@@ -39,6 +39,8 @@ class LossSequence:
     """Whether a loss may have happened on the way there or back."""
     times_s: Vector | None = None
     """When each packet was seen, or should have been."""
+    octets: Vector | None = None
+    """Of the packets, where a queue before the loss delays them by their transmission."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from anabranch.errors import AnabranchError
 
 from .estimates import Estimate, Profile
 from .loss import Fit
+from .timed import TimedFit, TimedLosses
+
+NETEM_PACKET_S = 0.02
+"""netem's chain counts packets: one in time is given to it for a call's packets, every so often."""
 
 
 def check_names(*names: str) -> None:
@@ -37,7 +41,9 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
         Where the text will be written; names of files in it start there.
     """
     lines = [f"# Path profile of {_comment(profile.measurement.title)}."]
-    lines += [f"# {_comment(note)}." for note in profile.measurement.notes]
+    lines += [f"# {_comment(note)}." for note in [*profile.measurement.notes, *missing(profile)]]
+    if (directions := direction(profile, ends)) is not None:
+        lines.append(f"# {directions}.")
     lines += [
         "# Written by `anabranch profile`; in a scenario: include = "
         f'["{out.name if out else f"{name}.toml"}"].',
@@ -95,19 +101,20 @@ def _loss_lines(profile: Profile) -> list[str]:
     how = _comment(measured.what) + (", an estimate" if measured.is_estimate else "")
     what = f"# loss: {seen} ({how})"
     if profile.losses.count == 0:
-        return [f"{what}; with 95 % below {_digits(mean.interval[1] * 100)} %"]
-    lines = [f"{what}: {_percent(mean)}"]
-    if measured.round_trip:
-        lines.append("# A loss of the round trip is taken to be one of the way there.")
-    values = {key: _digits(value) for key, value in fit.values.items()}
+        return [f"{what}; with 95 % below {_digits(mean.interval[1] * 100, 2)} %"]
+    over = " over time" if isinstance(fit, TimedFit) and fit.model != "bernoulli" else ""
+    lines = [f"{what}{over and ';'}{over}: {_percent(mean)}"]
     sure = ", ".join(
-        f"{key} [{_digits(low, 3)}, {_digits(high, 3)}]"
+        f"{key} [{_parameter(key, low)}, {_parameter(key, high)}]"
         for key, (low, high) in fit.intervals.items()
     )
     if fit.model == "bernoulli":
-        lines.append(
-            f'loss = {{ kind = "bernoulli", probability = {values["probability"]} }}  # {sure}'
-        )
+        value = _digits(fit.values["probability"])
+        text = f'kind = "bernoulli", probability = {value}'
+    elif isinstance(fit, TimedFit):
+        clock = f'clock = "slot", slot = "{_digits(fit.slot_s * 1e3)} ms"'
+        lines.append("# A slot is short beside the states: the chain runs in time, not by packets.")
+        text = f'kind = "gilbert", {clock}, {_pairs(fit.chain(fit.slot_s))}'
     else:
         if measured.spacing_s:
             clock = f'clock = "slot", slot = "{_digits(measured.spacing_s * 1e3)} ms"'
@@ -117,15 +124,88 @@ def _loss_lines(profile: Profile) -> list[str]:
             lines.append(
                 "# By packets: bursts last longer where packets are rarer than those measured."
             )
-        pairs = ", ".join(f"{key} = {value}" for key, value in values.items())
-        lines.append(f'loss = {{ kind = "gilbert", {clock}, {pairs} }}  # {sure}')
-    if measured.round_trip:
-        lines.append('reverse = { loss = { kind = "none" } }')
+        text = f'kind = "gilbert", {clock}, {_pairs(fit.values)}'
+    lines.append(f"loss = {{ {text} }}  # {sure}")
+    lines.append('reverse = { loss = { kind = "none" } }')
     return lines
 
 
-def netem(profile: Profile, device: str = "eth0") -> list[str]:
-    """Lines that make Linux behave like the path: at this end, and at the other one.
+def _pairs(values: dict[str, float]) -> str:
+    return ", ".join(f"{key} = {_digits(value)}" for key, value in values.items())
+
+
+def _parameter(name: str, value: float) -> str:
+    """A bound of a loss model's parameter, which is a length in s or a share."""
+    if not name.startswith("mean_"):
+        return _digits(value, 3)
+    return "∞" if value > _LONGEST_S else f"{_digits(value * 1e3, 2)} ms"
+
+
+_LONGEST_S = 1e5
+"""A longer mean of a state is one that the packets do not bound."""
+
+
+def direction(profile: Profile, ends: tuple[str, str]) -> str | None:
+    """Which way the losses were measured, in a sentence; None where there is nothing to say."""
+    measured = profile.measurement.losses
+    if measured is None or profile.losses is None:
+        return None
+    way = f"from {ends[0]} to {ends[1]}"
+    if measured.round_trip:
+        if profile.losses.count == 0:
+            return None
+        return f"a loss of the round trip is taken to be one of the way there, {way}"
+    return (
+        f"losses were measured {way} only, where {ends[0]} is the one that sent the data; those of "
+        "the other direction were not measured, and none are assumed there"
+    )
+
+
+_TELLING_RATIO = 3.0
+"""An interval whose ends are further apart than this leaves open what is better."""
+
+_PING_EVERY_S = 0.02
+
+
+def missing(profile: Profile) -> list[str]:
+    """What the measurement cannot tell and what would, in sentences."""
+    found = []
+    mean, fit, losses = profile.mean_loss, profile.loss, profile.losses
+    if mean is not None and losses is not None and fit is not None and losses.count:
+        low, high = mean.interval
+        if high > _TELLING_RATIO * low:
+            found.append(
+                f"not enough known of the loss: {_percent(mean)}; measure more, such as "
+                f"{_pings_for(profile, fit)}"
+            )
+    return found
+
+
+def _pings_for(profile: Profile, fit: Fit | TimedFit) -> str:
+    """Pings that bring the ends of the interval within `_TELLING_RATIO`, for this model.
+
+    The logarithm of a mean of so many independent visits to the bad state, whose lengths and
+    distances are exponential, has a variance of 2 / visits; of so many single losses, 1 / losses.
+    """
+    width = math.log(_TELLING_RATIO) / 2 / 1.96
+    assert profile.mean_loss is not None
+    if isinstance(fit, TimedFit) and fit.model != "bernoulli":
+        seconds = 2 / width**2 * (fit.values["mean_bad"] + fit.values["mean_good"])
+    elif fit.model == "bernoulli":
+        seconds = _PING_EVERY_S / width**2 / profile.mean_loss.value
+    else:
+        step = profile.measurement.losses.spacing_s if profile.measurement.losses else None
+        visit = 1 / fit.values["p"] + 1 / fit.values["r"]
+        seconds = 2 / width**2 * visit * (step or _PING_EVERY_S)
+    minutes = max(math.ceil(seconds / 60), 1)
+    every = f"-i {_PING_EVERY_S:g} -c {minutes * 60 / _PING_EVERY_S:.0f}"
+    return f"pings for {minutes} min: ping -D {every} HOST"
+
+
+def netem(
+    profile: Profile, ends: tuple[str, str] = ("a", "b"), device: str = "DEVICE"
+) -> list[str]:
+    """Lines that make Linux behave like the path: at the first end, and at the other one.
 
     netem's jitter without a table is uniform around its delay, and its `gemodel` takes p, r, the
     loss in the bad and that in the good state (tc-netem(8), net/sched/sch_netem.c). Its `limit`
@@ -141,29 +221,51 @@ def netem(profile: Profile, device: str = "eth0") -> list[str]:
         there.append(text)
     lost = profile.losses is not None and profile.losses.count > 0
     if profile.loss is not None and lost:
-        text = netem_loss(profile.loss)
-        here.append(text)
-        if profile.measurement.losses is not None and not profile.measurement.losses.round_trip:
-            there.append(text)
+        here.append(netem_loss(profile.loss))
     rate = profile.rate_bit_per_s
     if rate is not None and not profile.rate_is_bound:
         octets = profile.packet_octets
         queue = profile.queue_packets.value if profile.queue_packets is not None else 50
         flying = (profile.delay_s.value if profile.delay_s else 0.0) * rate.value / 8 / octets
         limit = f"limit {max(round(queue + flying), 1)}"
-        text = f"rate {_digits(rate.value / 1e3, 6)}kbit {limit}"
+        text = f"rate {_texts(rate, 1e3)[0]}kbit {limit}"
         here.append(text)
         there.append(text)
-    line = f"tc qdisc add dev {device} root netem"
-    return [" ".join([line, *part]) for part in (here, there) if part]
+    lines = []
+    for part, (start, end) in ((here, ends), (there, ends[::-1])):
+        if not part:
+            continue
+        # `replace`: with `add`, a device that has a qdisc at its root would refuse a second one.
+        lines.append(
+            f"# on {start}, for what it sends to {end}; undo: tc qdisc del dev {device} root"
+        )
+        if (
+            part is here
+            and lost
+            and isinstance(profile.loss, TimedFit)
+            and profile.loss.model != "bernoulli"
+        ):
+            lines.append(
+                "# netem's chain counts packets: this one is for a packet every "
+                f"{NETEM_PACKET_S * 1e3:.0f} ms, and lasts less with more of them"
+            )
+        lines.append(f"tc qdisc replace dev {device} root netem {' '.join(part)}")
+    return lines
 
 
-def netem_loss(fit: Fit) -> str:
+def netem_loss(fit: Fit | TimedFit) -> str:
     """What netem is told of a loss model."""
-    percent = {key: f"{_digits(value * 100)}%" for key, value in fit.values.items()}
+    values = fit.values
+    if _is_timed_chain(fit):
+        values = fit.chain(NETEM_PACKET_S)
+    percent = {key: f"{_digits(value * 100)}%" for key, value in values.items()}
     if fit.model == "bernoulli":
         return f"loss random {percent['probability']}"
     return "loss gemodel " + " ".join(percent.values())
+
+
+def _is_timed_chain(fit: Fit | TimedFit | None) -> TypeGuard[TimedFit]:
+    return isinstance(fit, TimedFit) and fit.model != "bernoulli"
 
 
 Row = tuple[str, str, str, str]
@@ -214,27 +316,61 @@ def _outages(profile: Profile) -> Row:
     return "outages", f"{len(lengths)}", "", f"{_digits(sum(lengths))} s in all, {longest}"
 
 
-MODEL_HEADS = (
-    "model of loss", "p", "r", "loss in bad", "loss in good", "AIC", "BIC", "bursts: p of G",
-    "gaps: p of KS",
-)  # fmt: skip
 _COLUMNS = ("p", "r", "loss_in_bad", "loss_in_good")
+_TIMED_COLUMNS = ("mean_bad", "mean_good", "loss_in_bad", "loss_in_good")
 _IMPLIED = {"loss_in_bad": "1", "loss_in_good": "0"}
+
+
+def model_heads(profile: Profile) -> tuple[str, ...]:
+    """The heads of the table of the models of loss."""
+    if _is_timed(profile):
+        return (
+            "model of loss", "mean bad", "mean good", "loss in bad", "loss in good", "mean loss",
+            "AIC", "BIC", "after a loss: p",
+        )  # fmt: skip
+    return (
+        "model of loss", "p", "r", "loss in bad", "loss in good", "AIC", "BIC", "bursts: p of G",
+        "gaps: p of KS",
+    )  # fmt: skip
+
+
+def _is_timed(profile: Profile) -> bool:
+    return any(isinstance(fit, TimedFit) for fit in profile.fits)
 
 
 def model_rows(profile: Profile) -> list[tuple[str, ...]]:
     """The models of loss by maximum likelihood, the chosen one marked, and by moments."""
     found: list[tuple[str, ...]] = []
     for fit in profile.fits:
-        chosen = " *" if fit is profile.loss else ""
+        name = fit.model + (" *" if fit is profile.loss else "")
+        criteria = (f"{fit.aic:.1f}", f"{fit.bic:.1f}")
+        if isinstance(fit, TimedFit):
+            assert isinstance(profile.losses, TimedLosses)
+            p_value = profile.losses.after_loss(fit).p_value(len(fit.values))
+            found.append(
+                (name, *_timed_parameters(fit), f"{_digits(fit.mean_loss * 100, 3)} %", *criteria,
+                 _p_value(p_value))
+            )  # fmt: skip
+            continue
         tests = (fit.goodness.p_value, fit.goodness.gap_p_value)
-        numbers = (f"{fit.aic:.1f}", f"{fit.bic:.1f}", *(_p_value(value) for value in tests))
-        found.append((fit.model + chosen, *_parameters(fit.model, fit.values), *numbers))
+        numbers = (*criteria, *(_p_value(value) for value in tests))
+        found.append((name, *_parameters(fit.model, fit.values), *numbers))
         if fit.moments != fit.values:
             found.append(
                 ("  by moments", *_parameters(fit.model, fit.moments), *[""] * len(numbers))
             )
     return found
+
+
+def _timed_parameters(fit: TimedFit) -> list[str]:
+    if fit.model == "bernoulli":
+        return ["–", "–", "–", _digits(fit.values["probability"], 3)]
+    return [
+        f"{_digits(fit.values[key] * 1e3, 3)} ms" if key.startswith("mean_")
+        else _digits(fit.values[key], 3) if key in fit.values
+        else _IMPLIED[key]
+        for key in _TIMED_COLUMNS
+    ]  # fmt: skip
 
 
 def _parameters(model: str, values: dict[str, float]) -> list[str]:
@@ -262,7 +398,8 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "measured": profile.measurement.title,
-        "notes": profile.measurement.notes,
+        "notes": [*profile.measurement.notes, *missing(profile)],
+        "loss_is_one_way": losses is not None and not _of_round_trip(profile),
         "delay_s": number(profile.delay_s),
         "jitter_s": number(profile.jitter_s),
         "rate_bit_per_s": number(profile.rate_bit_per_s),
@@ -274,6 +411,7 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
         "lost": None if losses is None else losses.count,
         "burst_lengths": _counts(losses.bursts) if losses is not None else {},
         "independence": {"ljung_box": statistic, "p_value": p_value},
+        "clock": None if losses is None else "time" if _is_timed(profile) else "packets",
         "chosen_model": None if profile.loss is None else profile.loss.model,
         "models": [_model(fit) for fit in profile.fits],
         "outages_s": [list(outage) for outage in profile.outages],
@@ -281,20 +419,30 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
     }
 
 
-def _model(fit: Fit) -> dict[str, Any]:
-    return {
+def _model(fit: Fit | TimedFit) -> dict[str, Any]:
+    found = {
         "model": fit.model,
         "values": fit.values,
         "intervals": {key: list(interval) for key, interval in fit.intervals.items()},
-        "moments": fit.moments,
+        "mean_loss": fit.mean_loss,
         "log_likelihood": fit.log_likelihood,
         "aic": fit.aic,
         "bic": fit.bic,
+    }
+    if isinstance(fit, TimedFit):
+        return found
+    return found | {
+        "moments": fit.moments,
         "burst_g": fit.goodness.statistic,
         "burst_p_value": fit.goodness.p_value,
         "gap_distance": fit.goodness.gap_distance,
         "gap_p_value": fit.goodness.gap_p_value,
     }
+
+
+def _of_round_trip(profile: Profile) -> bool:
+    measured = profile.measurement.losses
+    return measured is not None and measured.round_trip
 
 
 def _counts(lengths: Iterable[int]) -> dict[str, int]:
@@ -338,5 +486,4 @@ def _texts(estimate: Estimate, scale: float) -> tuple[str, str, str]:
     if not high - low > 1e-9 * abs(high):
         return _digits(value, 6), _digits(low, 6), _digits(high, 6)
     places = max(1 - math.floor(math.log10(high - low)), 0)
-    own = max(places, 3 - math.floor(math.log10(abs(value)))) if value else places
-    return _fixed(value, own), _fixed(low, places), _fixed(high, places)
+    return _fixed(value, places), _fixed(low, places), _fixed(high, places)

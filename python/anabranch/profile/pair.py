@@ -118,6 +118,7 @@ def measure(near: Iterable[Packet], far: Iterable[Packet]) -> Measurement:
             "packets that only the sender's capture has",
             spacing_s=spacing(times_sent),
             times_s=when,
+            octets=np.array(sizes),
         ),
         Deliveries(times, octets, float(np.quantile(octets, 0.9)), "packets that arrived"),
         notes=notes,

@@ -1,0 +1,378 @@
+"""Models of loss in time, fitted to packets that were sent at any times.
+
+The four models of `loss.py` with a chain that changes its state in time, whether or not there are
+packets: it leaves the good state at the rate `1 / mean_good` and the bad one at `1 / mean_bad`, and
+a packet meets the state of its moment. Over a gap of d seconds the chain changes by the exponential
+of its generator: with k the sum of both rates and B the share of time in the bad state, it goes
+from good to bad with probability B (1 - exp(-k d)), back with (1 - B) (1 - exp(-k d)).
+
+A sender such as TCP sends less once it has lost something, and so looks at the bad state less
+often than at the good one: its share of lost packets is less than that of a sender who goes on.
+The likelihood has no such bias. That of everything seen is a product over the packets: the density
+of the moment of sending given all fates before, and the probability of the fate given all fates
+before and the moment. As long as the chain does not heed the sender, its parameters are in the
+second kind of factor alone, and the product of those is what the forward algorithm gives for the
+moments as they were (the sampling is ignorable: D. B. Rubin, Biometrika 63(3), 1976).
+
+The mean is that over time: what packets at equal intervals would lose. Its interval is that of the
+profile likelihood, which needs no normal distribution: with two visits to the bad state it is wide.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from .intervals import LEVEL, Interval, Vector
+from .loss import FEWEST_LOSSES, Flags, Losses, information_widths, log_product
+
+PARAMETERS = {
+    "bernoulli": ("probability",),
+    "simple_gilbert": ("mean_bad", "mean_good"),
+    "gilbert": ("mean_bad", "mean_good", "loss_in_bad"),
+    "gilbert_elliott": ("mean_bad", "mean_good", "loss_in_bad", "loss_in_good"),
+}
+"""Model -> its parameters; means are lengths of the states in s."""
+
+_BLOCKS = (512, 64, 8)
+"""Packets of a block in the likelihood, powers of two."""
+
+_FEWEST_FOR_A_PART = 5
+"""Losses from which on a bad state that loses only a part of the packets is tried."""
+
+_NEAR = 8
+"""Packets beside a loss that are in no block."""
+
+_EVEN = 4
+"""A block is one if none of its gaps is longer than so many mean ones."""
+
+_EDGE = 1e-9
+"""How near a probability may come to 0 and 1 while it is searched."""
+
+_SHORTEST_S, _LONGEST_S = 1e-5, 1e4
+"""Between these the mean length of the bad state is searched."""
+
+_SLOT_SHARE = 10
+"""Slots that the shorter state is long in a scenario, where the chain changes once a slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedFit:
+    """A model in time with the parameters that the packets make most likely."""
+
+    model: str
+    values: dict[str, float]
+    intervals: dict[str, Interval]
+    """At 95 %, from the observed information."""
+    mean_loss: float
+    """What packets at equal intervals lose of themselves."""
+    log_likelihood: float
+    packets: int
+    _coordinates: Vector = field(repr=False)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion."""
+        return 2 * len(self.values) - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion."""
+        return len(self.values) * float(np.log(self.packets)) - 2 * self.log_likelihood
+
+    @property
+    def slot_s(self) -> float:
+        """A slot that is short beside both states, of a round length."""
+        shorter = min(self.values["mean_bad"], self.values["mean_good"])
+        return float(f"{min(max(shorter / _SLOT_SHARE, 1e-5), 5e-3):.0e}")
+
+    def chain(self, slot_s: float) -> dict[str, float]:
+        """The same chain looked at once a slot: p, r and the states' losses."""
+        bad, good = self.values["mean_bad"], self.values["mean_good"]
+        changed = -np.expm1(-slot_s * (1 / bad + 1 / good))
+        rest = {name: self.values[name] for name in PARAMETERS[self.model][2:]}
+        share = bad / (bad + good)
+        return {"p": float(share * changed), "r": float((1 - share) * changed)} | rest
+
+
+@dataclass(frozen=True, slots=True)
+class AfterLoss:
+    """Packets by the time since the last lost one before them."""
+
+    edges_s: Vector
+    """Where each class of times begins; the last one has no end."""
+    packets: Vector
+    lost: Vector
+    expected: Vector
+    """Sums of each packet's probability given all before it, which holds for any sender."""
+    variance: Vector
+
+    def p_value(self, parameters: int) -> float:
+        """How likely such a distance from the model is, with so many parameters fitted."""
+        enough = (self.expected >= 5) & (self.packets - self.expected >= 5)
+        degrees = int(enough.sum()) - parameters
+        if degrees < 1:
+            return float("nan")
+        distance = (self.lost - self.expected)[enough] ** 2 / self.variance[enough]
+        return float(stats.chi2.sf(distance.sum(), degrees))
+
+
+class TimedLosses(Losses):
+    """Packets with their times, True where one was lost.
+
+    Parameters
+    ----------
+    lost
+        In the order of the times.
+    times_s
+        When each met the lossy link.
+    """
+
+    def __init__(self, lost: Flags, times_s: Vector) -> None:
+        super().__init__(lost)
+        # Packets follow each other; the state may change between any two of them.
+        order = np.arange(len(times_s)) * _SHORTEST_S
+        self.times_s = np.maximum.accumulate(np.asarray(times_s, dtype=float) - order) + order
+        self._factors = _Factors(self.lost, self.times_s)
+
+    def timed_fits(self) -> list[TimedFit]:
+        """The models, fitted, from the simplest on; hidden states only where there are losses."""
+        found = [self._bernoulli_timed()]
+        if self.count < 2 or self.count == len(self.lost) or self.times_s[-1] <= self.times_s[0]:
+            return found
+        found.append(self._fit_timed("simple_gilbert", None))
+        if self.count >= _FEWEST_FOR_A_PART:
+            # Without it, a bad state that some packets pass would seem to be several: too sure.
+            found.append(self._fit_timed("gilbert", found[-1]))
+        if self.count >= FEWEST_LOSSES:
+            found.append(self._fit_timed("gilbert_elliott", found[-1]))
+        return found
+
+    def mean_interval(self, fit: TimedFit) -> Interval:
+        """Of the mean over time under a model, by its profile likelihood."""
+        if fit.model == "bernoulli":
+            return fit.intervals["probability"]
+        best, rest = fit._coordinates[0], fit._coordinates[1:]
+        limit = stats.chi2.ppf(LEVEL, 1) / 2
+
+        def edge_of(sign: float) -> float:
+            start = rest.copy()
+
+            def excess(distance: float) -> float:
+                nonlocal start
+                at = best + sign * distance
+                found = _minimum(
+                    lambda other: self._cost(fit.model, np.concatenate([[at], other])), start
+                )
+                start = found.x
+                return float(found.fun + fit.log_likelihood - limit)
+
+            near, far = 0.0, 0.1
+            while excess(far) < 0:
+                near, far = far, 2 * far
+                if far > _FARTHEST:
+                    return float(special.expit(best + sign * far))
+            return float(special.expit(best + sign * optimize.brentq(excess, near, far, xtol=5e-3)))
+
+        return edge_of(-1.0), edge_of(1.0)
+
+    def after_loss(self, fit: TimedFit) -> AfterLoss:
+        """How many are lost so long after a loss, beside what a model expects."""
+        at = np.flatnonzero(self.lost)
+        last = np.searchsorted(at, np.arange(len(self.lost)), side="left") - 1
+        known = last >= 0
+        since = self.times_s[known] - self.times_s[at[last[known]]]
+        edges = np.concatenate([[0.0], np.geomspace(1e-3, 10.0, 9)])
+        which = np.clip(np.searchsorted(edges, since, side="right") - 1, 0, len(edges) - 1)
+        chance = self._ahead(fit)[known]
+        sums = [
+            np.bincount(which, weights, minlength=len(edges)).astype(float)
+            for weights in (np.ones(len(which)), self.lost[known], chance, chance * (1 - chance))
+        ]
+        return AfterLoss(edges, *sums)
+
+    def _ahead(self, fit: TimedFit) -> Vector:
+        """Of each packet the probability to be lost given all before it."""
+        bad_share, total, good, bad = _chain(fit.model, fit._coordinates)
+        changed = (-np.expm1(-total * np.diff(self.times_s, prepend=self.times_s[0]))).tolist()
+        found = []
+        weight = bad_share
+        for lost, change in zip(self.lost.tolist(), changed, strict=True):
+            weight += (bad_share - weight) * change
+            chance = weight * bad + (1 - weight) * good
+            found.append(chance)
+            seen = bad / max(chance, _EDGE) if lost else (1 - bad) / max(1 - chance, _EDGE)
+            weight = min(weight * seen, 1.0)
+        return np.array(found)
+
+    def _cost(self, model: str, coordinates: Vector) -> float:
+        return -self._factors.log_likelihood(*_chain(model, coordinates))
+
+    def _bernoulli_timed(self) -> TimedFit:
+        plain = self.fit("bernoulli")
+        share = self.count / len(self.lost)
+        at = np.array([special.logit(min(max(share, _EDGE), 1 - _EDGE))])
+        return TimedFit(
+            plain.model, plain.values, plain.intervals, share, plain.log_likelihood,
+            len(self.lost), at,
+        )  # fmt: skip
+
+    def _fit_timed(self, model: str, simpler: TimedFit | None) -> TimedFit:
+        share = min(max(self.count / len(self.lost), _EDGE), 1 - _EDGE)
+        if model == "simple_gilbert":
+            starts = [[special.logit(share), np.log(length)] for length in self._lengths()]
+        else:
+            assert simpler is not None
+            # One more state of loss, near where the simpler model has it and far from there.
+            known = simpler._coordinates.tolist()
+            extras = (2.0, 0.0) if model == "gilbert" else (-4.0, 0.0)
+            starts = [[*known, extra] for extra in extras]
+
+        def cost(coordinates: Vector) -> float:
+            return self._cost(model, coordinates)
+
+        tries = [_minimum(cost, np.array(start)) for start in starts]
+        best = min(tries, key=lambda found: float(found.fun))
+        at = np.asarray(best.x, dtype=float)
+        natural, values = _natural(model, at)
+        intervals = _intervals(model, natural, lambda x: -self._of_natural(x))
+        return TimedFit(
+            model, values, intervals, float(special.expit(at[0])), -float(cost(at)),
+            len(self.lost), at,
+        )  # fmt: skip
+
+    def _of_natural(self, natural: Vector) -> float:
+        bad, good = np.exp(natural[:2])
+        loss = special.expit(natural[2:])
+        return self._factors.log_likelihood(
+            bad / (bad + good),
+            1 / bad + 1 / good,
+            float(loss[1]) if len(loss) > 1 else 0.0,
+            float(loss[0]) if len(loss) > 0 else 1.0,
+        )
+
+    def _lengths(self) -> list[float]:
+        """Lengths of the bad state to begin with: of runs of losses, and longer ones."""
+        edges = np.flatnonzero(np.diff(self.lost)) + 1
+        bounds = np.concatenate([[0], edges, [len(self.lost)]])
+        runs = [
+            float(self.times_s[end - 1] - self.times_s[start])
+            for start, end in itertools.pairwise(bounds)
+            if self.lost[start]
+        ]
+        length = min(max(float(np.mean(runs)), 1e-3), 100.0)
+        return [length, 10 * length]
+
+
+_FARTHEST = 20.0
+"""On the scale of logits: beyond that the data say nothing."""
+
+
+class _Factors:
+    """The factors of a chain's likelihood: packets, and blocks of packets that all arrived.
+
+    Far from a loss a block is taken to be evenly spaced if it nearly is, so that its factor is a
+    power: only what a state does unseen between two of its packets depends on that.
+    """
+
+    def __init__(self, lost: Flags, times_s: Vector) -> None:
+        gaps = np.diff(times_s, append=times_s[-1:])
+        totals = np.concatenate([[0.0], np.cumsum(gaps)])
+        edges = np.flatnonzero(np.diff(lost)) + 1
+        begins: list[int] = []
+        for begin, end in zip([0, *edges], [*edges, len(lost)], strict=True):
+            at = int(begin)
+            while at < end:
+                far = not lost[at] and at >= begin + _NEAR
+                for size in _BLOCKS if far else ():
+                    if at + size > end - _NEAR:
+                        continue
+                    if gaps[at : at + size].max() * size <= _EVEN * (
+                        totals[at + size] - totals[at]
+                    ):
+                        break
+                else:
+                    size = 1
+                begins.append(at)
+                at += size
+        first = np.array(begins)
+        sizes = np.diff(first, append=len(lost))
+        spacing = (totals[first + sizes] - totals[first]) / sizes
+        self.count = len(first)
+        # By kind: where in the product, how many packets each, and the time between them.
+        self.kinds = [
+            (where, size, fate, spacing[where])
+            for size in (1, *_BLOCKS[::-1])
+            for fate in (False, True)
+            if len(where := np.flatnonzero((sizes == size) & (lost[first] == fate)))
+        ]
+
+    def log_likelihood(self, bad_share: float, total: float, good: float, bad: float) -> float:
+        matrices = np.empty((2, 2, self.count))
+        scale = 0.0
+        for where, size, lost, spacing in self.kinds:
+            fates = np.array([good, bad] if lost else [1 - good, 1 - bad])
+            most = max(float(fates.max()), _EDGE)
+            fates /= most
+            scale += len(where) * size * float(np.log(most))
+            changed = -np.expm1(-spacing * total)
+            to_bad, to_good = bad_share * changed, (1 - bad_share) * changed
+            step = np.array(
+                [
+                    [fates[0] * (1 - to_bad), fates[0] * to_bad],
+                    [fates[1] * to_good, fates[1] * (1 - to_good)],
+                ]
+            )
+            for _ in range(size.bit_length() - 1):
+                step = step[:, 0, None] * step[0] + step[:, 1, None] * step[1]
+            matrices[:, :, where] = step
+        return log_product(matrices, np.array([1 - bad_share, bad_share])) + scale
+
+
+def _chain(model: str, coordinates: Vector) -> tuple[float, float, float, float]:
+    """Share of the bad state, sum of both rates in 1/s, and the losses in the good and bad state.
+
+    Coordinates are the logit of the mean, the logarithm of the bad state's mean length, the logit
+    of where the loss in the bad state is between the mean and 1, and of that in the good state's
+    share of the mean: whatever they are, the chain is possible.
+    """
+    mean = float(np.clip(special.expit(coordinates[0]), _EDGE, 1 - _EDGE))
+    if model == "bernoulli":
+        return 0.5, 1.0, mean, mean
+    length = float(np.exp(np.clip(coordinates[1], np.log(_SHORTEST_S), np.log(_LONGEST_S))))
+    bad, good = 1.0, 0.0
+    if len(coordinates) > 2:
+        bad = mean + (1 - mean) * float(special.expit(coordinates[2]))
+    if len(coordinates) > 3:
+        good = mean * float(special.expit(coordinates[3]))
+    share = float(np.clip((mean - good) / max(bad - good, _EDGE), _EDGE, 1 - _EDGE))
+    # Both states' rates are in the ratio of the shares of time.
+    return share, 1 / length / (1 - share), good, bad
+
+
+def _natural(model: str, coordinates: Vector) -> tuple[Vector, dict[str, float]]:
+    """The parameters on unbounded scales, and as they are."""
+    share, total, good, bad = _chain(model, coordinates)
+    lengths = [1 / (total * (1 - share)), 1 / (total * share)]
+    losses = [bad, good][: len(coordinates) - 2]
+    values = dict(zip(PARAMETERS[model], [*lengths, *losses], strict=True))
+    clipped = np.clip(losses, _EDGE, 1 - _EDGE)
+    return np.concatenate([np.log(lengths), special.logit(clipped)]), values
+
+
+def _intervals(model: str, at: Vector, cost: Callable[[Vector], float]) -> dict[str, Interval]:
+    widths = information_widths(cost, at)
+    found = {}
+    for name, value, width in zip(PARAMETERS[model], at, widths, strict=True):
+        back: Any = np.exp if name.startswith("mean_") else special.expit
+        with np.errstate(over="ignore"):
+            found[name] = (float(back(value - width)), float(back(value + width)))
+    return found
+
+
+def _minimum(cost: Callable[[Vector], float], start: Vector) -> Any:
+    # BFGS, not L-BFGS-B: LAPACK would start threads for four numbers.
+    return optimize.minimize(cost, start, method="BFGS", options={"gtol": 1e-3})
