@@ -495,3 +495,22 @@ def test_a_difference_below_what_matters_is_called_that() -> None:
         "Nothing matters here: none of the settings makes a difference of 0.1 MOS; the most is"
         f" +0.042 ± 0.023 MOS ({effect.setting.name} 0.1 s). Keep the defaults."
     )
+
+
+def test_numbers_have_the_digits_that_are_known() -> None:
+    assert tables.change(2.01234, 0.1567) == "+2.01 ± 0.16"
+    assert tables.change(-1.9, 3.2) == "-1.9 ± 3.2"
+    assert tables.change(-12345.6, 321.0) == "-12,346 ± 321"
+    assert tables.change(0.00002, 0.000035) == "0.000 ± 0.000"
+    assert tables._at_most(3.5e-05, "MOS") == ": less than 0.001 MOS"
+    assert tables._at_most(0.0543, "MOS") == ": at most ± 0.054 MOS"
+    assert "e-" not in tables.known(0.00001234, 0.0)
+
+
+def test_the_recommendation_comes_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advise, "QUICK", search.Effort(4, 2, 3))
+    assert cli.main(["advise", "--paths", "clean-two-paths", "--goal", "mos"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("Keep the defaults") < said.index("= may be the best")

@@ -14,22 +14,30 @@ from . import Advice, Effect
 _NOTHING = 1e-6
 """In MOS, Mbit/s or ms: less is rounding."""
 
+_PLACES = 3
+"""Behind the point at most: in MOS, Mbit/s and ms nobody notices more."""
+
 
 def report(advice: Advice) -> Iterator[RenderableType]:
-    """What is printed before the text to paste."""
-    goal, unit = advice.goal, advice.goal.unit
+    """What is printed before the text to paste: what was asked, and the answer."""
+    goal = advice.goal
     names = ", ".join(advice.paths.names)
     yield (
         f"{goal.what[0].upper()}{goal.what[1:]} over {advice.transport}; paths: {names}. "
         f"{advice.tried} candidates, {advice.runs:,} runs; {advice.replications} of each below."
     )
+    yield conclusion(advice)
+
+
+def evidence(advice: Advice) -> Iterator[RenderableType]:
+    """What the answer rests on: the candidates, and each setting by itself."""
     yield _ranking(advice)
     yield (
         f"= may be the best of these (95 %). Effects are against the {advice.rfc.name}, on common "
-        f"random numbers. Less than {number(advice.relevant, 2)} {unit} is taken for no difference."
+        f"random numbers. Less than {number(advice.relevant, 2)} {advice.goal.unit} is taken for "
+        "no difference."
     )
     yield _settings(advice)
-    yield conclusion(advice)
 
 
 def conclusion(advice: Advice) -> str:
@@ -40,7 +48,7 @@ def conclusion(advice: Advice) -> str:
         against = (
             f"With the {advice.rfc.name} some runs fail"
             if math.isnan(gain)
-            else f"That is {signed(gain)} ± {size(half_width)} {unit} against the {advice.rfc.name}"
+            else f"That is {change(gain, half_width)} {unit} against the {advice.rfc.name}"
         )
         return f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
     if all(effect.verdict == "none" for effect in advice.effects):
@@ -69,7 +77,7 @@ def _most(advice: Advice, effects: Sequence[Effect]) -> str:
         return "makes any difference"
     return (
         f"makes a difference of {number(advice.relevant, 2)} {unit}; the most is"
-        f" {signed(mean)} ± {size(half_width)} {unit} ({name})"
+        f" {change(mean, half_width)} {unit} ({name})"
     )
 
 
@@ -79,7 +87,7 @@ def sentence(effect: Effect, unit: str) -> str:
         said = "; ".join(
             f"{value}: some runs fail"
             if math.isnan(mean)
-            else f"{value}: {signed(mean)} ± {size(half_width)}"
+            else f"{value}: {change(mean, half_width)}"
             for value, (mean, half_width) in effect.changes.items()
         )
     else:
@@ -87,26 +95,53 @@ def sentence(effect: Effect, unit: str) -> str:
         said = {
             "none": "makes no difference that matters",
             "undecided": "no difference that matters is shown",
-        }[effect.verdict] + (f": at most ± {size(most)} {unit}" if most else ": none at all")
+        }[effect.verdict] + _at_most(most, unit)
     if effect.unmasked is None:
         return said
     other, value, mean, half_width = effect.unmasked
     if math.isnan(mean):
         return said
     instead = f"{value} instead of {effect.recommended}"
-    return f"{said} (were {other} off, {instead}: {signed(mean)} ± {size(half_width)})"
+    return f"{said} (were {other} off, {instead}: {change(mean, half_width)})"
 
 
-def signed(value: float) -> str:
-    """A difference: three digits that count, no exponent."""
-    if abs(value) < _NOTHING or math.isnan(value):
-        return number(value if math.isnan(value) else 0.0)
-    return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
+def change(mean: float, half_width: float) -> str:
+    """A difference and half the width of its interval, with the digits that this leaves."""
+    return f"{signed(mean, half_width)} ± {size(half_width)}"
+
+
+def signed(value: float, half_width: float = 0.0) -> str:
+    """A difference, as far as it is known; no exponent."""
+    if math.isnan(value):
+        return number(value)
+    text = known(value, half_width)
+    return f"+{text}" if value > 0 and any(c in "123456789" for c in text) else text
+
+
+def known(value: float, half_width: float) -> str:
+    """A value with no digit beyond the second of its half-width, or of four if that is 0."""
+    if math.isnan(value):
+        return number(value)
+    scale = half_width if half_width >= _NOTHING else abs(value) / 100
+    places = 0 if scale <= 0 else min(max(1 - math.floor(math.log10(scale)), 0), _PLACES)
+    text = f"{value:,.{places}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
 def size(value: float) -> str:
     """A half-width: two digits that count, no exponent."""
-    return f"{value:,.0f}" if value >= 10 else number(0.0 if value < _NOTHING else value, 2)
+    if math.isnan(value):
+        return number(value)
+    if value < _NOTHING:
+        return "0"
+    return f"{value:,.{min(max(1 - math.floor(math.log10(value)), 0), _PLACES)}f}"
+
+
+def _at_most(most: float, unit: str) -> str:
+    if not most:
+        return ": none at all"
+    least = 10.0**-_PLACES
+    return f": less than {least:g} {unit}" if most < least else f": at most ± {size(most)} {unit}"
 
 
 def _ranking(advice: Advice) -> Table:
@@ -120,9 +155,9 @@ def _ranking(advice: Advice) -> Table:
         table.add_row(
             "=" if row.among_best else "",
             f"{row.candidate.name} <- recommended" if recommended else row.candidate.name,
-            number(row.mean, 4),
+            known(row.mean, row.half_width),
             size(row.half_width),
-            signed(row.effect),
+            signed(row.effect, row.effect_half_width),
             size(row.effect_half_width),
         )
     return table

@@ -89,6 +89,8 @@ def advise(
     text = found.paste.text()
     if text:
         print(f"\n{text}\n")
+    for part in tables.evidence(found):
+        output.print(part)
     if json_file is not None:
         write_json(json_file, found.as_json())
         output.print(f"wrote {json_file}")
