@@ -223,7 +223,7 @@ def test_tcp_has_goodput_and_says_where_it_comes_from(tmp_path: Path) -> None:
     assert found.transport == "tcp"  # with one path
     assert found.recommended["cc"] == "bbr"  # which losses do not slow down
     assert "net.ipv4.tcp_congestion_control = bbr" in found.paste.sysctl
-    assert "modprobe tcp_bbr" in found.paste.commands
+    assert any(line.startswith("modprobe tcp_bbr ") for line in found.paste.commands)
 
 
 def test_the_advice_does_not_depend_on_the_number_of_threads() -> None:
@@ -340,10 +340,14 @@ def test_tcp_in_microseconds_and_bytes() -> None:
     assert "net.ipv4.tcp_wmem = 4096 16384 16777216" in found.sysctl
     assert any("rto_min 50ms" in line for line in found.commands)
     cake = pasted("tcp", "linux_6", queue="cake").commands
-    assert cake[0].startswith("tc qdisc replace dev DEVICE root cake bandwidth 19000kbit  # link")
-    assert any(
-        line.startswith("tc qdisc replace dev DEVICE root fq_codel") for line in found.commands
+    roots = [line for line in cake if line.startswith("tc qdisc")]
+    assert roots[0] == (
+        "tc qdisc replace dev DEVICE_PHONE_WIFI root cake bandwidth 19000kbit"
+        "  # on phone, for what it sends over link `wifi` to server"
     )
+    # Both ends of both links, and no device twice.
+    assert len({line.split()[4] for line in roots}) == len(roots) == 4
+    assert any("root fq_codel" in line for line in found.commands)
 
 
 def test_the_c_text_compiles(tmp_path: Path) -> None:
@@ -514,3 +518,55 @@ def test_the_recommendation_comes_first(
     assert cli.main(["advise", "--paths", "clean-two-paths", "--goal", "mos"]) == 0
     said = capsys.readouterr().out
     assert said.index("Keep the defaults") < said.index("= may be the best")
+
+
+EVERYTHING = [
+    ("sctp", "linux", {"rto_max": "0.1 s", "rto_min": "0.05 s", "buffers": "1 MiB"}),
+    ("tcp", "linux_6", {"cc": "bbr", "rto_min": "0.05 s", "ecn": "rfc3168", "queue": "cake"}),
+    ("tcp", "linux_6", {"queue": "fq_codel", "path": "lte", "buffers": "1 MiB"}),
+    ("mptcp", "linux_6", {"cc": "vegas", "stale_after": "2", "backup": "lte", "queue": "pie"}),
+]
+
+
+@pytest.mark.parametrize(("transport", "profile", "values"), EVERYTHING)
+def test_what_is_to_be_pasted_says_how_to_check_and_to_undo_it(
+    transport: str, profile: str, values: dict[str, str]
+) -> None:
+    found = pasted(transport, profile, **values)
+    text = found.text()
+    if found.sysctl:
+        assert "# undo: rm /etc/sysctl.d/90-anabranch.conf; sysctl -p before.conf" in text
+        assert found.checks[0].startswith("sysctl net.")
+        if found.socket:
+            assert text.index("for one program") < text.index("for all programs")
+    roots = [line for line in found.commands if line.startswith("tc qdisc replace")]
+    assert len([line for line in found.undo if line.startswith("tc qdisc del")]) == len(roots)
+    if transport == "sctp":
+        # The kernel takes no minimum above the maximum that holds.
+        before = next(line for line in text.splitlines() if line.startswith("# before that"))
+        assert before.index("rto_max") < before.index("rto_min")
+    if "rto_min" in values:
+        assert any("RTO.Min of 0.05 s" in cost for cost in found.costs)
+    if "cc" in values:
+        assert any("all new TCP connections of the host" in cost for cost in found.costs)
+    # Every line is one of the shell, and every setting one of sysctl's file.
+    lines = [*found.commands, *found.checks, *found.undo]
+    subprocess.run(["bash", "-n"], input="\n".join(lines), text=True, check=True)
+    assert all(len(line.partition(" = ")[2].split()) in (1, 3) for line in found.sysctl)
+
+
+@pytest.mark.parametrize("kind", ["fq_codel", "codel", "pie", "cake"])
+def test_tc_takes_what_is_to_be_pasted(kind: str) -> None:
+    """Twice: what is at the root already is replaced. Undone as is said."""
+    found = pasted("tcp", "linux_6", queue=kind)
+    line = next(line for line in found.commands if line.startswith("tc qdisc"))
+    device = line.split()[4]
+    undo = next(line for line in found.undo if device in line)
+    script = "\n".join([line, line, undo]).replace(device, "lo")
+    done = subprocess.run(
+        ["unshare", "-n", "bash", "-ec", script], capture_output=True, text=True, check=False
+    )
+    missing = ("kind is unknown", "Operation not permitted", "No such file")
+    if any(word in done.stderr for word in missing):
+        pytest.skip(f"no {kind} here: {done.stderr.strip()[:80]}")
+    assert done.returncode == 0, done.stderr

@@ -28,6 +28,12 @@ class Paste:
     """`ip` and `tc`; capitals are to be replaced."""
     without: list[str] = field(default_factory=list)
     """What Linux cannot be told, in sentences."""
+    checks: list[str] = field(default_factory=list)
+    """Commands that show whether it holds."""
+    undo: list[str] = field(default_factory=list)
+    """Commands that take `commands` back."""
+    costs: list[str] = field(default_factory=list)
+    """What it does beside the goal, in sentences."""
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -36,20 +42,35 @@ class Paste:
             "socket": self.socket,
             "commands": self.commands,
             "without": self.without,
+            "checks": self.checks,
+            "undo": self.undo,
+            "costs": self.costs,
         }
 
     def text(self) -> str:
         """All of it, with headings as comments of the language that follows."""
         parts = []
-        if self.sysctl:
-            head = "# /etc/sysctl.d/90-anabranch.conf, on both hosts; then: sysctl --system"
-            parts.append([head, *self.sysctl])
+        if self.costs:
+            parts.append([f"# {sentence}" for sentence in self.costs])
         if self.socket:
-            parts.append(
-                ["/* or for one program: fd is its socket, not yet connected */", *self.socket]
-            )
+            head = "/* for one program: fd is its socket, not yet connected */"
+            parts.append([head, *self.socket])
+        if self.sysctl:
+            # Backwards: what has to come first on the way there comes last on the way back.
+            names = " ".join(line.partition(" =")[0] for line in reversed(self.sysctl))
+            heads = [
+                "# for all programs: /etc/sysctl.d/90-anabranch.conf, on both hosts; then:",
+                "# sysctl --system",
+                f"# before that: sysctl {names} > before.conf",
+                "# undo: rm /etc/sysctl.d/90-anabranch.conf; sysctl -p before.conf",
+            ]
+            parts.append([*heads, *self.sysctl])
         if self.commands:
             parts.append(["# put your own names for what is in capitals", *self.commands])
+        if self.undo:
+            parts.append(["# undo, in the same places:", *(f"# {line}" for line in self.undo)])
+        if self.checks:
+            parts.append(["# to see that it holds:", *(f"# {line}" for line in self.checks)])
         if self.without:
             parts.append([f"# {sentence}" for sentence in self.without])
         return "\n\n".join("\n".join(part) for part in parts)
@@ -61,6 +82,7 @@ def paste(transport: str, candidate: Candidate, paths: Paths) -> Paste:
     if candidate.values:
         {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, found)
         _queue(candidate, paths, found)
+        _after(transport, candidate, found)
         if not is_linux(candidate.profile):
             found.without.append(
                 f"Found with profile {candidate.profile}: Linux behaves differently; "
@@ -166,12 +188,20 @@ def _tcp_common(chosen: dict[str, str], found: Paste) -> None:
             f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{chosen["cc"]}", {len(chosen["cc"])});'
         )
         if chosen["cc"] not in ("cubic", "reno"):
-            found.commands.append(f"modprobe tcp_{chosen['cc']}")
+            found.commands.append(
+                f"modprobe tcp_{chosen['cc']}  # if it is not among: "
+                "sysctl net.ipv4.tcp_available_congestion_control"
+            )
+            found.undo.append(f"modprobe -r tcp_{chosen['cc']}  # once no connection uses it")
+        found.costs.append(
+            f"The sysctl makes {chosen['cc']} the control of all new TCP connections of the host; "
+            "the socket option does it for one, and needs no root once the module is loaded."
+        )
     if "rto_min" in chosen:
         found.sysctl.append(f"net.ipv4.tcp_rto_min_us = {1000 * _ms(chosen['rto_min'])}")
         found.commands.append(
-            "ip route change PEER via GATEWAY dev DEVICE "
-            f"rto_min {_ms(chosen['rto_min'])}ms  # before Linux 6.11, instead of tcp_rto_min_us"
+            "# before Linux 6.11, which brought tcp_rto_min_us, leave that out and take: "
+            f"ip route change PEER via GATEWAY dev DEVICE rto_min {_ms(chosen['rto_min'])}ms"
         )
     if "ecn" in chosen:
         found.sysctl.append("net.ipv4.tcp_ecn = 1")
@@ -191,8 +221,46 @@ def _queue(candidate: Candidate, paths: Paths, found: Paste) -> None:
     for name in paths.bottlenecks():
         # Where another machine has the queue, a limit below the link's rate brings it here.
         limit = f" bandwidth {0.95e-3 * paths.rate_of(name):.0f}kbit" if kind == "cake" else ""
-        found.commands.append(
-            f"tc qdisc replace dev DEVICE root {kind}{limit}  # link `{name}`, at both its ends"
+        ends = paths.links[name]["ends"]
+        for end, other in (ends, ends[::-1]):
+            # Each end and link has a device of its own name: no device gets two roots.
+            device = f"DEVICE_{_capitals(end)}_{_capitals(name)}"
+            found.commands.append(
+                f"tc qdisc replace dev {device} root {kind}{limit}"
+                f"  # on {end}, for what it sends over link `{name}` to {other}"
+            )
+            found.undo.append(f"tc qdisc del dev {device} root  # on {end}")
+            found.checks.append(f"tc -s qdisc show dev {device}  # on {end}")
+    module = f"sch_{kind}"
+    found.commands.insert(0, f"modprobe {module}  # where it is no part of the kernel itself")
+
+
+def _capitals(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name).upper()
+
+
+def _after(transport: str, candidate: Candidate, found: Paste) -> None:
+    """How to see that it holds, and what it does beside the goal."""
+    chosen = dict(candidate.values)
+    if found.sysctl:
+        names = " ".join(line.partition(" =")[0] for line in found.sysctl)
+        found.checks.insert(0, f"sysctl {names}")
+    if transport == "tcp" and {"cc", "rto_min", "ecn"} & chosen.keys():
+        found.checks.append("ss -ti dst PEER  # the control, and rto in ms")
+        found.checks.append("nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPSpuriousRTOs")
+    if transport == "mptcp":
+        found.checks.append("ss -Mi  # the subflows")
+        found.checks.append("nstat -az MPTcpExtMPJoinSynAckRx MPTcpExtSubflowStale")
+        found.checks.append("ip mptcp endpoint show")
+        found.undo.append("ip mptcp endpoint flush")
+    if transport == "sctp":
+        found.checks.append("cat /proc/net/sctp/remaddr  # RTO in ms and state of each path")
+        found.checks.append("grep T3 /proc/net/sctp/snmp  # timeouts")
+    if "rto_min" in chosen:
+        found.costs.append(
+            f"With an RTO.Min of {chosen['rto_min']} a delay that grows by more in a round trip, "
+            "as in a queue that fills, is a timeout: data is sent again, and with several paths "
+            "moved, for no reason. The timeouts are counted below."
         )
 
 

@@ -68,7 +68,8 @@ class Paths:
         for path in self.names:
             if not any({"rate", "radio"} & self.links[name].keys() for name in self.via(path)):
                 raise AnabranchError(
-                    f"the path `{path}` has no link with a rate: nothing limits a transfer over it"
+                    f"not enough known: the path `{path}` has no link with a rate, so nothing "
+                    "limits a transfer over it; measure one that fills it, or write its rate"
                 )
 
     def own_link(self, path: str) -> str:
