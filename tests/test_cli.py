@@ -115,7 +115,8 @@ def test_run_chooses_a_cell_of_a_sweep(anabranch: Command, sweep_file: Path) -> 
 def test_a_scenario_of_the_package_that_is_not_here_is_a_template(anabranch: Command) -> None:
     """As where only the wheel is installed, and the documentation's commands are tried."""
     error = one_error(anabranch("run", "scenarios/md1-queue.toml"))
-    assert "there is no file scenarios/md1-queue.toml; `anabranch new md1-queue --templ" in error
+    assert "there is no file scenarios/md1-queue.toml; `md1-queue` is a template" in error
+    assert "`anabranch new md1-queue --template md1-queue` writes it" in error
     assert anabranch("new", "md1-queue", "--template", "md1-queue").returncode == 0
     assert anabranch("run", "md1-queue.toml").returncode == 0
     assert "cannot read `nowhere.toml`" in one_error(anabranch("run", "nowhere.toml"))
@@ -184,11 +185,47 @@ def test_validate_tells_good_files_from_bad_ones(
 
 
 def test_list_shows_models_codecs_templates(anabranch: Command) -> None:
-    everything = anabranch("list").stdout
+    everything = anabranch("list", "all").stdout
     for word in ("gilbert", "drop_tail", "two-path-call", "g711+plc"):
         assert word in everything
     assert "gilbert" not in anabranch("list", "codecs").stdout
-    assert "templates" in one_error(anabranch("list", "template"))
+    assert "did you mean `templates`" in one_error(anabranch("list", "template"))
+
+
+def test_list_begins_with_an_overview(anabranch: Command) -> None:
+    overview = anabranch("list").stdout
+    assert len(overview.splitlines()) < 80
+    for word in ("loss", "gilbert", "codecs", "templates", "papers", "anabranch list all"):
+        assert word in overview
+    assert anabranch("list", "all").stdout.startswith(overview.rstrip())
+
+
+def test_completion_installs(
+    anabranch: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = anabranch("--install-completion", "--shell", "bash")
+    assert result.returncode == 0, result.stderr
+    scripts = [path for path in tmp_path.rglob("anabranch") if path.is_file()]
+    assert len(scripts) == 1
+    assert "reproduce" in scripts[0].read_text("utf-8")
+
+
+HINTS = {
+    "flows.call.transport.rto_maxx=1 s": "`rto_maxx` (did you mean `rto_max`?)",
+    "flows.call.app.codec=g711+pcl": "`g711+pcl` (did you mean `g711+plc`?)",
+    "links.frist.delay=1 s": "`frist` (did you mean `first`?)",
+    "flows.call.transport.rto_max=1": 'did you mean "1 s" or "1 ms"?',
+    "links.first.rate=2.5": 'did you mean "2.5 Mbit/s" or "2.5 kbit/s"?',
+    "flows.call.transport.receive_buffer=1000": 'did you mean "1000 B" or "1000 kB"?',
+}
+
+
+@pytest.mark.parametrize("change", HINTS)
+def test_mistakes_in_a_scenario_say_what_was_probably_meant(
+    anabranch: Command, call_file: Path, change: str
+) -> None:
+    assert HINTS[change] in one_error(anabranch("run", call_file, "--set", change))
 
 
 def test_emodel_prints_every_term(anabranch: Command) -> None:

@@ -243,7 +243,7 @@ def test_a_run_without_a_connection(anabranch: Command, tmp_path: Path) -> None:
         (["--flow", "nobody"], "there is no flow `nobody`"),
         (["--plot", "why.gif"], "why.gif"),
         (["--plot", "why.png", "--json", "./why.png"], "--plot and --json are both why.png"),
-        (["--metric", "nothing"], "--metric nothing"),
+        (["--metric", "nothing"], "there is no scalar `transfer.nothing`"),
         (["--cell", "7"], "cell 7"),
     ],
 )

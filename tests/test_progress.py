@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,20 @@ def test_lines_say_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert first == "figures: 0/2 figures"
     assert last.startswith("figures: 2/2 figures, ")
     assert captured.out == ""
+
+
+def test_a_log_of_a_day_has_few_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress.shown("a sweep") as update:
+        for done in range(24 * 360 + 1):
+            update(progress.Status(done, 24 * 360))
+            now += 10
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith("a sweep: 8640/8640 runs")
+    assert 10 < len(lines) < 40
 
 
 def test_nothing_to_do_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,11 @@ Replication r of every cell draws from the same random streams, so cells are com
 differences within each replication. docs/statistics.md has the methods with their sources.
 """
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,9 @@ from anabranch.errors import AnabranchError, suggestion
 from anabranch.metrics import more_is_better
 from anabranch.stats import Interval
 from anabranch.store import is_scalar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Selection = Mapping[str, Any] | int | Sequence[int]
 """Cells: values of axes (all cells that have them), a cell's number, or several numbers."""
@@ -262,6 +266,20 @@ class Comparison:
     level: float
     needed: float
     """About how many replications resolve a difference as large as this; NaN if none do."""
+
+    def __repr__(self) -> str:
+        """The result in plain words, and what there is to doubt."""
+        return "\n".join(filter(None, (self.sentence, self.doubt)))
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        return "".join(f"<p>{html.escape(line)}</p>" for line in repr(self).splitlines())
+
+    def plot(self) -> "Figure":
+        """The means of both selections, and the difference, each with its interval."""
+        from anabranch import notebook  # noqa: PLC0415 - slow to import
+
+        return notebook.figure_of_comparison(self)
 
     @property
     def resolved(self) -> bool:

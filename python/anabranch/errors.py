@@ -1,9 +1,12 @@
 """What can go wrong outside the engine; every message is one sentence for the user."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import index
 from reprlib import repr as short_repr
+from typing import Any, Generic, TypeVar
+
+Value = TypeVar("Value")
 
 _LONGEST = 260
 """Characters of quoted text, or of a word, that a message repeats; the engine has as many.
@@ -27,6 +30,20 @@ class Terminated(KeyboardInterrupt):
 
 class ScenarioError(AnabranchError, ValueError):
     """A scenario that cannot be run: the key, what was found and what is allowed."""
+
+
+class TemplateError(AnabranchError):
+    """A file that is not there, but has the name of a template."""
+
+    def __init__(self, file: object, template: str) -> None:
+        super().__init__(f"there is no file {file}; `{template}` is a template of the package")
+        self.template = template
+
+
+class MissingError(AnabranchError, KeyError):
+    """A name that a mapping does not have."""
+
+    __str__ = Exception.__str__  # a KeyError would quote the sentence
 
 
 class RunError(AnabranchError, RuntimeError):
@@ -66,9 +83,63 @@ def _ends(found: re.Match[str]) -> str:
     return f"{text[: _LONGEST + quotes - last - 1]}…{text[-last:]}"
 
 
+_NOT_ONE_OF = re.compile(r"unknown (?:field|variant) `([^`]*)`, expected (.*)", re.DOTALL)
+_NOT_THERE = re.compile(r"there is no `([^`]*)` in `[^`]*`, only (.*)", re.DOTALL)
+_NO_UNIT = re.compile(
+    r"(?:`([0-9.]+)` is not|type: (?:integer|floating point) `([0-9.]+)`, expected) "
+    r"a (length of time|rate|size) such as"
+)
+_UNITS = {"length of time": ("s", "ms"), "rate": ("Mbit/s", "kbit/s"), "size": ("B", "kB")}
+"""Of quantities; which was meant cannot be known, so two that are usual."""
+
+
+def hinted(sentence: str) -> str:
+    """The engine's sentence about a scenario, with what was probably meant right at the mistake."""
+    for pattern in (_NOT_ONE_OF, _NOT_THERE):
+        if found := pattern.search(sentence):
+            close = suggestion(found[1], re.findall(r"`([^`]*)`", found[2]))
+            end = found.end(1) + 1
+            meant = close.removeprefix("; ")
+            return f"{sentence[:end]} ({meant}){sentence[end:]}" if close else sentence
+    if found := _NO_UNIT.search(sentence):
+        number = found[1] or found[2]
+        first, second = (f'"{number} {unit}"' for unit in _UNITS[found[3]])
+        return f"{sentence}; did you mean {first} or {second}?"
+    return sentence
+
+
 def suggestion(name: str, names: Iterable[str]) -> str:
     """`; did you mean ...?` for a message about a name that is not among these, or nothing."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for a message
 
     close = get_close_matches(name, names, n=1)
     return f"; did you mean `{close[0]}`?" if close else ""
+
+
+class Named(dict[str, Value], Generic[Value]):
+    """A dictionary by name; one that is not there gets a sentence.
+
+    Parameters
+    ----------
+    what
+        What its values are, `scalar`.
+    content
+        The names and values.
+    empty
+        What to say where there is none at all.
+    """
+
+    def __init__(self, what: str, content: Mapping[str, Value], empty: str = "") -> None:
+        super().__init__(content)
+        self._what = what
+        self._empty = empty
+
+    def __missing__(self, name: str) -> Value:
+        """Raises what people can read."""
+        if not self and self._empty:
+            raise MissingError(self._empty)
+        raise MissingError(f"there is no {self._what} `{name}`{suggestion(str(name), self)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and other processes."""
+        return Named, (self._what, dict(self), self._empty)

@@ -33,7 +33,7 @@ def lines(result: "Result") -> list[str]:
     """What ran; the result of each flow; what stood in its way."""
     scenario = result.scenario
     tree = tomllib.loads(scenario.cell_toml(result.cell))
-    time = terminal.number(result.summary["run.simulated_s"], 4)
+    time = terminal.number(result.summary.get("run.simulated_s"), 4)
     which = f"seed {result.seed}, replication {result.replication}"
     if scenario.cell_count > 1:
         which = f"cell {result.cell} of {scenario.cell_count}, {which}"
@@ -105,7 +105,7 @@ def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
 
 def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
     """The share of a link that was used up or lost, and the words, where that is worth a word."""
-    seconds = summary["run.simulated_s"] - milliseconds(tree["run"]["warm_up"]) / 1e3
+    seconds = summary.get("run.simulated_s", math.nan) - milliseconds(tree["run"]["warm_up"]) / 1e3
     for link, settings in tree["links"].items():
         for way, ends in (("forward", settings["ends"]), ("reverse", settings["ends"][::-1])):
             section = f"link.{link}.{way}"

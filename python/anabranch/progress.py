@@ -1,11 +1,12 @@
 """How far a sweep has come, on standard error: a bar on a terminal, else a line now and then."""
 
+import html
 import sys
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
@@ -15,7 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PLAIN_SECONDS = 10.0
-"""Between two lines where there is no terminal."""
+"""Until the second line where there is no terminal; each later one takes as long as all before it.
+
+So a log of a day has few lines, and the last of them is never older than half of the time.
+"""
+_MOST_PLAIN_SECONDS = 3600.0
+
+
+_NOTEBOOK_SECONDS = 0.2
+"""Between two states of a notebook's bar."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,11 @@ def shown(
         Whether what is done stays done when the work is stopped: Ctrl-C then says so.
     """
     console = Console(stderr=True)
-    reporter = _Bar(what, unit, console) if console.is_terminal else _Lines(what, unit)
+    reporter: _Bar | _Lines | _Notebook
+    if in_notebook():
+        reporter = _Notebook(what, unit)
+    else:
+        reporter = _Bar(what, unit, console) if console.is_terminal else _Lines(what, unit)
     last: Status | None = None
 
     def update(status: Status) -> None:
@@ -73,6 +86,13 @@ def shown(
         raise type(interrupt)(message) from None
     finally:
         reporter.close()
+
+
+def announce(sentence: str) -> None:
+    """Says on standard error how long something takes, before it starts."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"anabranch: {sentence}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -154,6 +174,50 @@ class _Bar:
         self._bar.stop()
 
 
+def in_notebook() -> bool:
+    """Whether this is a notebook, where output is HTML."""
+    shell = sys.modules.get("IPython")
+    if shell is None:
+        return False
+    return type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+class _Notebook:
+    """A bar in the output of a notebook's cell."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        self._what = what
+        self._unit = unit
+        self._rate = _Rate()
+        self._next = 0.0
+        self._shown: Any = None
+
+    def update(self, status: Status) -> None:
+        rate = self._rate(status.done)
+        now = time.monotonic()
+        if now < self._next and status.done < status.total:
+            return
+        self._next = now + _NOTEBOOK_SECONDS
+        text = f"{self._what}: {status.done}/{status.of_total()}"
+        if rate > 0:
+            left = timedelta(seconds=round(_left(status, rate)))
+            text += f", {rate_text(rate)} {self._unit}/s, {left} left"
+        if status.note:
+            text += f"; {status.note}"
+        bar = f'<progress value="{status.done}" max="{max(status.total, 1)}"></progress>'
+        self._show({"text/html": f"{bar} {html.escape(text)}", "text/plain": text})
+
+    def _show(self, content: dict[str, str]) -> None:
+        if self._shown is None:
+            display = sys.modules["IPython"].display.display
+            self._shown = display(content, raw=True, display_id=True)
+        else:
+            self._shown.update(content, raw=True)
+
+    def close(self) -> None:
+        pass
+
+
 class _WithNote(Progress):
     note = ""
 
@@ -168,6 +232,7 @@ class _Lines:
         self._what = what
         self._unit = unit
         self._rate = _Rate()
+        self._begun = time.monotonic()
         self._next = 0.0
 
     def update(self, status: Status) -> None:
@@ -175,7 +240,7 @@ class _Lines:
         now = time.monotonic()
         if now < self._next and (status.is_estimate or status.done < status.total):
             return
-        self._next = now + _PLAIN_SECONDS
+        self._next = now + min(max(_PLAIN_SECONDS, now - self._begun), _MOST_PLAIN_SECONDS)
         line = f"{self._what}: {status.done}/{status.of_total()} {self._unit}"
         if rate > 0:
             line += f", {rate_text(rate)} {self._unit}/s, {_left(status, rate):,.0f} s left"

@@ -1,21 +1,22 @@
 """Runs and studies from Python: scenarios in, Polars frames out."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from anabranch import _engine, comparison, designs, execution, library, stats, stopping
+from anabranch import _engine, comparison, designs, execution, library, stats, stopping, terminal
 from anabranch._engine import Scenario, ScenarioError
 from anabranch.comparison import Comparison, Selection
-from anabranch.errors import AnabranchError, suggestion, whole
+from anabranch.errors import AnabranchError, Named, TemplateError, hinted, suggestion, whole
 from anabranch.execution import Progress, threads
+from anabranch.progress import in_notebook, shown
 from anabranch.store import (
     OWN_COLUMNS,
     FolderStore,
@@ -30,6 +31,9 @@ from anabranch.store import (
     without_empty,
 )
 from anabranch.toml_text import inline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Value = str | float | bool
 """A value for `set`; text as the scenario file would have it, without quotes."""
@@ -64,6 +68,30 @@ class Result:
     """`frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`; empty unless
     asked for."""
 
+    def __repr__(self) -> str:
+        """What ran, what came of it, and what stood in its way."""
+        from anabranch import headline  # noqa: PLC0415 - only for people
+
+        return "\n".join(headline.lines(self))
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with every scalar to unfold."""
+        from anabranch import notebook  # noqa: PLC0415 - only for people
+
+        return notebook.of_result(self)
+
+    def plot(self, name: str | None = None) -> "Figure":
+        """One of the run's figures; it needs traces.
+
+        Parameters
+        ----------
+        name
+            Which, such as `call-delay`, the delay of each frame; the first if not given.
+        """
+        from anabranch import notebook  # noqa: PLC0415 - slow to import
+
+        return notebook.figure(self, name)
+
 
 def load(
     source: str | Path,
@@ -95,14 +123,22 @@ def load(
     if sweep is not None:
         sets.insert(0, ("sweep", inline(sweep, "sweep")))
     if isinstance(source, str) and "\n" in source:
-        return _expanded(Scenario.parse(source, sets))
+        return _expanded(_read(Scenario.parse, source, sets))
     name = Path(source).stem
     if name in library.scenarios() and not Path(source).exists():
-        raise AnabranchError(
-            f"there is no file {source}; `anabranch new {name} --template {name}` writes a scenario"
-            " of that name"
-        )
-    return _expanded(Scenario.load(str(source), sets))
+        raise TemplateError(source, name)
+    return _expanded(_read(Scenario.load, str(source), sets))
+
+
+def _read(
+    reader: Callable[[str, Sequence[tuple[str, str]]], Scenario],
+    source: str,
+    sets: Sequence[tuple[str, str]],
+) -> Scenario:
+    try:
+        return reader(source, sets)
+    except ScenarioError as error:
+        raise ScenarioError(hinted(str(error))) from None
 
 
 def _expanded(scenario: Scenario) -> Scenario:
@@ -162,8 +198,12 @@ def run(
         seed=seed,
         cell=cell,
         replication=replication,
-        summary=result["summary"],
-        traces={name: pl.DataFrame(columns) for name, columns in result["traces"].items()},
+        summary=Named("scalar", result["summary"]),
+        traces=Named(
+            "trace",
+            {name: pl.DataFrame(columns) for name, columns in result["traces"].items()},
+            "the run kept no traces: run it with `trace=True`",
+        ),
     )
 
 
@@ -217,6 +257,37 @@ class Study:
             self._cells = cells_of(self.scenario)
             self._memory = MemoryStore(self.scenario)
 
+    def __repr__(self) -> str:
+        """What is studied, and how much of it is finished."""
+        what = f"Study {self.scenario.name}: {terminal.counted(len(self._cells), 'cell')}"
+        if self.axes:
+            what += f" over {', '.join(self.axes)}"
+        most = " at most" if any(part["until"] for part in self.scenario.parts) else ""
+        done = f"{self._finished().height:,} of{most} {self.total:,} runs finished"
+        return f"{what}; {done}; {'in memory' if self.out is None else f'in {self.out}'}"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with the cells' means to see."""
+        from anabranch import notebook  # noqa: PLC0415 - only for people
+
+        return notebook.of_study(self)
+
+    def plot(self, metric: str, x: str | None = None, by: str | None = None) -> "Figure":
+        """A scalar against an axis with its intervals.
+
+        Parameters
+        ----------
+        metric
+            The scalar, `call.mos`.
+        x
+            The axis to draw it against; the first one of numbers if not given.
+        by
+            The axis that has a line for each value; the other one, if there is one, if not given.
+        """
+        from anabranch import notebook  # noqa: PLC0415 - slow to import
+
+        return notebook.figure_of_study(self, metric, x, by)
+
     @cached_property
     def scenario(self) -> Scenario:
         """The definition."""
@@ -241,7 +312,7 @@ class Study:
 
     def run(
         self,
-        progress: Progress | None = None,
+        progress: Progress | Literal[False] | None = None,
         *,
         cluster: Any = None,
         shard: tuple[int, int] | None = None,
@@ -254,7 +325,8 @@ class Study:
         Parameters
         ----------
         progress
-            Hears of the state of the work, such as `print`.
+            Hears of the state of the work, such as `print`. In a notebook a bar is shown if it is
+            not given; False shows none.
         cluster
             Where to compute instead of in this process: `local`, the address of a Dask scheduler, a
             `distributed.Client` or a cluster such as dask-jobqueue's `SLURMCluster`.
@@ -265,7 +337,10 @@ class Study:
             hears of the interval of the first.
         """
         self._check_total()
-        with self._store(shared=shard is not None) as store:
+        with ExitStack() as stack:
+            if progress is None and in_notebook():
+                progress = stack.enter_context(shown("runs", kept=self.out is not None))
+            store = stack.enter_context(self._store(shared=shard is not None))
             execution.compute_study(
                 self.scenario,
                 store,
@@ -273,7 +348,7 @@ class Study:
                 jobs=self.jobs,
                 cluster=cluster,
                 shard=shard,
-                progress=progress,
+                progress=progress or None,
                 metrics=metrics,
             )
 
@@ -291,11 +366,15 @@ class Study:
         columns
             The scalars that are wanted, `*` in a name standing for anything; all of them if not
             given. One without any value is there only if it is named.
+
+        Raises
+        ------
+        AnabranchError
+            If no run is finished yet.
         """
-        if self.out is None:
-            rows = self._memory.read(columns)
-        else:
-            rows = read(self.out, None if self._opened else self.scenario, columns)
+        rows = self._finished(columns)
+        if rows.is_empty():
+            raise AnabranchError("no run of the study is finished yet: call `run()` first")
         if study is not None:
             names = (
                 self._cells["study"].unique().to_list() if "study" in self._cells.columns else []
@@ -304,9 +383,19 @@ class Study:
                 known = f"there are {', '.join(sorted(names))}" if names else "it has none"
                 raise AnabranchError(f"the study has no sub-study `{study}`; {known}")
             rows = rows.filter(pl.col("study") == study)
+        return without_empty(rows, columns or ())
+
+    def _finished(self, columns: Sequence[str] | None = ()) -> pl.DataFrame:
+        """The rows that there are; none where the folder is still to be made."""
+        if self.out is None:
+            rows = self._memory.read(columns)
+        elif not self._opened and not self.out.exists():
+            return pl.DataFrame()
+        else:
+            rows = read(self.out, None if self._opened else self.scenario, columns)
         if not (self._opened and self._asked is None):
             rows = rows.filter(pl.col("replication") < pl.Series(self._most())[rows["cell"]])
-        return without_empty(rows, columns or ())
+        return rows
 
     def traces(self, table: str) -> pl.LazyFrame:
         """Traces that the sweep keeps, read when collected: cell, replication, the table's columns.
@@ -315,7 +404,18 @@ class Study:
         ----------
         table
             One of the sweep's `traces`.
+
+        Raises
+        ------
+        AnabranchError
+            If the sweep keeps no such table.
         """
+        if table not in self.scenario.traces:
+            kept = ", ".join(f"`{name}`" for name in self.scenario.traces) or "none"
+            raise AnabranchError(
+                f"the study keeps no trace `{table}` (it keeps {kept}); `sweep.traces` of the"
+                " scenario says which"
+            )
         if self.out is None:
             return self._memory.traces(table)
         return traces(self.out, table, None if self._opened else self.scenario)

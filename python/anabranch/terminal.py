@@ -193,7 +193,11 @@ def _table(heads: Sequence[str], right: Iterable[int] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     rights = set(right)
     for i, head in enumerate(heads):
+        # What names a row is never broken in two, nor a number; words go to the next line.
         table.add_column(
-            head, justify="right" if i in rights else "left", overflow="fold", no_wrap=i in rights
+            head,
+            justify="right" if i in rights else "left",
+            overflow="fold",
+            no_wrap=i in rights or i == 0,
         )
     return table

@@ -15,7 +15,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from anabranch.errors import AnabranchError, Terminated, shortened
+from anabranch.errors import AnabranchError, TemplateError, Terminated, shortened
 
 from . import (  # noqa: F401 - each adds its command
     advise,
@@ -86,6 +86,9 @@ def _run(arguments: Sequence[str] | None) -> int:
             sys.stdout.flush()
     except CycloptsError as error:
         return complain(shortened(_usage(error)))
+    except TemplateError as error:
+        name = error.template
+        return complain(f"{error}: `anabranch new {name} --template {name}` writes it")
     except AnabranchError as error:
         return complain(error)
     except BrokenPipeError:

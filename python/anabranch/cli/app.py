@@ -27,6 +27,10 @@ Start with:
     suppress_keyboard_interrupt=False,
 )
 
+app.register_install_completion_command(
+    help="Install completion of commands and options for this shell (bash, zsh, fish)."
+)
+
 Flag = Parameter(negative="", show_default=False)
 
 

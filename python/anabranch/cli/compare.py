@@ -65,6 +65,7 @@ def compare(
         check_folder(plot)
     kernel = module.kernel_rows()
     rows = []
+    progress.announce("this computes for a minute or more, on all cores unless --jobs says less")
     with progress.steps(oracle, len(kernel), "rows") as step:
         for row in module.compare(kernel, count, threads):
             rows.append(row)

@@ -1,9 +1,12 @@
 """`anabranch list`."""
 
 from anabranch import _engine, library, papers, terminal
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, suggestion
 
 from .app import app
+
+_FIRST = 4
+"""Names of a category in the overview."""
 
 
 @app.command(
@@ -12,15 +15,16 @@ from .app import app
 Examples:
   anabranch list
   anabranch list loss
+  anabranch list all
   anabranch list codecs""",
 )
 def list_(category: str | None = None, /) -> None:
-    """List what there is: models by category, codecs, templates and papers.
+    """List what there is: the categories, or with one of them all that is in it.
 
     Parameters
     ----------
     category
-        One of the categories; all of them if not given.
+        One of the categories, or `all`; an overview of them if not given.
     """
     models = dict(_engine.models())
     models["templates"] = library.described()
@@ -33,9 +37,17 @@ def list_(category: str | None = None, /) -> None:
         [tuple(terminal.number(value) for value in codec.values()) for codec in codecs],
         *(codecs[0] if codecs else ()),
     )
-    if category is not None and category not in tables:
-        raise AnabranchError(f"there is no category `{category}`; there are {', '.join(tables)}")
+    if category not in (None, "all", *tables):
+        hint = suggestion(str(category), tables)
+        there = f"there are {', '.join(tables)}"
+        raise AnabranchError(f"there is no category `{category}`{hint}; {there}")
     out = terminal.console()
+    if category in (None, "all"):
+        names = {name: [row[0] for row in rows] for name, rows in models.items() if rows}
+        names["codecs"] = [str(codec["name"]) for codec in codecs]
+        rows = [(name, str(len(found)), ", ".join(found[:_FIRST])) for name, found in names.items()]
+        out.print(terminal.choices(rows, "category", "how many", f"the first {_FIRST} of them"))
+        out.print("`anabranch list CATEGORY` says what each is, `anabranch list all` everything.")
     for name, table in tables.items():
-        if category in (None, name):
+        if category in ("all", name):
             out.print(table)

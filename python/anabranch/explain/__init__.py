@@ -16,7 +16,7 @@ from rich.console import Group
 
 import anabranch
 from anabranch import _engine, study, terminal
-from anabranch.errors import AnabranchError, whole
+from anabranch.errors import AnabranchError, suggestion, whole
 from anabranch.explain import accounts, calls, causes
 from anabranch.explain.accounts import LIMITS, Account, End, Flow
 from anabranch.explain.calls import Call
@@ -235,7 +235,7 @@ def explain(
 def check_plot(path: Path | None) -> None:
     """A figure's file must say by its name what it is."""
     if path is not None and path.suffix[1:] not in FORMATS:
-        raise AnabranchError(f"--plot {path}: a figure's name ends in .png, .svg or .pdf")
+        raise AnabranchError(f"plot is {path}: a figure's name ends in .png, .svg or .pdf")
 
 
 def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
@@ -243,7 +243,8 @@ def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
     if asked is not None:
         if f"{flow}.{asked}" not in summary:
             raise AnabranchError(
-                f"--metric {asked}: there is no scalar `{flow}.{asked}`; all are in `run --all`"
+                f"metric: there is no scalar `{flow}.{asked}`"
+                f"{suggestion(f'{flow}.{asked}', summary)}"
             )
         return asked
     found = (name for name in METRICS if f"{flow}.{name}" in summary)

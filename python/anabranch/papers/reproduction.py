@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from anabranch import execution
+from anabranch import execution, progress
 from anabranch.errors import AnabranchError
 from anabranch.files import check_file, check_folder, write_atomically
 
@@ -22,6 +22,12 @@ from .outcome import Outcome
 
 Found = TypeVar("Found", bound=Outcome)
 Effort = TypeVar("Effort")
+
+LONG = {
+    "quick": "the quick form computes for minutes; finished runs are kept, Ctrl-C stops it",
+    "full": "the whole study may compute for hours; finished runs are kept, Ctrl-C stops it",
+}
+"""What is said before a mode starts."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class Paper(Generic[Found, Effort]):
             check_folder(out)
             check_file(json_file, made=out)
             out.mkdir(parents=True, exist_ok=True)
+            if mode in LONG:
+                progress.announce(LONG[mode])
             found = self.compute(mode, self.efforts[mode], out, threads)
             drawn = page.draw(self.figures(found), out / "figures")
             write_atomically(index, self.page(found, drawn).encode())
