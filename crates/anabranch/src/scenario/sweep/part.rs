@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::axis::{Levels, quoted};
 use super::condition::Condition;
-use super::config::{Axis, Config, Design, DesignKind, StudyConfig, Until};
+use super::config::{Axis, Config, Design, DesignKind, OneOrMore, StudyConfig, Until};
 use super::value::AxisValue;
 use crate::scenario::{ScenarioError, edit};
 
@@ -179,7 +179,7 @@ impl<'a> Definition<'a> {
     fn check_settings(&self) -> Result<(), ScenarioError> {
         let mut setters = BTreeMap::new();
         for (name, axis) in self.axes.iter().filter(|_| self.cells.is_empty()) {
-            for path in axis.set.iter().flat_map(|set| set.paths()) {
+            for path in axis.set.iter().flat_map(OneOrMore::paths) {
                 if let Some(other) = setters.insert(path, name) {
                     let what = format!("it sets `{path}`, as `{other}` does; leave one out");
                     return self.error(&format!("axes.{name}"), what);
