@@ -1,10 +1,12 @@
 """What the tests share: the command line as a process, and a scenario that takes milliseconds."""
 
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +117,20 @@ def anabranch(tmp_path: Path) -> Command:
         return done
 
     return command
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, where it is installed."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with api.sync_playwright() as playwright:
+        known = shutil.which("chromium") or shutil.which("chromium-browser")
+        try:
+            started = playwright.chromium.launch(executable_path=known, args=["--no-sandbox"])
+        except api.Error:
+            pytest.skip("needs Chromium")
+        yield started
+        started.close()
 
 
 COMMAND = [sys.executable, "-m", "anabranch"]

@@ -65,7 +65,11 @@ def check_page(folder: Path, figures: int) -> None:
     for link in re.findall(r'<a href="([^"#]+)"', text):
         assert (folder / link).is_file(), link
     assert not re.search(r'(src|href)="(https?:)?//', text.replace("http://www.w3.org", ""))
-    assert text.count("<svg") == text.count("</svg>") == figures
+    assert text.count("<figure>") == figures
+    # Those with panels side by side once more for narrow screens, with the panels stacked.
+    stacked = text.count('class="plot narrow"')
+    assert text.count('class="plot wide"') == stacked
+    assert text.count("<svg") == text.count("</svg>") == figures + stacked
     # All colours are the page's, but for text on heat maps, whose colours do not change.
     assert set(re.findall(r"(?:fill|stroke): (#\w+)", text)) <= {
         colour.lower() for colour in (plots.ON_DARK, plots.ON_LIGHT)

@@ -2,9 +2,12 @@
 
 import math
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from anabranch import pages, plots
 from anabranch.explain import figure as explain_figure
@@ -103,3 +106,83 @@ def test_every_colour_of_figures_has_a_twin_in_the_dark() -> None:
     assert {colour.lower() for colour in used} <= set(pages.INK)
     assert set(pages.INK.values()) <= set(pages.THEME)
     assert all(light != dark for light, dark in pages.THEME.values())
+
+
+PAGE = """\
+{% extends "frame.html.j2" %}
+{% block title %}Wide things{% endblock %}
+{% block body %}<header><h1>Wide things</h1></header>
+<p>Text.</p>
+{% for columns in (3, 9, 40) %}
+<div class="scroll" tabindex="0"><table class="numbers" id="t{{ columns }}"><thead>
+<tr><th>name</th>{% for i in range(columns) %}<th>quantity {{ i }} (ms)</th>{% endfor %}</tr>
+</thead><tbody><tr><td>a long name of what the line is about, in many words</td>
+{% for i in range(columns) %}<td>123.4 ± 5.6</td>{% endfor %}</tr></tbody></table></div>
+{% endfor %}
+{% for figure in figures %}
+<figure><div class="scroll" tabindex="0">{{ figure|safe }}</div></figure>
+{% endfor %}
+{% endblock %}"""
+
+
+def panels(columns: int) -> Figure:
+    with plots.style():
+        figure = plots.blank(10, 3)
+        for axes in figure.subplots(1, columns, sharey=True, squeeze=False)[0]:
+            axes.plot([1, 2], [1, 3], label="a line")
+            axes.set_xlabel("time (s)")
+        figure.axes[0].set_ylabel("delay (ms)")
+        plots.legend(figure, figure.axes[0].get_legend_handles_labels()[0])
+        return figure
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with tables and figures of several widths."""
+    environment = pages.environment({})
+    figures = [pages.responsive(panels(columns), f"f{columns}") for columns in (1, 2, 12)]
+    path = tmp_path_factory.mktemp("wide") / "index.html"
+    path.write_text(environment.from_string(PAGE).render(figures=figures), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_cut_at_any_width(browser: Any, wide: Path, width: int, scheme: str) -> None:
+    view = {"width": width, "height": 900}
+    page = browser.new_context(color_scheme=scheme, viewport=view).new_page()
+    page.goto(wide.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for columns in (3, 9, 40):
+        table = page.locator(f"#t{columns}")
+        box = table.evaluate_handle("table => table.parentElement")
+        # All of it can be reached: in the box, or by scrolling the box, which shows that it can.
+        assert box.evaluate("box => box.scrollLeft = 1e6 || 0") is not None
+        last = table.locator("tbody td").last.bounding_box()
+        assert last["x"] >= 0
+        assert last["x"] + last["width"] <= width
+        assert box.evaluate("box => getComputedStyle(box).overflowX") == "auto"
+    # Wide tables use the window before they scroll.
+    nine = page.locator("#t9").evaluate(
+        "table => table.parentElement.getBoundingClientRect().width"
+    )
+    assert nine <= width
+    if width >= 1280:
+        assert page.locator("#t9").evaluate(
+            "table => table.parentElement.scrollWidth <= table.parentElement.clientWidth"
+        )
+    # Panels stand side by side where there is room, and one below the other where there is none.
+    shown = page.locator("svg.plot:visible")
+    assert shown.count() == 3
+    assert page.locator("svg.narrow:visible").count() == (width < 640)
+    two = page.locator("svg.narrow" if width < 640 else "svg.wide").first.bounding_box()
+    assert two["x"] + two["width"] <= width
+    assert (two["height"] > two["width"] / 2) == (width < 640)
+
+
+def test_panels_are_stacked_with_their_labels() -> None:
+    text = pages.responsive(panels(2), "two")
+    wide, narrow = text.split('class="plot narrow"')
+    assert (wide.count("delay (ms)"), narrow.count("delay (ms)")) == (1, 2)
+    assert "narrow" not in pages.responsive(panels(1), "one")
+    assert "narrow" not in pages.responsive(panels(12), "twelve")

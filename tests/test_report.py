@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -695,19 +694,6 @@ def test_mistakes_about_axes_are_one_sentence(folder: Path, anabranch: Command) 
     every = [word for axis in SIZES for word in ("--per", axis)]
     said = one_error(anabranch("report", folder, *every))
     assert said.endswith("one cell for each delay and loss and pmr: none is left to choose")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    with api.sync_playwright() as playwright:
-        known = shutil.which("chromium") or shutil.which("chromium-browser")
-        try:
-            started = playwright.chromium.launch(executable_path=known, args=["--no-sandbox"])
-        except api.Error:
-            pytest.skip("needs Chromium")
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import jinja2
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 
 from anabranch import plots
 
@@ -90,6 +91,61 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
 def sentence(text: str) -> str:
     """The text with a capital at its beginning; `capitalize` makes all others small: TCP, Wi-Fi."""
     return text[:1].upper() + text[1:]
+
+
+MOST_STACKED = 9
+"""Panels that a narrow screen gets one below the other; figures with more scroll."""
+
+_NARROW = 4.6
+"""Width of a stacked figure in inches."""
+
+
+def responsive(figure: Figure, name: str) -> str:
+    """A figure as SVG for a wide page and, where it has panels side by side, one for a narrow one.
+
+    The second has the panels one below the other; the figure stays so.
+    """
+    wide = inline(figure, name)
+    if not _stack(figure):
+        return wide
+    narrow = inline(figure, f"{name}-narrow")
+    return wide.replace('class="plot"', 'class="plot wide"', 1) + narrow.replace(
+        'class="plot"', 'class="plot narrow"', 1
+    )
+
+
+def _stack(figure: Figure) -> bool:
+    """Puts panels that stand side by side one below the other, if that can be done."""
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    grids = {id(spec.get_gridspec()) if (spec := axes.get_subplotspec()) else 0 for axes in panels}
+    # A bar of colours beside them has a grid of its own, or none.
+    if 0 in grids or len(grids) != 1 or not 1 < len(panels) <= MOST_STACKED:
+        return False
+    spec = panels[0].get_subplotspec()
+    assert spec is not None
+    lines, columns = spec.get_gridspec().get_geometry()
+    if columns == 1:
+        return False
+    height = max(figure.get_size_inches()[1] / lines, 1.8)
+    last = panels[-columns:]
+    labels = [
+        (
+            panels[i // columns * columns].get_ylabel(),
+            (axes.get_xlabel() or last[i % columns % len(last)].get_xlabel()),
+        )
+        for i, axes in enumerate(panels)
+    ]
+    grid = GridSpec(len(panels), 1, figure=figure)
+    for i, (axes, (y_label, x_label)) in enumerate(zip(panels, labels, strict=True)):
+        axes.set_subplotspec(grid[i])
+        axes.tick_params(labelleft=True, labelbottom=True)
+        axes.set_ylabel(y_label)
+        axes.set_xlabel(x_label)
+    for legend in figure.legends:
+        longest = max(len(text.get_text()) for text in legend.get_texts())
+        legend.set_ncols(2 if longest <= 18 else 1)
+    figure.set_size_inches(_NARROW, height * len(panels))
+    return True
 
 
 def inline(figure: Figure, name: str, *, natural: bool = False) -> str:

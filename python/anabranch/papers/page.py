@@ -4,7 +4,8 @@
 do); a paper's `page.html.j2` fills its blocks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def render(
     environment = pages.environment(
         {"base.html.j2": __package__, "macros.html.j2": __package__, "page.html.j2": package}
     )
+    environment.filters["merged"] = merged
     return environment.get_template("page.html.j2").render(
         outcome=outcome,
         figure={name: Markup(text) for name, text in figures.items()},
@@ -38,6 +40,11 @@ def render(
     )
 
 
+def merged(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, list[tuple[Any, ...]]]]:
+    """Rows of a table that begin alike, one after the other, under their common first cell."""
+    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0])]
+
+
 def draw(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> dict[str, str]:
     """Draws the figures into files; gives each as SVG to stand in the page."""
     drawn = {}
@@ -45,6 +52,6 @@ def draw(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> dict[str,
         for name, make in figures.items():
             figure = make()
             plots.save(figure, folder / name)
-            drawn[name] = pages.inline(figure, name)
+            drawn[name] = pages.responsive(figure, name)
             step()
     return drawn
