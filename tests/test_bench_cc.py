@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from anabranch import bench_cc, load, run
+from anabranch import bench_cc, load, run, stats
 from anabranch.bench_cc import cellular, checks, figures, measures, reports, scenarios
 from anabranch.bench_cc.measures import METRICS, Cell
 from anabranch.errors import AnabranchError
@@ -176,7 +176,27 @@ def _cell(mean: float, half_width: float, metric: str = "jain") -> Cell:
     none = Interval(math.nan, math.nan, 0)
     values = {one.name: none for one in METRICS}
     values["utilisation_percent"] = Interval(95.0, 0.1, 5)
-    return Cell(about, about.title, "reno", values | {metric: Interval(mean, half_width, 5)})
+    values[metric] = Interval(mean, half_width, 5)
+    return Cell(about, about.title, "reno", values, {})
+
+
+def test_the_best_is_known_by_pairs() -> None:
+    """Runs share their random numbers: a difference in each pair is one, however wide they spread.
+
+    And a better mean of three runs is none.
+    """
+    about = scenarios.load(("clean",), "linux_6")[0]
+
+    def cell(control: str, runs: list[float]) -> Cell:
+        values = {metric.name: stats.mean_interval([math.nan] * 3) for metric in METRICS}
+        found = {metric.name: [math.nan] * 3 for metric in METRICS} | {"goodput_mbit_per_s": runs}
+        values["goodput_mbit_per_s"] = stats.mean_interval(runs)
+        return Cell(about, "clean", control, values, found)
+
+    spread = [cell("reno", [10.0, 20.0, 30.0]), cell("cubic", [11.0, 21.1, 30.9])]
+    assert measures.best(spread) == {("clean", "goodput_mbit_per_s"): {"cubic"}}
+    chance = [cell("reno", [10.0, 20.0, 30.0]), cell("cubic", [30.0, 21.0, 12.0])]
+    assert measures.best(chance) == {}
 
 
 def test_thresholds() -> None:

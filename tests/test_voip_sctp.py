@@ -208,7 +208,7 @@ def found() -> Outcome:
         "slot": world.runs(world.slot, clock="slot"),
     }
     table = {clock: outcome.table2(runs[clock]) for clock in CLOCKS}
-    robust, robust_loss = outcome.robust_setting(table)
+    robust, robust_loss = outcome.robust_setting(runs)
     causes = {clock: world.interruptions() for clock in CLOCKS}
     setting_rows = [
         {
@@ -248,7 +248,7 @@ def found() -> Outcome:
         version="0.0.0",
         runs=runs,
         tables=table,
-        optima={clock: outcome.optimum(runs[clock], table[clock]) for clock in CLOCKS},
+        optima={clock: outcome.optimum(runs[clock]) for clock in CLOCKS},
         advice=outcome.advice(runs),
         pmr_effects=outcome.pmr_effects(runs),
         robust=robust,
@@ -306,7 +306,7 @@ def test_why_a_harmful_value_is_in_the_best_cell_is_said(found: Outcome) -> None
 
 
 def test_the_robust_setting_loses_least_under_the_worse_clock(found: Outcome) -> None:
-    setting, loss = outcome.robust_setting(found.tables)
+    setting, loss = outcome.robust_setting(found.runs)
     assert isinstance(setting, Setting)
     for table in found.tables.values():
         best = max(cell.measured for cell in table.cells)

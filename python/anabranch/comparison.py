@@ -649,6 +649,14 @@ def needed(replications: float) -> str:
     return f"about {math.ceil(replications / digits) * digits} would"
 
 
+def not_resolved(replications: int, resolved_by: float) -> str:
+    """That so many replications do not tell what is best, and how many it would take."""
+    counted = f"{replications} replication{'' if replications == 1 else 's'}"
+    if replications < 2:
+        return f"not resolved after {counted}: a difference needs two or more to have an interval"
+    return f"not resolved after {counted} ({needed(resolved_by)} tell the first two apart)"
+
+
 def _check_metric(rows: pl.DataFrame, metric: str) -> None:
     if metric not in rows.columns:
         raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, rows.columns)}")

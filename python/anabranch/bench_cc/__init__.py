@@ -112,8 +112,8 @@ def bench(
     console.print(reports.tables(cells, console.width))
     means = "One run" if replications == 1 else f"Means ± 95 % intervals of {replications} runs"
     console.print(
-        f"{means}, from 5 s to 60 s; {reports.BEST} is the best, or no worse beyond both intervals"
-        " and 1 %."
+        f"{means}, from 5 s to 60 s; {reports.BEST} may be the best (95 %, compared run by run), or"
+        " is within 1 % of it; without one, all may be."
     )
     written = _figures(cells, out / "figures")
     content = reports.as_json(cells, found, profile, replications)

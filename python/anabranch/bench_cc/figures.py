@@ -68,7 +68,5 @@ def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure | 
             axes.tick_params(labelsize=8)
         for axes in grid.flat[len(cases) :]:
             axes.set_visible(False)
-        figure.supxlabel(
-            f"{label}; the best, and what cannot be told from it, in orange", fontsize=10
-        )
+        figure.supxlabel(f"{label}; orange: may be the best", fontsize=10)
         return figure

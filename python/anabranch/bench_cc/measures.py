@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from anabranch import execution
 from anabranch.bench_cc.scenarios import BenchScenario
+from anabranch.comparison import best_set
 from anabranch.stats import Interval, mean_interval
 from anabranch.store import FolderStore, free_of_other_engines
 
@@ -55,6 +56,8 @@ class Cell:
     control: str
     values: Mapping[str, Interval]
     """By metric."""
+    runs: Mapping[str, Sequence[float]]
+    """By metric, run by run: the same place in two cells has the same random numbers."""
 
 
 def of_run(about: BenchScenario, row: Mapping[str, float]) -> dict[str, float]:
@@ -136,27 +139,18 @@ def compute(
         )
         rows = store.read(_scalars(about)).filter(pl.col("replication") < replications)
     return [
-        Cell(
-            about,
-            title,
-            control,
-            _means(
-                of_run(about, row)
-                for row in rows.filter(pl.col("cell") == about.cell(case, control)).iter_rows(
-                    named=True
-                )
-            ),
-        )
+        _cell(about, title, control, rows.filter(pl.col("cell") == about.cell(case, control)))
         for case, title in enumerate(about.cases)
         for control in controls
     ]
 
 
-def _means(runs: Iterable[Mapping[str, float]]) -> dict[str, Interval]:
-    found = list(runs)
-    return {
-        metric.name: mean_interval([values[metric.name] for values in found]) for metric in METRICS
-    }
+def _cell(about: BenchScenario, case: str, control: str, rows: pl.DataFrame) -> Cell:
+    found = [of_run(about, row) for row in rows.sort("replication").iter_rows(named=True)]
+    runs = {metric.name: [values[metric.name] for values in found] for metric in METRICS}
+    return Cell(
+        about, case, control, {name: mean_interval(values) for name, values in runs.items()}, runs
+    )
 
 
 TOLERANCE = 0.01
@@ -171,23 +165,35 @@ def is_worse(metric: Metric, value: Interval, other: Interval) -> bool:
 
 
 def best(cells: Sequence[Cell]) -> dict[tuple[str, str], set[str]]:
-    """The controls of each case that are best in a metric, or no worse than the best mean.
+    """The controls of each case that may be the best in a metric, or are within the tolerance.
 
-    There is none where only one is compared, or all are equally good.
+    By `comparison.best_set`: run by run, as the runs of a case share their random numbers. There is
+    none where only one is compared, or all may be the best, as with a single run of each.
     """
     found: dict[tuple[str, str], set[str]] = {}
     for case in dict.fromkeys(cell.case for cell in cells):
         rivals = [cell for cell in cells if cell.case == case]
         for metric in METRICS:
-            values = {
-                cell.control: value
-                for cell in rivals
-                if not math.isnan((value := cell.values[metric.name]).mean)
-            }
-            if not metric.better or not values:
+            known = [cell for cell in rivals if not math.isnan(cell.values[metric.name].mean)]
+            if not metric.better or len(known) < 2:
                 continue
-            top = max(values.values(), key=lambda value: metric.better * value.mean)
-            names = {name for name, value in values.items() if not is_worse(metric, value, top)}
-            if len(names) < len(values):
-                found[case, metric.name] = names
+            ranking = _ranking(known, metric)
+            within = TOLERANCE * abs(ranking["mean"][0])
+            names = ranking.filter(pl.col("best") | (pl.col("behind") <= within))
+            if len(names) < len(known):
+                found[case, metric.name] = set(names["control"])
     return found
+
+
+def _ranking(cells: Sequence[Cell], metric: Metric) -> pl.DataFrame:
+    rows = pl.concat(
+        pl.DataFrame(
+            {
+                "control": [cell.control] * len(cell.runs[metric.name]),
+                "replication": range(len(cell.runs[metric.name])),
+                metric.name: [float(value) for value in cell.runs[metric.name]],
+            }
+        )
+        for cell in cells
+    )
+    return best_set(rows, ["control"], metric.name, maximise=metric.better > 0)

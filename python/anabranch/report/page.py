@@ -15,7 +15,7 @@ import polars as pl
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from anabranch import pages, store
+from anabranch import comparison, pages, store
 from anabranch._engine import Scenario, __version__
 from anabranch.plan import wanted_of
 from anabranch.terminal import counted, number
@@ -260,7 +260,14 @@ def _finding(analysis: Analysis) -> str:
     where, there = (figures.box_name(analysis, row) for row in (first, last))
     ends = ("highest", "lowest") if analysis.maximise is None else ("best", "worst")
     best = int(ranked["best"].sum())
-    others = f" (one of {best:,} cells that may be the best)" if best > 1 else ""
+    rivals = ranked.filter(pl.col("best") & (pl.col("rank") > 1))
+    if not rivals.filter((pl.col("behind") != 0) | (pl.col("behind_half_width") != 0)).is_empty():
+        open_words = comparison.not_resolved(first["n"], rivals["resolved_by"][0])
+        return (
+            f"Which of {best:,} cells has the {ends[0]} {analysis.metric} is {open_words}. The"
+            f" {ends[0]} mean is {value}, with {where}; the {ends[1]} {worst}, with {there}."
+        )
+    others = f" (and in {best - 1:,} more, which are equal)" if best > 1 else ""
     return (
         f"{analysis.metric} is {ends[0]} with {where}: {value}{others};"
         f" {ends[1]} with {there}: {worst}."

@@ -5,6 +5,7 @@ from typing import Any
 from anabranch.papers.verdicts import by_claim
 
 from . import story
+from .claims import SHORT
 from .factors import DELAYS
 from .outcome import Outcome, best_fit, overall
 from .published import numbers
@@ -35,6 +36,7 @@ def context(outcome: Outcome) -> dict[str, Any]:
             for index, number in enumerate(numbers())
         ],
         "digits_of": digits_of,
+        "short": SHORT,
         "overall": {
             number: overall(list(found.values()), story.TITLES)
             for number, found in by_claim(outcome.claims).items()
@@ -51,7 +53,7 @@ def context(outcome: Outcome) -> dict[str, Any]:
         "events": events(),
         "mobility": mobility_rows(outcome.mobility),
         "choices": story.choices(outcome),
-        "recommended": story.recommended(outcome),
+        "recommended": [one.name for one in story.recommended(outcome).candidates],
         "recommendation": story.recommendation(outcome),
         "speed": story.speed(outcome),
     }

@@ -3,8 +3,14 @@
 The same sentences on the terminal, on the page and in the record.
 """
 
+import math
 from dataclasses import dataclass
 
+import polars as pl
+
+from anabranch.pages import sentence as sentence_case
+from anabranch.papers import choice
+from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import by_claim
 
@@ -21,6 +27,8 @@ REAL = ("rfc", "rfc-olia", "rfc-balia", "rfc-uncoupled", "linux")
 RECEIVERS = tuple(one.name for one in receivers())
 TIED = 0.05
 """Queues whose goodput is within this share of the best one's are as good."""
+UNHARMED = 0.1
+"""Queues under which a neighbour loses less than this more, in percent, spare it alike."""
 CALL_MS = 150.0
 """One way, more disturbs a call (ITU-T G.114)."""
 
@@ -38,7 +46,32 @@ class Choice:
     """Of the neighbour, which stays within a quarter of C."""
 
 
+@dataclass(frozen=True)
+class Recommendation:
+    """What the router should run."""
+
+    candidates: list[Choice]
+    """The queues that may be it, the most likely first."""
+    shortest: Best
+    """Which of those that spare the neighbour has the shortest delays."""
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether it is one queue."""
+        return len(self.candidates) == 1 and math.isfinite(self.shortest.mean.half_width)
+
+    @property
+    def open_words(self) -> str:
+        """That it is not resolved, and how many replications it would take."""
+        return self.shortest.open_words
+
+
 def headline(outcome: Outcome) -> str:
+    """What the router should run."""
+    return answer(outcome)
+
+
+def _paper(outcome: Outcome) -> str:
     """One sentence on what LIFO-CoDel brings, and what for."""
     sound, defect = (
         [lifo_gain(outcome.grids[profile(network.name, name).name]).mean for network in networks()]
@@ -67,13 +100,12 @@ def lifo_gain(runs: Runs, delay_ms: int = DELAYS[0]) -> Interval:
 def sentences(outcome: Outcome) -> list[str]:
     """Verdicts, causes, the rate of C, the paper's contradictions, and what a router should run."""
     return [
+        recommendation(outcome),
+        _paper(outcome),
         _verdicts(outcome),
-        _counts(outcome),
         _defect(outcome),
-        *_causes(outcome),
         _fit(outcome),
         _nine(outcome),
-        recommendation(outcome),
     ]
 
 
@@ -90,25 +122,81 @@ def choices(outcome: Outcome) -> list[Choice]:
     return sorted(found, key=lambda one: -one.goodput_share.mean)
 
 
-def recommended(outcome: Outcome) -> Choice:
+def recommended(outcome: Outcome) -> Recommendation:
     """The queue that harms the neighbour least.
 
     Of those with as good a goodput as the best one's and delays that a call bears; where none bears
-    a call, of those with as good a goodput.
+    a call, of those with as good a goodput. What the runs leave open stays a candidate.
     """
-    found = choices(outcome)
-    least = (1 - TIED) * found[0].goodput_share.mean
-    tied = [one for one in found if one.goodput_share.mean >= least]
-    short = [one for one in tied if one.p95_ms.mean < CALL_MS]
-    return min(
-        short or tied, key=lambda one: (round(one.udp_loss_percent.mean, 1), one.p95_ms.mean)
+    runs = outcome.beyond.where(transport=REAL)
+    frame = _bounds(runs, "goodput_share", TIED, share=True).join(
+        _bounds(runs, "udp_loss_percent", UNHARMED, maximise=False), on="queue"
+    )
+    calls = runs.by(["queue"], "p95_ms").select(
+        "queue",
+        p95_low=pl.col("mean") - pl.col("half_width"),
+        p95_high=pl.col("mean") + pl.col("half_width"),
+    )
+    frame = frame.join(calls, on="queue").with_columns(
+        may_call=~(pl.col("p95_low") >= CALL_MS), calls=pl.col("p95_high") < CALL_MS
+    )
+    tied = frame.filter("may_goodput_share")
+    bears = tied.filter("may_call") if tied["may_call"].any() else tied.with_columns(calls=True)
+    here = runs.where(queue=bears["queue"].to_list())
+    spared = _bounds(here, "udp_loss_percent", UNHARMED, maximise=False)
+    kept = spared.filter("may_udp_loss_percent")["queue"].to_list()
+    shortest = choice.best(here.where(queue=kept), ["queue"], "p95_ms", maximise=False)
+    sure = bears.filter(
+        pl.col("goodput_share")
+        & pl.col("calls")
+        & pl.col("queue").is_in(spared.filter("udp_loss_percent")["queue"].to_list())
+    )["queue"].to_list()
+    names = shortest.candidates if set(shortest.candidates) <= set(sure) else kept
+    first = shortest.candidates[0]
+    by_name = {one.name: one for one in choices(outcome)}
+    ordered = [by_name[first], *(by_name[name] for name in names if name != first)]
+    return Recommendation(ordered, shortest)
+
+
+def _bounds(
+    runs: Runs, value: str, tolerance: float, *, maximise: bool = True, share: bool = False
+) -> pl.DataFrame:
+    """Which queues are surely, and which may be, less than a tolerance behind the best mean.
+
+    Columns: queue, the value's name, and `may_` before it. The tolerance may be a share of that
+    mean.
+    """
+    ranking = choice.ranked(runs, ["queue"], value, maximise=maximise)
+    most = tolerance * (ranking["mean"][0] if share else 1)
+    width = pl.col("behind_half_width")
+    return ranking.select(
+        "queue",
+        (pl.col("behind") + width <= most).alias(value),
+        (~(pl.col("behind") - width > most)).alias(f"may_{value}"),
+    )
+
+
+def answer(outcome: Outcome) -> str:
+    """What the router should run, in a sentence."""
+    found = recommended(outcome)
+    best = found.candidates[0]
+    if found.is_resolved:
+        return (
+            f"What should the router run? {best.title}: {_percent(best.goodput_share)} of the link,"
+            f" 95 % of packets below {best.p95_ms.mean:.0f} ms."
+        )
+    names = ", ".join(one.title for one in found.candidates)
+    return (
+        f"What should the router run? {sentence_case(found.open_words)}. It may be one of"
+        f" {len(found.candidates)}: {names}."
     )
 
 
 def recommendation(outcome: Outcome) -> str:
-    """What the router should run."""
+    """Why the router should run that, beside the queues that are known best."""
     by_name = {one.name: one for one in choices(outcome)}
-    best = recommended(outcome)
+    found = recommended(outcome)
+    best = found.candidates[0]
     others = "; ".join(
         f"{by_name[name].title} {_percent(by_name[name].goodput_share)},"
         f" {by_name[name].p95_ms.mean:.0f} ms, longest {by_name[name].longest_ms.mean / 1e3:.1f} s,"
@@ -116,12 +204,13 @@ def recommendation(outcome: Outcome) -> str:
         for name in ("drop_tail", "codel", "fq_codel", "lifo_codel")
         if name != best.name
     )
+    tied = ", within 5 % of the best queue," if found.is_resolved else ","
     return (
-        f"What should the router run? {best.title}: beside RFC 8684 and Linux the transfer gets"
-        f" {_percent(best.goodput_share)} of C, within 5 % of the best queue, 95 % of its packets"
-        f" wait less than {best.p95_ms.mean:.0f} ms (longest {best.longest_ms.mean / 1e3:.1f} s),"
-        " and the neighbour within its share loses"
-        f" {best.udp_loss_percent.mean:.1f} % of its datagrams. Others: {others}."
+        f"With {best.title} the transfer beside RFC 8684 and Linux gets"
+        f" {_percent(best.goodput_share)} of C{tied} 95 % of its packets wait less than"
+        f" {best.p95_ms.mean:.0f} ms (longest {best.longest_ms.mean / 1e3:.1f} s), and the"
+        f" neighbour within its share loses {best.udp_loss_percent.mean:.1f} % of its datagrams."
+        f" Others: {others}."
     )
 
 
@@ -135,40 +224,26 @@ def speed(outcome: Outcome) -> str:
 
 
 def _verdicts(outcome: Outcome) -> str:
-    groups: dict[str, list[str]] = {"all": [], "some": [], "partly": [], "open": [], "none": []}
-    for number, by_profile in by_claim(outcome.claims).items():
+    """How many claims hold how widely; which they are stands in the table of claims."""
+    groups = dict.fromkeys(("all", "some", "partly", "open", "none"), 0)
+    claims = by_claim(outcome.claims)
+    for by_profile in claims.values():
         verdicts = [found.verdict for found in by_profile.values()]
-        count = verdicts.count("reproduced")
-        if count == len(verdicts):
-            groups["all"].append(number)
-        elif count:
-            groups["some"].append(f"{number} ({count})")
+        if "reproduced" in verdicts:
+            groups["all" if set(verdicts) == {"reproduced"} else "some"] += 1
         else:
-            best = next(one for one in ("partly", "open", "none") if one in (*verdicts, "none"))
-            groups[best].append(number)
-    parts = [
-        f"{words}: {', '.join(groups[key])}"
-        for key, words in (
-            ("all", "reproduced under each"),
-            ("some", "only under some (how many)"),
-            ("partly", "partly at best"),
-            ("open", "open at best"),
-            ("none", "not at all"),
-        )
-        if groups[key]
-    ]
-    return f"Claims over {len(TITLES)} profiles: {'; '.join(parts)}."
-
-
-def _counts(outcome: Outcome) -> str:
-    counts = {
-        name: sum(
-            found.verdict == "reproduced" for found in outcome.claims if found.profile == name
-        )
-        for name in TITLES
+            groups[
+                next(one for one in ("partly", "open", "none") if one in (*verdicts, "none"))
+            ] += 1
+    words = {
+        "all": "reproduced under each",
+        "some": "only under some",
+        "partly": "partly at best",
+        "open": "open at best",
+        "none": "not at all",
     }
-    listed = ", ".join(f"{TITLES[name]}: {count}" for name, count in counts.items())
-    return f"Of {len(by_claim(outcome.claims))} claims are reproduced under {listed}."
+    parts = [f"{groups[key]} {text}" for key, text in words.items() if groups[key]]
+    return f"Of {len(claims)} claims over {len(TITLES)} profiles: {', '.join(parts)}."
 
 
 def _defect(outcome: Outcome) -> str:
@@ -186,35 +261,6 @@ def _defect(outcome: Outcome) -> str:
             f" LIFO-CoDel {gains[1]} times that instead of {gains[0]} ({last} at 100 ms)"
         )
     return f"What the receiver's defect does: {'; '.join(parts)}."
-
-
-def _causes(outcome: Outcome) -> list[str]:
-    """Claims whose verdict changes with one thing of the base."""
-    base = {
-        finding.id: finding.verdict
-        for finding in outcome.claims
-        if finding.profile == outcome.base.profile
-    }
-    found = []
-    for title, findings in outcome.attribution.items():
-        gained = [
-            one.id
-            for one in findings
-            if one.verdict == "reproduced" and base[one.id] != "reproduced"
-        ]
-        lost = [
-            one.id
-            for one in findings
-            if one.verdict != "reproduced" and base[one.id] == "reproduced"
-        ]
-        if gained or lost:
-            parts = []
-            if gained:
-                parts.append(f"claims {', '.join(gained)} become reproduced")
-            if lost:
-                parts.append(f"claims {', '.join(lost)} are so no more")
-            found.append(f"With one thing of the base changed, {title}: {' and '.join(parts)}.")
-    return found
 
 
 def _fit(outcome: Outcome) -> str:

@@ -3,8 +3,11 @@
 The same sentences on the terminal, on the page and in the record.
 """
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from anabranch.papers import choice
 from anabranch.papers.intervals import Interval, difference
 from anabranch.papers.verdicts import WORDS
 
@@ -90,35 +93,46 @@ def _followed_percent(outcome: Outcome, *, is_lossy: bool) -> str:
 
 def _winner(outcome: Outcome, number: int) -> str:
     runs = outcome.experiment(number)
-    found = ranking(runs, "goodput_mbps")
-    first = found[0]
+    found = choice.best(runs, ["policy"], "goodput_mbps")
+    first = found.candidates[0]
     lead = _difference(runs, first, "plain", "goodput_mbps")
-    tied = [
-        other for other in found[1:] if not _difference(runs, first, other, "goodput_mbps").positive
-    ]
     switches = runs.where(policy=first).mean("switches")
-    return (
-        f"Tournament, experiment {number}: {TITLES[first]} leads with"
-        f" {runs.where(policy=first).mean().text(2)} Mbit/s"
-        f" ({lead.text(2, signed=True)} against plain SCTP) and {switches.text(1)} switches a run;"
-        f" {len(tied)} of the {len(found) - 1} others cannot be told from it."
+    value = (
+        f"{found.mean.text(2)} Mbit/s ({lead.text(2, signed=True)} against plain SCTP) and"
+        f" {switches.text(1)} switches a run"
     )
+    if found.is_resolved:
+        return f"Tournament, experiment {number}: {TITLES[first]} is best with {value}."
+    return (
+        f"Tournament, experiment {number}: which policy is best is {found.open_words}. It may be"
+        f" one of {len(found.candidates)}: {_titles(found.candidates)}; the first has {value}."
+    )
+
+
+def _titles(policies: Sequence[str]) -> str:
+    return ", ".join(TITLES[name] for name in policies)
 
 
 def _calls(outcome: Outcome) -> str:
     arenas = [arena.name for arena in outcome.arenas if arena.is_call]
     frame = pl.concat([outcome.tournament[name].frame.select(COMPARED) for name in arenas])
     runs = Runs(frame, PROFILE)
-    found = ranking(runs, "mos")
-    parts = [
-        f"{TITLES[name]} with {runs.where(policy=name).mean('mos').text(2)}"
+    last = ranking(runs, "mos")[-1]
+    found = choice.best(runs, ["policy"], "mos")
+    first, worst = (
+        f"{runs.where(policy=name).mean('mos').text(2)}"
         f" ({_difference(runs, name, 'plain', 'mos').text(2, signed=True)} against each place's own"
         " failover)"
-        for name in (found[0], found[-1])
-    ]
+        for name in (found.candidates[0], last)
+    )
+    head = f"Tournament of calls, mean MOS over {len(arenas)} places"
+    if found.is_resolved:
+        best = TITLES[found.candidates[0]]
+        return f"{head}: {best} is best with {first}; the last is {TITLES[last]} with {worst}."
     return (
-        f"Tournament of calls, mean MOS over {len(arenas)} places: the best is {parts[0]}, the last"
-        f" {parts[1]}."
+        f"{head}: which policy is best is {found.open_words}. It may be one of"
+        f" {len(found.candidates)}: {_titles(found.candidates)}; the first has {first}, the last of"
+        f" all, {TITLES[last]}, {worst}."
     )
 
 

@@ -33,7 +33,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         for clock in CLOCKS
     }
     table = {clock: outcome.table2(runs[clock]) for clock in CLOCKS}
-    robust, robust_loss = outcome.robust_setting(table)
+    robust, robust_loss = outcome.robust_setting(runs)
     causes = {
         clock: traced.interruption_causes(scenarios[clock], effort.traced) for clock in CLOCKS
     }
@@ -42,7 +42,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         version=_engine.__version__,
         runs=runs,
         tables=table,
-        optima={clock: outcome.optimum(runs[clock], table[clock]) for clock in CLOCKS},
+        optima={clock: outcome.optimum(runs[clock]) for clock in CLOCKS},
         advice=outcome.advice(runs),
         pmr_effects=outcome.pmr_effects(runs),
         robust=robust,

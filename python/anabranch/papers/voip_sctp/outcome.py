@@ -3,15 +3,17 @@
 Every published number beside ours, the claims, and the sentences the page leads with.
 """
 
+import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.papers import outcome
-from anabranch.papers.intervals import Interval, difference, interval, prediction_half_width
+from anabranch.papers import choice, outcome
+from anabranch.papers.choice import Best
+from anabranch.papers.intervals import Interval, interval, prediction_half_width
 from anabranch.papers.verdicts import Comparison, Finding
 
 from . import published
@@ -74,6 +76,10 @@ class Setting:
         return f"RTO.Max {self.rto_max_s:g} s, PMR {self.pmr}, delay-centric {self.delay_centric}"
 
 
+SETTING = ["rto_max_s", "pmr", "delay_centric"]
+"""What tells the cells of Table 2 apart, as `Setting` has them."""
+
+
 @dataclass(frozen=True)
 class Table2:
     """Table 2 under one loss clock."""
@@ -112,12 +118,17 @@ class Optimum:
     """Which RTO.Max is best under one loss clock, by the mean of Table 2's eight columns."""
 
     best_s: float
+    """The one with the best mean."""
     near_best_s: list[float]
-    """Every RTO.Max whose mean is within NEAR_BEST of the best."""
+    """Every RTO.Max that is surely less than NEAR_BEST behind it."""
     gain: Interval
     """From RTO.Max 10 s to the best."""
     setting: Setting
-    """The best of the 88 cells."""
+    """The best mean of the 88 cells."""
+    rto_max: Best
+    """Which RTO.Max may be the best."""
+    cell: Best
+    """Which of the 88 cells may be: `Setting`s."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +142,9 @@ class Outcome(outcome.Outcome):
     pmr_effects: dict[float, dict[str, Interval]]
     """RTO.Max in seconds -> loss clock -> what PMR 1 brings instead of 0, in MOS."""
     robust: Setting
-    """The cell that loses least to the best one under the worse of the two clocks."""
+    """The cell that surely loses least to the best mean under the worse of the two clocks."""
     robust_loss: float
+    """At most so much, in MOS (95 %); NaN with a single replication."""
     settings: pl.DataFrame
     """setting, loss_share, mean, half_width, n."""
     potentially_failed: pl.DataFrame
@@ -187,19 +199,22 @@ def mean_absolute_error(means: pl.DataFrame) -> float:
     )
 
 
-def optimum(runs: Runs, table: Table2) -> Optimum:
+def optimum(runs: Runs) -> Optimum:
     """Which RTO.Max is best under the runs' loss clock."""
     ten = runs.both_losses(0.1)
-    at = {rto: ten.where(rto_max_s=rto).per_replication() for rto in RTO_MAX_S}
-    means = {rto: float(np.mean(list(values.values()))) for rto, values in at.items()}
-    best = max(RTO_MAX_S, key=lambda rto: means[rto])
-    near = [rto for rto in RTO_MAX_S if means[rto] >= means[best] - NEAR_BEST]
-    row = table.means.sort("mean", descending=True).row(0, named=True)
+    ranking = choice.ranked(ten, ["rto_max_s"])
+    is_near = pl.col("behind") + pl.col("behind_half_width") <= NEAR_BEST
+    rto_max = choice.best(ten, ["rto_max_s"])
+    best = ranking["rto_max_s"][0]
+    cell = choice.best(ten, SETTING)
+    cell = replace(cell, candidates=[Setting(*key) for key in cell.candidates])
     return Optimum(
         best,
-        near,
-        difference(at[best], at[10.0]),
-        Setting(row["rto_max_s"], row["pmr"], row["delay_centric"]),
+        ranking.filter(is_near)["rto_max_s"].sort(descending=True).to_list(),
+        ten.where(rto_max_s=best).minus(ten.where(rto_max_s=10.0)),
+        cell.candidates[0],
+        rto_max,
+        cell,
     )
 
 
@@ -254,21 +269,23 @@ def _gain(runs: Runs, first: dict[str, Any], second: dict[str, Any], rto_max_s: 
     return here.where(**first).minus(here.where(**second))
 
 
-def robust_setting(tables: dict[str, Table2]) -> tuple[Setting, float]:
-    """The cell with the smallest largest distance to its clock's best, and that distance."""
-    distances = [
-        table.means.select(
-            "rto_max_s", "pmr", "delay_centric", distance=pl.col("mean").max() - pl.col("mean")
+def robust_setting(runs: dict[str, Runs]) -> tuple[Setting, float]:
+    """The cell whose loss against its clock's best mean has the smallest upper bound (95 %).
+
+    Under the clock where that bound is larger; and that bound.
+    """
+    bounds = [
+        choice.ranked(of.both_losses(0.1), SETTING).select(
+            *SETTING,
+            bound=pl.when(pl.col("rank") == 1)
+            .then(0.0)
+            .otherwise(pl.col("behind") + pl.col("behind_half_width")),
         )
-        for table in tables.values()
+        for of in runs.values()
     ]
-    worst = (
-        pl.concat(distances)
-        .group_by("rto_max_s", "pmr", "delay_centric")
-        .agg(pl.col("distance").max())
-    )
-    row = worst.sort("distance", "rto_max_s", "pmr", "delay_centric").row(0, named=True)
-    return Setting(row["rto_max_s"], row["pmr"], row["delay_centric"]), float(row["distance"])
+    worst = pl.concat(bounds).group_by(SETTING).agg(pl.col("bound").max())
+    row = worst.sort(pl.col("bound").fill_nan(math.inf), *SETTING).row(0, named=True)
+    return Setting(*(row[name] for name in SETTING)), float(row["bound"])
 
 
 def figure_cells(runs: Runs) -> list[Comparison]:

@@ -3,6 +3,9 @@
 The same sentences on the terminal and on the page.
 """
 
+import math
+from collections.abc import Sequence
+
 from anabranch.papers.intervals import Interval
 
 from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Outcome, Table2
@@ -60,12 +63,23 @@ def _optimum(outcome: Outcome, clock: str) -> str:
         "on_arrival": "Losses drawn on arrival (ns-2)",
         "slot": "Losses drawn every 5 ms (the paper's words)",
     }[clock]
-    near = [rto for rto in found.near_best_s if rto != found.best_s]
-    others = f"; within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else ""
-    return (
-        f"{words}: best RTO.Max {found.best_s:g} s, {found.gain.text(signed=True)} MOS against 10"
-        f" s{others}. Best cell: {found.setting}."
+    near = [rto for rto in found.near_best_s if rto not in found.rto_max.candidates]
+    others = f"; surely within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else ""
+    gain = f"{found.gain.text(signed=True)} MOS against 10 s"
+    if found.rto_max.is_resolved:
+        best = f"best RTO.Max {found.best_s:g} s, {gain}"
+    else:
+        best = (
+            f"which RTO.Max is best is {found.rto_max.open_words}; it may be"
+            f" {_list(found.rto_max.candidates, 'or')}, and the first brings {gain}"
+        )
+    cell = (
+        f"Best cell: {found.setting}."
+        if found.cell.is_resolved
+        else f"Best cell: {found.cell.open_words}; {len(found.cell.candidates)} of 88 may be it,"
+        f" the best mean has {found.setting}."
     )
+    return f"{words}: {best}{others}. {cell}"
 
 
 def _survivors(outcome: Outcome) -> str:
@@ -102,9 +116,14 @@ def _pmr(outcome: Outcome) -> str | None:
 
 
 def _robust(outcome: Outcome) -> str:
+    loss = outcome.robust_loss
+    if math.isnan(loss):
+        return (
+            "Which setting loses least, whichever clock is right, needs two replications or more."
+        )
     return (
-        f"The setting that never loses more than {max(outcome.robust_loss, 0.005):.2f} MOS to the"
-        f" best, whichever clock is right: {outcome.robust}."
+        f"Whichever clock is right, {outcome.robust} loses at most {max(loss, 0.005):.2f} MOS"
+        " against the best mean (95 %), the least of all settings."
     )
 
 
@@ -116,5 +135,8 @@ def _effects(effects: dict[str, Interval], words: dict[str, str] | None = None) 
     )
 
 
-def _list(values: list[float]) -> str:
-    return ", ".join(f"{value:g} s" for value in values)
+def _list(values: Sequence[float], word: str = "") -> str:
+    texts = [f"{value:g} s" for value in values]
+    if word and len(texts) > 1:
+        return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
+    return ", ".join(texts)
