@@ -588,6 +588,14 @@ def finite(value: float) -> float:
     return 0.0 if math.isnan(value) else value
 
 
+def bar(
+    mean: float, half_width: float, low: float = 0.0, high: float = math.inf
+) -> list[list[float]]:
+    """An interval to draw, cut to what is possible: Jain's index is never above 1."""
+    width = finite(half_width)
+    return [[max(0.0, min(width, mean - low))], [max(0.0, min(width, high - mean))]]
+
+
 def percent(share: float) -> str:
     """A share as people write it."""
     return f"{100 * share:g} %"

@@ -15,10 +15,14 @@ DRAWN = {
     "goodput": ("utilisation_percent", "goodput, % of the link's rate"),
     "queueing": ("queueing_p95_ms", "queueing delay, 95 % quantile (ms)"),
     "retransmissions": ("retransmitted_percent", "segments sent again (%)"),
-    "variation": ("cov", "coefficient of variation of the goodput of each second"),
-    "fairness": ("jain", "Jain's index of two flows"),
+    "variation": ("cov", "coefficient of variation of the goodput of each second (1)"),
+    "fairness": ("jain", "Jain's index of two flows (1: equal)"),
 }
 """Figure -> its metric, and what that is."""
+
+
+MOST = {"utilisation_percent": 100.0, "retransmitted_percent": 100.0, "jain": 1.0}
+"""What no interval is drawn beyond."""
 
 
 def of(cells: Sequence[Cell]) -> dict[str, Figure]:
@@ -51,7 +55,7 @@ def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure | 
                 axes.errorbar(
                     value.mean,
                     controls.index(cell.control),
-                    xerr=0 if math.isnan(value.half_width) else value.half_width,
+                    xerr=plots.bar(*value[:2], high=MOST.get(metric, math.inf)),
                     color=plots.ACCENT if is_best else plots.COLOURS[0],
                     marker="o",
                     markersize=4,

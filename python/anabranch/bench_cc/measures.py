@@ -27,19 +27,27 @@ class Metric:
 
 
 METRICS = (
-    Metric("goodput_mbit_per_s", "goodput Mbit/s", 1, "what arrives in order, of all tested flows"),
     Metric(
-        "utilisation_percent", "used %", 1, "goodput of tested and rival flows, of the link's rate"
+        "goodput_mbit_per_s", "goodput, Mbit/s", 1, "what arrives in order, of all tested flows"
     ),
-    Metric("share_percent", "share %", 0, "the tested flow's part of both goodputs"),
-    Metric("jain", "Jain", 1, "Jain's index of the goodputs of two flows"),
     Metric(
-        "queueing_mean_ms", "queue ms", -1, "mean delay of a probe beyond that of an empty path"
+        "utilisation_percent", "used, %", 1, "goodput of tested and rival flows, of the link's rate"
     ),
-    Metric("queueing_p95_ms", "p95 ms", -1, "the same, exceeded by one probe in twenty"),
-    Metric("retransmitted_percent", "sent again %", -1, "segments sent again, of all segments"),
+    Metric("share_percent", "share, %", 0, "the tested flow's part of both goodputs"),
+    Metric("jain", "Jain index, 0-1", 1, "Jain's index of the goodputs of two flows"),
     Metric(
-        "cov", "variation", -1, "standard deviation of the goodput of each second over its mean"
+        "queueing_mean_ms",
+        "queue mean, ms",
+        -1,
+        "mean delay of a probe beyond that of an empty path",
+    ),
+    Metric("queueing_p95_ms", "queue p95, ms", -1, "the same, exceeded by one probe in twenty"),
+    Metric("retransmitted_percent", "sent again, %", -1, "segments sent again, of all segments"),
+    Metric(
+        "cov",
+        "variation, std/mean",
+        -1,
+        "standard deviation of the goodput of each second over its mean",
     ),
 )
 

@@ -37,18 +37,18 @@ PATH_MAX_RETRANS = tuple(range(11))
 RTO_LIMITS_S = ((0.1, 0.1), (0.1, 1.0), (0.1, 60.0), (1.0, 1.0), (1.0, 10.0), (1.0, 60.0))
 """RTO.Min and RTO.Max."""
 HEADS = (
-    "RTO.Min",
-    "RTO.Max",
+    "RTO.Min s",
+    "RTO.Max s",
     "PMR",
     "PFMR",
-    "down: closed form",
-    "ours",
-    "pf: closed form",
-    "ours",
-    "longest gap: closed form",
-    "ours",
+    "down s: closed form",
+    "down s: ours",
+    "pf s: closed form",
+    "pf s: ours",
+    "longest gap s: closed form",
+    "longest gap s: ours",
 )
-"""The heads of `cells`; all times in seconds."""
+"""The heads of `cells`."""
 
 
 def timeouts(errors: int, rto_s: float, rto_max_s: float) -> list[float]:

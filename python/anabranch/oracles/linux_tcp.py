@@ -34,18 +34,18 @@ SEGMENT_BYTES = 1448
 HEADS = (
     "control",
     "loss %",
-    "Linux",
-    "±",
-    "ours",
-    "±",
+    "Linux kbit/s",
+    "± Linux",
+    "ours kbit/s",
+    "± ours",
     "deviation",
-    "at its loss",
-    "deviation",
-    "ns-3",
-    "deviation",
+    "at its loss kbit/s",
+    "deviation there",
+    "ns-3 kbit/s",
+    "ns-3's deviation",
     "cause",
 )
-"""The heads of `cells`; goodputs in kbit/s."""
+"""The heads of `cells`."""
 KEYS = 2
 """How many of them say what a row is."""
 

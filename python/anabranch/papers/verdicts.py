@@ -120,6 +120,13 @@ def by_claim(findings: Iterable[Finding]) -> dict[str, dict[str, Finding]]:
     return found
 
 
+def counted(findings: Sequence[Finding]) -> str:
+    """How many findings have which verdict; which they are stands in the table of claims."""
+    found = [finding.verdict for finding in findings]
+    parts = [f"{found.count(word)} {text}" for word, text in WORDS.items() if word in found]
+    return ", ".join(parts)
+
+
 def combine(parts: Sequence[Part]) -> Verdict:
     """All parts hold: reproduced.
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval, difference
-from anabranch.papers.verdicts import WORDS
+from anabranch.papers.verdicts import counted
 
 from .claims import PROFILE
 from .factors import EXPERIMENTS
@@ -26,11 +26,12 @@ TITLES = {policy.name: policy.title for policy in policies()}
 
 def headline(outcome: Outcome) -> str:
     """One sentence on what the proposal brings in each experiment."""
-    parts = []
+    parts, gains = [], []
     for number in EXPERIMENTS:
         runs = outcome.experiment(number)
         plain, proposed = (runs.where(policy=sender).mean() for sender in ("plain", "proposed"))
         gain = runs.where(policy="proposed").minus(runs.where(policy="plain"))
+        gains.append(gain)
         phases = of_experiment(number)
         length = sum(phase.to_s - phase.from_s for phase in phases)
         paper = sum(
@@ -41,13 +42,20 @@ def headline(outcome: Outcome) -> str:
             f"{proposed.text()} against {plain.text()} Mbit/s in experiment {number}"
             f" ({gain.text(signed=True)}; paper: {paper / length:+.1f})"
         )
-    return f"Handing over by measured throughput, SCTP reaches {' and '.join(parts)}."
+    if all(gain.positive for gain in gains):
+        word = "Yes"
+    else:
+        word = "No" if all(gain.high <= 0 for gain in gains) else "Not in every place"
+    return (
+        f"Should SCTP switch its primary path by measured throughput? {word}: it carries"
+        f" {' and '.join(parts)}."
+    )
 
 
 def sentences(outcome: Outcome) -> list[str]:
     """Verdicts, spurious handovers, failover, checkpoints, and the tournament."""
     return [
-        f"Claims: {', '.join(f'{found.id} {WORDS[found.verdict]}' for found in outcome.claims)}.",
+        f"Of {len(outcome.claims)} claims: {counted(outcome.claims)}.",
         *(_spurious(outcome, number) for number in EXPERIMENTS),
         "A path that dies is declared inactive by plain SCTP after"
         f" {outcome.failover_s.text(1)} s (paper: 63 s).",

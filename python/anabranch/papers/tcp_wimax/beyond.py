@@ -1,5 +1,6 @@
 """Figures of what lies beyond the paper: distance, fairness, stations, sensitivity."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -152,7 +153,7 @@ def stations(rows: pl.DataFrame) -> Figure:
                 axes.errorbar(
                     x,
                     line["mean"],
-                    yerr=line["half_width"].fill_nan(0),
+                    yerr=_bars(line, 1.0 if value == "jain" else math.inf),
                     color=PROFILE_COLOURS[profile],
                     capsize=2,
                 )
@@ -214,6 +215,12 @@ def coherence(rows: pl.DataFrame) -> Figure:
         bar = figure.colorbar(image, ax=axes, label="goodput (Mbit/s)", fraction=0.04, pad=0.02)
         bar.outline.set_visible(False)
         return figure
+
+
+def _bars(found: pl.DataFrame, high: float) -> list[list[float]]:
+    """The intervals of a line, cut to what is possible."""
+    bars = [plots.bar(*row, high=high) for row in found.select("mean", "half_width").rows()]
+    return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
 def _present(rows: pl.DataFrame) -> list[str]:

@@ -3,20 +3,41 @@
 The same sentences on the terminal, on the page and in the record.
 """
 
-from anabranch.comparison import needed
-from anabranch.papers.verdicts import WORDS, above, by_claim
+from anabranch.comparison import needed, not_resolved
+from anabranch.papers.verdicts import above, by_claim, counted
 
 from .claims import CLEARLY
 from .factors import CONTROL_NAMES, PROFILE_NAMES, PROFILES, READINGS, SEGMENTS, size
 from .outcome import Outcome, Recommendation, aggression, reading_effect
 from .traced import SILENT_S
 
+WEAK = "nlos10"
+"""The link of the paper's ranking."""
 NS3_CUBIC_MS = 14.0
 """Processor time of ns-3.48 in ms per simulated second of CUBIC at 10 Mbit/s, on a machine with two
 cores."""
 
 
 def headline(outcome: Outcome) -> str:
+    """Which control the weak link without line of sight should run."""
+    found = outcome.recommendations.get(WEAK)
+    if found is None:
+        return ranking(outcome)
+    link = f"Which TCP should run over a weak fixed WiMAX link ({PROFILE_NAMES[WEAK]})?"
+    if not found.is_resolved:
+        return (
+            f"{link} It is {not_resolved(found.goodput_mbps.n, found.resolved_by)}: it may be one"
+            f" of {len(found.candidates)} of the nine."
+        )
+    others = len(found.candidates) - 1
+    return (
+        f"{link} {CONTROL_NAMES[found.control]} with buffers of {size(found.buffer)}:"
+        f" {found.goodput_mbps.text()} Mbit/s"
+        + (f", {others} others are as good." if others else ", no other is as good.")
+    )
+
+
+def ranking(outcome: Outcome) -> str:
     """One sentence on what is left of the paper's ranking."""
     base = outcome.claimed
     link = outcome.links["nlos10"]
@@ -36,6 +57,7 @@ def headline(outcome: Outcome) -> str:
 def sentences(outcome: Outcome) -> list[str]:
     """Verdicts, readings, recommendations and what lies beyond, one sentence each."""
     return [
+        *([ranking(outcome)] if WEAK in outcome.recommendations else []),
         _verdicts(outcome),
         _silence(outcome),
         _readings(outcome),
@@ -85,15 +107,11 @@ def speed(outcome: Outcome) -> str | None:
 
 
 def _verdicts(outcome: Outcome) -> str:
-    parts = []
-    for number, by_reading in by_claim(outcome.claims).items():
-        words = {reading: WORDS[finding.verdict] for reading, finding in by_reading.items()}
-        if len(set(words.values())) == 1:
-            parts.append(f"{number} {words[READINGS[0]]}")
-        else:
-            each = ", ".join(f"{word} as {reading}" for reading, word in words.items())
-            parts.append(f"{number} {each}")
-    return f"Claims: {'; '.join(parts)}."
+    parts = [
+        f"{counted([one for one in outcome.claims if one.profile == reading])} as {reading}"
+        for reading in READINGS
+    ]
+    return f"Of {len(by_claim(outcome.claims))} claims: {'; '.join(parts)}."
 
 
 def _silence(outcome: Outcome) -> str:

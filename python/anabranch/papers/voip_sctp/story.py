@@ -16,6 +16,17 @@ RECOMMENDED_S = 0.1
 
 
 def headline(outcome: Outcome) -> str:
+    """What a call should set."""
+    question = "What should a call over two lossy SCTP paths set?"
+    if math.isnan(outcome.robust_loss):
+        return f"{question} That needs two replications or more."
+    return (
+        f"{question} {outcome.robust}: at most {max(outcome.robust_loss, 0.005):.2f} MOS behind the"
+        " best mean, whichever clock the losses follow."
+    )
+
+
+def _decides(outcome: Outcome) -> str:
     """One sentence on what decides the table."""
     errors = {clock: outcome.tables[clock].mean_absolute_error for clock in CLOCKS}
     arrival, slot = errors["on_arrival"], errors["slot"]
@@ -36,7 +47,12 @@ def headline(outcome: Outcome) -> str:
 
 def sentences(outcome: Outcome) -> list[str]:
     """What each clock says about the best RTO.Max, what recommendations do under both, and why."""
-    found = [*(_optimum(outcome, clock) for clock in CLOCKS), _survivors(outcome), _pmr(outcome)]
+    found = [
+        _decides(outcome),
+        *(_optimum(outcome, clock) for clock in CLOCKS),
+        _survivors(outcome),
+        _pmr(outcome),
+    ]
     return [*(sentence for sentence in found if sentence), _robust(outcome)]
 
 
