@@ -119,7 +119,7 @@ pub struct Config {
     pub primary_path: Option<u8>,
     /// Send buffer or "off"; default 212992 B (Linux), in profile `freebsd_10` 233016 B, in profile ns2
     /// "off": unlimited. In profile linux, without load sharing, each chunk counts with the memory that the kernel
-    /// takes for it: 1216 B up to 368 B of data, 1536 B up to 688 B, 2560 B up to 1712 B; SO_SNDBUF sets twice its
+    /// takes for it: 1216 B up to 368 B of data, 1536 B up to 688 B, 2560 B up to 1712 B; `SO_SNDBUF` sets twice its
     /// value for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Buffer>,
