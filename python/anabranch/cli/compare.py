@@ -2,7 +2,7 @@
 
 import importlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -47,9 +47,9 @@ def compare(
     json_file
         Write every value with its deviation, verdict and cause to this file.
     plot
-        Write figures into this folder: the time to declare a path down over its closed form
-        (linux-sctp), our congestion windows over the kernel's (linux-tcp), otherwise our numbers
-        over theirs.
+        Write figures into this folder: our failover times over the kernel's, and over the closed
+        form (linux-sctp), our congestion windows over the kernel's (linux-tcp), otherwise our
+        numbers over theirs.
     """
     from anabranch import execution  # noqa: PLC0415 - slow to import
 
@@ -73,8 +73,8 @@ def compare(
     out = terminal.console()
     for line in module.notes(rows) if hasattr(module, "notes") else ():
         out.print(line)
-    lines = map(module.cells, rows)
-    out.print(terminal.side_by_side(module.HEADS, lines, out.width, module.KEYS))
+    for title, heads, lines in _tables(module, rows):
+        out.print(*title, terminal.side_by_side(heads, lines, out.width, module.KEYS), sep="\n")
     for letter, text in module.CAUSES.items():
         out.print(f"{letter}: {text}")
     for line in module.summary(rows):
@@ -90,3 +90,10 @@ def compare(
         for name, figure in module.figures(rows).items():
             for path in plots.save(figure, plot / name):
                 out.print(f"wrote {path}")
+
+
+def _tables(module: Any, rows: list[Any]) -> list[tuple[list[str], Any, list[list[str]]]]:
+    """What stands above each table, its heads and its lines; one for each of several set-ups."""
+    if hasattr(module, "tables"):
+        return [([title], heads, lines) for title, heads, lines in module.tables(rows)]
+    return [([], module.HEADS, [module.cells(row) for row in rows])]

@@ -44,7 +44,10 @@ def generated(folder: Path) -> tuple[dict[str, str], list[Callable[[], dict[str,
     jobs = os.cpu_count() or 1
     sctp = list(linux_sctp.compare(linux_sctp.kernel_rows(), jobs=jobs))
     tcp = list(linux_tcp.compare(linux_tcp.kernel_rows(), jobs=jobs))
-    sctp_table = _table(linux_sctp.HEADS, [linux_sctp.cells(row) for row in sctp])
+    sctp_table = "\n\n".join(
+        f"### {text[0].upper()}{text[1:]}\n\n{_table(heads, lines)}"
+        for text, heads, lines in linux_sctp.tables(sctp)
+    )
     tcp_table = _table(linux_tcp.HEADS, [linux_tcp.cells(row) for row in tcp])
     failover_table = _table(failover.HEADS, [failover.cells(row) for row in failover.sweep()])
     files = {
@@ -76,22 +79,23 @@ def _page(path: Path, summary: str, table: str) -> str:
 
 def _sctp_summary(rows: list[linux_sctp.Row]) -> str:
     lines = [
-        "| quantity | mean within 10 % | else the kernel's in our range | outside |",
-        "|---|---:|---:|---:|",
+        "| set-up | quantity | mean within 10 % | else the kernel's in our range | outside |",
+        "|---|---|---:|---:|---:|",
     ]
     lines += [
-        f"| {name} | {count['within']} | {count['in_range']} | {count['outside']} |"
-        for name, count in linux_sctp.counts(rows).items()
+        f"| {linux_sctp.SETUPS[setup].text} | {name} | {count['within']} | {count['in_range']}"
+        f" | {count['outside']} |"
+        for (setup, name), count in linux_sctp.counts(rows).items()
     ]
     letters = [row.cause(name) for row in rows for name in row.values]
-    number, p = linux_sctp.heartbeat_test(rows)
-    lines += [
-        "",
-        *_causes(linux_sctp.CAUSES, letters),
-        "",
-        f"Heartbeat times: {number} rows, Kolmogorov-Smirnov p = {p:.2f} that the kernel's are"
-        " draws from ours.",
-    ]
+    lines += ["", *_causes(linux_sctp.CAUSES, letters), ""]
+    for name, setup in linux_sctp.SETUPS.items():
+        if setup.tested is not None:
+            number, p = linux_sctp.heartbeat_test(linux_sctp.of_setup(rows, name))
+            lines.append(
+                f"- {setup.tested} where {setup.text}: {number} random rows, Kolmogorov-Smirnov"
+                f" p = {p:.2f} that the kernel's are draws from ours."
+            )
     return "\n".join(lines)
 
 

@@ -211,7 +211,7 @@ def kernel_rows() -> list[KernelRow]:
     """The kernel's rows in which timeouts alone decide."""
     return [
         KernelRow(
-            name=",".join(row[name] for name in linux_sctp.KEY),
+            name=",".join(row[name] for name in linux_sctp.SETTINGS),
             path_max_retrans=int(row["pmr"]),
             rto_initial_s=float(row["rto_initial_ms"]) / 1000,
             rto_min_s=float(row["rto_min_ms"]) / 1000,
@@ -220,7 +220,7 @@ def kernel_rows() -> list[KernelRow]:
             gap_s=float(row["gap_ms"]) / 1000,
         )
         for row in linux_sctp.kernel_rows()
-        if row["pf"] == "off"
+        if row["setup"] == "black" and row["pf"] == "off"
     ]
 
 
@@ -232,17 +232,10 @@ def figures() -> dict[str, Figure]:
         down, gap = figure.subplots(1, 2, sharex=True, sharey=True)
         for colour, limits in zip(plots.COLOURS, RTO_LIMITS_S, strict=False):
             ours = [row for row in rows if (row.rto_min_s, row.rto_max_s) == limits]
-            kernel = [row for row in kernel_rows() if (row.rto_min_s, row.rto_max_s) == limits]
             expected = [row.expected_inactive_s for row in ours]
             _draw(down, colour, expected, [row.inactive_s for row in ours])
             longest = [row.expected_gap_s for row in ours]
             _draw(gap, colour, longest, [row.longest_gap_s for row in ours])
-            retrans = [row.path_max_retrans for row in kernel]
-            for axes, values in (
-                (down, [row.inactive_s for row in kernel]),
-                (gap, [row.gap_s for row in kernel]),
-            ):
-                axes.plot(retrans, values, color=colour, marker="x", markersize=8, linestyle="none")
         down.set_yscale("log")
         down.set_ylabel("seconds")
         down.set_title("Until the path is declared down")
@@ -268,5 +261,4 @@ def _keys() -> list[Line2D]:
         *limits,
         Line2D([], [], color=grey, label="closed form"),
         Line2D([], [], color=grey, marker="o", linestyle="none", label="ours"),
-        Line2D([], [], color=grey, marker="x", linestyle="none", label="Linux 6.12"),
     ]
