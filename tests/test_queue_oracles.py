@@ -30,7 +30,7 @@ def test_the_kernels_slow_start_is_repeated_to_the_packet() -> None:
     assert abs(found["worst flow"].deviation) < 0.001
 
 
-@pytest.mark.parametrize("queue", ["codel", "fq_codel"])
+@pytest.mark.parametrize("queue", ["codel", "fq_codel", "fq_pie", "cake-10mbit"])
 def test_queues_drop_as_the_kernels_do(queue: str) -> None:
     found = _near(linux_aqm, queue=queue, control="cubic")
     assert abs(found["goodput"].deviation) < 0.01
@@ -65,7 +65,7 @@ def test_a_black_path_stalls_a_transfer_as_long_as_in_the_kernel(case: str) -> N
 
 
 def test_files_have_every_setting() -> None:
-    assert len(linux_aqm.kernel_rows()) == 5 * 2 * 7
+    assert len(linux_aqm.kernel_rows()) == 8 * 2 * 7
     assert len(linux_mptcp.kernel_rows()) == 3 * (2 + 3) + 3 * 3 - 1  # BBR does not return
     assert len(ns3_shared_queue.kernel_rows()) == 27 * 9
 
@@ -114,6 +114,6 @@ def test_compare_writes_rows_and_a_figure(anabranch: Command, tmp_path: Path) ->
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(target.read_text("utf-8"))
-    assert len(found) == 70
+    assert len(found) == 8 * 2 * 7
     assert {"key", "quantity", "theirs", "mean", "low", "high", "verdict"} <= found[0].keys()
     assert (tmp_path / "f" / "linux-aqm.png").stat().st_size > 10_000

@@ -33,8 +33,12 @@ CAUSES = values.CAUSES | {
 }
 """What makes a deviation; docs/linux-aqm.md has the evidence."""
 
-_KNOWN: dict[tuple[str, ...], str] = {("fq_codel", "reno", "rtt"): "b"}
-"""Causes that were found by looking at traces, by queue, control and quantity."""
+_KNOWN: dict[tuple[str, ...], str] = {
+    ("fq_codel", "reno", "rtt"): "b",
+    ("fq_pie", "cubic", "rtt"): "b",
+}
+"""Causes that were found by looking at traces and at more of the kernel's runs, by queue, control
+and quantity."""
 
 # Linux's pfifo counts the packet in service, which waits for the token bucket, towards its limit.
 _PFIFO = '{{ kind = "drop_tail", packets = {} }}'
@@ -48,8 +52,16 @@ _QUEUES = {
     # 15 ms are 15 jiffies at HZ 1000, and the timer wheel adds one; the first update comes HZ / 2
     # after the discipline is installed (`pie_init`), which was at an unknown time before the flows.
     "pie": [_PIE.format(first) for first in (16, 100, 200, 300, 400, 500)],
+    "fq_pie": ['{ kind = "fq_pie", update = "16 ms" }'],
+    # The packet that waits for the token bucket counts towards the 127 (`qdisc_peek_dequeued`).
+    "sfq": ['{ kind = "sfq", packets = 126 }'],
+    # No token bucket, but CAKE's own shaper: 10 Mbit/s counted on the Ethernet frame.
+    "cake-10mbit": ['{ kind = "cake", bandwidth = "9907529 bit/s" }'],
 }
 """The kernel's disciplines in ours, each reading of what is not known."""
+
+_SHAPERS = {"cake-10mbit": "10 Gbit/s"}
+"""The rate of the link below a discipline that shapes."""
 
 
 def kernel_rows() -> list[Measured]:
@@ -84,12 +96,14 @@ def _quantities(
     }
 
 
-def scenario(queue: str, control: str) -> anabranch.Scenario:
-    """The set-up with one queue, as a scenario file has it, and one control."""
+def scenario(queue: str, control: str, rate: str | None = None) -> anabranch.Scenario:
+    """The set-up with one queue, as a scenario file has it, one control and a rate of the link."""
     settings: dict[str, str | float | bool] = {
         "flows.bulk.transport.cc.kind": control,
         "links.wan.queue": queue,
     }
+    if rate is not None:
+        settings["links.wan.rate"] = rate
     return anabranch.load(values.text("linux_aqm.toml"), settings)
 
 
@@ -98,18 +112,19 @@ def compare(
 ) -> Iterator[Value]:
     """The kernel's numbers beside ours, each queue and control as soon as it is computed."""
     for key, quantities in values.settings(rows):
-        readings = _QUEUES[key["queue"]]
+        rate = _SHAPERS.get(key["queue"])
+        readings = [scenario(queue, key["control"], rate) for queue in _QUEUES[key["queue"]]]
         few = -(-replications // len(readings))
-        runs = [run for queue in readings for run in _runs(queue, key["control"], few, jobs)]
+        runs = [run for reading in readings for run in _runs(reading, few, jobs)]
         for row in quantities:
             ours = [run[row.quantity] for run in runs]
             known = _KNOWN.get((*key.values(), row.quantity), "")
             yield Value(key, row.quantity, row.theirs, fmean(ours), *values.quantiles(ours), known)
 
 
-def _runs(queue: str, control: str, replications: int, jobs: int) -> list[dict[str, float]]:
+def _runs(reading: anabranch.Scenario, replications: int, jobs: int) -> list[dict[str, float]]:
     runs = [(0, replication) for replication in range(replications)]
-    columns = _engine.run_batch(scenario(queue, control), runs, jobs)
+    columns = _engine.run_batch(reading, runs, jobs)
 
     def of_flows(name: str, replication: int) -> list[float]:
         return [columns[f"bulk_{flow}.{name}"][replication] for flow in range(1, FLOWS + 1)]
