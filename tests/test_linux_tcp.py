@@ -123,7 +123,10 @@ def test_all_controls_read_low_at_one_percent_and_the_page_says_so() -> None:
         linux_tcp.Row(
             row["control"],
             "1",
-            *(float(row[name]) for name in ("kernel", "kernel_half_width", "ours", "half_width")),
+            float(row["kernel"]),
+            float(row["kernel_half_width"]),
+            float(row["ours"]),
+            float(row["half_width"]),
             float(row["ours_at_its_loss"]),
             float(row["ns3"]),
             measured[row["control"]].kernel,

@@ -219,7 +219,8 @@ def coherence(rows: pl.DataFrame) -> Figure:
 
 def _bars(found: pl.DataFrame, high: float) -> list[list[float]]:
     """The intervals of a line, cut to what is possible."""
-    bars = [plots.bar(*row, high=high) for row in found.select("mean", "half_width").rows()]
+    rows = found.select("mean", "half_width").rows()
+    bars = [plots.bar(mean, half_width, high=high) for mean, half_width in rows]
     return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
