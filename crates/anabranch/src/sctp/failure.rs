@@ -96,7 +96,10 @@ impl Association {
 
     /// A heartbeat was answered (RFC 9260 sections 8.3 and 5.4).
     pub(super) fn clear_errors_by_heartbeat(&mut self, now: Time, path: PathId) {
-        self.errors_in_a_row = 0;
+        // Linux does not let them keep an association that waits for its end (`sctp_cmd_transport_on`).
+        if !self.parameters.linux || self.state == State::Established {
+            self.errors_in_a_row = 0;
+        }
         let status = &mut self.status[path.index()];
         status.error_count = 0;
         let newly_confirmed = !std::mem::replace(&mut status.confirmed, true);

@@ -257,6 +257,11 @@ impl Association {
         if own.heartbeat.nonce != info.nonce {
             return;
         }
+        // Linux takes no answer that is later than the next heartbeat (`sctp_sf_backbeat_8_3`).
+        let longest = self.parameters.heartbeat.interval + own.rto.rto;
+        if self.parameters.linux && now.saturating_since(info.sent_at) > longest {
+            return;
+        }
         if let Some(mark) = info.pair {
             self.on_pair_ack(now, &info, mark);
             return;

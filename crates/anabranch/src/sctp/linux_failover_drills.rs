@@ -2,10 +2,13 @@
 //! `net/sctp`).
 
 use super::Config;
+use super::association::State;
+use super::chunk::HeartbeatInfo;
 use super::config::{Limit, Profile};
 use super::testing::{Pair, config, ms};
 use crate::endpoint::{Event, PathState};
 use crate::packet::{PathId, Side};
+use crate::time::Time;
 
 fn linux() -> Config {
     Config { path_verification: Some(false), ..config(Profile::Linux) }
@@ -116,4 +119,34 @@ fn sctp_set_owner_w_charges_the_send_buffer_with_the_memory_of_each_chunk() {
         let refused = |at: usize| pair.heard(Side::A, &Event::Refused(sent[at]));
         assert!(!refused(taken - 1) && refused(taken), "{length}");
     }
+}
+
+#[test]
+fn sctp_sf_backbeat_8_3_takes_no_late_answer() {
+    // Later than HB.interval, 30 s, and the RTO.
+    for (profile, late, errors) in
+        [(Profile::Rfc9260, 40, 0), (Profile::Linux, 40, 1), (Profile::Linux, 20, 0)]
+    {
+        let mut pair = Pair::open(&config(profile), 1);
+        pair.run_for(ms(100_000));
+        let (now, end) = (pair.now, &mut pair.ends[0]);
+        end.status[0].error_count = 1;
+        end.on_heartbeat_ack(now, answer(end.paths[0].heartbeat.nonce, Time::from_secs(100 - late)));
+        assert_eq!(end.status[0].error_count, errors, "{profile:?}, {late} s");
+    }
+}
+
+#[test]
+fn sctp_cmd_transport_on_leaves_the_errors_of_an_association_that_ends() {
+    for (profile, errors) in [(Profile::Rfc9260, 0), (Profile::Linux, 3)] {
+        let mut pair = Pair::open(&config(profile), 1);
+        let (now, end) = (pair.now, &mut pair.ends[0]);
+        (end.state, end.errors_in_a_row) = (State::ShutdownPending, 3);
+        end.on_heartbeat_ack(now, answer(end.paths[0].heartbeat.nonce, now));
+        assert_eq!(end.errors_in_a_row, errors, "{profile:?}");
+    }
+}
+
+fn answer(nonce: u32, sent_at: Time) -> HeartbeatInfo {
+    HeartbeatInfo { sent_at, nonce, path: PathId(0), padding: 0, pair: None }
 }
