@@ -22,6 +22,8 @@ AFTER_S = 2.0
 """A timeout within this time of a checkpoint comes from it: RTO.Min and the recovery before."""
 COMPARED = ["policy", "replication", "mos"]
 TITLES = {policy.name: policy.title for policy in policies()}
+_LISTED = 5
+"""Policies that a sentence names at most."""
 
 
 def headline(outcome: Outcome) -> str:
@@ -118,7 +120,10 @@ def _winner(outcome: Outcome, number: int) -> str:
 
 
 def _titles(policies: Sequence[str]) -> str:
-    return ", ".join(TITLES[name] for name in policies)
+    """The first few, apart by semicolons: the names have commas."""
+    listed = [TITLES[name] for name in policies[:_LISTED]]
+    more = len(policies) - len(listed)
+    return "; ".join(listed) + (f"; and {more} more" if more else "")
 
 
 def _calls(outcome: Outcome) -> str:
