@@ -164,6 +164,11 @@ impl Default for Config {
 
 impl Controller {
     #[inline(never)]
+    fn on_ack_of_any(&mut self, event: &AckEvent) {
+        dispatch!(self, control => control.on_ack(event));
+    }
+
+    #[inline(never)]
     fn limits_of_any(&self) -> SendLimits {
         dispatch!(self, control => control.limits())
     }
@@ -174,10 +179,16 @@ impl Controller {
     }
 }
 
-/// What is asked for every packet is answered without a call for SCTP's own control (docs/performance.md).
+/// What is asked for every packet and every acknowledgement SCTP's own control answers without a call
+/// (docs/performance.md).
 impl CongestionControl for Controller {
+    #[inline]
     fn on_ack(&mut self, event: &AckEvent) {
-        dispatch!(self, control => control.on_ack(event));
+        if let Self::Sctp(control) = self {
+            control.on_ack(event);
+        } else {
+            self.on_ack_of_any(event);
+        }
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {

@@ -211,7 +211,7 @@ impl Simulation {
     /// # Errors
     /// When a guard stops the run.
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
-        self.network.next_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events);
+        self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events).max(1);
         for flow in 0..self.flows.len() {
             self.settle(flow, Side::A);
             self.settle(flow, Side::B);
@@ -239,9 +239,10 @@ impl Simulation {
             debug_assert!(time >= self.network.now, "events come in order");
             self.network.now = time;
             self.events += 1;
-            if self.events >= self.network.next_check {
+            self.network.until_check -= 1;
+            if self.network.until_check == 0 {
                 self.check_limits(guard)?;
-                self.network.next_check = (self.events + EVENTS_BETWEEN_CHECKS).min(self.limits.max_events);
+                self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events - self.events);
             }
             match event.class() {
                 Class::Medium => self.network.act(event.component()),

@@ -24,8 +24,8 @@ pub(super) struct Network {
     packets: PacketSlab,
     datagrams: Datagrams,
     routes: Routes,
-    /// The number of the event at which the run's limits are looked at next. What makes an event long brings it nearer.
-    pub(super) next_check: u64,
+    /// Events until the run's limits are looked at again, at least 1. What makes an event long brings that nearer.
+    pub(super) until_check: u64,
     /// When the run ends at the latest.
     end: Time,
     /// For each link, the packets that came to it at the end of their routes and are left for later, in
@@ -93,7 +93,7 @@ impl Network {
             packets: PacketSlab::default(),
             datagrams: Datagrams::default(),
             routes,
-            next_check: 0,
+            until_check: 1,
             end,
             drops_ahead: Vec::new(),
             media_alarms: vec![Alarm::OFF; media.list.len()],
@@ -228,7 +228,7 @@ impl Network {
         let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
         let fragments = self.datagrams.cut(packet, trace_row, mtu);
         // Each of them is as much work as an event.
-        self.next_check = self.next_check.saturating_sub(fragments.len() as u64);
+        self.until_check = self.until_check.saturating_sub(fragments.len() as u64).max(1);
         for packet in fragments {
             let (size, packet, progress) = (packet.size, Box::new(packet), Progress::OnTime);
             let slot = self.packets.insert(InFlight { packet, route, hop, progress, trace_row });
