@@ -37,6 +37,34 @@ def test_a_log_of_a_day_has_few_lines(
     assert 10 < len(lines) < 40
 
 
+@pytest.mark.parametrize(
+    ("seconds_per_run", "kept", "said"),
+    [
+        (0.5, True, ""),
+        (0.8, True, "a sweep: 97 more runs take about a minute; Ctrl-C stops it"),
+        (5, True, "a sweep: 99 more runs take about 8 minutes; Ctrl-C stops it, finished ones are"),
+        (90, False, "a sweep: 99 more runs take about 2.5 hours\n"),
+    ],
+)
+def test_what_takes_more_than_a_minute_says_so_once(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    seconds_per_run: float,
+    *,
+    kept: bool,
+    said: str,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress.shown("a sweep", kept=kept) as update:
+        for done in range(101):
+            update(progress.Status(done, 100))
+            now += seconds_per_run
+    err = capsys.readouterr().err
+    assert err.count("anabranch: ") == (1 if said else 0)
+    assert said in err
+
+
 def test_nothing_to_do_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.steps("figures", 0):
         pass

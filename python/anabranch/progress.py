@@ -23,6 +23,11 @@ So a log of a day has few lines, and the last of them is never older than half o
 _MOST_PLAIN_SECONDS = 3600.0
 
 
+_JUDGED_SECONDS = 2.0
+"""After so long the speed of the first runs tells how long all of them take."""
+_LONG_SECONDS = 60.0
+"""What takes longer says so."""
+
 _NOTEBOOK_SECONDS = 0.2
 """Between two states of a notebook's bar."""
 
@@ -53,6 +58,8 @@ def shown(
 ) -> "Iterator[Callable[[Status], None]]":
     """Gives a function to call with the state of the work; nothing is shown before that.
 
+    Work of more than a minute says so on standard error as soon as its first runs tell.
+
     Parameters
     ----------
     what
@@ -68,11 +75,13 @@ def shown(
         reporter = _Notebook(what, unit)
     else:
         reporter = _Bar(what, unit, console) if console.is_terminal else _Lines(what, unit)
+    length = _Length(what, unit, kept=kept)
     last: Status | None = None
 
     def update(status: Status) -> None:
         nonlocal last
         last = status
+        length.update(status)
         reporter.update(status)
 
     try:
@@ -141,6 +150,39 @@ def rate_text(rate: float) -> str:
 def _left(status: Status, rate: float) -> float:
     """Seconds."""
     return (status.total - status.done) / rate
+
+
+class _Length:
+    """Says once how long the work takes, where that is long."""
+
+    def __init__(self, what: str, unit: str, *, kept: bool) -> None:
+        self._what = what
+        self._unit = unit
+        self._kept = kept
+        self._rate = _Rate()
+        self._begun = time.monotonic()
+        self._is_judged = False
+
+    def update(self, status: Status) -> None:
+        rate = self._rate(status.done)
+        if self._is_judged or rate <= 0 or time.monotonic() - self._begun < _JUDGED_SECONDS:
+            return
+        self._is_judged = True
+        seconds = _left(status, rate)
+        if seconds <= _LONG_SECONDS or in_notebook():
+            return
+        sentence = (
+            f"{self._what}: {status.total - status.done:,} more {self._unit} take about"
+            f" {_duration(seconds)}"
+        )
+        announce(sentence + "; Ctrl-C stops it, finished ones are kept" * self._kept)
+
+
+def _duration(seconds: float) -> str:
+    """In the unit that suits an estimate."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} hours"
+    return "a minute" if seconds < 90 else f"{seconds / 60:.0f} minutes"
 
 
 class _Bar:
