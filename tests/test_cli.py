@@ -16,9 +16,10 @@ from unittest import mock
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 import anabranch as package
-from anabranch import docs, files, library, papers, terminal
+from anabranch import cli, docs, files, library, papers, terminal
 from anabranch.errors import AnabranchError
 from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
 
@@ -182,6 +183,20 @@ def test_validate_tells_good_files_from_bad_ones(
     result = anabranch("validate", call_file, bad)
     assert "dealy" in one_error(result)
     assert f"{call_file}: ok" in result.stdout
+
+
+def test_no_name_and_no_number_of_a_list_is_broken_at_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def words(width: int, *arguments: str) -> set[str]:
+        monkeypatch.setattr(
+            terminal, "console", lambda: Console(width=width, highlight=False, no_color=True)
+        )
+        assert cli.main(["list", *arguments]) == 0
+        return set(capsys.readouterr().out.replace("─", "").split())
+
+    for arguments in ((), ("all",)):
+        assert words(80, *arguments) == words(1000, *arguments)
 
 
 def test_list_shows_models_codecs_templates(anabranch: Command) -> None:
