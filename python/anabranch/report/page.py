@@ -91,7 +91,12 @@ def section(
         label = f'role="img" aria-label="{escape(caption)}"'
         drawn[key] = Drawn(Markup(svg.replace('role="img"', label, 1)), caption)
     rows, left_out = _table(analysis)
-    finding = environments.finding if environments else _finding(analysis)
+    if environments:
+        finding = environments.finding if part is None else f"In {part}: {environments.finding}"
+    else:
+        finding = _finding(analysis)
+        if part is not None:
+            finding = f"In {part}, {finding[0].lower()}{finding[1:]}"
     return Section(
         id=name,
         title=title,
@@ -100,7 +105,7 @@ def section(
         rows=rows,
         left_out=left_out,
         indices=_indices(analysis),
-        finding=finding if part is None else f"In {part}{':' if environments else ','} {finding}",
+        finding=finding,
         per=environments.division.per if environments else [],
         tables=_tables(environments) if environments else [],
     )
