@@ -134,8 +134,8 @@ def recommended(outcome: Outcome) -> Recommendation:
     )
     calls = runs.by(["queue"], "p95_ms").select(
         "queue",
-        p95_low=pl.col("mean") - pl.col("half_width"),
-        p95_high=pl.col("mean") + pl.col("half_width"),
+        p95_low=pl.col("mean") - pl.col("half_width").fill_nan(math.inf),
+        p95_high=pl.col("mean") + pl.col("half_width").fill_nan(math.inf),
     )
     frame = frame.join(calls, on="queue").with_columns(
         may_call=~(pl.col("p95_low") >= CALL_MS), calls=pl.col("p95_high") < CALL_MS
@@ -168,7 +168,8 @@ def _bounds(
     """
     ranking = choice.ranked(runs, ["queue"], value, maximise=maximise)
     most = tolerance * (ranking["mean"][0] if share else 1)
-    width = pl.col("behind_half_width")
+    # One run has no half-width: anything may be.
+    width = pl.col("behind_half_width").fill_nan(math.inf)
     return ranking.select(
         "queue",
         (pl.col("behind") + width <= most).alias(value),
