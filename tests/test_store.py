@@ -355,7 +355,8 @@ def test_traces_are_read_lazily_and_belong_to_finished_runs(
     memory = Study(package.load(TRACED), replications=1)
     memory.run()
     assert_same(memory.traces("frames").collect(), found)
-    with pytest.raises(StoreError, match="has no traces `packets`; there are exchanges, frames"):
+    kept = r"keeps no trace `packets` \(it keeps `exchanges`, `frames`\)"
+    with pytest.raises(package.AnabranchError, match=kept):
         study.traces("packets")
 
 
