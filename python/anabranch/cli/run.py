@@ -4,7 +4,7 @@ import shlex
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -14,6 +14,9 @@ from anabranch.errors import AnabranchError
 from anabranch.files import check_file, check_folder, write_atomically
 
 from .app import Natural, Sets, app, pairs, write_json
+
+if TYPE_CHECKING:
+    from anabranch.study import Result
 
 Formats = Annotated[
     tuple[Literal["png", "svg", "pdf"], ...], Parameter(negative="", consume_multiple=True)
@@ -118,7 +121,7 @@ def run(
         out.print(f"wrote {path}")
 
 
-def _more(scenario: Path, sets: Sequence[str], result: anabranch.Result) -> str:
+def _more(scenario: Path, sets: Sequence[str], result: "Result") -> str:
     """Where to look, as one would type it."""
     shown = f"--plot DIR draws it; --all prints all {len(result.summary)} scalars"
     flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"].values()
