@@ -76,6 +76,9 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 
 validate: setup wheel-check ## the long validations: release-mode tests marked as slow, golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
+	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
+		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
+	done
 	$(BIN)/python -m anabranch.oracles docs
 	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md

@@ -18,7 +18,7 @@ def schema(paper: str, key: str, profiles: Iterable[str]) -> dict[str, Any]:
         "required": ["paper", "mode", "version", "cells", "claims"],
         "properties": {
             "paper": {"const": paper},
-            "mode": {"enum": ["quick", "full", "validate"]},
+            "mode": {"enum": ["smoke", "quick", "full", "validate"]},
             "version": {"type": "string"},
             "cells": {
                 "type": "array",

@@ -360,6 +360,7 @@ def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) ->
         (["sweep", "call.toml", "--out", "out", "--metric", "call.moss"], "call.mos"),
         (["reproduce", "no-such-paper"], "no-such-paper"),
         (["reproduce", "voip-sctp", "--quick", "--full"], "exclude"),
+        (["reproduce", "voip-sctp", "--quick", "--smoke"], "exclude"),
         (["--log-level", "loud", "list"], "loud"),
         (["sweep", "call.toml", "--out", "out", "--jobs", "100000"], "jobs is 100000"),
         (["list", "codecs", "loss"], "`loss` is one argument too many"),

@@ -15,6 +15,7 @@ from .app import Flag, Whole, app
     help_epilogue="""\
 Examples:
   anabranch reproduce voip-sctp --quick
+  anabranch reproduce voip-sctp --smoke
   anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json
   anabranch reproduce sctp-handover --quick
   anabranch reproduce mptcp-aqm --full"""
@@ -25,6 +26,7 @@ def reproduce(
     *,
     quick: Annotated[bool, Flag] = False,
     full: Annotated[bool, Flag] = False,
+    smoke: Annotated[bool, Flag] = False,
     jobs: Whole | None = None,
     out: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -36,19 +38,23 @@ def reproduce(
     paper
         Which one; `anabranch list papers` shows them.
     quick
-        The cells that carry the claims, in minutes; what happens if --full is not given.
+        The cells that carry the claims, in minutes; so it is if nothing is said.
     full
         The whole study.
+    smoke
+        One run of each kind, to see that everything works: no number means anything.
     jobs
         Threads; all cores if not given. Never changes a result.
     out
-        Folder for rows and figures; `results/PAPER` if not given.
+        Folder for rows and figures; `results/PAPER` if not given, with --smoke
+        `results/PAPER-smoke`.
     json_file
         Write cells and claims with their verdicts to this file.
     """
-    if quick and full:
-        raise AnabranchError("--quick and --full exclude each other")
+    chosen = [name for name, asked in (("quick", quick), ("full", full), ("smoke", smoke)) if asked]
+    if len(chosen) > 1:
+        raise AnabranchError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
     found = papers.load(paper)
-    folder = out or Path("results") / paper
-    mode = "full" if full else "quick"
+    mode = chosen[0] if chosen else "quick"
+    folder = out or Path("results") / (f"{paper}-{mode}" if mode == "smoke" else paper)
     return found.reproduce(mode, jobs, folder, json_file, terminal.console())

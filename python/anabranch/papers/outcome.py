@@ -19,6 +19,11 @@ class Outcome:
     claims: list[Finding]
     """Every claim under each profile."""
 
+    @property
+    def is_smoke(self) -> bool:
+        """Whether nothing but that everything works can be seen."""
+        return self.mode == "smoke"
+
     def as_json(self, paper: str) -> dict[str, Any]:
         """What `reproduce --json` writes."""
         return {

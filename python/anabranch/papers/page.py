@@ -4,6 +4,7 @@
 do); a paper's `page.html.j2` fills its blocks.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -38,6 +39,31 @@ def render(
         words=WORDS,
         **context,
     )
+
+
+def marked(text: str, mark: str) -> str:
+    """The page with a mark on its title, headline, sentences, tables, figures and evidence."""
+    text = text.replace("<main>", f'<main><p class="smoke" role="note">{mark}.</p>')
+    text = re.sub(r"<table\b[^>]*>", rf'\g<0><caption class="smoke">{mark}</caption>', text)
+    places = r'<title>|<figcaption>|<li>|<p class="(?:finding|evidence|note)">'
+    return re.sub(places, rf"\g<0>{mark}: ", text)
+
+
+def watermarked(make: Callable[[], Figure]) -> Figure:
+    """The figure with the words "smoke run" across it."""
+    figure = make()
+    figure.text(
+        0.5,
+        0.5,
+        "smoke run",
+        ha="center",
+        va="center",
+        fontsize=40,
+        color="#888888",
+        alpha=0.5,
+        rotation=25,
+    )
+    return figure
 
 
 def merged(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, list[tuple[Any, ...]]]]:

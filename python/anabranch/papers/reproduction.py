@@ -6,6 +6,7 @@ A paper's package has a `PAPER`, which says what is its own.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +30,9 @@ LONG = {
 }
 """What is said before a mode starts."""
 
+SMOKE = "Smoke run, its numbers mean nothing"
+"""What marks everything that the mode `smoke` shows."""
+
 
 @dataclass(frozen=True)
 class Paper(Generic[Found, Effort]):
@@ -41,7 +45,11 @@ class Paper(Generic[Found, Effort]):
     runs: str
     """What its runs are, in the plural."""
     efforts: Mapping[str, Effort]
-    """How much is run, by mode: `quick` (minutes), `full`, and `validate` for the golden record."""
+    """How much is run, by mode.
+
+    `quick` (minutes), `full`, `validate` for the golden record, and `smoke`: one run of each kind,
+    so that nothing is decided.
+    """
     compute: Callable[[str, Effort, Path, int], Found]
     """Mode, effort, folder and threads: runs what is not in the folder already."""
     headline: Callable[[Found], str]
@@ -90,7 +98,10 @@ class Paper(Generic[Found, Effort]):
             if mode in LONG:
                 progress.announce(LONG[mode])
             found = self.compute(mode, self.efforts[mode], out, threads)
-            drawn = page.draw(self.figures(found), out / "figures")
+            figures = self.figures(found)
+            if found.is_smoke:
+                figures = {name: partial(page.watermarked, make) for name, make in figures.items()}
+            drawn = page.draw(figures, out / "figures")
             write_atomically(index, self.page(found, drawn).encode())
             content = found.as_json(self.name)
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -116,16 +127,19 @@ class Paper(Generic[Found, Effort]):
 
     def show(self, found: Found, console: Console) -> None:
         """The finding, the paper's tables, its claims, and why some are not reproduced."""
+        mark = f"{SMOKE}: " if found.is_smoke else ""
         console.print()
-        console.print(Text(self.headline(found), style="bold"))
+        console.print(Text(mark + self.headline(found), style="bold"))
         for sentence in self.sentences(found):
-            console.print(Text("- " + sentence))
+            console.print(Text(f"- {mark}{sentence}"))
         for shown in (*self.tables(found, console.width), tables.claims(found.claims)):
             console.print()
+            if found.is_smoke:
+                console.print(Text(mark, style="bold"))
             console.print(shown)
         for finding in found.claims:
             if finding.verdict != "reproduced" and finding.profile == found.claims[0].profile:
-                console.print(Text(f"{finding.id}: {finding.evidence}"))
+                console.print(Text(f"{finding.id}: {mark}{finding.evidence}"))
 
     def page(self, found: Found, drawn: Mapping[str, str]) -> str:
         """The page as text, with the figures of `page.draw`."""
@@ -134,7 +148,8 @@ class Paper(Generic[Found, Effort]):
             "runs": self.runs,
             "sentences": self.sentences(found),
         }
-        return page.render(self.package, found, drawn, lead | self.context(found))
+        text = page.render(self.package, found, drawn, lead | self.context(found))
+        return page.marked(text, SMOKE) if found.is_smoke else text
 
     def record(self, found: Found) -> str:
         """The golden record of a validation, as Markdown: what the paper says beside ours.

@@ -56,6 +56,7 @@ class Effort:
 
 
 EFFORTS = {
+    "smoke": Effort(grid=1, couplings=1, fit=1, ablations=1, beyond=1, theta=1),
     "quick": Effort(grid=10, couplings=10, fit=3, ablations=10, beyond=3, theta=5),
     "validate": Effort(grid=35, couplings=35, fit=10, ablations=35, beyond=10, theta=20),
     "full": Effort(grid=35, couplings=35, fit=20, ablations=35, beyond=35, theta=35),

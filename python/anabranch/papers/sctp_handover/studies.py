@@ -87,6 +87,7 @@ class Effort:
 
 
 EFFORTS = {
+    "smoke": Effort(tables=1, others=1, calls=1, ablations=1, traced=1),
     "quick": Effort(tables=20, others=10, calls=10, ablations=10, traced=5),
     "validate": Effort(tables=40, others=20, calls=20, ablations=10, traced=20),
     "full": Effort(tables=100, others=100, calls=100, ablations=100, traced=50),

@@ -86,9 +86,27 @@ class Effort:
     """Traced runs of the probe per profile, for burst lengths and coherence times."""
     only_papers_profiles: bool
     """Whether concurrent flows and stations are left out with line of sight."""
+    sets: Sets = ()
+    """Values on top of every scenario."""
 
 
 EFFORTS = {
+    "smoke": Effort(
+        claimed={"write": 1, "write_nodelay": 1, "mss": 1},
+        grid={"write": 1, "write_nodelay": 1, "mss": 1},
+        los_grid={"write": 0, "write_nodelay": 0, "mss": 0},
+        probes=1,
+        distance=1,
+        coherence=1,
+        sensitivity=1,
+        flows=1,
+        pairs=1,
+        stations=1,
+        traced_transfers=1,
+        traced_probes=1,
+        only_papers_profiles=True,
+        sets=(("run.duration", "6 s"),),
+    ),
     # Two minutes on two cores, at about 40 ms of CPU per run of 30 s.
     "quick": Effort(
         claimed={"write": 20, "write_nodelay": 10, "mss": 10},
@@ -168,7 +186,7 @@ def grid(reading: Described, effort: Effort) -> Study:
             wanted = max(wanted, effort.claimed[reading.name])
         return wanted
 
-    loaded = Scenario.parse(_text("scenario.toml"), reading.sets)
+    loaded = Scenario.parse(_text("scenario.toml"), reading.sets + effort.sets)
     return Study(f"grid/{reading.name}", reading.title, loaded, replications, GRID_COLUMNS)
 
 
@@ -180,7 +198,7 @@ def all_studies(effort: Effort) -> Iterator[Study]:
     yield Study(
         "probe",
         "what the links do to packets",
-        _with_sweep("sweep_probe.toml", PROBE + PROBED),
+        _with_sweep("sweep_probe.toml", PROBE + PROBED + effort.sets),
         lambda _: effort.probes,
         (
             "bulk.sent",
@@ -194,14 +212,14 @@ def all_studies(effort: Effort) -> Iterator[Study]:
     yield Study(
         "distance",
         "modulation against distance",
-        _with_sweep("sweep_distance.toml", PROBE + SATURATED),
+        _with_sweep("sweep_distance.toml", PROBE + SATURATED + effort.sets),
         lambda _: effort.distance,
         ("bulk.goodput_kbit_per_s", "link.air.forward.mean_bits_per_symbol"),
     )
     yield Study(
         "coherence",
         "how fast the channel changes",
-        _with_sweep("sweep_coherence.toml", NLOS10 + SUI4),
+        _with_sweep("sweep_coherence.toml", NLOS10 + SUI4 + effort.sets),
         lambda _: effort.coherence,
         TRANSFER_COLUMNS,
     )
@@ -209,21 +227,21 @@ def all_studies(effort: Effort) -> Iterator[Study]:
         yield Study(
             f"sensitivity/{number:02}",
             variant.title,
-            _with_sweep("sweep_sensitivity.toml", NLOS10 + variant.sets),
+            _with_sweep("sweep_sensitivity.toml", NLOS10 + variant.sets + effort.sets),
             lambda _: effort.sensitivity,
             TRANSFER_COLUMNS,
         )
     yield Study(
         "flows",
         "transfers at once",
-        _with_sweep("sweep_flows.toml", CONCURRENT + STAGGERED),
+        _with_sweep("sweep_flows.toml", CONCURRENT + STAGGERED + effort.sets),
         lambda key: _of_profile(effort, key, effort.flows),
         ("bulk.goodput_kbit_per_s", "bulk.jain", "link.air.forward.queue_full_packets"),
     )
     yield Study(
         "pairs",
         "two controls against each other",
-        Scenario.parse(_network() + _text("sweep_pairs.toml"), CONCURRENT),
+        Scenario.parse(_network() + _text("sweep_pairs.toml"), CONCURRENT + effort.sets),
         lambda key: _of_profile(effort, key, effort.pairs),
         ("first.goodput_kbit_per_s", "second.goodput_kbit_per_s"),
     )
@@ -231,7 +249,7 @@ def all_studies(effort: Effort) -> Iterator[Study]:
         yield Study(
             f"stations/{count}",
             f"{count} stations per base station",
-            Scenario.parse(stations_text(count), CONCURRENT),
+            Scenario.parse(stations_text(count), CONCURRENT + effort.sets),
             lambda key: _of_profile(effort, key, effort.stations),
             tuple(f"s{number}.goodput_kbit_per_s" for number in range(1, count + 1)),
         )

@@ -53,7 +53,8 @@ def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
             name = f"figure{number}" + ("" if clock == "on_arrival" else "-slot")
             plain_udp = _plain_udp(outcome, loss, clock)
             found[name] = partial(mos_against_rto_max, outcome.runs[clock], loss, number, plain_udp)
-    found["heatmaps"] = partial(heat_maps, outcome.runs["on_arrival"])
+    if not outcome.is_smoke:
+        found["heatmaps"] = partial(heat_maps, outcome.runs["on_arrival"])
     found["settings"] = partial(settings, outcome.settings)
     found["potentially-failed"] = partial(potentially_failed, outcome.potentially_failed)
     if not outcome.sensitivity.is_empty():

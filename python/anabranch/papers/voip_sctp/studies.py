@@ -49,6 +49,15 @@ class Effort:
 
 
 EFFORTS = {
+    "smoke": Effort(
+        table2={"on_arrival": 1, "slot": 1},
+        figures={"on_arrival": 1, "slot": 1},
+        grid={"on_arrival": 0, "slot": 0},
+        settings=1,
+        potentially_failed=1,
+        traced=1,
+        sensitivity=0,
+    ),
     # About 55,000 calls: one to two minutes on two cores at 2.6 ms of CPU per call.
     "quick": Effort(
         table2={"on_arrival": 24, "slot": 10},
