@@ -1,6 +1,7 @@
 """Path profiles recover what was simulated: the true value is in the interval, or nearly always."""
 
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -17,10 +18,11 @@ from anabranch import study
 from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.capture import Capture
+from anabranch.profile.estimates import _behind_the_queue
 from anabranch.profile.flows import DATA, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best
-from anabranch.profile.measurement import LossSequence
+from anabranch.profile.measurement import Delays, LossSequence
 from anabranch.profile.timed import TimedFit, TimedLosses
 from conftest import Command, one_error, written
 
@@ -198,6 +200,65 @@ def test_a_capture_has_the_losses_of_its_direction_in_time(tmp_path: Path) -> No
     here, there = [line for line in output.netem(found) if line.startswith("tc")]
     assert "loss gemodel" in here
     assert "loss" not in there
+
+
+def test_what_may_be_sent_again_after_the_capture_is_left_out(tmp_path: Path) -> None:
+    """Packets that were lost just before its end would seem to have arrived."""
+    rows = [{"tsn": 1000 * i, "size_bytes": 1052, "sent_s": 0.01 * i} for i in range(200)]
+    again = rows[50] | {"sent_s": rows[50]["sent_s"] + 0.095}
+    lost = {50, *range(195, 200)}
+    packets = []
+    for i, row in enumerate(sorted([*rows, again], key=lambda row: row["sent_s"])):
+        sent = row["sent_s"]
+        segment = captures._segment(row, forward=True, expected=0, stamps=(i, i))
+        packets.append((sent, captures.frame(segment, 6, row["size_bytes"], i)))
+        if row["tsn"] // 1000 not in lost or row is again:
+            answer = captures._segment(
+                row, forward=False, expected=row["tsn"] + 1000, stamps=(i, i)
+            )
+            packets.append((sent + 0.03, captures.frame(answer, 6, 52, i, forward=False)))
+    found = measure([captures.write(tmp_path / "t.pcap", packets)]).losses
+    assert found is not None
+    assert found.times_s is not None
+    assert found.octets is not None
+    assert found.lost.sum() == 1
+    # As near to the end as the longest wait for a packet that was sent again.
+    assert found.times_s.max() == pytest.approx(packets[-1][0] - 0.095, abs=0.011)
+    assert len(found.lost) == len(found.times_s) == len(found.octets)
+
+
+def test_packets_leave_the_queue_behind_those_that_are_left_out() -> None:
+    """A queue that is full for a while still delays what comes after it."""
+    spaced = 0.01
+    arrivals = np.concatenate(
+        [np.arange(30) * spaced, np.full(20, 0.3), 0.3 + np.arange(1, 31) * 0.02]
+    )
+    leaves = np.zeros(len(arrivals))
+    free = 0.0
+    for i, time in enumerate(arrivals):
+        free = max(free, time) + spaced
+        leaves[i] = free
+    flags = np.zeros(len(arrivals), dtype=bool)
+    flags[51] = True  # where the queue is full
+    octets = np.full(len(arrivals), 1250.0)
+    measured = Measurement(
+        "",
+        Delays(leaves - arrivals, 1, "", times_s=arrivals, octets=octets),
+        LossSequence(flags, "", times_s=arrivals, octets=octets),
+    )
+    found = _behind_the_queue(measured, 1e6, known=True).losses
+    assert found is not None
+    assert found.times_s is not None
+    assert not found.lost.any()
+    # The one that was dropped took no time of the link.
+    expected = np.where(
+        np.arange(len(leaves)) > 51, np.maximum(leaves - spaced, arrivals + spaced), leaves
+    )
+    kept = np.isin(np.round(expected, 6), np.round(found.times_s, 6))
+    assert len(found.times_s) < len(arrivals)
+    assert kept.sum() >= len(found.times_s)
+    assert found.times_s[-1] == pytest.approx(expected[-1])
+    np.testing.assert_allclose(found.times_s[found.times_s > 0.55], expected[expected > 0.55])
 
 
 def test_too_few_losses_ask_for_pings() -> None:
@@ -573,6 +634,49 @@ def test_netem_has_the_kernels_meaning(tmp_path: Path) -> None:
     assert shares == pytest.approx(
         [model.values[key] for key in ("p", "r", "loss_in_bad", "loss_in_good")], rel=1e-3
     )
+
+
+def test_tc_parses_the_netem_lines(tmp_path: Path) -> None:
+    """And takes them twice and undoes them, where the kernel has netem."""
+    if shutil.which("tc") is None:
+        pytest.skip("needs tc")
+    link = WIFI.replace('delay = "8 ms"', 'delay = "8 ms"\njitter = "3 ms"')
+    pings = captures.ping_csv(tmp_path / "p.csv", captures.round_trips(link, 1, 2000))
+    seen = captures.simulate(WIFI, '{ kind = "tcp" }', '{ kind = "bulk" }', 1, 10)
+    capture = captures.write(tmp_path / "t.pcap", captures.transfer(seen, "a"))
+    lines = [
+        line for file in (pings, capture) for line in output.netem(profile_of(file), device="lo")
+    ]
+    roots = [line for line in lines if line.startswith("tc ")]
+    undo = [line.partition("undo: ")[2] for line in lines if "undo: " in line]
+    assert len(roots) == len(undo) == 4
+    assert any(" delay " in line and " loss gemodel " in line for line in roots)
+    assert any(" rate " in line and " limit " in line for line in roots)
+    for line, back in zip(roots, undo, strict=True):
+        done = in_namespace(line)
+        # What tc cannot parse ends with 1 before it asks the kernel, which may refuse with 2.
+        assert done.returncode in (0, 2), (line, done.stderr)
+        assert "Usage" not in done.stderr
+        if done.returncode == 2:
+            assert "Error: Specified qdisc kind is unknown" in done.stderr or (
+                "RTNETLINK answers" in done.stderr
+            )
+        else:
+            done = in_namespace(f"{line}; {line}; tc qdisc show dev lo; {back}")
+            assert done.returncode == 0, done.stderr
+            assert "netem" in done.stdout
+    # So is it told apart.
+    assert in_namespace(roots[0].replace("delay", "dilay")).returncode == 1
+    assert in_namespace(roots[0].replace("ms", "mq")).returncode == 1
+
+
+def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
+    """What a shell says that has a network of its own."""
+    command = ["unshare", "-n", "bash", "-ec", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip(f"needs a network namespace: {done.stderr.strip()}")
+    return done
 
 
 def test_the_least_delay_is_bounded_from_what_is_seen() -> None:

@@ -83,9 +83,8 @@ def estimate(measurement: Measurement) -> Profile:
         else:
             note = "the queue's delays hide what jitter there may be"
             measurement = replace(measurement, notes=[*measurement.notes, note])
-            measurement = _without_full_queue(measurement)
-    if known_rate and measurement.losses is not None:
-        measurement = replace(measurement, losses=_on_the_wire(measurement.losses, known_rate))
+    if known_rate:
+        measurement = _behind_the_queue(measurement, known_rate, known=queue is not None)
     found = Profile(
         measurement,
         delay_s=delay,
@@ -135,22 +134,27 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
     )
 
 
-def _without_full_queue(measurement: Measurement) -> Measurement:
-    """Without the packets that met a full queue, as far as such were lost.
+def _behind_the_queue(measurement: Measurement, rate: float, *, known: bool) -> Measurement:
+    """With the losses of the link alone, at the times at which its queue has sent the packets.
 
-    What a queue that is part of the profile loses is no loss of the link. Those that found room in
-    it go, too: left in, they would be ones that the link cannot lose.
+    What a queue that is part of the profile (`known`) loses is no loss of the link. Those that
+    found room in it when it was full go, too: left in, they would be ones that the link cannot
+    lose.
     """
     losses, delays = measurement.losses, measurement.delays
     if losses is None or delays is None:
         return measurement
-    full = _met_full_queue(losses, delays)
-    own = int((losses.lost & full).sum())
-    if not own:
-        return measurement
+    full = np.zeros(len(losses.lost), dtype=bool)
+    if known:
+        full = _met_full_queue(losses, delays)
+    dropped = losses.lost & full
+    losses = _on_the_wire(losses, rate, dropped)
+    if not dropped.any():
+        return replace(measurement, losses=losses)
     note = (
-        f"{own} of {losses.lost.sum()} losses came while the queue was full; they are taken for "
-        f"the queue's, and the {full.sum()} packets sent meanwhile are left out of the loss model"
+        f"{dropped.sum()} of {losses.lost.sum()} losses came while the queue was full; they are "
+        f"taken for the queue's, and the {full.sum()} packets sent meanwhile are left out of the "
+        "loss model"
     )
     kept = ~full
     if kept.sum() < FEWEST_PACKETS:
@@ -180,11 +184,14 @@ def _met_full_queue(losses: LossSequence, delays: Delays) -> NDArray[np.bool_]:
     return np.asarray(around >= least + 0.9 * (deep - least))
 
 
-def _on_the_wire(losses: LossSequence, rate: float) -> LossSequence:
-    """With the times at which a first-in first-out link of this rate has sent the packets."""
+def _on_the_wire(losses: LossSequence, rate: float, dropped: NDArray[np.bool_]) -> LossSequence:
+    """With the times at which a first-in first-out link of this rate has sent the packets.
+
+    Those that its queue has dropped took no time of it.
+    """
     if losses.times_s is None or losses.octets is None:
         return losses
-    sending = np.cumsum(losses.octets * 8 / rate)
+    sending = np.cumsum(np.where(dropped, 0.0, losses.octets * 8 / rate))
     waits = losses.times_s - np.concatenate([[0.0], sending[:-1]])
     return replace(losses, times_s=np.maximum.accumulate(waits) + sending)
 

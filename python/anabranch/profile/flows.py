@@ -330,8 +330,8 @@ def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measuremen
     data = rows[is_data & (rows[:, 1] == side)]
     octets = None
     if at_sender:
-        lost, sent = _sent_again(data)
-        octets = data[:, 2]
+        lost, sent = _sent_again(data, float(rows[-1, 0]), float(delays.max()))
+        octets = data[: len(lost), 2]
     else:
         lost, sent = _gaps(data, float(np.median(delays)))
     place = f"captured at the {'sender' if at_sender else 'receiver'}, as its delays tell"
@@ -432,16 +432,28 @@ def _answers(rows: NDArray[np.float64], side: int) -> list[Sample]:
     return found
 
 
-def _sent_again(data: NDArray[np.float64]) -> tuple[NDArray[np.bool_], Vector]:
-    """At the sender: what was sent again later, counted as lost; and the times of all packets."""
+def _sent_again(
+    data: NDArray[np.float64], end: float, round_trip: float
+) -> tuple[NDArray[np.bool_], Vector]:
+    """At the sender: what was sent again later, counted as lost; and the times of all packets.
+
+    Those that may be sent again after the capture's end are left out: as near to it as the longest
+    time between a packet and the same one again.
+    """
     lost = np.zeros(len(data), dtype=bool)
     last: dict[float, int] = {}
+    longest = round_trip
+    times = data[:, 0]
     for index, number in enumerate(data[:, 4].tolist()):
         earlier = last.get(number)
         if earlier is not None:
             lost[earlier] = True
+            longest = max(longest, float(times[index] - times[earlier]))
         last[number] = index
-    return lost, data[:, 0]
+    # A long pause may be all of a short capture.
+    latest = max(end - longest, end / 2)
+    known = int(np.searchsorted(times, latest, side="right"))
+    return lost[:known], times[:known]
 
 
 def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
