@@ -1,5 +1,6 @@
 """`anabranch advise`: what it finds, what it says, and the text to paste."""
 
+import io
 import json
 import math
 import shutil
@@ -11,10 +12,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
+from rich.console import Console
 
 from anabranch import ScenarioError, advise, cli, stats
-from anabranch.advise import linux, search, tables
+from anabranch.advise import linux, numbers, search, tables, timeouts
 from anabranch.advise.paths import read
 from anabranch.advise.settings import Candidate, possible, settings_of
 from anabranch.cli.app import json_text
@@ -502,13 +505,88 @@ def test_a_difference_below_what_matters_is_called_that() -> None:
 
 
 def test_numbers_have_the_digits_that_are_known() -> None:
-    assert tables.change(2.01234, 0.1567) == "+2.01 ± 0.16"
-    assert tables.change(-1.9, 3.2) == "-1.9 ± 3.2"
-    assert tables.change(-12345.6, 321.0) == "-12,346 ± 321"
-    assert tables.change(0.00002, 0.000035) == "0.000 ± 0.000"
+    assert numbers.change(2.01234, 0.1567) == "+2.01 ± 0.16"
+    assert numbers.change(-1.9, 3.2) == "-1.9 ± 3.2"
+    assert numbers.change(-12345.6, 321.0) == "-12,346 ± 321"
+    assert numbers.change(0.00002, 0.000035) == "less than 0.001"
     assert tables._at_most(3.5e-05, "MOS") == ": less than 0.001 MOS"
     assert tables._at_most(0.0543, "MOS") == ": at most ± 0.054 MOS"
-    assert "e-" not in tables.known(0.00001234, 0.0)
+    assert "e-" not in numbers.known(0.00001234, 0.0)
+
+
+def test_no_interval_has_no_width() -> None:
+    """What is the same in every run has none; what differs by less than is shown has the least."""
+    assert numbers.change(-0.00488, 0.0, "MOS") == "-0.005 MOS in every run"
+    assert numbers.change(0.0, 0.0, "MOS") == "no difference in any run"
+    assert numbers.change(-0.00488, 0.00004, "MOS") == "-0.005 ± 0.001 MOS"
+    assert numbers.size(0.0) == "–"
+    found = advise.advise("clean-two-paths", "mos", effort=search.Effort(4, 2, 3))
+    out = io.StringIO()
+    console = Console(file=out, width=200)
+    for part in (*tables.report(found), *tables.evidence(found)):
+        console.print(part)
+    assert "in every run (primary_path cable)" in out.getvalue()
+    assert "± 0 " not in out.getvalue()
+    assert "0.000" not in out.getvalue()
+    reference = next(line for line in out.getvalue().splitlines() if "RFC 9260 defaults  " in line)
+    assert reference.split()[-1] == "reference"
+
+
+def test_what_a_small_rto_min_costs_is_counted() -> None:
+    """In the advice's own runs, beside the default; nothing where the default is kept."""
+    found = advise.advise("lossy-two-paths", "mos", effort=search.Effort(16, 2, 8))
+    assert found.recommended["rto_min"] != "default"
+    own, other = found.rto_costs
+    assert own.failovers is not None
+    assert other.failovers is not None
+    assert own.timeouts[0] > 2 * other.timeouts[0] > 0
+    assert own.failovers[0] > other.failovers[0] > 0
+    assert own.in_vain[0] > 0
+    (said,) = [cost for cost in found.paste.costs if cost.startswith("In a run here RTO.Min 0.")]
+    assert own.text() in said
+    assert f"; RTO.Min default (1 s) and RTO.Max default (60 s) {other.text()}." in said
+    assert found.as_json()["rto_costs"][0]["timeouts"] == list(own.timeouts)
+    kept = advise.advise("clean-two-paths", "mos", effort=search.Effort(4, 2, 3))
+    assert kept.rto_costs == []
+
+
+def test_packets_in_vain_are_those_that_had_arrived() -> None:
+    names = timeouts.counted("sctp", ["call"])
+    run = dict.fromkeys(names, 0.0) | {
+        "call.sctp.a.data_chunks_sent": 100.0,
+        "call.sctp.b.data_chunks_received": 93.0,
+        "call.sctp.a.data_chunks_abandoned": 10.0,  # 7 did not arrive
+        "call.sctp.b.duplicates_received": 4.0,
+        "call.sctp.a.t3_expiries": 5.0,
+        "call.sctp.a.potential_failures": 3.0,
+        "call.sctp.a.path_failures": 2.0,
+        "call.sctp.b.potential_failures": 9.0,  # it sends no data
+    }
+    frame = pl.DataFrame([run, run])
+    found = timeouts.count("sctp", "RTO.Min 1 s", frame, ["call"], several=True)
+    assert found.text() == "5 timeouts, 3 failovers and 7 packets taken for lost that had arrived"
+    alone = timeouts.count("sctp", "RTO.Min 1 s", frame, ["call"], several=False)
+    assert alone.failovers is None
+    segments = pl.DataFrame([dict.fromkeys(timeouts.counted("tcp", ["load"]), 2.0)] * 2)
+    found = timeouts.count("tcp", "RTO.Min 1 s", segments, ["load"], several=False)
+    assert found.text() == "4 timeouts and 4 packets taken for lost that had arrived"
+
+
+def test_what_a_profile_could_not_tell_is_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentence = "not enough known of the loss: 0.3 % [0.1, 0.9]; measure more, such as pings"
+    path = tmp_path / "lte.toml"
+    path.write_text(f'# {sentence}.\n[links.lte]\nrate = "4 Mbit/s"\ndelay = "30 ms"\n')
+    monkeypatch.setattr(advise, "QUICK", search.Effort(4, 2, 3))
+    file = tmp_path / "advice.json"
+    asked = ["--paths", str(path), "--goal", "goodput", "--json", str(file)]
+    assert cli.main(["advise", *asked]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"lte.toml: {sentence}. Other settings may be better" in said
+    (in_json,) = json.loads(file.read_text())["not_enough_known"]
+    assert in_json.endswith(sentence)
+    assert read(["wifi-and-lte"]).unknown == ()
 
 
 def test_the_recommendation_comes_first(
@@ -553,6 +631,55 @@ def test_what_is_to_be_pasted_says_how_to_check_and_to_undo_it(
     lines = [*found.commands, *found.checks, *found.undo]
     subprocess.run(["bash", "-n"], input="\n".join(lines), text=True, check=True)
     assert all(len(line.partition(" = ")[2].split()) in (1, 3) for line in found.sysctl)
+
+
+@pytest.mark.parametrize(("transport", "profile", "values"), EVERYTHING)
+def test_sysctl_takes_what_is_to_be_pasted(
+    transport: str, profile: str, values: dict[str, str], tmp_path: Path
+) -> None:
+    """Every line is one to its parser; what this kernel has holds, and goes back as is said."""
+    if shutil.which("sysctl") is None or "--dry-run" not in told("sysctl", "--help").stdout:
+        pytest.skip("needs procps 4's `sysctl --dry-run`")
+    lines = pasted(transport, profile, **values).sysctl
+    file = tmp_path / "90-anabranch.conf"
+    file.write_text("\n".join([*lines, "no setting"]))
+    done = told("sysctl", "--dry-run", "--ignore", "--load", str(file))
+    # It has a line to complain of, and that is not one of ours.
+    assert done.stderr.count("invalid syntax") == 1
+    assert f"({len(lines) + 1}): invalid syntax" in done.stderr
+    # Others of net.core are not those of a namespace.
+    namespaced = [
+        line for line in lines if line.startswith(("net.ipv4.", "net.mptcp.", "net.sctp."))
+    ]
+    there = [line for line in namespaced if Path("/proc/sys", *key(line).split(".")).exists()]
+    control = "tcp_congestion_control"
+    known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    there = [line for line in there if control not in line or line.split()[-1] in known]
+    if not there:
+        pytest.skip("this kernel has none of the settings")
+    file.write_text("\n".join(there))
+    names = " ".join(map(key, there))
+    script = (
+        f"cd {tmp_path}; sysctl {names} > before; sysctl -qp {file.name}; sysctl {names} > with;"
+    )
+    script += f" sysctl -qp before; sysctl {names} > after"
+    done = told("unshare", "-n", "bash", "-ec", script)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("needs a network namespace")
+    assert done.returncode == 0, done.stderr
+    before, held, after = ((tmp_path / name).read_text() for name in ("before", "with", "after"))
+    assert held.split() == " ".join(there).split()
+    assert after == before != held
+
+
+def key(line: str) -> str:
+    """The name of a setting of sysctl."""
+    return line.partition(" =")[0]
+
+
+def told(*command: str) -> subprocess.CompletedProcess[str]:
+    """What a command says."""
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("kind", ["fq_codel", "codel", "pie", "cake"])

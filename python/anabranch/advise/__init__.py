@@ -17,7 +17,7 @@ from anabranch.errors import AnabranchError
 from anabranch.execution import Progress
 from anabranch.study import Value
 
-from . import linux, search
+from . import linux, search, timeouts
 from .goals import GOALS, Goal
 from .paths import Paths, examples, read
 from .search import FULL, METHODS, QUICK, Effort, Rounds, Trials
@@ -102,6 +102,13 @@ class Advice:
     keep_defaults: bool
     """Whether the profile's defaults are as good as anything that was tried."""
     paste: linux.Paste
+    rto_costs: list[timeouts.Count]
+    """With the recommended RTO.Min and with the default one; empty where that is recommended."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What the measurements of the paths could not tell, and what would, in sentences."""
+        return self.paths.unknown
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
@@ -116,6 +123,7 @@ class Advice:
             "candidates": self.tried,
             "runs": self.runs,
             "keep_defaults": self.keep_defaults,
+            "not_enough_known": list(self.unknown),
             "recommended": dict(self.recommended.values),
             "gain": {"mean": self.gain[0], "half_width": self.gain[1]},
             "ranked": [
@@ -144,6 +152,7 @@ class Advice:
                 }
                 for effect in self.effects
             ],
+            "rto_costs": [count.as_json() for count in self.rto_costs],
             "paste": self.paste.as_json(),
         }
 
@@ -205,10 +214,11 @@ def advise(
     settings = {s.name: s for s in settings_of(transport, goal, paths, profile)}
     baselines = [Candidate(profile), Candidate(profiles["rfc"]), Candidate(profiles["linux"])]
     baselines = list(dict.fromkeys(baselines))
+    flows = list(chosen.flows(paths, transport))
     with tempfile.TemporaryDirectory() as temporary:
         trials = Trials(
             scenario=chosen.scenario(paths, transport),
-            flows=list(chosen.flows(paths, transport)),
+            flows=flows,
             goal=chosen,
             metric=chosen.metric(transport),
             within=chosen.within(transport),
@@ -218,6 +228,7 @@ def advise(
             sets={name: value for name, value in sets.items() if name not in of_paths},
             jobs=jobs,
             rounds=rounds,
+            counted=timeouts.counted(transport, flows),
         )
         found = METHODS[method](trials, baselines, effort)
         return _concluded(trials, baselines, found, effort, paths=paths, transport=transport)
@@ -260,6 +271,8 @@ def _concluded(
     finalists = list(dict.fromkeys([*finalists, recommended, *searched]))
     ranked = _ranked(trials, finalists, recommended, baselines, rfc)
     effects = _effects(trials, recommended, around, relevant)
+    counts = _timeouts(trials, recommended, transport, effort.last, several=len(paths.names) > 1)
+    costs = [timeouts.sentence(*counts)] if counts else []
     return Advice(
         goal=goal,
         transport=transport,
@@ -276,7 +289,8 @@ def _concluded(
         effects=effects,
         gain=trials.difference(recommended, rfc),
         keep_defaults=recommended == default,
-        paste=linux.paste(transport, recommended, paths),
+        paste=linux.paste(transport, recommended, paths, costs),
+        rto_costs=counts,
     )
 
 
@@ -301,6 +315,26 @@ def _simplest(trials: Trials, best: Candidate, replications: int, relevant: floa
             break
         current = trials.best(kept)[0]
     return current
+
+
+def _timeouts(
+    trials: Trials, recommended: Candidate, transport: str, replications: int, *, several: bool
+) -> list[timeouts.Count]:
+    """What the recommended RTO.Min costs, beside the default one."""
+    if recommended["rto_min"] == DEFAULT or not trials.counted:
+        return []
+    both = [recommended, timeouts.with_default_minimum(recommended)]
+    trials.measure("the default RTO.Min", both, replications)
+    return [
+        timeouts.count(
+            transport,
+            timeouts.limits(one, trials.settings),
+            trials.counts[one],
+            trials.flows,
+            several=several,
+        )
+        for one in both
+    ]
 
 
 def _ranked(

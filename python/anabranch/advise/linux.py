@@ -4,6 +4,7 @@ Names, units and limits are those of Linux 6.12: Documentation/networking/ip-sys
 mptcp-sysctl.rst, net/sctp/sysctl.c, include/uapi/linux/sctp.h, ip-mptcp(8), tc(8).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,13 +77,14 @@ class Paste:
         return "\n\n".join("\n".join(part) for part in parts)
 
 
-def paste(transport: str, candidate: Candidate, paths: Paths) -> Paste:
+def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[str] = ()) -> Paste:
     """The text for what a candidate changes; empty if that is nothing."""
     found = Paste()
     if candidate.values:
         {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, found)
         _queue(candidate, paths, found)
         _after(transport, candidate, found)
+        found.costs += costs
         if not is_linux(candidate.profile):
             found.without.append(
                 f"Found with profile {candidate.profile}: Linux behaves differently; "
@@ -260,7 +262,7 @@ def _after(transport: str, candidate: Candidate, found: Paste) -> None:
         found.costs.append(
             f"With an RTO.Min of {chosen['rto_min']} a delay that grows by more in a round trip, "
             "as in a queue that fills, is a timeout: data is sent again, and with several paths "
-            "moved, for no reason. The timeouts are counted below."
+            "moved, for no reason. The commands at the end count the timeouts."
         )
 
 

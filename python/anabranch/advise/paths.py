@@ -6,6 +6,7 @@ taken.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ _EXAMPLES = Path(__file__).parent / "examples"
 _SECTIONS = ("links", "paths", "name", "description")
 _HOSTS = ("here", "there")
 """The ends of links that name none."""
+_UNKNOWN = re.compile(r"^# (not enough known .*)\.$", re.MULTILINE)
+"""How `anabranch profile` writes what its measurement cannot tell: `profile.output.missing`."""
 _PROBE = {"transport": {"kind": "udp"}, "app": {"kind": "datagrams"}}
 """What makes a flow of paths, for the engine to check them."""
 
@@ -35,6 +38,8 @@ class Paths:
     """The paths between the two hosts; the first is the primary one."""
     hosts: tuple[str, str]
     """Who opens the connection, and to whom."""
+    unknown: tuple[str, ...] = ()
+    """What measurements of these paths could not tell, and what would, in sentences."""
 
     def via(self, path: str) -> list[str]:
         """The links of a path, in order."""
@@ -109,8 +114,10 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
         raise AnabranchError("there are no paths: name a file with --paths")
     sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
     flow: dict[str, Any] = {}
+    unknown: list[str] = []
     for source in sources:
-        of_file, checked = _read_file(source)
+        of_file, checked, unknown_here = _read_file(source)
+        unknown += unknown_here
         if flow and _hosts(flow) != _hosts(of_file):
             raise AnabranchError(
                 f"{source} joins {' and '.join(_hosts(of_file))}, not "
@@ -127,16 +134,17 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
     text = toml(sections | {"flows": {"probe": flow}})
     checked = tomllib.loads(Scenario.parse(text, pairs).to_toml())
     used = {name: checked["paths"][name] for name in flow["paths"]}
-    return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow))
+    return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow), tuple(unknown))
 
 
-def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The flow over a file's paths, and the whole scenario, checked."""
+def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """The flow over a file's paths, the whole scenario, checked, and what its profile lacks."""
     path = Path(source)
     if not path.exists() and str(source) in examples():
         path = examples()[str(source)]
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        content = tomllib.loads(text)
     except FileNotFoundError:
         known = ", ".join(examples())
         raise AnabranchError(
@@ -153,10 +161,11 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     else:
         flow = _complete(content, path)
         sections = {name: content[name] for name in _SECTIONS if name in content}
-        text = toml(sections | {"flows": {"probe": flow | _PROBE}})
+        probed = toml(sections | {"flows": {"probe": flow | _PROBE}})
         # Names of trace files start in the file's folder.
-        scenario = Scenario.parse(text, [], str(path.parent))
-    return flow, tomllib.loads(scenario.to_toml())
+        scenario = Scenario.parse(probed, [], str(path.parent))
+    unknown = [f"{path}: {line}" for line in _UNKNOWN.findall(text)]
+    return flow, tomllib.loads(scenario.to_toml()), unknown
 
 
 def _hosts(flow: Mapping[str, Any]) -> tuple[str, str]:

@@ -68,6 +68,10 @@ class Trials:
     rounds: Rounds
     values: dict[Candidate, list[float]] = field(default_factory=dict)
     """By replication, in the goal's unit; NaN where a run has failed."""
+    counted: Sequence[str] = ()
+    """Scalars that are kept besides."""
+    counts: dict[Candidate, pl.DataFrame] = field(default_factory=dict)
+    """A column for each of them, a row for each replication."""
 
     def measure(self, title: str, candidates: Iterable[Candidate], replications: int) -> None:
         """Runs so many replications of each that has fewer; their values are in `values` then."""
@@ -91,8 +95,10 @@ class Trials:
                 pl.when(fine).then(self.metric).otherwise(float("nan")).alias(self.metric)
             )
         found = dict(rows.group_by("candidate").agg(pl.col(self.metric)).iter_rows())
+        counts = rows.partition_by("candidate", as_dict=True, include_key=False)
         for candidate in wanted:
             self.values[candidate] = [v * self.goal.scale for v in found[candidate.name]]
+            self.counts[candidate] = counts[candidate.name,].select(self.counted)
 
     def score(self, candidate: Candidate) -> float:
         """The mean, so that more is better; a run that has failed makes it the worst of all."""
@@ -147,7 +153,7 @@ class Trials:
         return self.scenario + toml({"sweep": sweep})
 
     def _metrics(self) -> list[str]:
-        return [self.metric, *self.within]
+        return list(dict.fromkeys([self.metric, *self.within, *self.counted]))
 
     def _sets(self, candidate: Candidate) -> dict[str, object]:
         chosen: dict[str, object] = {"transport.profile": candidate.profile}

@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 from rich import box
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from anabranch.terminal import number
 
 from . import Advice, Effect
-
-_NOTHING = 1e-6
-"""In MOS, Mbit/s or ms: less is rounding."""
-
-_PLACES = 3
-"""Behind the point at most: in MOS, Mbit/s and ms nobody notices more."""
+from .numbers import LEAST, NOTHING, change, known, signed, size
 
 
 def report(advice: Advice) -> Iterator[RenderableType]:
@@ -27,15 +23,18 @@ def report(advice: Advice) -> Iterator[RenderableType]:
         f"{advice.tried} candidates, {advice.runs:,} runs; {advice.replications} of each below."
     )
     yield conclusion(advice)
+    for sentence in advice.unknown:
+        yield Text(f"{sentence}. Other settings may be better over the path as it is.")
 
 
 def evidence(advice: Advice) -> Iterator[RenderableType]:
     """What the answer rests on: the candidates, and each setting by itself."""
     yield _ranking(advice)
+    alike = any(row.half_width < NOTHING for row in advice.ranked)
     yield (
         f"= may be the best of these (95 %). Effects are against the {advice.rfc.name}, on common "
         f"random numbers. Less than {number(advice.relevant, 2)} {advice.goal.unit} is taken for "
-        "no difference."
+        f"no difference.{' –: the same in every run.' if alike else ''}"
     )
     yield _settings(advice)
 
@@ -48,7 +47,7 @@ def conclusion(advice: Advice) -> str:
         against = (
             f"With the {advice.rfc.name} some runs fail"
             if math.isnan(gain)
-            else f"That is {change(gain, half_width)} {unit} against the {advice.rfc.name}"
+            else f"That is {change(gain, half_width, unit)} against the {advice.rfc.name}"
         )
         return f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
     if all(effect.verdict == "none" for effect in advice.effects):
@@ -73,11 +72,11 @@ def _most(advice: Advice, effects: Sequence[Effect]) -> str:
     ]
     name, mean, half_width = max(changes, key=lambda change: abs(change[1]), default=("", 0.0, 0.0))
     unit = advice.goal.unit
-    if abs(mean) + half_width < _NOTHING:
+    if abs(mean) + half_width < NOTHING:
         return "makes any difference"
     return (
         f"makes a difference of {number(advice.relevant, 2)} {unit}; the most is"
-        f" {change(mean, half_width)} {unit} ({name})"
+        f" {change(mean, half_width, unit)} ({name})"
     )
 
 
@@ -105,43 +104,10 @@ def sentence(effect: Effect, unit: str) -> str:
     return f"{said} (were {other} off, {instead}: {change(mean, half_width)})"
 
 
-def change(mean: float, half_width: float) -> str:
-    """A difference and half the width of its interval, with the digits that this leaves."""
-    return f"{signed(mean, half_width)} ± {size(half_width)}"
-
-
-def signed(value: float, half_width: float = 0.0) -> str:
-    """A difference, as far as it is known; no exponent."""
-    if math.isnan(value):
-        return number(value)
-    text = known(value, half_width)
-    return f"+{text}" if value > 0 and any(c in "123456789" for c in text) else text
-
-
-def known(value: float, half_width: float) -> str:
-    """A value with no digit beyond the second of its half-width, or of four if that is 0."""
-    if math.isnan(value):
-        return number(value)
-    scale = half_width if half_width >= _NOTHING else abs(value) / 100
-    places = 0 if scale <= 0 else min(max(1 - math.floor(math.log10(scale)), 0), _PLACES)
-    text = f"{value:,.{places}f}"
-    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
-
-
-def size(value: float) -> str:
-    """A half-width: two digits that count, no exponent."""
-    if math.isnan(value):
-        return number(value)
-    if value < _NOTHING:
-        return "0"
-    return f"{value:,.{min(max(1 - math.floor(math.log10(value)), 0), _PLACES)}f}"
-
-
 def _at_most(most: float, unit: str) -> str:
     if not most:
         return ": none at all"
-    least = 10.0**-_PLACES
-    return f": less than {least:g} {unit}" if most < least else f": at most ± {size(most)} {unit}"
+    return f": less than {LEAST:g} {unit}" if most < LEAST else f": at most ± {size(most)} {unit}"
 
 
 def _ranking(advice: Advice) -> Table:
@@ -152,13 +118,15 @@ def _ranking(advice: Advice) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for row in advice.ranked:
         recommended = row.candidate == advice.recommended
+        effect = (signed(row.effect, row.effect_half_width), size(row.effect_half_width))
+        if row.candidate == advice.rfc:
+            effect = ("reference", "")
         table.add_row(
             "=" if row.among_best else "",
             f"{row.candidate.name} <- recommended" if recommended else row.candidate.name,
             known(row.mean, row.half_width),
             size(row.half_width),
-            signed(row.effect, row.effect_half_width),
-            size(row.effect_half_width),
+            *effect,
         )
     return table
 

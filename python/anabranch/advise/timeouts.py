@@ -1,0 +1,127 @@
+"""What a small RTO.Min costs: timeouts, paths that are left, data taken for lost that had arrived.
+
+Counted in the runs that the advice rests on. A packet that its receiver had already is one that was
+sent again for nothing; so is, where each packet is sent once, one that was given up and arrived.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from anabranch import stats
+from anabranch.terminal import number
+
+from .numbers import NOTHING, known, size
+from .settings import DEFAULT, Candidate, Setting, possible
+
+_SCTP = (
+    "t3_expiries",
+    "potential_failures",
+    "path_failures",
+    "duplicates_received",
+    "data_chunks_abandoned",
+    "data_chunks_sent",
+    "data_chunks_received",
+)
+_TCP = ("timeouts", "duplicates_received")
+
+
+def counted(transport: str, flows: Sequence[str]) -> list[str]:
+    """The scalars that tell; none for MPTCP, whose RTO.Min is not advised on."""
+    names = {"sctp": _SCTP, "tcp": _TCP}.get(transport, ())
+    return [
+        f"{flow}.{transport}.{side}.{name}" for flow in flows for side in "ab" for name in names
+    ]
+
+
+@dataclass(frozen=True)
+class Count:
+    """What happens in a run: means, each with half the width of its 95 % interval."""
+
+    limits: str
+    """The RTO's, in words."""
+    timeouts: tuple[float, float]
+    failovers: tuple[float, float] | None
+    """Times that a sender of data left a path; None where there is no other."""
+    in_vain: tuple[float, float]
+    """Packets taken for lost that had arrived."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "limits": self.limits,
+            "timeouts": list(self.timeouts),
+            "failovers": None if self.failovers is None else list(self.failovers),
+            "packets_in_vain": list(self.in_vain),
+        }
+
+    def text(self) -> str:
+        """The numbers in words."""
+        parts = [f"{_number(self.timeouts)} timeouts"]
+        if self.failovers is not None:
+            parts.append(f"{_number(self.failovers)} failovers")
+        in_vain = f"{_number(self.in_vain)} packets taken for lost that had arrived"
+        return f"{', '.join(parts)} and {in_vain}"
+
+
+def with_default_minimum(candidate: Candidate) -> Candidate:
+    """The same with the default RTO.Min, and RTO.Max where the two would not go together."""
+    found = candidate.having("rto_min", DEFAULT)
+    return found if possible(found) else found.having("rto_max", DEFAULT)
+
+
+def count(
+    transport: str, limits: str, frame: pl.DataFrame, flows: Sequence[str], *, several: bool
+) -> Count:
+    """From the scalars of `counted`, a row for each run."""
+    ends = [f"{flow}.{transport}.{side}" for flow in flows for side in "ab"]
+
+    def total(name: str) -> pl.Expr:
+        return pl.sum_horizontal(f"{end}.{name}" for end in ends)
+
+    failovers = None
+    in_vain = total("duplicates_received")
+    if transport == "sctp":
+        missing = total("data_chunks_sent") - total("data_chunks_received")
+        in_vain += (total("data_chunks_abandoned") - missing).clip(0)
+        if several:
+            failovers = _mean(frame, pl.sum_horizontal(_left(end) for end in ends))
+    timeouts = total("t3_expiries" if transport == "sctp" else "timeouts")
+    return Count(limits, _mean(frame, timeouts), failovers, _mean(frame, in_vain))
+
+
+def _left(end: str) -> pl.Expr:
+    """How often a sender of data has left a path, by timeouts or unanswered heartbeats."""
+    # RFC 7829: a potentially-failed path is left, which is before it is inactive.
+    paths = pl.max_horizontal(f"{end}.potential_failures", f"{end}.path_failures")
+    return pl.when(pl.col(f"{end}.data_chunks_sent") > 0).then(paths).otherwise(0.0)
+
+
+def limits(candidate: Candidate, settings: Mapping[str, Setting]) -> str:
+    """The limits of the RTO that a candidate has."""
+    labels = [
+        f"{word} {settings[name].label(candidate[name], candidate.profile)}"
+        for name, word in (("rto_min", "RTO.Min"), ("rto_max", "RTO.Max"))
+        if name in settings
+    ]
+    return " and ".join(labels)
+
+
+def sentence(own: Count, other: Count) -> str:
+    """Both beside each other."""
+    return f"In a run here {own.limits} have {own.text()}; {other.limits} {other.text()}."
+
+
+def _mean(frame: pl.DataFrame, what: pl.Expr) -> tuple[float, float]:
+    values = frame.select(what.alias("value"))["value"].to_list()
+    mean, half_width, _ = stats.mean_interval(values)
+    return mean, half_width
+
+
+def _number(value: tuple[float, float]) -> str:
+    mean, half_width = value
+    if half_width < NOTHING:
+        return number(mean, 4)
+    return f"{known(mean, half_width)} ± {size(half_width)}"
