@@ -100,6 +100,9 @@ def write(path: Path, packets: list[tuple[float, bytes]]) -> Path:
     return path
 
 
+_ETHERNET = bytes(dpkt.ethernet.Ethernet(type=dpkt.ethernet.ETH_TYPE_IP))
+
+
 def frame(
     payload: bytes, protocol: int, octets: int, number: int, *, forward: bool = True
 ) -> bytes:
@@ -108,7 +111,7 @@ def frame(
     packet = dpkt.ip.IP(
         src=source, dst=destination, p=protocol, id=number % 65536, len=octets, data=payload
     )
-    return bytes(dpkt.ethernet.Ethernet(type=dpkt.ethernet.ETH_TYPE_IP, data=bytes(packet)))
+    return _ETHERNET + bytes(packet)
 
 
 def transfer(packets: pl.DataFrame, side: str, protocol: str = "tcp") -> list[tuple[float, bytes]]:

@@ -1,12 +1,14 @@
 """Path profiles recover what was simulated: the true value is in the interval, or nearly always."""
 
 import json
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import dpkt
@@ -24,7 +26,7 @@ from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best
 from anabranch.profile.measurement import Delays, LossSequence
 from anabranch.profile.timed import TimedFit, TimedLosses
-from conftest import Command, one_error, written
+from conftest import ROOT, Command, one_error, written
 
 
 def profile_of(*files: Path) -> Profile:
@@ -677,6 +679,30 @@ def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
     if "unshare" in done.stderr:
         pytest.skip(f"needs a network namespace: {done.stderr.strip()}")
     return done
+
+
+def test_the_page_has_the_real_output(tmp_path: Path, anabranch: Command) -> None:
+    """docs/profile.md, whose pings are these; numbers to a per cent, as on other processors."""
+    link = (
+        'delay = "18 ms"\njitter = "4 ms"\nloss = { kind = "gilbert", clock = "packet", '
+        "p = 0.01, r = 0.2, loss_in_bad = 0.7, loss_in_good = 0.002 }"
+    )
+    captures.ping_text(tmp_path / "wifi.txt", captures.round_trips(link, 6, 15_000))
+    done = anabranch("profile", "wifi.txt", "--ends", "phone", "server", "--out", "wifi.toml")
+    page = (ROOT / "docs/profile.md").read_text("utf-8")
+    block = page.partition("```text\n")[2].partition("```")[0]
+    said, shown = (
+        [line.split() for line in text.splitlines() if not line.startswith(("wrote", " ───"))]
+        for text in (done.stdout, block)
+    )
+    assert [len(line) for line in said] == [len(line) for line in shown]
+    for one, other in zip(chain(*said), chain(*shown), strict=True):
+        numbers = [re.fullmatch(r"(-?[0-9.]+)(%?|ms)", word) for word in (one, other)]
+        if all(numbers):
+            values = [float(number[1]) for number in numbers if number]
+            assert values[0] == pytest.approx(values[1], rel=0.01, abs=0.011)
+        else:
+            assert one == other
 
 
 def test_the_least_delay_is_bounded_from_what_is_seen() -> None:
