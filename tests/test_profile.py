@@ -1,5 +1,6 @@
 """Path profiles recover what was simulated: the true value is in the interval, or nearly always."""
 
+import itertools
 import json
 import re
 import shutil
@@ -8,8 +9,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import dpkt
 import numpy as np
@@ -206,7 +207,9 @@ def test_a_capture_has_the_losses_of_its_direction_in_time(tmp_path: Path) -> No
 
 def test_what_may_be_sent_again_after_the_capture_is_left_out(tmp_path: Path) -> None:
     """Packets that were lost just before its end would seem to have arrived."""
-    rows = [{"tsn": 1000 * i, "size_bytes": 1052, "sent_s": 0.01 * i} for i in range(200)]
+    rows: list[dict[str, Any]] = [
+        {"tsn": 1000 * i, "size_bytes": 1052, "sent_s": 0.01 * i} for i in range(200)
+    ]
     again = rows[50] | {"sent_s": rows[50]["sent_s"] + 0.095}
     lost = {50, *range(195, 200)}
     packets = []
@@ -696,7 +699,7 @@ def test_the_page_has_the_real_output(tmp_path: Path, anabranch: Command) -> Non
         for text in (done.stdout, block)
     )
     assert [len(line) for line in said] == [len(line) for line in shown]
-    for one, other in zip(chain(*said), chain(*shown), strict=True):
+    for one, other in zip(*map(itertools.chain.from_iterable, (said, shown)), strict=True):
         numbers = [re.fullmatch(r"(-?[0-9.]+)(%?|ms)", word) for word in (one, other)]
         if all(numbers):
             values = [float(number[1]) for number in numbers if number]
