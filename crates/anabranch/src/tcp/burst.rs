@@ -18,6 +18,9 @@ const PACING_SHIFT: u32 = 10;
 const RTT_SHIFT: u32 = 9;
 /// Nothing waits when nothing was sent for so long.
 const LONG_AGO: Duration = Duration::from_millis(1);
+/// Nothing waits longer than this for an acknowledgement (6.12 with a correction of its stable releases: at first it
+/// was half the round-trip time).
+const FAR_AWAY: Duration = Duration::from_millis(1);
 /// Nothing waits when so much of the window is free (Linux: `net.ipv4.tcp_tso_win_divisor`).
 const WINDOW_DIVISOR: u64 = 3;
 
@@ -80,8 +83,9 @@ impl Connection {
             return None;
         }
         // The next acknowledgement is far away, or there is none to come.
-        let age = now.saturating_since(self.board.front()?.departure);
-        if age * 2 < self.rtt.srtt()? {
+        let srtt = self.rtt.srtt()?;
+        let wait = (self.board.front()?.departure + srtt).saturating_since(now);
+        if wait > FAR_AWAY || wait * 2 > srtt {
             return None;
         }
         if congestion_room < peer_room && congestion_room <= waiting {

@@ -170,10 +170,12 @@ fn tcp_tso_should_defer_a_single_one_waits_for_another() {
     assert_eq!(drill.segments(SIZE), [14, 15]);
     drill.at(205).ack(5 * SIZE, &[(6 * SIZE, 8 * SIZE)]);
     assert_eq!(drill.segments(SIZE), [16]);
-    // Nor where the next acknowledgement is more than half a round trip away.
+    // Nor where the next acknowledgement is more than a millisecond away.
     let mut drill = Drill::open_with(&linux(), false, 10);
     drill.write(5 * SIZE).at(130).write(55 * SIZE);
     assert_eq!(drill.segments(SIZE), (0..10).collect::<Vec<_>>());
+    drill.at(200).ack(5 * SIZE, &[]);
+    assert_eq!(drill.segments(SIZE), (10..15).collect::<Vec<_>>(), "segment 5's is expected at 230 ms");
     // Other profiles do not wait.
     let mut drill = Drill::open_with(&rfc(), false, 10);
     drill.write(60 * SIZE).segments(SIZE);
