@@ -272,6 +272,7 @@ mod tests {
         let mut drops = |at: u64, waited: u64| {
             control.drops(at * MILLI, &settings, &mut packet(0, (at - waited) * MILLI, 0), &mut rng)
         };
+        assert!(!drops(999, 1));
         assert_eq!([1_000, 1_001, 1_002].map(|at| drops(at, 10)), [false, true, false]);
         assert!(!drops(3_000, 1));
         assert_eq!([3_001, 3_002, 3_100, 3_101].map(|at| drops(at, 10)), [false, false, false, true]);
