@@ -15,6 +15,7 @@ from rich.console import Console
 from anabranch import bench_cc, load, run, stats
 from anabranch.bench_cc import cellular, checks, figures, measures, reports, scenarios
 from anabranch.bench_cc.measures import METRICS, Cell
+from anabranch.bench_cc.page import of as page_of
 from anabranch.errors import AnabranchError
 from anabranch.stats import Interval
 from conftest import Command, one_error
@@ -150,8 +151,18 @@ def test_the_outputs_of_a_comparison(compared: list[Cell]) -> None:
     assert page.count("| vegas |") == page.count("| reno |") == 5
     drawn = figures.of(compared)
     assert list(drawn) == list(figures.DRAWN)
-    assert sum(axes.get_visible() for axes in drawn["goodput"].axes) == 5
-    assert sum(axes.get_visible() for axes in drawn["fairness"].axes) == 1
+    assert sum(axes.get_visible() for axes in drawn["goodput"]().axes) == 5
+    assert sum(axes.get_visible() for axes in drawn["fairness"]().axes) == 1
+    text = page_of(compared, found, 3, list(drawn)).text({})
+    assert "vegas may have the shortest queues in" in text
+    assert text.count("<table") == 5
+    for name in ("goodput, Mbit/s", "queue p95, ms", "Jain index, 0-1"):
+        assert f">{name}<" in text
+    assert text.count('class="reproduced"') == sum(
+        len(names)
+        for (_, name), names in measures.best(compared).items()
+        if name != "utilisation_percent"
+    )
 
 
 @pytest.mark.parametrize("width", [36, 60, 80, 132])
@@ -276,6 +287,9 @@ def test_the_command(anabranch: Command, tmp_path: Path) -> None:
     assert "versus CUBIC" in first.stdout
     assert "wrote" in first.stdout
     assert (out / "figures" / "goodput.png").exists()
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "Which congestion control should a sender run?" in page
+    assert 'href="figures/goodput.png"' in page
     other = ("--json", tmp_path / "b.json", "--baseline", tmp_path / "a.json", "--jobs", 1)
     second = anabranch(
         "bench-cc", "reno", *FEW[:4], "--replications", 2, "--out", tmp_path / "other", *other

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 from rich.console import Console
 
 from anabranch import terminal
@@ -91,6 +92,9 @@ def test_compare_writes_rows_and_figures(anabranch: Command, tmp_path: Path) -> 
     assert len(values) == 13 * 5
     assert {"key", "kernel", "mean", "mean_at_its_loss", "ns3", "verdict"} <= values[0].keys()
     assert (tmp_path / "f" / "linux-tcp-windows.png").stat().st_size > 10_000
+    page = (tmp_path / "f" / "index.html").read_text(encoding="utf-8")
+    assert all(f">{escape(head)}<" in page for head in linux_tcp.HEADS)
+    assert "patterns of loss" in page
 
 
 def test_what_common_patterns_of_loss_do_is_said_above_the_table() -> None:

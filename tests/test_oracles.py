@@ -168,6 +168,23 @@ def test_compare_prints_every_row(anabranch: Command, tmp_path: Path) -> None:
         assert setup.text in result.stdout
     for figure in ("failover-closed-form", "linux-sctp", "linux-sctp-times"):
         assert (folder / f"{figure}.png").stat().st_size > 10_000
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert page.count("<tr>") == len(linux_sctp.SETUPS) + len(linux_sctp.kernel_rows())
+    assert 'class="reproduced"' in page
+
+
+@pytest.mark.parametrize("setup", linux_sctp.SETUPS)
+def test_every_column_has_a_name_of_its_own(
+    compared: dict[str, linux_sctp.Row], setup: str
+) -> None:
+    heads = linux_sctp.heads(setup)
+    assert len(set(heads)) == len(heads)
+    assert all(head.split(":")[0].endswith((", s", ", ms")) for head in heads[2:])
+    row = next(row for row in compared.values() if row.key["setup"] == setup)
+    assert len(linux_sctp.cells(row)) == len(heads)
+    marked = [heads[column].split(": ")[1] for column in linux_sctp.shades(row)]
+    assert marked == ["ours"] * len(row.values)
+    assert linux_sctp.HEADS.keys() == linux_sctp.MEANINGS.keys()
 
 
 def test_compare_refuses_no_replications(anabranch: Command) -> None:

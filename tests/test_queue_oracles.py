@@ -39,7 +39,7 @@ def test_queues_drop_as_the_kernels_do(queue: str) -> None:
 
 def test_a_shared_queue_is_near_that_of_ns3() -> None:
     found = _near(ns3_shared_queue, rate="1", profile="linux", delay="10", queue="codel")
-    for quantity in ("goodput", "rtt A", "rtt B", "sojourn"):
+    for quantity in ("goodput / C", "rtt A", "rtt B", "sojourn"):
         assert found[quantity].verdict == "within", quantity
 
 
@@ -54,7 +54,7 @@ def test_runs_end_when_both_flows_have_delivered_everything() -> None:
     key = {"rate": "10", "profile": "linux", "delay": "1", "queue": "pfifo"}
     run = ns3_shared_queue._run(key, "cbr", 0)
     # 4 MB at 72 % of 10 Mbit/s.
-    assert 0.6 < run["goodput"] < 0.75
+    assert 0.6 < run["goodput / C"] < 0.75
     assert run["rtt A"] > 10
 
 
@@ -68,7 +68,7 @@ def test_two_subflows_carry_what_two_paths_do() -> None:
 @pytest.mark.parametrize("case", ["path 1 black", "path 1 black, path 2 a backup"])
 def test_a_black_path_stalls_a_transfer_as_long_as_in_the_kernel(case: str) -> None:
     found = _near(linux_mptcp, 1, case=case, control="reno")
-    assert found["stall, s"].verdict in ("within", "in_range")
+    assert found["stall"].verdict in ("within", "in_range")
 
 
 def test_files_have_every_setting() -> None:
@@ -114,6 +114,39 @@ def test_golden_tables_have_every_value_and_cause(name: str) -> None:
     assert causes <= {"", *ORACLES[name].CAUSES}, "every deviation has a known cause"
 
 
+@pytest.mark.parametrize("name", ORACLES)
+def test_every_column_has_a_name_and_a_unit(name: str) -> None:
+    oracle = ORACLES[name]
+    assert len(set(oracle.HEADS)) == len(oracle.HEADS)
+    assert {row.quantity for row in oracle.kernel_rows()} <= set(values.UNITS)
+    value = values.Value(oracle.kernel_rows()[0].key, oracle.kernel_rows()[0].quantity, 2, 1, 0, 3)
+    cells = dict(zip(oracle.HEADS, oracle.cells(value), strict=True))
+    assert cells["unit"] == values.UNITS[value.quantity]
+    assert cells["deviation, %"] == "-50.0"
+    (column,) = oracle.shades(value)
+    assert oracle.HEADS[column] == "ours"
+
+
+def test_panels_of_a_figure_have_one_scale() -> None:
+    found = [
+        values.Value({"case": case}, quantity, 10, mean, mean - 1, mean + 1)
+        for case in ("one", "two")
+        for quantity, mean in (("rtt", 10), ("sent", 35), ("dropped", 12), ("goodput", 9))
+    ] + [values.Value({"case": "one"}, "queue", 0, 0, 0, 0)]
+    figure = values.figure(found, "Linux")
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in shown] == [
+        "rtt",
+        "sent",
+        "dropped",
+        "goodput",
+        "queue",
+    ]
+    assert len({axes.get_xlim() for axes in shown}) == 1
+    assert shown[0].get_xlim()[1] < 3, "one far off does not squash the others"
+    assert [line.get_marker() for line in shown[1].lines if line.get_marker() == ">"]
+
+
 def test_compare_writes_rows_and_a_figure(anabranch: Command, tmp_path: Path) -> None:
     target = tmp_path / "deviations.json"
     result = anabranch(
@@ -124,3 +157,8 @@ def test_compare_writes_rows_and_a_figure(anabranch: Command, tmp_path: Path) ->
     assert len(found) == 8 * 2 * 7
     assert {"key", "quantity", "theirs", "mean", "low", "high", "verdict"} <= found[0].keys()
     assert (tmp_path / "f" / "linux-aqm.png").stat().st_size > 10_000
+    page = (tmp_path / "f" / "index.html").read_text(encoding="utf-8")
+    assert "How near are our numbers?" in page
+    assert 'href="linux-aqm.png"' in page
+    assert page.count("<tr>") == 1 + len(found)
+    assert "kbit/s" in page

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from anabranch import execution, progress
 from anabranch.bench_cc import checks, measures, reports, scenarios
-from anabranch.bench_cc.checks import Baseline
+from anabranch.bench_cc.checks import Baseline, Check
 from anabranch.bench_cc.measures import Cell
 from anabranch.errors import whole
 from anabranch.files import check_file, check_folder, write_atomically
@@ -92,7 +92,7 @@ def bench(
     junit_file: Path | None = None,
     json_file: Path | None = None,
 ) -> int:
-    """Compares, prints the table, draws the figures, and writes what is asked for.
+    """Compares, prints the table, writes the page with its figures, and what is asked for.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def bench(
         f"{means}, from 5 s to 60 s; {reports.BEST} may be the best (95 %, compared run by run), or"
         " is within 1 % of it; without one, all may be."
     )
-    written = _figures(cells, out / "figures")
+    written = _page(cells, found, replications, out)
     content = reports.as_json(cells, found, profile, replications)
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     for path, data in ((json_file, text.encode()), (junit_file, reports.junit(found))):
@@ -134,13 +134,12 @@ def bench(
     return 1 if failed else 0
 
 
-def _figures(cells: Sequence[Cell], folder: Path) -> list[Path]:
-    from anabranch import plots  # noqa: PLC0415 - slow to import
-    from anabranch.bench_cc import figures  # noqa: PLC0415 - slow to import
+def _page(
+    cells: Sequence[Cell], found: Sequence[Check], replications: int, folder: Path
+) -> list[Path]:
+    from anabranch.bench_cc import figures, page  # noqa: PLC0415 - slow to import
+    from anabranch.papers.page import draw  # noqa: PLC0415 - slow to import
 
-    drawn = figures.of(cells)
-    with progress.steps("bench-cc", len(drawn), "figures") as step:
-        for name, figure in drawn.items():
-            plots.save(figure, folder / name)
-            step()
-    return [folder] if drawn else []
+    drawn = draw(figures.of(cells), folder / "figures")
+    made = page.of(cells, found, replications, list(drawn))
+    return [made.write(folder, drawn, "figures/"), folder / "figures"]

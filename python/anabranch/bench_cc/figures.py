@@ -1,9 +1,9 @@
 """Small multiples: a panel for each case, a line for each control."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from anabranch import plots
@@ -25,28 +25,26 @@ MOST = {"utilisation_percent": 100.0, "retransmitted_percent": 100.0, "jain": 1.
 """What no interval is drawn beyond."""
 
 
-def of(cells: Sequence[Cell]) -> dict[str, Figure]:
-    """One figure for each of these metrics that has values."""
+def of(cells: Sequence[Cell]) -> dict[str, Callable[[], Figure]]:
+    """One figure for each of these metrics that has values, drawn when called."""
     return {
-        name: figure
+        name: partial(small_multiples, cells, metric, label)
         for name, (metric, label) in DRAWN.items()
-        if (figure := small_multiples(cells, metric, label)) is not None
+        if not all(math.isnan(cell.values[metric].mean) for cell in cells)
     }
 
 
-def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure | None:
+def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure:
     """A metric's mean and interval for each control, case by case; the best in another colour."""
     known = [cell for cell in cells if not math.isnan(cell.values[metric].mean)]
     cases = list(dict.fromkeys(cell.case for cell in known))
-    if not cases:
-        return None
     controls = list(dict.fromkeys(cell.control for cell in known))
     top = best(known)
     columns = min(COLUMNS, len(cases))
     lines = math.ceil(len(cases) / columns)
     with plots.style():
-        figure = Figure(figsize=(1.2 + 2.3 * columns, 0.6 + lines * (0.75 + 0.17 * len(controls))))
-        FigureCanvasAgg(figure)
+        size = (0.8 + 2.3 * columns, 0.6 + lines * (0.75 + 0.19 * len(controls)))
+        figure = plots.blank(*size)
         grid = figure.subplots(lines, columns, squeeze=False, sharey=True)
         for axes, case in zip(grid.flat, cases, strict=False):
             for cell in (cell for cell in known if cell.case == case):
@@ -66,11 +64,11 @@ def small_multiples(cells: Sequence[Cell], metric: str, label: str) -> Figure | 
             axes.set_yticks(range(len(controls)), controls)
             axes.set_ylim(len(controls) - 0.5, -0.5)
             # Room for the marks at both ends.
-            right = 100.0 if metric == "utilisation_percent" else axes.get_xlim()[1]
+            whole = {"utilisation_percent", "jain"}
+            right = MOST[metric] if metric in whole else axes.get_xlim()[1]
             axes.set_xlim(-0.03 * right, 1.03 * right)
             axes.grid(visible=True, axis="x")
-            axes.tick_params(labelsize=8)
         for axes in grid.flat[len(cases) :]:
             axes.set_visible(False)
-        figure.supxlabel(f"{label}; orange: may be the best", fontsize=10)
+        figure.supxlabel(f"{label}; orange: may be the best")
         return figure

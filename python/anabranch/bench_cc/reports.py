@@ -81,7 +81,7 @@ def markdown(cells: Sequence[Cell]) -> str:
     parts = []
     heads, cases = rows(cells)
     for case, lines in cases.items():
-        kept = [i for i in range(len(heads)) if any(line[i] != _NONE for line in lines)]
+        kept = [i for i in range(len(heads)) if any(line[i] != NONE for line in lines)]
         table = [[heads[i] for i in kept], ["---", *("---:" for _ in kept[1:])]]
         table += [
             [f"**{line[i][:-1]}**" if line[i].endswith(BEST) else line[i] for i in kept]
@@ -170,7 +170,7 @@ def _counts(checks: Sequence[Check]) -> dict[str, str]:
 
 def _value(value: Interval) -> str:
     if math.isnan(value.mean):
-        return _NONE
+        return NONE
     digits = _digits(value)
     text = f"{value.mean:.{digits}f}"
     return text if math.isnan(value.half_width) else f"{text} ± {value.half_width:.{digits}f}"
@@ -188,7 +188,8 @@ def _digits(value: Interval) -> int:
     return max(0, min(*wanted, 3))
 
 
-_NONE = terminal.number(math.nan)
+NONE = terminal.number(math.nan)
+"""What stands where a case does not have a metric."""
 
 
 def _finite(value: float) -> float | None:

@@ -2,11 +2,11 @@
 
 import importlib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from anabranch import progress, terminal
+from anabranch import oracles, progress, terminal
 from anabranch.errors import AnabranchError
 from anabranch.files import check_different, check_file, check_folder, write_atomically
 
@@ -47,9 +47,9 @@ def compare(
     json_file
         Write every value with its deviation, verdict and cause to this file.
     plot
-        Write figures into this folder: our failover times over the kernel's, and over the closed
-        form (linux-sctp), our congestion windows over the kernel's (linux-tcp), otherwise our
-        numbers over theirs.
+        Write a page, index.html, and its figures into this folder: our failover times over the
+        kernel's, and over the closed form (linux-sctp), our congestion windows over the kernel's
+        (linux-tcp), otherwise our numbers over theirs.
     """
     from anabranch import execution  # noqa: PLC0415 - slow to import
 
@@ -73,8 +73,10 @@ def compare(
     out = terminal.console()
     for line in module.notes(rows) if hasattr(module, "notes") else ():
         out.print(line)
-    for title, heads, lines in _tables(module, rows):
-        out.print(*title, terminal.side_by_side(heads, lines, out.width, module.KEYS), sep="\n")
+    for title, heads, part in oracles.tables(module, rows):
+        lines = [module.cells(row) for row in part]
+        shown = terminal.side_by_side(heads, lines, out.width, module.KEYS)
+        out.print(*([title] if title else []), shown, sep="\n")
     for letter, text in module.CAUSES.items():
         out.print(f"{letter}: {text}")
     for line in module.summary(rows):
@@ -85,15 +87,7 @@ def compare(
             write_atomically(path, (content.rstrip("\n") + "\n").encode())
             out.print(f"wrote {path}")
     if plot is not None:
-        from anabranch import plots  # noqa: PLC0415 - slow to import
+        from anabranch.oracles import page  # noqa: PLC0415 - slow to import
 
-        for name, figure in module.figures(rows).items():
-            for path in plots.save(figure, plot / name):
-                out.print(f"wrote {path}")
-
-
-def _tables(module: Any, rows: list[Any]) -> list[tuple[list[str], Any, list[list[str]]]]:
-    """What stands above each table, its heads and its lines; one for each of several set-ups."""
-    if hasattr(module, "tables"):
-        return [([title], heads, lines) for title, heads, lines in module.tables(rows)]
-    return [([], module.HEADS, [module.cells(row) for row in rows])]
+        for path in page.write(module, rows, count, plot):
+            out.print(f"wrote {path}")

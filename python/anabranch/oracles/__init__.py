@@ -1,1 +1,11 @@
-"""Comparisons with independent implementations: their numbers beside ours, row by row."""
+"""Comparisons with numbers of other implementations, which stand beside the modules."""
+
+from typing import Any
+
+
+def tables(oracle: Any, rows: list[Any]) -> list[tuple[str, tuple[str, ...], list[Any]]]:
+    """Title, heads and rows of each table of a comparison: one, or one for each set-up."""
+    if hasattr(oracle, "tables"):
+        found: list[tuple[str, tuple[str, ...], list[Any]]] = oracle.tables(rows)
+        return found
+    return [("", oracle.HEADS, rows)]

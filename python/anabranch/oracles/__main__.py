@@ -45,8 +45,8 @@ def generated(folder: Path) -> tuple[dict[str, str], list[Callable[[], dict[str,
     sctp = list(linux_sctp.compare(linux_sctp.kernel_rows(), jobs=jobs))
     tcp = list(linux_tcp.compare(linux_tcp.kernel_rows(), jobs=jobs))
     sctp_table = "\n\n".join(
-        f"### {text[0].upper()}{text[1:]}\n\n{_table(heads, lines)}"
-        for text, heads, lines in linux_sctp.tables(sctp)
+        f"### {text[0].upper()}{text[1:]}\n\n" + _table(heads, [linux_sctp.cells(x) for x in rows])
+        for text, heads, rows in linux_sctp.tables(sctp)
     )
     tcp_table = _table(linux_tcp.HEADS, [linux_tcp.cells(row) for row in tcp])
     failover_table = _table(failover.HEADS, [failover.cells(row) for row in failover.sweep()])

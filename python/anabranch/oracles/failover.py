@@ -37,16 +37,16 @@ PATH_MAX_RETRANS = tuple(range(11))
 RTO_LIMITS_S = ((0.1, 0.1), (0.1, 1.0), (0.1, 60.0), (1.0, 1.0), (1.0, 10.0), (1.0, 60.0))
 """RTO.Min and RTO.Max."""
 HEADS = (
-    "RTO.Min s",
-    "RTO.Max s",
+    "RTO.Min, s",
+    "RTO.Max, s",
     "PMR",
     "PFMR",
-    "down s: closed form",
-    "down s: ours",
-    "pf s: closed form",
-    "pf s: ours",
-    "longest gap s: closed form",
-    "longest gap s: ours",
+    "down, s: closed form",
+    "down, s: ours",
+    "PF, s: closed form",
+    "PF, s: ours",
+    "longest gap, s: closed form",
+    "longest gap, s: ours",
 )
 """The heads of `cells`."""
 
@@ -237,12 +237,12 @@ def figures() -> dict[str, Figure]:
             longest = [row.expected_gap_s for row in ours]
             _draw(gap, colour, longest, [row.longest_gap_s for row in ours])
         down.set_yscale("log")
-        down.set_ylabel("seconds")
+        down.set_ylabel("time (s)")
         down.set_title("Until the path is declared down")
         gap.set_title("Longest gap in deliveries")
         for axes in (down, gap):
             axes.set_xlabel("Path.Max.Retrans")
-        plots.legend(figure, _keys(), columns=3)
+        plots.legend(figure, _keys())
     return {"failover-closed-form": figure}
 
 

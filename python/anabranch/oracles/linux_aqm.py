@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 import anabranch
 from anabranch import _engine
 from anabranch.oracles import values
-from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, summary
+from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
 
-__all__ = ["as_csv", "as_json", "cells", "summary"]
+__all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
 
 REPLICATIONS = 200
 FLOWS = 4
@@ -24,7 +24,11 @@ SECONDS = 30
 
 KEY = ("queue", "control")
 HEADS = values.heads(KEY, "Linux")
-"""The heads of `cells`; goodputs in kbit/s, round-trip times in ms."""
+"""The heads of `cells`."""
+CAPTION = (
+    "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of the table."
+)
+"""Of the figure."""
 KEYS = 3
 """How many of them say what a row is."""
 

@@ -19,16 +19,20 @@ from matplotlib.figure import Figure
 import anabranch
 from anabranch import _engine
 from anabranch.oracles import values
-from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, summary
+from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
 
-__all__ = ["as_csv", "as_json", "cells", "summary"]
+__all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
 
 REPLICATIONS = 1
 SECONDS = 30
 
 KEY = ("case", "control")
 HEADS = values.heads(KEY, "Linux")
-"""The heads of `cells`; goodputs in kbit/s, stalls in seconds."""
+"""The heads of `cells`."""
+CAPTION = (
+    "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of the table."
+)
+"""Of the figure."""
 KEYS = 3
 """How many of them say what a row is."""
 
@@ -76,7 +80,7 @@ def kernel_rows() -> list[Measured]:
             rows.append(Measured(key, "goodput", received * 8 / 1e3 / SECONDS))
         else:
             stalled = fmean(float(line["stalled_s"]) for line in runs)
-            rows.append(Measured(key, "stall, s", stalled))
+            rows.append(Measured(key, "stall", stalled))
     return rows
 
 
@@ -128,7 +132,7 @@ def _quantities(columns: dict[str, list[float]]) -> dict[str, list[float]]:
         "goodput": [size * 8 / 1e3 / SECONDS for size in columns["bulk.received_bytes"]],
         "packets 1": columns["link.first.forward.delivered_packets"],
         "packets 2": columns["link.second.forward.delivered_packets"],
-        "stall, s": columns["bulk.stalled_s"],
+        "stall": columns["bulk.stalled_s"],
     }
 
 

@@ -431,20 +431,58 @@ def heartbeat_test(rows: Sequence[Row]) -> tuple[int, float]:
     return len(shares), float(kstest(shares, "uniform").pvalue) if shares else math.nan
 
 
-def tables(rows: Sequence[Row]) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
-    """For each set-up its text, the heads of its table and the rows as text."""
-    return [
-        (setup.text, heads(name), [cells(row) for row in of_setup(rows, name)])
-        for name, setup in SETUPS.items()
-    ]
+def tables(rows: Sequence[Row]) -> list[tuple[str, tuple[str, ...], list[Row]]]:
+    """For each set-up its text, the heads of its table and its rows."""
+    return [(setup.text, heads(name), of_setup(rows, name)) for name, setup in SETUPS.items()]
 
 
 def heads(setup: str) -> tuple[str, ...]:
     """The heads of `cells`."""
     results = [
-        head for name in SETUPS[setup].quantities for head in (f"{name} Linux", "ours", "cause")
+        f"{HEADS[name]}: {whose}"
+        for name in SETUPS[setup].quantities
+        for whose in ("Linux", "ours", "cause")
     ]
-    return ("PMR", "pf", "RTO.Initial", "RTO.Min", "RTO.Max", *results)
+    return ("PMR", "PFMR", "RTO.Initial, ms", "RTO.Min, ms", "RTO.Max, ms", *results)
+
+
+CAPTION = "Lines and dots are ours, crosses the kernel's."
+"""Of the figures."""
+
+HEADS = {
+    "gap_ms": "gap, ms",
+    "stalled_s": "stalled, s",
+    "first_pf_s": "PF, s",
+    "first_unreachable_s": "down, s",
+    "p2_first_pf_s": "path 2 PF, s",
+    "p2_first_unreachable_s": "path 2 down, s",
+    "first_hb_p1_s": "HB 1, s",
+    "first_hb_p2_s": "HB 2, s",
+    "comm_lost_s": "lost, s",
+    "available_s": "up again, s",
+    "first_data_p1_s": "data 1, s",
+}
+"""Quantity -> what its columns are called."""
+
+MEANINGS = {
+    "gap_ms": "the longest time without a delivery",
+    "stalled_s": "all times without a delivery that are longer than usual",
+    "first_pf_s": "when path 1 became potentially failed",
+    "first_unreachable_s": "when path 1 was declared inactive",
+    "p2_first_pf_s": "when path 2 became potentially failed",
+    "p2_first_unreachable_s": "when path 2 was declared inactive",
+    "first_hb_p1_s": "the first heartbeat on path 1 after the blackout",
+    "first_hb_p2_s": "the first heartbeat on path 2 after the blackout",
+    "comm_lost_s": "when the association was given up",
+    "available_s": "when path 1 was active again",
+    "first_data_p1_s": "the first data on path 1 after its return",
+}
+"""Quantity -> what it is; times are those of the run."""
+
+
+def shades(row: Row) -> dict[int, Verdict]:
+    """The columns of a row of `cells` that verdicts are about."""
+    return {KEYS + 3 * i + 1: value.verdict for i, value in enumerate(row.values.values())}
 
 
 KEYS = len(SETTINGS)

@@ -51,7 +51,7 @@ def failover(jobs: int = 1) -> Figure:
                 axes.plot(retrans, values, color=colour, marker="x", markersize=9, linestyle="none")
         down.set_yscale("log")
         down.yaxis.set_major_formatter(_plain)
-        down.set_ylabel("seconds")
+        down.set_ylabel("time (s)")
         down.set_title("Until the path is declared down")
         gap.set_title("Longest gap in deliveries")
         for axes in (down, gap):
@@ -62,7 +62,7 @@ def failover(jobs: int = 1) -> Figure:
             Line2D([], [], color=colour, linestyle=_DASHES[high], label=name)
             for colour, name, (_, high) in zip(plots.COLOURS, names, limits, strict=True)
         ]
-        plots.legend(figure, [*keys, *_marks()], columns=3)
+        plots.legend(figure, [*keys, *_marks()])
     return figure
 
 
@@ -86,17 +86,24 @@ def times(rows: Sequence[Row]) -> Figure:
             _draw_times(axes, linux_sctp.of_setup(rows, name))
             axes.set_title(SETUPS[name].text)
         for axes in panels[-1]:
-            axes.set_xlabel("Linux 6.12, s")
+            axes.set_xlabel("Linux 6.12 (s)")
         for axes in panels[:, 0]:
-            axes.set_ylabel("ours, s")
+            axes.set_ylabel("ours (s)")
         names = dict.fromkeys(name for s in setups for name in SETUPS[s].quantities)
         colours = zip(names, _colours(), strict=False)
         keys = [
-            Line2D([], [], color=colour, marker=marker, linestyle="none", label=name)
+            Line2D(
+                [],
+                [],
+                color=colour,
+                marker=marker,
+                linestyle="none",
+                label=linux_sctp.HEADS[name].rpartition(",")[0],
+            )
             for name, (colour, marker) in colours
         ]
         band = Line2D([], [], color=plots.QUIET, linewidth=0.8, label="equal, and 10 % off")
-        plots.legend(figure, [*keys, band], columns=4)
+        plots.legend(figure, [*keys, band])
     return figure
 
 

@@ -33,19 +33,21 @@ SEGMENT_BYTES = 1448
 
 HEADS = (
     "control",
-    "loss %",
-    "Linux kbit/s",
+    "loss, %",
+    "Linux, kbit/s",
     "± Linux",
-    "ours kbit/s",
+    "ours, kbit/s",
     "± ours",
-    "deviation",
-    "at its loss kbit/s",
-    "deviation there",
-    "ns-3 kbit/s",
-    "ns-3's deviation",
+    "deviation, %",
+    "at its loss, kbit/s",
+    "deviation there, %",
+    "ns-3, kbit/s",
+    "ns-3's deviation, %",
     "cause",
 )
 """The heads of `cells`."""
+CAPTION = "One run of ours (blue) over one of the kernel's (orange), in segments."
+"""Of the figure."""
 KEYS = 2
 """How many of them say what a row is."""
 
@@ -264,13 +266,18 @@ def cells(row: Row) -> list[str]:
         f"{row.kernel_half_width:.0f}",
         f"{row.ours:.0f}",
         f"{row.half_width:.0f}",
-        f"{row.deviation:+.1%}",
+        f"{100 * row.deviation:+.1f}",
         f"{row.ours_at_its_loss:.0f}",
-        f"{row.deviation_at_its_loss:+.1%}",
+        f"{100 * row.deviation_at_its_loss:+.1f}",
         f"{row.ns3:.0f}" if has_ns3 else "",
-        f"{row.ns3_deviation:+.1%}" if has_ns3 else "",
+        f"{100 * row.ns3_deviation:+.1f}" if has_ns3 else "",
         row.cause,
     ]
+
+
+def shades(row: Row) -> dict[int, Verdict]:
+    """The column of a row of `cells` that a verdict is about."""
+    return {6: row.verdict}
 
 
 def as_csv(rows: Sequence[Row]) -> str:
@@ -329,7 +336,7 @@ def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
     losses = kernel["loss_percent"].unique(maintain_order=True).to_list()
     controls = kernel["control"].unique(maintain_order=True).to_list()
     with plots.style():
-        figure = Figure(figsize=(11, 2.1 * len(controls)))
+        figure = Figure(figsize=(10, 1.9 * len(controls)))
         panels = figure.subplots(len(controls), len(losses), sharex=True, squeeze=False)
         with progress.steps("windows", panels.size) as step:
             for row, control in zip(panels, controls, strict=True):
@@ -338,7 +345,7 @@ def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
                     _draw_windows(axes, control, loss, kernel.filter(is_this))
                     step()
         for axes in panels[-1]:
-            axes.set_xlabel("time in s")
+            axes.set_xlabel("time (s)")
         figure.suptitle(
             "Congestion window in segments: Linux 6.12 (thin, orange) and ours (blue)",
             x=0.01,

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 import anabranch
 from anabranch.oracles import values
-from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, summary
+from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
 
-__all__ = ["as_csv", "as_json", "cells", "summary"]
+__all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
 
 REPLICATIONS = 30
 THEIR_RUNS = 10
@@ -25,8 +25,10 @@ DELIVERED_BYTES = 4_000_000
 MSS_BYTES = 1406
 
 _KEYS = {"rate_c_mbps": "rate", "profile": "profile", "delay_a_ms": "delay", "queue": "queue"}
-HEADS = values.heads(tuple(_KEYS.values()), "ns-3")
-"""The heads of `cells`; rate of C in Mbit/s, delay of A and times in ms, windows in segments."""
+HEADS = values.heads(("rate of C, Mbit/s", "profile", "delay of A, ms", "queue"), "ns-3")
+"""The heads of `cells`."""
+CAPTION = "Our means and 95 % ranges as shares of ns-3's numbers, a line for each row of the table."
+"""Of the figure."""
 KEYS = 5
 """How many of them say what a row is."""
 
@@ -44,7 +46,7 @@ CAUSES = values.CAUSES | {
 """What makes a deviation; docs/ns3-shared-queue.md has the evidence."""
 
 _COLUMNS = {
-    "goodput_frac": "goodput",
+    "goodput_frac": "goodput / C",
     "rtt_a_ms": "rtt A",
     "rtt_b_ms": "rtt B",
     "cwnd_a": "cwnd A",
@@ -54,7 +56,7 @@ _COLUMNS = {
     "sojourn_mean_ms": "sojourn",
     "sojourn_p95_ms": "p95 sojourn",
 }
-"""Columns of ns-3's file and what they are called here; goodput as a share of link C's rate."""
+"""Columns of ns-3's file and what they are called here."""
 
 _TIMES = ("rtt A", "rtt B", "sojourn", "p95 sojourn")
 
@@ -154,7 +156,7 @@ def _run(key: Mapping[str, str], spacing: str, replication: int) -> dict[str, fl
     link = "link.c.forward"
     received = scalars["a.received_bytes"] + scalars["b.received_bytes"]
     found = {
-        "goodput": received * 8 / scalars["run.simulated_s"] / (float(key["rate"]) * 1e6),
+        "goodput / C": received * 8 / scalars["run.simulated_s"] / (float(key["rate"]) * 1e6),
         "dropped": scalars[f"{link}.queue_full_packets"] + scalars[f"{link}.aqm_packets"],
         "queue": scalars[f"{link}.mean_queue_packets"],
         "sojourn": scalars[f"{link}.mean_sojourn_ms"],

@@ -20,6 +20,28 @@ TOLERANCE = 0.10
 
 
 IN_RANGE = "a"
+UNITS = {
+    "goodput": "kbit/s",
+    "best flow": "kbit/s",
+    "worst flow": "kbit/s",
+    "rtt": "ms",
+    "retransmitted": "segments",
+    "dropped": "packets",
+    "sent": "packets",
+    "packets 1": "packets",
+    "packets 2": "packets",
+    "stall": "s",
+    "goodput / C": "1",
+    "rtt A": "ms",
+    "rtt B": "ms",
+    "cwnd A": "segments",
+    "cwnd B": "segments",
+    "queue": "packets",
+    "sojourn": "ms",
+    "p95 sojourn": "ms",
+}
+"""Of the quantities of all these comparisons."""
+
 CAUSES = {IN_RANGE: "theirs lies in the range in which ours does with 95 %"}
 """Causes that all these comparisons know."""
 
@@ -104,7 +126,7 @@ def range_of_means(values: Sequence[float], count: int) -> tuple[float, float]:
 
 def heads(keys: Sequence[str], theirs: str) -> tuple[str, ...]:
     """The heads of `cells`."""
-    return (*keys, "quantity", theirs, "ours", "95 % range", "deviation", "cause")
+    return (*keys, "quantity", "unit", theirs, "ours", "ours, 95 % range", "deviation, %", "cause")
 
 
 def cells(value: Value) -> list[str]:
@@ -112,12 +134,18 @@ def cells(value: Value) -> list[str]:
     return [
         *value.key.values(),
         value.quantity,
+        UNITS[value.quantity],
         number(value.theirs),
         number(value.mean),
         f"{number(value.low)} to {number(value.high)}",
-        f"{value.deviation:+.1%}",
+        f"{100 * value.deviation:+.1f}",
         value.cause,
     ]
+
+
+def shades(value: Value) -> dict[int, Verdict]:
+    """The column of a row of `cells` that a verdict is about."""
+    return {len(value.key) + 3: value.verdict}
 
 
 def number(value: float) -> str:
@@ -164,6 +192,7 @@ def as_json(values: Sequence[Value]) -> list[dict[str, Any]]:
         {
             "key": dict(value.key),
             "quantity": value.quantity,
+            "unit": UNITS[value.quantity],
             "theirs": value.theirs,
             "mean": value.mean,
             "low": value.low,
@@ -176,32 +205,55 @@ def as_json(values: Sequence[Value]) -> list[dict[str, Any]]:
     ]
 
 
+_COLUMNS = 4
+"""Of a figure's panels."""
+
+_FARTHEST = 2.0
+"""Where a figure's scale ends: what lies beyond would make the rest unreadable."""
+
+
 def figure(values: Sequence[Value], theirs: str) -> Figure:
     """Our means and ranges over their numbers: a panel a quantity, a line a setting."""
     names = list(dict.fromkeys(value.quantity for value in values))
     settings = list(dict.fromkeys(" ".join(value.key.values()) for value in values))
+    columns = min(_COLUMNS, len(names))
+    lines = math.ceil(len(names) / columns)
     with plots.style():
-        figure = Figure(figsize=(2.1 * len(names) + 1.5, 0.26 * len(settings) + 1.4))
-        panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
-        for axes, (name, group) in zip(panels, _by_quantity(values), strict=True):
+        figure = plots.blank(10, 0.8 + (0.19 * len(settings) + 0.6) * lines)
+        grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+        for axes in grid.flat[len(names) :]:
+            axes.set_visible(False)
+        for axes, (name, group) in zip(grid.flat, _by_quantity(values), strict=False):
             axes.axvspan(1 - TOLERANCE, 1 + TOLERANCE, color=plots.FAILED)
             axes.axvline(1.0, color=plots.QUIET, linewidth=0.8)
             for value in group:
                 y = settings.index(" ".join(value.key.values()))
                 colour = plots.ACCENT if value.verdict == "outside" else plots.COLOURS[0]
-                ends = (value.low / value.theirs, value.high / value.theirs)
-                axes.plot(ends, (y, y), color=colour, linewidth=1.0)
-                axes.plot(value.mean / value.theirs, y, "o", color=colour, markersize=4)
-            axes.set_title(name, fontsize=9)
+                shares = (_share(value, number) for number in (value.low, value.high, value.mean))
+                low, high, mean = (min(share, _FARTHEST) for share in shares)
+                axes.plot((low, high), (y, y), color=colour, linewidth=1.0)
+                marker = ">" if mean == _FARTHEST else "o"
+                axes.plot(mean, y, marker, color=colour, markersize=4)
+            axes.set_title(name)
             axes.grid(visible=False)
-        panels[0].set_yticks(range(len(settings)), settings)
-        panels[0].set_ylim(len(settings) - 0.5, -0.5)
+        grid[0][0].set_yticks(range(len(settings)), settings)
+        grid[0][0].set_ylim(len(settings) - 0.5, -0.5)
+        for axes in grid[-1]:
+            axes.set_xlabel(f"ours / {theirs}'s")
         figure.suptitle(
-            f"Ours over {theirs}'s: mean and 95 % range; grey: within {TOLERANCE:.0%}",
+            f"Ours over {theirs}'s: mean and 95 % range; grey: within {TOLERANCE:.0%};"
+            f" arrows: {_FARTHEST:g} times and more",
             x=0.01,
             ha="left",
         )
     return figure
+
+
+def _share(value: Value, number: float) -> float:
+    """A number over theirs; of nothing, nothing is all."""
+    if value.theirs:
+        return number / value.theirs
+    return 1.0 if number == 0 else math.inf
 
 
 def _by_quantity(values: Sequence[Value]) -> Iterator[tuple[str, list[Value]]]:

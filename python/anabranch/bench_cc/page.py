@@ -1,0 +1,78 @@
+"""The page of the bench: tables, figures and checks."""
+
+from collections.abc import Sequence
+
+from anabranch.bench_cc import figures, reports
+from anabranch.bench_cc.checks import Check
+from anabranch.bench_cc.measures import METRICS, Cell, best
+from anabranch.pages.tables import Page, Table
+from anabranch.terminal import counted
+
+_ASKED = {
+    "goodput_mbit_per_s": "the most goodput",
+    "queueing_p95_ms": "the shortest queues",
+    "retransmitted_percent": "the fewest segments sent again",
+}
+"""What the headline tells of, by metric."""
+
+
+def of(
+    cells: Sequence[Cell], checks: Sequence[Check], replications: int, drawn: Sequence[str]
+) -> Page:
+    """What the page says; `drawn` are the names of its figures."""
+    failed = [check for check in checks if check.verdict == "failed"]
+    heads, cases = reports.rows(cells)
+    return Page(
+        title="Congestion controls of TCP in twelve scenarios",
+        headline=_headline(cells),
+        sentences=[
+            f"{counted(len(checks), 'check')}, {len(failed)} failed.",
+            *(f"{one.cell.control}, {one.cell.case}: {one.what}; {one.message}" for one in failed),
+        ],
+        tables=[_table(case, heads, lines) for case, lines in cases.items()],
+        notes=[
+            f"Green, and {reports.BEST}: may be the best of its column (95 %, compared run by run),"
+            " or is within 1 % of it; where none is marked, all may be.",
+            *(f"{metric.head}: {metric.meaning}" for metric in METRICS if metric.head in heads),
+        ],
+        captions={
+            name: f"{figures.DRAWN[name][1][0].upper()}{figures.DRAWN[name][1][1:]}, mean and 95 %"
+            " interval; orange: may be the best. Each case has a scale of its own, but for shares."
+            for name in drawn
+        },
+        facts=f"{counted(replications, 'run')} of each control in each case, from 5 s to 60 s",
+    )
+
+
+def _headline(cells: Sequence[Cell]) -> str:
+    """Which control may be the best most often, for what is asked first of one."""
+    top = best(cells)
+    controls = list(dict.fromkeys(cell.control for cell in cells))
+    parts = []
+    for metric, words in _ASKED.items():
+        sets = [names for (_, name), names in top.items() if name == metric]
+        counts = {control: sum(control in names for names in sets) for control in controls}
+        most = max(counts.values(), default=0)
+        if most:
+            names = ", ".join(name for name, count in counts.items() if count == most)
+            parts.append(f"{names} may have {words} in {most} of {len(sets)} cases that differ")
+    question = "Which congestion control should a sender run?"
+    if not parts:
+        return f"{question} {counted(len(controls), 'control')} compared: nothing tells them apart."
+    return f"{question} {'; '.join(parts)}."
+
+
+def _table(case: str, heads: Sequence[str], lines: reports.Lines) -> Table:
+    """That of one case, with the columns that it has."""
+    kept = [i for i in range(len(heads)) if any(line[i] != reports.NONE for line in lines)]
+    return Table(
+        title=case,
+        heads=[heads[i] for i in kept],
+        rows=[[line[i] for i in kept] for line in lines],
+        shades={
+            (row, column): "reproduced"
+            for row, line in enumerate(lines)
+            for column, i in enumerate(kept)
+            if line[i].endswith(reports.BEST)
+        },
+    )

@@ -1,0 +1,74 @@
+"""The page of a comparison with other implementations."""
+
+from pathlib import Path
+from typing import Any
+
+from anabranch.oracles import tables
+from anabranch.pages.tables import Page, Table
+from anabranch.papers import page
+
+_SHADES = {
+    "within": "reproduced",
+    "in_range": "open",
+    "in_interval": "open",
+    "outside": "not_reproduced",
+}
+"""Verdict -> class of the styles."""
+
+
+def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list[Path]:
+    """Writes the figures of a comparison into a folder, and the page beside them.
+
+    Parameters
+    ----------
+    oracle
+        The module of the comparison.
+    rows
+        As its `compare` gives them.
+    replications
+        Runs of each row.
+    folder
+        Where they go.
+    """
+    figures = oracle.figures(rows)
+    drawn = page.draw({name: (lambda name=name: figures[name]) for name in figures}, folder)
+    made = of(oracle, rows, replications, dict.fromkeys(figures, oracle.CAPTION))
+    written = [folder / f"{name}.{suffix}" for name in figures for suffix in ("png", "svg", "pdf")]
+    return [made.write(folder, drawn, ""), *written]
+
+
+def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]) -> Page:
+    """What the page says."""
+    verdicts = [found["verdict"] for found in oracle.as_json(rows)]
+    within, outside = (verdicts.count(word) for word in ("within", "outside"))
+    title = (oracle.__doc__ or "").splitlines()[0].rstrip(".").replace("`", "")
+    meanings = getattr(oracle, "MEANINGS", {})
+    return Page(
+        title=title,
+        headline=f"How near are our numbers? {within} of {len(verdicts)} within 10 %,"
+        f" {len(verdicts) - within - outside} more with theirs in our 95 % range,"
+        f" {outside or 'none'} outside.",
+        sentences=[*getattr(oracle, "notes", lambda _: [])(rows), *oracle.summary(rows)],
+        tables=[
+            Table(
+                title=name or "All numbers",
+                heads=heads,
+                rows=[oracle.cells(row) for row in part],
+                keys=oracle.KEYS,
+                shades={
+                    (line, column): _SHADES[verdict]
+                    for line, row in enumerate(part)
+                    for column, verdict in oracle.shades(row).items()
+                },
+            )
+            for name, heads, part in tables(oracle, rows)
+        ],
+        notes=[
+            "Green: our mean is within 10 % of theirs. Grey: it is not, but theirs lies where ours"
+            " do with 95 %. Red: neither.",
+            *(f"{oracle.HEADS[name]}: {text}" for name, text in meanings.items()),
+            *(f"Cause {letter}: {text}" for letter, text in oracle.CAUSES.items()),
+        ],
+        captions=captions,
+        facts=f"{replications:,} {'run' if replications == 1 else 'runs'} of each row",
+    )

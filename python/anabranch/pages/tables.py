@@ -1,0 +1,72 @@
+"""A page of tables and figures beside them: what `compare` and `bench-cc` write."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from markupsafe import Markup
+
+from anabranch import _engine, pages
+from anabranch.files import write_atomically
+
+NAME = "index.html"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of numbers."""
+
+    title: str
+    heads: Sequence[str]
+    """With units; no two are alike."""
+    rows: Sequence[Sequence[str]]
+    keys: int = 1
+    """The first columns, which say what a row is: their text may be broken."""
+    shades: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """Row and column -> class of the styles: `reproduced`, `partly`, `not_reproduced`, `open`."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What such a page says, in this order."""
+
+    title: str
+    headline: str
+    sentences: Sequence[str]
+    tables: Sequence[Table]
+    notes: Sequence[str]
+    """Below the tables: what marks and letters mean."""
+    captions: Mapping[str, str]
+    """Of the figures, by file name without its ending."""
+    facts: str
+    """How many runs there were, and of what."""
+
+    def write(self, folder: Path, drawn: Mapping[str, str], figures: str) -> Path:
+        """Writes the page into a folder; gives its path.
+
+        Parameters
+        ----------
+        folder
+            Where it goes.
+        drawn
+            The figures as SVG, as `papers.page.draw` gives them.
+        figures
+            The folder of their files as seen from the page, with a slash at its end, or empty.
+        """
+        path = folder / NAME
+        write_atomically(path, self.text(drawn, figures).encode())
+        return path
+
+    def text(self, drawn: Mapping[str, str], figures: str = "") -> str:
+        """The page as HTML."""
+        environment = pages.environment(
+            {"tables.html.j2": __package__, "macros.html.j2": "anabranch.papers"}
+        )
+        return environment.get_template("tables.html.j2").render(
+            page=self,
+            figure={name: Markup(svg) for name, svg in drawn.items()},
+            files=figures,
+            counts={},
+            words={},
+            version=_engine.__version__,
+        )
