@@ -47,12 +47,12 @@ def test_a_run_shows_its_handover() -> None:
     result = package.run(path, trace=True)
     figure = plots.of_run(result)["call-a-mos"]
     (axes,) = figure.axes
-    changes: list[Any] = [line for line in axes.lines if line.get_gid() == "change"]
-    assert [round(line.get_xdata()[0], 2) for line in changes] == [12.0]
-    assert [text.get_text() for text in axes.texts] == ["wifi", "lte"]
+    pieces: list[Any] = [piece for piece in axes.patches if piece.get_gid()]
+    assert [piece.get_gid() for piece in pieces] == ["primary-wifi", "primary-lte"]
+    assert round(pieces[1].get_x(), 2) == 12.0
     assert result.traces["ratings"].height == 2 * 28
     assert axes.get_title(loc="left").endswith("flow call from phone to server")
-    assert axes.get_xlabel() == "time (s); dashed: the primary path changes"
+    assert axes.get_xlabel() == "time (s)"
 
 
 def test_a_run_shows_when_its_primary_path_had_failed() -> None:
@@ -64,11 +64,13 @@ def test_a_run_shows_when_its_primary_path_had_failed() -> None:
         ((start, end),) = plots.primary_failures(result, "call", side)
         assert 10.2 < start < 10.4
         assert 18 < end < 18 + 1.25 + 0.05
-    (axes,) = plots.of_run(result)["call-b-mos"].axes
+    figure = plots.of_run(result)["call-b-mos"]
+    (axes,) = figure.axes
     (failed,) = [patch for patch in axes.patches if patch.get_gid() == "failed"]
     assert failed.get_window_extent().width > 0
     assert axes.get_title(loc="left").endswith("flow call from server to phone")
-    assert axes.get_xlabel() == "time (s); grey: the primary path has failed"
+    (legend,) = figure.legends
+    assert legend.get_texts()[-1].get_text() == "grey: the primary path has failed"
 
 
 def test_seconds_add_up_to_the_call() -> None:

@@ -1,6 +1,8 @@
 """What all pages share: colours that everybody can tell apart, in the light and in the dark."""
 
 import math
+import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from anabranch import pages, plots
 from anabranch.explain import figure as explain_figure
+from anabranch.pages import tables
 
 VISIONS = {
     "all colours": np.eye(3),
@@ -174,8 +178,8 @@ def test_nothing_is_cut_at_any_width(browser: Any, wide: Path, width: int, schem
     # Panels stand side by side where there is room, and one below the other where there is none.
     shown = page.locator("svg.plot:visible")
     assert shown.count() == 3
-    assert page.locator("svg.narrow:visible").count() == (width < 640)
-    two = page.locator("svg.narrow" if width < 640 else "svg.wide").first.bounding_box()
+    assert page.locator("svg.narrow:visible").count() == 2 * (width < 640)
+    two = page.locator("svg.narrow" if width < 640 else "svg.wide").nth(1).bounding_box()
     assert two["x"] + two["width"] <= width
     assert (two["height"] > two["width"] / 2) == (width < 640)
 
@@ -184,5 +188,107 @@ def test_panels_are_stacked_with_their_labels() -> None:
     text = pages.responsive(panels(2), "two")
     wide, narrow = text.split('class="plot narrow"')
     assert (wide.count("delay (ms)"), narrow.count("delay (ms)")) == (1, 2)
-    assert "narrow" not in pages.responsive(panels(1), "one")
+    assert "narrow" in pages.responsive(panels(1), "one"), "its text would be too small"
     assert "narrow" not in pages.responsive(panels(12), "twelve")
+
+
+def narrowed(figure: Figure) -> Figure:
+    """The figure as a narrow screen has it."""
+    assert 'class="plot narrow"' in pages.responsive(figure, "figure")
+    figure.draw_without_rendering()
+    return figure
+
+
+def test_nothing_is_cut_in_a_narrow_figure() -> None:
+    with plots.style():
+        figure = plots.blank(9, 3)
+        first, second, hidden, other = figure.subplots(2, 2).flat
+        hidden.set_visible(False)
+        for axes in (first, second, other):
+            axes.barh([0, 1, 2], [1, 2, 3])
+            axes.set_title("a title that is much longer than a narrow screen can show", loc="left")
+            axes.set_xlabel("a quantity with a long name that goes on (Mbit/s)")
+            names = ["short", "a name of many words that goes on and on", "another long name of it"]
+            axes.set_yticks([0, 1, 2], names)
+        dots = [axes.plot(1, 1, "o", label="an entry of some length")[0] for axes in (first,) * 4]
+        plots.legend(figure, dots)
+    figure = narrowed(figure)
+    width, height = figure.get_size_inches() * figure.dpi
+    for text in figure.findobj(Text):
+        # Numbers beyond the ends of an axis are not drawn.
+        if not (text.get_text() == "" or text.get_text().isdigit()):
+            box = text.get_window_extent()
+            assert box.x0 >= -1, text
+            assert box.x1 <= width + 1, text
+            assert box.y1 <= height + 1, text
+    (box,) = figure.legends
+    assert box.get_window_extent().x1 <= width
+    names = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert all(not one.overlaps(other) for one, other in combinations(names, 2))
+
+
+def test_panels_that_are_stacked_keep_their_own_labels() -> None:
+    with plots.style():
+        figure = plots.blank(9, 3)
+        for i, axes in enumerate(figure.subplots(2, 2).flat):
+            axes.plot([1, 2], [1, 2])
+            if i < 2:
+                axes.set_title(f"column {i}")
+            axes.set_ylabel(f"quantity {i}" if i != 3 else "")
+    axes = narrowed(figure).axes
+    assert [one.get_title(loc="left") for one in axes] == ["column 0", "column 1"] * 2
+    assert [one.get_ylabel() for one in axes] == [f"quantity {i}" for i in (0, 1, 2, 2)]
+
+
+def test_figures_of_a_page_have_one_scale() -> None:
+    """So that text is equally large in all of them."""
+    for width in (4, 8, 10):
+        with plots.style():
+            figure = plots.blank(width, 3)
+            figure.subplots()
+        text = pages.inline(figure, "figure")
+        assert f"max-width: {pages.INCH * width}px" in text
+
+
+def test_marks_that_share_a_name_have_ids_of_their_own() -> None:
+    with plots.style():
+        figure = plots.blank(4, 3)
+        axes = figure.subplots()
+        plots.heat(axes, [[1, 2, 3], [4, 5, 6]], None, "abc", "de")
+        plots.frame_cells(axes, [(0, 0), (1, 0), (2, 1)])
+    ids = re.findall(r'\bid="([^"]*)"', pages.inline(figure, "map"))
+    assert len(ids) == len(set(ids))
+    assert {"map-best", "map-best-2", "map-best-3"} <= set(ids)
+
+
+def table_page(**changes: Any) -> tables.Page:
+    found = tables.Page(
+        title="Ours beside theirs",
+        headline="How near? 1 of 2 within 10 %.",
+        sentences=["A sentence."],
+        tables=[
+            tables.Table("one", ["case", "rtt, ms"], [["a <b>", "1"]], shades={(0, 1): "open"}),
+            tables.Table("two", ["case", "rtt, ms"], [["a", "2"]]),
+        ],
+        notes=["Grey: open."],
+        captions={"first": "What is drawn."},
+        facts="3 runs",
+    )
+    return replace(found, **changes)
+
+
+def test_a_page_of_tables(tmp_path: Path) -> None:
+    drawn = {"first": pages.responsive(panels(2), "first")}
+    path = table_page().write(tmp_path, drawn, "figures/")
+    text = path.read_text(encoding="utf-8")
+    assert path.name == "index.html"
+    assert '<td class="open">1</td>' in text
+    assert "a &lt;b&gt;" in text
+    assert 'href="figures/first.png"' in text
+    assert text.count("<figure>") == 1
+    assert 'href="#table2">Two' in text
+    for part in ("How near?", "A sentence.", "Grey: open.", "3 runs", "What is drawn."):
+        assert part in text
+    bare = table_page(captions={}, tables=table_page().tables[:1]).text({})
+    assert "<figure>" not in bare
+    assert 'href="#table1">Table' in bare

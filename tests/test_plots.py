@@ -5,9 +5,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import anabranch as package
 from anabranch import plots
@@ -37,6 +39,10 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 
 
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for one in figure.legends for text in one.get_texts()]
+
+
 def test_frame_delay_marks_late_and_lost_frames() -> None:
     figure = plots.frame_delay(FRAMES, playout_limit_ms=150, title="delay")
     lines: dict[object, Any] = {
@@ -46,7 +52,7 @@ def test_frame_delay_marks_late_and_lost_frames() -> None:
     assert list(lines["late"].get_ydata()) == [240]
     assert list(lines["lost"].get_xdata()) == [1.04]
     assert "playout limit 150 ms" in texts(figure)
-    assert {"2 played", "1 late", "1 lost (on the axis)"} <= set(texts(figure))
+    assert legend(figure) == ["2 played", "1 late", "1 lost (on the axis)"]
 
 
 def test_each_frame_has_the_colour_of_its_path() -> None:
@@ -60,9 +66,21 @@ def test_each_frame_has_the_colour_of_its_path() -> None:
     assert list(lines["late-wifi"].get_ydata()) == [240]
     assert list(lines["never-sent"].get_xdata()) == [1.04]
     assert lines["played-wifi"].get_color() != lines["played-lte"].get_color()
-    shown = texts(figure)
+    shown = legend(figure)
     assert "wifi: 1 played, 1 late (rings), 0 lost" in shown
     assert "1 never sent" in shown
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_heading_with_many_paths_stays_within_the_figure(count: int) -> None:
+    names = [f"a-path-with-a-long-name-{i}" for i in range(count)]
+    frames = pl.concat(FRAMES.with_columns(path=pl.lit(name)) for name in names)
+    figure = plots.frame_delay(frames, title="delay")
+    figure.draw_without_rendering()
+    (box,) = figure.legends
+    right = figure.get_size_inches()[0] * figure.dpi
+    assert box.get_window_extent().x1 <= right
+    assert len(legend(figure)) == count
 
 
 def test_metric_against_axis_labels_each_line_once() -> None:
@@ -105,16 +123,53 @@ def test_an_empty_status_is_no_problem(tmp_path: Path) -> None:
     assert plots.save(plots.frame_delay(lost), tmp_path / "lost", ["png"])
 
 
-def test_names_of_paths_that_change_often_do_not_overlap() -> None:
+def test_the_primary_path_is_a_strip() -> None:
     seconds = pl.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0], "mos": [4.0, 4.2]})
-    changes = [(0.1 * i, ("wifi", "lte")[i % 2]) for i in range(-3, 25)]
-    figure = plots.rating(seconds, changes=changes)
+    changes = [(0.1 * i, ("wifi", "lte")[i % 2]) for i in range(-4, 25)]
+    figure = plots.rating(seconds, changes=changes, names=["lte", "wifi"])
     (axes,) = figure.axes
-    marks: list[Any] = [line for line in axes.lines if line.get_gid() == "change"]
-    # Those within the call.
-    assert len(marks) == 20
-    figure.draw_without_rendering()
-    boxes = sorted(text.get_window_extent().intervalx.tolist() for text in axes.texts)
-    assert len(boxes) > 5
-    assert all(left[1] <= right[0] for left, right in itertools.pairwise(boxes))
-    assert axes.texts[0].get_text() == "wifi"
+    pieces: list[Any] = [piece for piece in axes.patches if piece.get_gid()]
+    # Those within the call, the first of which began before it.
+    assert len(pieces) == 20
+    assert [piece.get_gid() for piece in pieces[:2]] == ["primary-wifi", "primary-lte"]
+    ends = [(piece.get_x(), piece.get_x() + piece.get_width()) for piece in pieces]
+    assert ends[0][0] == 0
+    assert ends[-1][1] == pytest.approx(2)
+    assert all(left[1] == pytest.approx(right[0]) for left, right in itertools.pairwise(ends))
+    # As in the figure of the delays.
+    colours = plots.path_colours(["lte", "wifi"])
+    assert mpl.colors.to_hex(pieces[0].get_facecolor()).upper() == colours["wifi"]
+    words = ["wifi is the primary path", "lte is the primary path"]
+    assert legend(figure) == [f"strip: {text}" for text in words]
+
+
+def test_limits_of_the_rto_are_drawn_where_they_are_near() -> None:
+    trace = pl.DataFrame(
+        {
+            "time_s": [0.0, 1.0, 0.0, 0.5],
+            "path": ["a", "a", "b", "b"],
+            "is_primary": [True, False, False, True],
+            "cwnd_bytes": [3000, 6000, 3000, 3000],
+            "rto_ms": [100.0, 150.0, 100.0, 120.0],
+        }
+    )
+    figure = plots.paths(trace, rto_limits_ms=(100.0, 60_000.0))
+    lines = [line.get_gid() for line in figure.axes[1].lines if line.get_gid()]
+    assert lines == ["RTO.Min"], "RTO.Max is far from what is drawn"
+    assert "RTO.Min 100 ms" in texts(figure)
+    assert [text.split()[1] for text in legend(figure)] == ["a", "b"]
+    figure = plots.paths(trace, rto_limits_ms=(100.0, 300.0))
+    assert [line.get_gid() for line in figure.axes[1].lines if line.get_gid()][1:] == ["RTO.Max"]
+
+
+def test_text_has_one_size_and_titles_another() -> None:
+    result = package.run(CALL, trace=True)
+    for figure in plots.of_run(result).values():
+        figure.draw_without_rendering()
+        sizes = {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()}
+        assert sizes <= {plots.SIZE, plots.TITLE_SIZE}
+
+
+def test_an_interval_is_cut_to_what_is_possible() -> None:
+    assert plots.bar(0.98, 0.05, high=1.0) == [[pytest.approx(0.05)], [pytest.approx(0.02)]]
+    assert plots.bar(0.1, 0.3)[0] == [pytest.approx(0.1)]

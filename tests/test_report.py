@@ -730,8 +730,10 @@ def test_a_page_in_a_browser(browser: Any, made: dict[str, Path], name: str, wid
         # Every figure and table is there, and seen by those who do not see.
         assert page.locator("h1").count() == 1
         assert page.locator("h2").all_inner_texts()[0] == "What was run"
-        drawings = page.locator('svg[role="img"]')
+        # Those for wide and for narrow screens are not shown at once.
+        drawings = page.locator('svg[role="img"]:visible')
         assert drawings.count() >= 3
+        assert page.locator("svg.narrow:visible").count() == 0 or width < 640
         for i in range(drawings.count()):
             box = drawings.nth(i).bounding_box()
             assert box is not None

@@ -8,6 +8,7 @@ import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -16,6 +17,9 @@ import anabranch
 from anabranch import library, plots
 from anabranch.stats import mean_interval
 from anabranch.study import Result
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
 
 REPLICATIONS = 20
 LOSS_S = 15.0
@@ -143,13 +147,17 @@ def figure() -> Figure:
     with plots.style():
         drawn = plots.blank(8, 7.2)
         panels = drawn.subplots(len(WAYS), 1, sharex=True)
-        for axes, way, colour in zip(panels, WAYS, plots.COLOURS, strict=False):
+        names: list[Artist] = []
+        for axes, way in zip(panels, WAYS, strict=True):
             result = run(way, 0)
             seconds = result.traces["ratings"].filter(pl.col("side") == "b")
-            plots.draw_rating(axes, seconds, plots.primary_changes(result, "call", "b"), colour)
+            changes = plots.primary_changes(result, "call", "b")
+            shown = plots.draw_rating(axes, seconds, changes, ("wifi", "lte"))
+            names = max(names, shown, key=len)
             axes.axvspan(LOSS_S, seconds["end_s"][-1], color=plots.FAILED, linewidth=0, zorder=0)
             axes.set_title(way.name, pad=16)
-        panels[-1].set_xlabel("time (s); grey: no Wi-Fi; dashed: the server's primary path changes")
+        panels[-1].set_xlabel("time (s); grey: no Wi-Fi; the strip is of the server")
+        plots.legend(drawn, names)
         return drawn
 
 

@@ -7,8 +7,9 @@ colour vision. Lines are labelled where they end, so no legend has to be matched
 import io
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogFormatter
+from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from anabranch import frames as packets
 from anabranch import terminal
@@ -39,8 +43,15 @@ FAILED = "#EEEEEE"
 ON_DARK, ON_LIGHT = "#FEFEFE", "#010101"
 """For text on a colour that stays when a page makes black white: neither is exactly that."""
 
-_CHARACTER = 0.0115
-"""Width of one in a note above the axes, as a part of theirs."""
+SIZE, TITLE_SIZE = 9, 10
+"""Of all text in points, and of titles. No figure has others, so that text is equally large in all
+figures of a page, which shows them on one scale."""
+
+_CHARACTER = 0.0075 * SIZE
+"""Width of one of that size in inches, somewhat more than the mean."""
+
+_KEY = 0.55
+"""Width of a legend's mark and the space around it, in inches."""
 
 _STYLE: Any = {
     "axes.axisbelow": True,
@@ -50,22 +61,27 @@ _STYLE: Any = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
+    "axes.titlesize": TITLE_SIZE,
+    "axes.labelsize": SIZE,
     "figure.constrained_layout.use": True,
     "figure.dpi": 150,
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
-    "font.size": 10,
+    "figure.labelsize": SIZE,
+    "figure.titlesize": TITLE_SIZE,
+    "font.size": SIZE,
     "grid.color": "#E4E4E4",
     "grid.linewidth": 0.8,
+    "legend.fontsize": SIZE,
     "lines.linewidth": 1.5,
     "pdf.fonttype": 42,  # text stays text
     "svg.fonttype": "none",
     "svg.hashsalt": "anabranch",
     "xtick.color": QUIET,
     "xtick.labelcolor": "black",
+    "xtick.labelsize": SIZE,
     "ytick.color": QUIET,
     "ytick.labelcolor": "black",
+    "ytick.labelsize": SIZE,
 }
 
 
@@ -145,6 +161,7 @@ def _rating_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
         rows,
         changes=primary_changes(result, flow, side),
         failures=primary_failures(result, flow, side),
+        names=_flow(result, flow)["paths"],
         title=f"{result.scenario.name}: MOS of each second, {_direction(result, flow, side)}",
     )
 
@@ -179,7 +196,19 @@ def _paths_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
     names = _flow(result, flow)["paths"]
     host = _flow(result, flow)["from" if rows["side"][0] == "a" else "to"]
     rows = rows.with_columns(pl.Series("path", [names[number] for number in rows["path"]]))
-    return paths(rows, title=f"{result.scenario.name}: paths, flow {flow} at {host}")
+    return paths(
+        rows,
+        rto_limits_ms=_rto_limits_ms(result, flow),
+        title=f"{result.scenario.name}: paths, flow {flow} at {host}",
+    )
+
+
+def _rto_limits_ms(result: Result, flow: str) -> tuple[float, float] | None:
+    """RTO.Min and RTO.Max of a flow, where its transport names both."""
+    transport = _flow(result, flow)["transport"]
+    if not {"rto_min", "rto_max"} <= transport.keys():
+        return None
+    return milliseconds(transport["rto_min"]), milliseconds(transport["rto_max"])
 
 
 def frame_delay(
@@ -203,7 +232,7 @@ def frame_delay(
             frames.filter(pl.col("status") == status) for status in ("played", "late", "lost")
         )
         if "path" in frames.columns:
-            counts = _frames_by_path(axes, frames)
+            handles = _frames_by_path(axes, frames)
         else:
             dots: Any = {
                 "linestyle": "none",
@@ -214,10 +243,10 @@ def frame_delay(
             for rows, colour, gid in ((played, COLOURS[0], "played"), (late, ACCENT, "late")):
                 axes.plot(rows["created_s"], rows["delay_ms"], color=colour, gid=gid, **dots)
             _lost(axes, lost, "black", "lost")
-            counts = [
-                (f"{played.height} played", COLOURS[0]),
-                (f"{late.height} late", ACCENT),
-                (f"{lost.height} lost (on the axis)", "black"),
+            handles = [
+                _dot(f"{played.height:,} played", COLOURS[0]),
+                _dot(f"{late.height:,} late", ACCENT),
+                _tick(f"{lost.height:,} lost (on the axis)", "black"),
             ]
         axes.set_xlabel("frame created at (s)")
         axes.set_ylabel("delay (ms)")
@@ -231,18 +260,27 @@ def frame_delay(
                 textcoords="offset points",
                 ha="right",
                 color=QUIET,
-                fontsize=9,
             )
         axes.margins(x=0.01)
         axes.set_ylim(bottom=0)
-        _title(axes, title, pad=22)
-        _counts(axes, *counts)
+        _title(axes, title)
+        legend(figure, handles)
         return figure
 
 
-def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[tuple[str, str]]:
+def _dot(label: str, colour: str) -> Line2D:
+    """A legend's entry for dots."""
+    return Line2D([], [], color=colour, marker="o", markersize=4, linestyle="none", label=label)
+
+
+def _tick(label: str, colour: str) -> Line2D:
+    """A legend's entry for marks on the axis."""
+    return Line2D([], [], color=colour, marker="|", markersize=9, linestyle="none", label=label)
+
+
+def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[Line2D]:
     """Draws frames in the colour of their path; gives what to say about each path."""
-    counts = []
+    handles = []
     names = frames["path"].drop_nulls().unique(maintain_order=True).sort().to_list()
     for i, name in enumerate(names):
         own, colour = frames.filter(pl.col("path") == name), COLOURS[i % len(COLOURS)]
@@ -268,12 +306,14 @@ def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[tuple[str, str]]:
             **dots,
         )
         _lost(axes, lost, colour, f"lost-{name}")
-        text = f"{name}: {played.height} played, {late.height} late (rings), {lost.height} lost"
-        counts.append((text, colour))
+        text = (
+            f"{name}: {played.height:,} played, {late.height:,} late (rings), {lost.height:,} lost"
+        )
+        handles.append(_dot(text, colour))
     if (nowhere := frames.filter(pl.col("path").is_null())).height:
         _lost(axes, nowhere.filter(pl.col("status") == "lost"), "black", "never-sent")
-        counts.append((f"{nowhere.height} never sent", "black"))
-    return counts
+        handles.append(_tick(f"{nowhere.height:,} never sent", "black"))
+    return handles
 
 
 def _lost(axes: Axes, frames: pl.DataFrame, colour: str, gid: str) -> None:
@@ -297,9 +337,10 @@ def rating(
     *,
     changes: Sequence[tuple[float, str]] = (),
     failures: Sequence[tuple[float, float]] = (),
+    names: Sequence[str] = (),
     title: str = "",
 ) -> Figure:
-    """MOS of each second of a call, with the changes and failures of the primary path.
+    """MOS of each second of a call, the primary path above it, grey where that has failed.
 
     Parameters
     ----------
@@ -309,30 +350,34 @@ def rating(
         Time in seconds and name of the new path.
     failures
         From when to when, in seconds, the primary path was not active.
+    names
+        Of all paths, where `changes` may lack some: each keeps its colour.
     title
         Above the figure.
     """
     first, last = trace["start_s"][0], trace["end_s"][-1]
-    notes = ["time (s)"]
     with style():
         figure, axes = _figure(8, 3)
-        draw_rating(axes, trace, changes)
-        if any(first < time <= last for time, _ in changes):
-            notes.append("dashed: the primary path changes")
+        handles = draw_rating(axes, trace, changes, names)
         shown = [(max(a, first), min(b, last)) for a, b in failures if a < last and b > first]
         for start, end in shown:
             axes.axvspan(start, end, color=FAILED, linewidth=0, zorder=0, gid="failed")
         if shown:
-            notes.append("grey: the primary path has failed")
-        axes.set_xlabel("; ".join(notes))
-        _title(axes, title, pad=20)
+            handles.append(Patch(color=FAILED, label="grey: the primary path has failed"))
+        axes.set_xlabel("time (s)")
+        _title(axes, title)
+        legend(figure, handles)
         return figure
 
 
 def draw_rating(
-    axes: Axes, trace: pl.DataFrame, changes: Sequence[tuple[float, str]], colour: str = COLOURS[0]
-) -> None:
-    """Draws what `rating` shows."""
+    axes: Axes,
+    trace: pl.DataFrame,
+    changes: Sequence[tuple[float, str]],
+    names: Sequence[str] = (),
+    colour: str = "black",
+) -> list[Artist]:
+    """Draws what `rating` shows; gives what a legend says of the primary path."""
     first, last = trace["start_s"][0], trace["end_s"][-1]
     # A second without a frame has no rating: the line breaks there.
     for _, rows in trace.group_by(
@@ -341,48 +386,102 @@ def draw_rating(
     ):
         edges = [*rows["start_s"], rows["end_s"][-1]]
         axes.stairs(rows["mos"], edges, baseline=None, color=colour, linewidth=1.5)
-    # The path that is primary when the call begins, and those that follow.
-    before = [(first, name) for time, name in changes if time <= first][-1:]
-    after = [(time, name) for time, name in changes if first < time <= last]
-    free = first
-    for time, name in before + after:
-        if time > first:
-            axes.axvline(time, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), gid="change")
-        if time < free:
-            continue  # no room for its name
-        axes.annotate(
-            name,
-            (time, 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(2, 3),
-            textcoords="offset points",
-            color=QUIET,
-            fontsize=9,
-        )
-        free = time + (0.01 + _CHARACTER * len(name)) * (last - first)
+    colours = path_colours([*names, *(name for _, name in changes)])
+    handles = strip(axes, changes, first, last, colours)
     axes.set_ylim(1, 4.6)
     axes.margins(x=0.01)
     axes.set_ylabel("MOS")
+    return handles
 
 
-def paths(trace: pl.DataFrame, *, title: str = "") -> Figure:
-    """Congestion window and RTO of each path over time.
+_STRIP_INCHES = 0.09
+"""Height of the primary path's strip."""
+
+
+def strip(
+    axes: Axes,
+    changes: Sequence[tuple[float, str]],
+    first_s: float,
+    last_s: float,
+    colours: Mapping[str, str],
+) -> list[Artist]:
+    """The primary path as a strip above the axes, in the colours of the paths.
+
+    Parameters
+    ----------
+    axes
+        With time in seconds from left to right.
+    changes
+        Time in seconds and name of the path that is the primary one from then on.
+    first_s, last_s
+        From when to when it is drawn.
+    colours
+        Of the paths, by name.
+
+    Returns
+    -------
+    What a legend says, one entry for each path that was the primary one.
+    """
+    ends = [*(time for time, _ in changes[1:]), math.inf]
+    pieces = [
+        (max(time, first_s), min(end, last_s), name)
+        for (time, name), end in zip(changes, ends, strict=False)
+        if time < last_s and end > first_s
+    ]
+    # Time from left to right, inches above the axes' top.
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    inches = figure.dpi_scale_trans + ScaledTranslation(0, 1, axes.transAxes)  # type: ignore[arg-type]
+    place = blended_transform_factory(axes.transData, inches)
+    for start, end, name in pieces:
+        piece = Rectangle(
+            (start, 0.03),
+            end - start,
+            _STRIP_INCHES,
+            transform=place,
+            color=colours[name],
+            linewidth=0,
+            clip_on=False,
+            gid=f"primary-{name}",
+        )
+        axes.add_patch(piece)
+    seen = dict.fromkeys(name for _, _, name in pieces)
+    return [Patch(color=colours[name], label=f"strip: {name} is the primary path") for name in seen]
+
+
+def path_colours(names: Iterable[str]) -> dict[str, str]:
+    """The colour of each path, the same in all figures of a run."""
+    ordered = sorted(set(names))
+    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(ordered)}
+
+
+def paths(
+    trace: pl.DataFrame,
+    *,
+    rto_limits_ms: tuple[float, float] | None = None,
+    title: str = "",
+) -> Figure:
+    """Congestion window and RTO of each path over time, and which path is the primary one.
 
     Parameters
     ----------
     trace
-        The trace `paths` of one side of one flow: time_s, path, cwnd_bytes, rto_ms.
+        The trace `paths` of one side of one flow: time_s, path, cwnd_bytes, rto_ms; with
+        `is_primary`, the primary path is a strip above, if there are several paths.
+    rto_limits_ms
+        RTO.Min and RTO.Max, drawn as lines where they lie near the RTOs.
     title
         Above the figure.
     """
     panels = (("cwnd_bytes", 1e-3, "cwnd (kB)", "linear"), ("rto_ms", 1.0, "RTO (ms)", "log"))
+    colours = path_colours(trace["path"].unique().to_list())
     with style():
         figure = blank(8, 5)
         stacked = figure.subplots(len(panels), 1, sharex=True)
         for axes, (column, scale, label, axis_scale) in zip(stacked, panels, strict=True):
             ends = []
-            for i, ((path,), rows) in enumerate(trace.group_by("path", maintain_order=True)):
-                colour = COLOURS[i % len(COLOURS)]
+            for (path,), rows in trace.group_by("path", maintain_order=True):
+                colour = colours[str(path)]
                 values = rows[column] * scale
                 axes.step(rows["time_s"], values, where="post", color=colour, linewidth=1.2)
                 ends.append((values[-1], str(path), colour))
@@ -392,11 +491,39 @@ def paths(trace: pl.DataFrame, *, title: str = "") -> Figure:
             if axis_scale == "linear":
                 axes.set_ylim(bottom=0)
             else:
-                _plain_log(axes.yaxis)
-            _label_ends(figure, axes, ends)
+                _rto_limits(axes, rto_limits_ms)
+                plain_log(axes.yaxis)
+            label_ends(figure, axes, ends)
         stacked[-1].set_xlabel("time (s)")
-        _title(stacked[0], title)
+        _title(stacked[0], title, pad=16)
+        if len(colours) > 1 and "is_primary" in trace.columns:
+            primary = trace.filter("is_primary").sort("time_s", maintain_order=True)
+            primary = primary.filter(pl.col("path").ne_missing(pl.col("path").shift()))
+            changes = list(primary.select("time_s", "path").iter_rows())
+            span = trace["time_s"].min(), trace["time_s"].max()
+            legend(figure, strip(stacked[0], changes, *span, colours))  # type: ignore[arg-type]
         return figure
+
+
+def _rto_limits(axes: Axes, limits_ms: tuple[float, float] | None) -> None:
+    """Lines at RTO.Min and RTO.Max, unless they lie far from what is drawn."""
+    low, high = axes.get_ylim()
+    for name, limit in zip(("RTO.Min", "RTO.Max"), limits_ms or (), strict=False):
+        if not low / _FAR <= limit <= high * _FAR:
+            continue
+        axes.axhline(limit, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), gid=name)
+        axes.annotate(
+            f"{name} {limit:,g} ms",
+            (0, limit),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 3),
+            textcoords="offset points",
+            color=QUIET,
+        )
+
+
+_FAR = 4.0
+"""A limit beyond so many times what is drawn is left out: it would flatten the rest."""
 
 
 def metric_against_axis(
@@ -450,10 +577,10 @@ def metric_against_axis(
                 ends.append((rows["mean"][-1], f"{by} = {names[i]}", colour))
         if log_x:
             axes.set_xscale("log")
-            _plain_log(axes.xaxis)
+            plain_log(axes.xaxis)
         axes.set_xlabel(x_label or x)
         axes.set_ylabel(y_label)
-        _label_ends(figure, axes, ends)
+        label_ends(figure, axes, ends)
         _title(axes, title)
         return figure
 
@@ -515,7 +642,6 @@ def heat(
     *,
     digits: int = 2,
     colours: str = "cividis",
-    size: float = 9,
 ) -> AxesImage:
     """Draws a heat map with the number in each cell, dark ones in white.
 
@@ -533,8 +659,6 @@ def heat(
         After the point.
     colours
         The colour map.
-    size
-        Of the numbers in points.
     """
     low, high = limits or (None, None)
     image = axes.imshow(grid, cmap=colours, vmin=low, vmax=high, aspect="auto")
@@ -558,9 +682,25 @@ def heat(
                 ha="center",
                 va="center",
                 color=ON_DARK if is_dark else ON_LIGHT,
-                size=size,
             )
     return image
+
+
+def frame_cells(axes: Axes, cells: Iterable[tuple[int, int]]) -> None:
+    """Frames cells of a heat map, by column and line: those that may be the best."""
+    for column, line in cells:
+        axes.add_patch(
+            Rectangle(
+                (column - 0.46, line - 0.44),
+                0.92,
+                0.88,
+                fill=False,
+                edgecolor=ACCENT,
+                linewidth=1.6,
+                clip_on=False,
+                gid="best",
+            )
+        )
 
 
 def blank(width: float, height: float) -> Figure:
@@ -571,16 +711,32 @@ def blank(width: float, height: float) -> Figure:
 
 
 def legend(figure: Figure, handles: Sequence[Artist], columns: int | None = None) -> None:
-    """A legend above everything, in one line if nothing else is said."""
+    """A legend above everything, in as few lines as the figure's width allows."""
+    if not handles:
+        return
+    labels = [str(handle.get_label()) for handle in handles]
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=columns or len(handles),
+        ncols=columns or _columns(labels, figure.get_size_inches()[0]),
         frameon=False,
-        fontsize=9,
         handletextpad=0.5,
         columnspacing=1.6,
     )
+
+
+def _columns(labels: Sequence[str], room: float) -> int:
+    """How many columns of a legend fit into so many inches."""
+    widths = [_KEY + _CHARACTER * max(map(len, label.split("\n"))) for label in labels]
+    for columns in range(len(widths), 1, -1):
+        # Entries go down the columns, the first ones of which may be longer by one.
+        few, longer = divmod(len(widths), columns)
+        sizes = [few + (i < longer) for i in range(columns)]
+        ends = list(accumulate(sizes))
+        columns_of = (widths[end - size : end] for end, size in zip(ends, sizes, strict=True))
+        if sum(map(max, columns_of)) <= room:
+            return columns
+    return 1
 
 
 def finite(value: float) -> float:
@@ -611,24 +767,16 @@ def _title(axes: Axes, title: str, pad: float = 12) -> None:
         axes.set_title(title, pad=pad)
 
 
-def _counts(axes: Axes, *parts: tuple[str, str]) -> None:
-    """What the marks mean and how many there are, in their colours, above the axes."""
-    x = 0.0
-    for text, colour in parts:
-        label = axes.annotate(
-            text,
-            (x, 1),
-            xycoords="axes fraction",
-            xytext=(0, 4),
-            textcoords="offset points",
-            color=colour,
-            fontsize=9,
-        )
-        x += 0.022 + _CHARACTER * len(label.get_text())
+def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Labels right of the axes at the height of each line's end, moved apart if need be.
 
-
-def _label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Labels right of the axes at the height of each line's last value, moved apart if need be."""
+    Parameters
+    ----------
+    figure, axes
+        Where.
+    ends
+        Last value, text and colour of each line.
+    """
     known = sorted(end for end in ends if math.isfinite(end[0]))
     if not known:
         return
@@ -636,7 +784,9 @@ def _label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str
     to_axes = axes.transData + axes.transAxes.inverted()
     left = axes.get_xlim()[0]
     heights = [float(to_axes.transform((left, value))[1]) for value, _, _ in known]
-    gap = 0.055 * 4 / figure.get_size_inches()[1] * len(figure.axes)
+    spec = axes.get_subplotspec()
+    lines = spec.get_gridspec().nrows if spec else 1
+    gap = 0.2 / figure.get_size_inches()[1] * lines
     for i in range(1, len(heights)):
         heights[i] = max(heights[i], heights[i - 1] + gap)
     overflow = max(0.0, heights[-1] - 1)
@@ -649,11 +799,10 @@ def _label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str
             textcoords="offset points",
             va="center",
             color=colour,
-            fontsize=9,
         )
 
 
-def _plain_log(axis: Axis) -> None:
+def plain_log(axis: Axis) -> None:
     """Numbers on a logarithmic axis as people write them: 0.1, not 10 to the power of -1."""
     axis.set_major_formatter(lambda value, _: _plain(value))
     # Between the powers of ten only where there would be few numbers otherwise.

@@ -48,7 +48,7 @@ def draw(flow: Flow, title: str) -> Figure:
         _waiting(panels[-1], waiting, edges, names)
         panels[-1].set_xlabel("time (s)")
         panels[-1].set_xlim(flow.start_s, flow.end_s)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        figure.suptitle(title, x=0.01, ha="left")
         seen = [limit for limit in LIMITS if any(path.seconds[limit] > 0 for path in sender.paths)]
         handles = [Patch(color=COLOURS[limit], label=LIMITS[limit]) for limit in seen]
         figure.legend(
@@ -56,7 +56,6 @@ def draw(flow: Flow, title: str) -> Figure:
             loc="outside lower left",
             ncols=min(4, len(handles)),
             frameon=False,
-            fontsize=9,
         )
         return figure
 
@@ -74,7 +73,7 @@ def _shares(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, path: Account) ->
         base += share
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    axes.set_title(_heading(path), pad=4, fontsize=10)
+    axes.set_title(_heading(path), pad=4)
     axes.grid(visible=False)
 
 
@@ -101,11 +100,9 @@ def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[
     axes.set_ylim(0, max(1.0, 1.15 * base.max()))
     axes.set_ylabel("kB")
     nothing = "" if handles else ": nothing waited"
-    axes.set_title(f"receiver: data that waits for earlier data{nothing}", pad=4, fontsize=10)
+    axes.set_title(f"receiver: data that waits for earlier data{nothing}", pad=4)
     if handles:
-        axes.legend(
-            handles=handles, loc="upper right", ncols=len(handles), frameon=False, fontsize=9
-        )
+        axes.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False)
 
 
 def _spread(rows: pl.DataFrame, amounts: np.ndarray, edges: np.ndarray) -> np.ndarray:

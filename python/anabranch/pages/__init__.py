@@ -5,12 +5,17 @@
 
 import io
 import re
-from collections.abc import Mapping
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import jinja2
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from anabranch import plots
 
@@ -96,17 +101,29 @@ def sentence(text: str) -> str:
 MOST_STACKED = 9
 """Panels that a narrow screen gets one below the other; figures with more scroll."""
 
-_NARROW = 4.6
-"""Width of a stacked figure in inches."""
+INCH = 95
+"""Pixels of a figure's inch on a page that is wide enough: text is as large in all figures."""
+
+_NARROW = 3.7
+"""Width of a figure for a narrow screen in inches."""
+
+_LINE = 42
+"""Characters that fit into a title there."""
+
+_NAME = 18
+"""And beside the axes."""
 
 
 def responsive(figure: Figure, name: str) -> str:
-    """A figure as SVG for a wide page and, where it has panels side by side, one for a narrow one.
+    """A figure as SVG for a wide page and, where it can be had, one for a narrow one.
 
-    The second has the panels one below the other; the figure stays so.
+    The second has panels one below the other and its text broken into more lines; the figure stays
+    so.
     """
     wide = inline(figure, name)
-    if not _stack(figure):
+    with plots.style():
+        is_narrow = _narrow(figure)
+    if not is_narrow:
         return wide
     narrow = inline(figure, f"{name}-narrow")
     return wide.replace('class="plot"', 'class="plot wide"', 1) + narrow.replace(
@@ -114,45 +131,85 @@ def responsive(figure: Figure, name: str) -> str:
     )
 
 
-def _stack(figure: Figure) -> bool:
-    """Puts panels that stand side by side one below the other, if that can be done."""
-    panels = [axes for axes in figure.axes if axes.get_visible()]
-    grids = {id(spec.get_gridspec()) if (spec := axes.get_subplotspec()) else 0 for axes in panels}
-    # A bar of colours beside them has a grid of its own, or none.
-    if 0 in grids or len(grids) != 1 or not 1 < len(panels) <= MOST_STACKED:
+def _narrow(figure: Figure) -> bool:
+    """Makes a figure narrow, its panels one below the other, if that can be done.
+
+    Not with numbers in cells that need their width, nor with very many panels.
+    """
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    panels = [axes for axes in shown if axes.get_label() != "<colorbar>"]
+    grids = [spec.get_gridspec() if (spec := axes.get_subplotspec()) else None for axes in panels]
+    if not panels or len(panels) > MOST_STACKED or {id(grid) for grid in grids} != {id(grids[0])}:
         return False
-    spec = panels[0].get_subplotspec()
-    assert spec is not None
-    lines, columns = spec.get_gridspec().get_geometry()
-    if columns == 1:
+    if grids[0] is None or figure.get_size_inches()[0] <= _NARROW:
         return False
-    height = max(figure.get_size_inches()[1] / lines, 1.8)
-    last = panels[-columns:]
-    labels = [
-        (
-            panels[i // columns * columns].get_ylabel(),
-            (axes.get_xlabel() or last[i % columns % len(last)].get_xlabel()),
-        )
-        for i, axes in enumerate(panels)
-    ]
-    grid = GridSpec(len(panels), 1, figure=figure)
-    for i, (axes, (y_label, x_label)) in enumerate(zip(panels, labels, strict=True)):
-        axes.set_subplotspec(grid[i])
-        axes.tick_params(labelleft=True, labelbottom=True)
-        axes.set_ylabel(y_label)
-        axes.set_xlabel(x_label)
-    for legend in figure.legends:
-        longest = max(len(text.get_text()) for text in legend.get_texts())
-        legend.set_ncols(2 if longest <= 18 else 1)
+    if any(len(axes.texts) > _NAME for axes in panels):
+        return False
+    lines, columns = grids[0].get_geometry()
+    height = figure.get_size_inches()[1] / lines
+    if columns > 1:
+        _stack(figure, panels, columns)
+        height = max(height, 1.8)
+    height = max(height, *map(_break_lines, panels))
     figure.set_size_inches(_NARROW, height * len(panels))
+    # Made anew: a legend keeps the columns that it was made with.
+    for legend in list(figure.legends):
+        handles = list(legend.legend_handles)
+        for handle, text in zip(handles, legend.get_texts(), strict=True):
+            assert handle is not None
+            handle.set_label(textwrap.fill(text.get_text(), _LINE))
+        legend.remove()
+        plots.legend(figure, [handle for handle in handles if handle is not None])
     return True
 
 
-def inline(figure: Figure, name: str, *, natural: bool = False) -> str:
+def _stack(figure: Figure, panels: Sequence[Axes], columns: int) -> None:
+    """Puts panels that stand side by side one below the other, each with its labels."""
+    last = panels[-columns:]
+    labels = [
+        (
+            axes.get_title(loc="left") or panels[i % columns].get_title(loc="left"),
+            axes.get_ylabel() or panels[i // columns * columns].get_ylabel(),
+            axes.get_xlabel() or last[i % columns % len(last)].get_xlabel(),
+        )
+        for i, axes in enumerate(panels)
+    ]
+    for axes in [axes for axes in figure.axes if not axes.get_visible()]:
+        axes.remove()  # it would still have a place in the layout
+    grid = GridSpec(len(panels), 1, figure=figure)
+    for i, (axes, (title, y_label, x_label)) in enumerate(zip(panels, labels, strict=True)):
+        axes.set_subplotspec(grid[i])
+        axes.tick_params(labelleft=True, labelbottom=True)
+        if not axes.get_title(loc="left"):
+            axes.set_title(title, loc="left")
+        axes.set_ylabel(y_label)
+        axes.set_xlabel(x_label)
+
+
+def _break_lines(axes: Axes) -> float:
+    """Breaks the lines of a title and of names that are too long for a narrow figure.
+
+    Gives the height in inches that the names need then.
+    """
+    room, lines = _LINE, 0
+    if isinstance(axes.yaxis.get_major_locator(), FixedLocator):
+        names = [textwrap.fill(text.get_text(), _NAME) for text in axes.get_yticklabels()]
+        if any("\n" in name for name in names):
+            axes.set_yticks(axes.get_yticks(), names)
+        room -= max((len(line) for name in names for line in name.split("\n")), default=0)
+        lines = sum(1 + name.count("\n") for name in names)
+    for text in axes.findobj(Text):
+        if text.get_text() and text.get_text() in (axes.get_title(), axes.get_title(loc="left")):
+            text.set_text(textwrap.fill(" ".join(text.get_text().split()), room))
+    axes.set_xlabel(textwrap.fill(axes.get_xlabel(), room))
+    return 0.9 + 0.16 * lines
+
+
+def inline(figure: Figure, name: str) -> str:
     """A figure as SVG to stand in a page.
 
-    Without background, its colours the page's, its ids its own; as wide as the page, or at most
-    about as wide as it was made.
+    Without background, its colours the page's, its ids its own; as wide as it was made, or as the
+    page if that is less.
     """
     buffer = io.StringIO()
     with plots.style():
@@ -164,13 +221,20 @@ def inline(figure: Figure, name: str, *, natural: bool = False) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     # Named by their content, which two of them may share; nothing refers to them.
     text = re.sub(r'(<image[^>]*?) id="[^"]*"', r"\1", text)
-    text = re.sub(r'\bid="', f'id="{name}-', text)
+    seen: Counter[str] = Counter()
+
+    def own(found: re.Match[str]) -> str:
+        """The id with the figure's name; marks that share one get numbers."""
+        seen[found[1]] += 1
+        return f'id="{name}-{found[1]}' + (f'-{seen[found[1]]}"' if seen[found[1]] > 1 else '"')
+
+    text = re.sub(r'\bid="([^"]*)"', own, text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
     for colour, variable in INK.items():
         text = re.sub(
             rf"(fill|stroke): {colour}\b", rf"\1: var(--{variable})", text, flags=re.IGNORECASE
         )
     # Text without a colour is black to SVG.
-    width = figure.get_size_inches()[0]
-    size = f'style="max-width: {120 * width:.0f}px; min-width: min({80 * width:.0f}px, 34rem)" '
-    return text.replace("<svg ", f'<svg role="img" class="plot" {size if natural else ""}', 1)
+    width = INCH * figure.get_size_inches()[0]
+    size = f"max-width: {width:.0f}px; min-width: min({0.7 * width:.0f}px, 34rem)"
+    return text.replace("<svg ", f'<svg role="img" class="plot" style="{size}" ', 1)

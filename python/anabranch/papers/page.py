@@ -25,7 +25,8 @@ def render(
 ) -> str:
     """The page of a paper's package as text.
 
-    `figures` are those of `draw`; the context is what the package's template needs.
+    `figures` are those of `draw`; the context is what the package's template needs, among it
+    `counts`: figure -> how many runs its numbers come from.
     """
     environment = pages.environment(
         {"base.html.j2": __package__, "macros.html.j2": __package__, "page.html.j2": package}

@@ -15,6 +15,15 @@ from anabranch import stats
 from .intervals import Interval, difference, interval
 
 
+def repeated(rows: pl.DataFrame) -> str:
+    """How many runs the cells of these rows have each, from their column `replication`."""
+    if rows.is_empty():
+        return "no"
+    sizes = rows.group_by("replication").len()["len"]
+    least, most = int((sizes == sizes.max()).sum()), len(sizes)
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
 @dataclass(frozen=True)
 class Runs:
     """Rows of factors, `replication` and values, under one profile: a loss clock, a reading."""
@@ -45,6 +54,11 @@ class Runs:
         cells = pl.col("cell_runs")
         counted = self.frame.with_columns(cell_runs=pl.len().over("replication"))
         return replace(self, frame=counted.filter(cells == cells.max()).drop("cell_runs"))
+
+    @property
+    def repeated(self) -> str:
+        """How many runs each cell has: `10`, or `3 to 10` where some have more."""
+        return repeated(self.frame)
 
     def per_replication(self, value: str | None = None) -> dict[int, float]:
         """The mean over the cells within each replication.

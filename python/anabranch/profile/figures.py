@@ -67,7 +67,7 @@ def _bursts(profile: Profile, losses: Losses) -> Figure:
         axes.set_xlabel("packets in a row")
         if lost:
             axes.set_ylabel("share at least so long")
-            axes.legend(frameon=False, fontsize=8)
+            axes.legend(frameon=False)
     return figure
 
 
@@ -99,7 +99,7 @@ def _after_losses(profile: Profile, losses: TimedLosses) -> Figure:
     axes.set_title("Packets lost by the time since a loss, and what the models expect")
     axes.set_xlabel("time since the last lost packet in ms")
     axes.set_ylabel("share lost")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False)
     return figure
 
 
@@ -129,7 +129,6 @@ def _delays(profile: Profile) -> Figure:
             transform=beside.transAxes,
             ha="right",
             color=plots.ACCENT,
-            fontsize=8,
         )
     beside.set_title("Share of the delays up to a value")
     beside.set_xlabel("ms")

@@ -44,7 +44,6 @@ def main_effects(analysis: Analysis) -> Figure:
             _ticks(panel, axis)
         for first in list(figure.axes)[::_PANELS]:
             first.set_ylabel(analysis.metric)
-        figure.align_xlabels()
         return figure
 
 
@@ -67,7 +66,7 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         panel.set_ylabel(analysis.metric)
         # Above, where a long name takes no room from the figure.
         plots.legend(figure, handles, columns=min(len(handles), 4))
-        figure.axes[0].set_title(f"lines: {_short(by.name, 40)}", fontsize=9, color=plots.QUIET)
+        figure.axes[0].set_title(f"lines: {_short(by.name, 40)}", color=plots.QUIET)
         return figure
 
 

@@ -87,9 +87,9 @@ def section(
     name = f"metric{place}"
     drawn = {}
     for key, caption, figure in _figures(analysis, title):
-        svg = pages.inline(figure, f"{name}-{key}", natural=True)
+        svg = pages.responsive(figure, f"{name}-{key}")
         label = f'role="img" aria-label="{escape(caption)}"'
-        drawn[key] = Drawn(Markup(svg.replace('role="img"', label, 1)), caption)
+        drawn[key] = Drawn(Markup(svg.replace('role="img"', label)), caption)
     rows, left_out = _table(analysis)
     if environments:
         finding = environments.finding if part is None else f"In {part}: {environments.finding}"

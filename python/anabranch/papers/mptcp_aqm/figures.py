@@ -13,8 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import NullFormatter
 
 from anabranch import plots
+from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import by_claim
 
@@ -75,6 +77,8 @@ METRICS = {
     "sojourn": ("sojourn_ms", "mean sojourn (ms)"),
 }
 """Figures with one value of a run."""
+LOGARITHMIC = {"queue_packets", "sojourn_ms", "rtt_{}_ms", "cwnd_{}_packets"}
+"""Values of which some are ten times others: points on a logarithmic axis instead of bars."""
 PATH_METRICS = {
     "rtt": ("rtt_{}_ms", "mean RTT (ms)"),
     "cwnd": ("cwnd_{}_packets", "mean cwnd (packets)"),
@@ -107,7 +111,7 @@ def verdicts(outcome: Outcome) -> Figure:
     columns = [one.title for one in profiles()] + list(outcome.attribution)
     by_number = by_claim(outcome.claims)
     with plots.style():
-        figure = plots.blank(10.5, 1.6 + 0.26 * len(by_number))
+        figure = plots.blank(10, 1.6 + 0.26 * len(by_number))
         axes = figure.add_subplot()
         for line, (number, found) in enumerate(by_number.items()):
             row = [found[one.name].verdict for one in profiles()]
@@ -124,7 +128,6 @@ def verdicts(outcome: Outcome) -> Figure:
                     VERDICT_LETTERS[verdict],
                     ha="center",
                     va="center",
-                    fontsize=8,
                 )
         axes.set_yticks(
             range(len(by_number)), [f"{number}. {SHORT[number]}" for number in by_number]
@@ -133,7 +136,7 @@ def verdicts(outcome: Outcome) -> Figure:
             0.47 + column + (0.25 if column >= len(profiles()) else 0)
             for column in range(len(columns))
         ]
-        axes.set_xticks(places, [textwrap.fill(name, 11) for name in columns], fontsize=8)
+        axes.set_xticks(places, [textwrap.fill(name, 11) for name in columns])
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
         axes.grid(visible=False)
@@ -148,16 +151,24 @@ def metric(outcome: Outcome, name: str) -> Figure:
     value, label = METRICS[name]
     with plots.style():
         figure = plots.blank(10, 7.4)
-        panels = figure.subplots(len(networks()), len(receivers()), sharey="row", sharex=True)
+        panels = figure.subplots(len(networks()), len(receivers()), sharey=True, sharex=True)
         for line, network in zip(panels, networks(), strict=True):
             for axes, receiver in zip(line, receivers(), strict=True):
                 one = Profile(network, receiver)
-                _bars(axes, outcome.grids[one.name], value, _numbers(value))
-                axes.set_title(one.title, fontsize=9.5)
-            line[0].set_ylabel(label, fontsize=9)
-            line[0].set_ylim(bottom=0)
+                _marks(
+                    axes,
+                    outcome.grids[one.name],
+                    value,
+                    _numbers(value),
+                    is_logarithmic=value in LOGARITHMIC,
+                )
+                axes.set_title(one.title)
+            line[0].set_ylabel(label)
+        # The panels share the axis: only when all has been drawn is its end known.
+        if value not in LOGARITHMIC:
+            panels[0][0].set_ylim(bottom=0)
         for axes in panels[-1]:
-            axes.set_xlabel("delay of A (ms)", fontsize=9)
+            axes.set_xlabel("delay of A (ms)")
         _queue_legend(figure, paper=bool(_numbers(value)))
         return figure
 
@@ -167,29 +178,36 @@ def path_metric(outcome: Outcome, name: str) -> Figure:
     pattern, label = PATH_METRICS[name]
     with plots.style():
         figure = plots.blank(10, 7.4)
-        panels = figure.subplots(len(networks()), len(PATHS), sharey="row", sharex=True)
+        panels = figure.subplots(len(networks()), len(PATHS), sharey=True, sharex=True)
         for line, network in zip(panels, networks(), strict=True):
             for axes, path in zip(line, PATHS, strict=True):
                 runs = outcome.grids[Profile(network, receivers()[0]).name]
                 value = pattern.format(path)
-                _bars(axes, runs, value, _numbers(value))
-                axes.set_title(f"{network.title}, path {PATH_NAMES[path]}", fontsize=9.5)
-            line[0].set_ylabel(label, fontsize=9)
-            # The panels share the axis: only when all has been drawn is its top known.
-            line[0].set_ylim(bottom=0)
+                _marks(axes, runs, value, _numbers(value), is_logarithmic=pattern in LOGARITHMIC)
+                axes.set_title(f"{network.title}, path {PATH_NAMES[path]}")
+            line[0].set_ylabel(label)
         for axes in panels[-1]:
-            axes.set_xlabel("delay of A (ms)", fontsize=9)
+            axes.set_xlabel("delay of A (ms)")
         _queue_legend(figure, paper=name == "rtt")
         return figure
 
 
-def _bars(axes: Axes, runs: Runs, value: str, published: Sequence[Number]) -> None:
+def _marks(
+    axes: Axes, runs: Runs, value: str, published: Sequence[Number], *, is_logarithmic: bool
+) -> None:
+    """Bars by queue at each delay, or points where the axis is logarithmic."""
+    if is_logarithmic:
+        axes.set_yscale("log")
+        plots.plain_log(axes.yaxis)
     width = 0.8 / len(PAPERS_QUEUES)
     for index, queue in enumerate(PAPERS_QUEUES):
         for position, delay in enumerate(DELAYS):
             found = runs.where(queue=queue, coupling=LIA, delay_ms=delay).mean(value)
             x = position + (index - (len(PAPERS_QUEUES) - 1) / 2) * width
-            axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
+            if is_logarithmic:
+                axes.plot(x, found.mean, "o", color=QUEUE_COLOURS[queue], markersize=6)
+            else:
+                axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
             _whisker(axes, x, found)
             for number in published:
                 if number.queue == queue and number.delay_ms in {0, delay}:
@@ -210,15 +228,20 @@ def _numbers(value: str) -> list[Number]:
     return [one for one in numbers() if one.quantity == value and one.bound == "is"]
 
 
-def _whisker(axes: Axes, x: float, found: Interval) -> None:
+def _whisker(axes: Axes, x: float, found: Interval, high: float = math.inf) -> None:
     axes.errorbar(
         x,
         found.mean,
-        yerr=plots.finite(found.half_width),
+        # On a logarithmic axis an interval that reaches 0 would have no end.
+        yerr=plots.bar(found.mean, found.half_width, low=_least(axes, found), high=high),
         color="black",
         elinewidth=1,
         capsize=2,
     )
+
+
+def _least(axes: Axes, found: Interval) -> float:
+    return 0.1 * found.mean if axes.get_yscale() == "log" else 0.0
 
 
 def _queue_legend(figure: Figure, *, paper: bool) -> None:
@@ -251,22 +274,33 @@ def couplings(runs: Runs) -> Figure:
         ("cwnd_share_a", "A's part of cwnd"),
     ]
     with plots.style():
-        figure = plots.blank(10.5, 1.75 * len(values))
-        panels = figure.subplots(len(values), len(PAPERS_QUEUES), sharex=True)
+        figure = plots.blank(10, 1.75 * len(values))
+        panels = figure.subplots(len(values), len(PAPERS_QUEUES), sharex=True, sharey="row")
         for line, (value, label) in zip(panels, values, strict=True):
             for axes, queue in zip(line, PAPERS_QUEUES, strict=True):
                 for index, coupling in enumerate(COUPLINGS):
                     own = runs.where(queue=queue, coupling=coupling)
-                    _line(axes, own, value, plots.COLOURS[index], DELAYS)
-                axes.set_ylim(bottom=0)
-                axes.tick_params(labelsize=8)
-            line[0].set_ylabel(label, fontsize=8.5)
+                    # Two of them are nearly equal: moved apart, with marks of their own.
+                    shift, colour = 0.12 * (index - 1), plots.COLOURS[index]
+                    _line(axes, own, value, colour, DELAYS, marker="osD"[index], shift=shift)
+            line[0].set_ylabel(label)
+            if "share" in value:
+                line[0].set_ylim(0, 1)
+            else:
+                line[0].set_yscale("log")
+                plots.plain_log(line[0].yaxis)
         for axes, queue in zip(panels[0], PAPERS_QUEUES, strict=True):
-            axes.set_title(QUEUE_NAMES[queue], fontsize=9.5)
+            axes.set_title(QUEUE_NAMES[queue])
         for axes in panels[-1]:
-            axes.set_xlabel("delay of A (ms)", fontsize=8.5)
+            axes.set_xlabel("delay of A (ms)")
         handles = [
-            Line2D([], [], color=plots.COLOURS[index], marker="o", label=COUPLING_NAMES[coupling])
+            Line2D(
+                [],
+                [],
+                color=plots.COLOURS[index],
+                marker="osD"[index],
+                label=COUPLING_NAMES[coupling],
+            )
             for index, coupling in enumerate(COUPLINGS)
         ]
         plots.legend(figure, handles)
@@ -274,48 +308,63 @@ def couplings(runs: Runs) -> Figure:
 
 
 def _line(
-    axes: Axes, runs: Runs, value: str, colour: str, at: Sequence[int], *, dashed: bool = False
+    axes: Axes,
+    runs: Runs,
+    value: str,
+    colour: str,
+    at: Sequence[int],
+    *,
+    marker: str = "o",
+    shift: float = 0.0,
 ) -> None:
     found = [runs.where(delay_ms=delay).mean(value) for delay in at]
     axes.errorbar(
-        range(len(at)),
+        [place + shift for place in range(len(at))],
         [one.mean for one in found],
-        yerr=[plots.finite(one.half_width) for one in found],
+        yerr=_bars(found),
         color=colour,
-        marker="o",
+        marker=marker,
         markersize=3.5,
         linewidth=1.3,
         elinewidth=1,
         capsize=2,
-        linestyle=DASHED if dashed else "-",
     )
     axes.set_xticks(range(len(at)), [str(delay) for delay in at])
+
+
+def _bars(found: Sequence[Interval]) -> list[list[float]]:
+    """Intervals of a line, cut to what is possible."""
+    bars = [plots.bar(one.mean, one.half_width) for one in found]
+    return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
 def fit(outcome: Outcome) -> Figure:
     """How far the six published round-trip times are missed against the rate of C."""
     titles = {one.name: one.title for one in profiles()}
     with plots.style():
-        figure = plots.blank(10.5, 4)
+        figure = plots.blank(10, 4)
         left, right = figure.subplots(1, 2)
+        left_ends, right_ends = [], []
         for index, (name, runs) in enumerate(outcome.fits.items()):
             rates = runs.frame["rate_mbps"].unique().sort().to_list()
             found = [misfit_percent(runs, rate) for rate in rates]
             left.errorbar(
                 rates,
                 [one.mean for one in found],
-                yerr=[plots.finite(one.half_width) for one in found],
+                yerr=_bars(found),
                 color=plots.COLOURS[index],
-                marker="o",
+                # Those of one network are nearly equal: the second is dashed.
+                marker="os"[index % 2],
+                linestyle=("-", DASHED)[index % 2],
                 markersize=3.5,
                 capsize=2,
                 elinewidth=1,
-                label=titles[name],
             )
+            left_ends.append((found[-1].mean, titles[name], plots.COLOURS[index]))
         left.set_ylim(bottom=0)
         left.set_xlabel("rate of C (Mbit/s)")
         left.set_ylabel("RMS deviation of the six RTTs (%)")
-        left.legend(frameon=False, fontsize=8.5)
+        plots.label_ends(figure, left, left_ends)
         runs = outcome.fits[profile(*BASE).name]
         rates = runs.frame["rate_mbps"].unique().sort().to_list()
         styles = {("codel", 1): "o", ("codel", 100): "s", ("drop_tail", 100): "^"}
@@ -337,23 +386,24 @@ def fit(outcome: Outcome) -> Figure:
                     marker=marker,
                     markersize=3.5,
                     linewidth=1.2,
-                    label=f"{QUEUE_NAMES[queue]}, {delay} ms, {path.upper()}: {paper:g} ms",
                 )
+                label = f"{QUEUE_NAMES[queue]}, {delay} ms,\n{path.upper()}: {paper:g} ms"
+                right_ends.append((ours[-1] / paper, label, PATH_COLOURS[path]))
         right.axhline(1, color=plots.QUIET, linestyle=DASHED, linewidth=1)
         right.set_yscale("log")
         right.set_yticks([0.5, 0.7, 1, 1.5, 2, 3], ["0.5", "0.7", "1", "1.5", "2", "3"])
         right.minorticks_off()
         right.set_xlabel("rate of C (Mbit/s)")
         right.set_ylabel("our RTT / the paper's")
-        right.set_title("clean, textbook", fontsize=9.5)
-        right.legend(frameon=False, fontsize=8)
+        right.set_title("clean, textbook")
+        plots.label_ends(figure, right, right_ends)
         return figure
 
 
 def time(traced: dict[str, Traced]) -> Figure:
     """Windows, round-trip times and the queue of one run for each of three queues."""
     with plots.style():
-        figure = plots.blank(10.5, 6)
+        figure = plots.blank(10, 6)
         panels = figure.subplots(3, len(TRACED_QUEUES), sharey="row", squeeze=False)
         for column, queue in enumerate(TRACED_QUEUES):
             run = traced[queue]
@@ -374,12 +424,12 @@ def time(traced: dict[str, Traced]) -> Figure:
                 color=QUEUE_COLOURS[queue],
                 linewidth=0.8,
             )
-            panels[0][column].set_title(QUEUE_NAMES[queue], fontsize=10)
+            panels[0][column].set_title(QUEUE_NAMES[queue])
             panels[2][column].set_xlabel("time (s)")
             for line in panels:
                 line[column].set_xlim(0, max(traced[kind].ended_s for kind in TRACED_QUEUES))
         for line, label in zip(panels, ("cwnd (kB)", "SRTT (ms)", "queue (packets)"), strict=True):
-            line[0].set_ylabel(label, fontsize=9)
+            line[0].set_ylabel(label)
             line[0].set_ylim(bottom=0)
         plots.legend(figure, _path_handles())
         return figure
@@ -388,7 +438,7 @@ def time(traced: dict[str, Traced]) -> Figure:
 def delays(traced: dict[str, Traced]) -> Figure:
     """The share of delivered packets that took longer, on each path."""
     with plots.style():
-        figure = plots.blank(10.5, 3.8)
+        figure = plots.blank(10, 3.8)
         panels = figure.subplots(1, len(PATHS), sharey=True)
         for number, (axes, path) in enumerate(zip(panels, PATHS, strict=True)):
             for queue, run in traced.items():
@@ -396,14 +446,15 @@ def delays(traced: dict[str, Traced]) -> Figure:
                 shares = [1 - index / len(values) for index in range(len(values))]
                 axes.step(values, shares, where="post", color=QUEUE_COLOURS[queue], linewidth=1.3)
             axes.set_xscale("log")
-            axes.set_xticks([10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000])
+            axes.set_xticks([10, 30, 100, 300, 1000, 3000, 10000])
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.set_yscale("log")
+            axes.set_yticks([0.001, 0.01, 0.1, 1], ["0.1 %", "1 %", "10 %", "100 %"])
             axes.minorticks_off()
             axes.set_xlim(8, 12000)
-            axes.set_yscale("log")
             axes.set_ylim(5e-4, 1.1)
             axes.set_xlabel("one-way delay (ms)")
-            axes.set_title(f"path {PATH_NAMES[path]}", fontsize=9.5)
+            axes.set_title(f"path {PATH_NAMES[path]}")
             axes.grid(visible=True, axis="both")
         panels[0].set_ylabel("share of packets that took longer")
         handles = [
@@ -435,7 +486,7 @@ def starvation(runs: Runs) -> Figure:
                     axes.errorbar(
                         x,
                         means[value].mean,
-                        yerr=plots.finite(means[value].half_width),
+                        yerr=plots.bar(*means[value][:2], low=0.1 * means[value].mean),
                         color=QUEUE_COLOURS[queue],
                         marker=marker,
                         markersize=6,
@@ -443,6 +494,7 @@ def starvation(runs: Runs) -> Figure:
                         elinewidth=1,
                     )
         axes.set_yscale("log")
+        plots.plain_log(axes.yaxis)
         axes.set_xticks(range(len(DELAYS)), [f"{delay} ms" for delay in DELAYS])
         axes.set_ylabel("sojourn in C's queue (ms)")
         axes.set_xlabel("delay of A")
@@ -462,12 +514,12 @@ def ablations(runs: Runs) -> Figure:
     """Queue disciplines with one thing changed: a dot for each delay."""
     values = [
         ("goodput_share", "goodput / C", False),
-        ("drops", "dropped packets", False),
+        ("drops", "dropped packets", True),
         ("sojourn_ms", "mean sojourn (ms)", True),
         ("p99_ms", "99th percentile (ms)", True),
     ]
     with plots.style():
-        figure = plots.blank(11, 1.1 + 0.3 * len(changes()))
+        figure = plots.blank(10, 1.1 + 0.3 * len(changes()))
         panels = figure.subplots(1, len(values), sharey=True)
         for axes, (value, label, is_log) in zip(panels, values, strict=True):
             for line, change in enumerate(changes()):
@@ -476,7 +528,7 @@ def ablations(runs: Runs) -> Figure:
                     axes.errorbar(
                         found.mean,
                         line + 0.2 * (index - 1),
-                        xerr=plots.finite(found.half_width),
+                        xerr=plots.bar(*found[:2], low=0.1 * found.mean if is_log else 0.0),
                         color=DELAY_COLOURS[delay],
                         marker="o",
                         markersize=4,
@@ -485,8 +537,12 @@ def ablations(runs: Runs) -> Figure:
                     )
             if is_log:
                 axes.set_xscale("log")
+                plots.plain_log(axes.xaxis)
+                axes.xaxis.set_minor_formatter(NullFormatter())
+            else:
+                axes.set_xlim(left=0)
             axes.grid(visible=True, axis="both")
-            axes.set_xlabel(label, fontsize=9)
+            axes.set_xlabel(label)
             axes.tick_params(axis="y", length=0)
         panels[0].set_yticks(range(len(changes())), [change.title for change in changes()])
         panels[0].invert_yaxis()
@@ -512,16 +568,17 @@ def theta(runs: Runs) -> Figure:
         ("max_ms", "longest sojourn (ms)"),
     ]
     with plots.style():
-        figure = plots.blank(11.5, 3.6)
+        figure = plots.blank(10, 3.6)
         panels = figure.subplots(1, len(values) + 1)
         for axes, (value, label) in zip(panels, values, strict=False):
             for queue in kinds:
                 own = runs.where(queue=queue)
                 _line(axes, own, value, QUEUE_COLOURS[queue], LONG_DELAYS)
-            axes.set_xlabel("delay of A (ms)", fontsize=9)
-            axes.set_title(label, fontsize=9.5)
+            axes.set_xlabel("delay of A (ms)")
+            axes.set_title(label)
             if value == "max_ms":
                 axes.set_yscale("log")
+                plots.plain_log(axes.yaxis)
             else:
                 axes.set_ylim(bottom=0)
         bound = panels[-1]
@@ -534,11 +591,10 @@ def theta(runs: Runs) -> Figure:
             linewidth=1.4,
         )
         bound.set_yscale("log")
+        plots.plain_log(bound.yaxis)
         bound.set_xticks(list(steps))
-        bound.set_xlabel("k: times in a row that the delay grew", fontsize=9)
-        bound.set_title(
-            "least growth that is never dropped\n(delay / first delay: k k!)", fontsize=9
-        )
+        bound.set_xlabel("k: growths in a row")
+        bound.set_title("never dropped: delay from k k!\ntimes the first delay on")
         handles = [
             Line2D([], [], color=QUEUE_COLOURS[queue], marker="o", label=name)
             for queue, name in kinds.items()
@@ -554,8 +610,9 @@ def beyond(runs: Runs) -> Figure:
         ("p95_ms", "95th percentile of the sojourn (ms)", 0, "cividis_r"),
         ("longest_gap_s", "longest time without data at the server (s)", 1, "cividis_r"),
     ]
+    kinds = [queue.name for queue in queues()]
     with plots.style():
-        figure = plots.blank(8.4, 4.1 * len(values))
+        figure = plots.blank(10, 4.1 * len(values))
         panels = figure.subplots(len(values), 1)
         for axes, (value, label, digits, colours) in zip(panels, values, strict=True):
             grid = [
@@ -573,10 +630,12 @@ def beyond(runs: Runs) -> Figure:
                 [transport.title for transport in transports()],
                 digits=digits,
                 colours=colours,
-                size=8,
             )
-            axes.tick_params(labelsize=8)
-            axes.set_title(label, fontsize=10)
+            for line, transport in enumerate(transports()):
+                own = runs.where(transport=transport.name)
+                best = choice.best(own, ["queue"], value, maximise=value == "goodput_share")
+                plots.frame_cells(axes, ((kinds.index(name), line) for name in best.candidates))
+            axes.set_title(f"{label}; framed: may be the best of its line")
         return figure
 
 
@@ -586,7 +645,7 @@ def mobility(runs: Runs) -> Figure:
     kinds = runs.frame["queue"].unique(maintain_order=True).to_list()
     names = {one.name: one.title for one in transports()}
     with plots.style():
-        figure = plots.blank(10.5, 3.4)
+        figure = plots.blank(10, 3.4)
         panels = figure.subplots(1, len(there), sharey=True)
         width = 0.8 / len(kinds)
         for axes, transport in zip(panels, there, strict=True):
@@ -595,13 +654,13 @@ def mobility(runs: Runs) -> Figure:
                     found = runs.where(transport=transport, queue=queue, event=event.name).mean()
                     x = position + (index - (len(kinds) - 1) / 2) * width
                     axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-                    _whisker(axes, x, found)
+                    _whisker(axes, x, found, high=1.0)
             names_of_events = [textwrap.fill(event.title, 11) for event in events()]
-            axes.set_xticks(range(len(events())), names_of_events, fontsize=8)
+            axes.set_xticks(range(len(events())), names_of_events)
             axes.tick_params(axis="x", length=0)
-            axes.set_title(names[transport], fontsize=9.5)
+            axes.set_title(names[transport])
         panels[0].set_ylabel("goodput / C")
-        panels[0].set_ylim(0, 0.8)
+        panels[0].set_ylim(0, 1)
         _queue_legend(figure, paper=False)
         return figure
 
@@ -625,9 +684,9 @@ def handover(runs: dict[tuple[str, str], Traced]) -> Figure:
             )
             axes.axvline(15, color=plots.QUIET, linestyle=DASHED, linewidth=1)
             axes.set_ylabel("Mbit/s")
-            axes.set_title(f"{names[transport]}, {QUEUE_NAMES[queue]}", fontsize=9.5)
-        panels[-1][0].set_xlabel("time (s)")
-        panels[-1][0].set_ylim(0, 1)
+            axes.set_title(f"{names[transport]}, {QUEUE_NAMES[queue]}")
+        panels[-1][0].set_xlabel("time (s); dashed across: the Wi-Fi goes")
+        panels[-1][0].set_ylim(bottom=0)
         panels[-1][0].set_xlim(0, max(run.ended_s for run in runs.values()))
         application = Line2D(
             [], [], color="black", linestyle=DASHED, label="read by the application"

@@ -35,6 +35,7 @@ def context(outcome: Outcome) -> dict[str, Any]:
             (number_title(index), number.text(), outcome.cells[index :: len(numbers())])
             for index, number in enumerate(numbers())
         ],
+        "counts": _counts(outcome),
         "digits_of": digits_of,
         "short": SHORT,
         "overall": {
@@ -56,4 +57,24 @@ def context(outcome: Outcome) -> dict[str, Any]:
         "recommended": [one.name for one in story.recommended(outcome).candidates],
         "recommendation": story.recommendation(outcome),
         "speed": story.speed(outcome),
+    }
+
+
+def _counts(outcome: Outcome) -> dict[str, str]:
+    """Figure -> how many runs its numbers come from."""
+    sources = {
+        ("drops", "goodput", "cwnd", "rtt", "queue", "sojourn"): outcome.base,
+        ("couplings", "starvation"): outcome.base,
+        ("fit",): outcome.fits[profiles()[0].name],
+        ("ablations",): outcome.ablations,
+        ("theta",): outcome.theta,
+        ("beyond",): outcome.beyond,
+        ("mobility",): outcome.mobility,
+    }
+    return {
+        name: f"Means of {runs.repeated} runs" for names, runs in sources.items() for name in names
+    } | {
+        "time": "One run of each queue",
+        "delays": "One run of each queue",
+        "handover": "One run of each transport",
     }

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 from anabranch import plots
 
@@ -29,8 +30,6 @@ from .traced import Traced
 PATH_COLOURS = (plots.COLOURS[0], plots.COLOURS[2])
 SENDER_COLOURS = dict(zip(SENDERS, (plots.COLOURS[4], plots.COLOURS[0]), strict=True))
 DASHED: Any = (0, (4, 3))
-LEAST_RANGE = 0.1
-"""Of the axis of a panel of the tournament, in MOS or Mbit/s."""
 COLUMNS = 5
 """Of the tournament's panels."""
 
@@ -80,7 +79,7 @@ def tables(outcome: Outcome) -> Figure:
                 )
             axes.set_xticks(range(len(keys)), keys)
             axes.tick_params(axis="x", length=0)
-            axes.set_title(EXPERIMENT_NAMES[number], fontsize=10)
+            axes.set_title(EXPERIMENT_NAMES[number])
         # The panels share the axis: only when all has been drawn is its top known.
         panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("throughput (Mbit/s)")
@@ -106,8 +105,7 @@ def timeline(run: Traced, number: int, sender: str) -> Figure:
             rows = run.rates.filter(path=path)
             axes.plot(rows["time_s"], rows["mbps"], color=colour, linewidth=1.3)
         _phases(axes, number)
-        for found in run.handovers:
-            axes.axvline(found.time_s, color=PATH_COLOURS[found.to], linewidth=1.6, alpha=0.6)
+        _primary(axes, run, of_experiment(number)[-1].to_s)
         top = axes.get_xaxis_transform()
         for checkpoint in run.checkpoints:
             axes.plot(
@@ -131,21 +129,11 @@ def timeline(run: Traced, number: int, sender: str) -> Figure:
         axes.set_xlim(0, of_experiment(number)[-1].to_s)
         axes.set_xlabel("time (s)")
         axes.set_ylabel("throughput (Mbit/s)")
-        axes.set_title(f"{EXPERIMENT_NAMES[number]}; {SENDER_NAMES[sender]}", fontsize=10, pad=16)
+        axes.set_title(f"{EXPERIMENT_NAMES[number]}; {SENDER_NAMES[sender]}", pad=24)
         handles = [
             *(
-                Line2D([], [], color=colour, label=f"path {path + 1}")
+                Line2D([], [], color=colour, label=f"path {path + 1}; strip: it is primary")
                 for path, colour in enumerate(PATH_COLOURS)
-            ),
-            Line2D(
-                [],
-                [],
-                color=plots.QUIET,
-                linestyle="",
-                marker="|",
-                markersize=11,
-                markeredgewidth=1.2,
-                label="handover, in the new path's colour",
             ),
             Line2D(
                 [],
@@ -161,6 +149,16 @@ def timeline(run: Traced, number: int, sender: str) -> Figure:
         ]
         plots.legend(figure, handles)
         return figure
+
+
+def _primary(axes: Axes, run: Traced, end_s: float) -> None:
+    """The primary path as a strip above the axes."""
+    changes = [
+        (0.0, "path 1"),
+        *((found.time_s, f"path {found.to + 1}") for found in run.handovers),
+    ]
+    colours = {f"path {path + 1}": colour for path, colour in enumerate(PATH_COLOURS)}
+    plots.strip(axes, changes, 0.0, end_s, colours)
 
 
 def handovers(traced: dict[int, list[Traced]]) -> Figure:
@@ -187,8 +185,9 @@ def handovers(traced: dict[int, list[Traced]]) -> Figure:
             _phases(axes, number)
             axes.set_xlim(0, phases[-1].to_s)
             axes.set_ylim(0, len(runs) + 1)
+            axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
             axes.set_ylabel("run")
-            axes.set_title(EXPERIMENT_NAMES[number], fontsize=10, pad=16)
+            axes.set_title(EXPERIMENT_NAMES[number], pad=24)
         panels[-1].set_xlabel("time (s)")
         handles = [
             Line2D([], [], color="black", linestyle="", marker=">", label="to path 2"),
@@ -211,10 +210,17 @@ def tournament(outcome: Outcome) -> Figure:
     order = [policy.name for policy in policies()]
     lines = math.ceil(len(outcome.arenas) / COLUMNS)
     with plots.style():
-        figure = plots.blank(12, (1 + 0.2 * len(order)) * lines)
+        figure = plots.blank(10, (1 + 0.2 * len(order)) * lines)
         panels = figure.subplots(lines, COLUMNS, sharey=True, squeeze=False)
         for axes, arena in zip(panels.flat, outcome.arenas, strict=False):
             _ranks(axes, outcome, arena, order)
+        for is_call in (False, True):
+            alike = [
+                axes
+                for axes, arena in zip(panels.flat, outcome.arenas, strict=False)
+                if arena.is_call == is_call
+            ]
+            _one_scale(alike)
         for axes in panels.flat[len(outcome.arenas) :]:
             axes.set_visible(False)
         for line in panels:
@@ -245,15 +251,18 @@ def _ranks(axes: Axes, outcome: Outcome, arena: Arena, order: list[str]) -> None
         linestyle=DASHED,
     )
     axes.grid(visible=True, axis="both")
-    axes.tick_params(axis="y", length=0, labelsize=8)
-    axes.tick_params(axis="x", labelsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x")
     axes.xaxis.set_major_locator(MaxNLocator(3))
-    low, high = axes.get_xlim()
-    # What is alike should look alike.
-    short = max(0.0, LEAST_RANGE - (high - low)) / 2
-    axes.set_xlim(low - short, high + short)
-    axes.set_xlabel(unit, fontsize=8.5)
-    axes.set_title(arena.short, fontsize=9)
+    axes.set_xlabel(unit)
+    axes.set_title(arena.short)
+
+
+def _one_scale(panels: list[Axes]) -> None:
+    """Panels with the same quantity on one scale, so that what is alike looks alike."""
+    limits = [axes.get_xlim() for axes in panels]
+    for axes in panels:
+        axes.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
 def switching(outcome: Outcome) -> Figure:
@@ -261,7 +270,7 @@ def switching(outcome: Outcome) -> Figure:
     order = [policy.name for policy in policies()]
     with plots.style():
         figure = plots.blank(10, 1.2 + 0.27 * len(order))
-        panels = figure.subplots(1, len(EXPERIMENTS), sharey=True)
+        panels = figure.subplots(1, len(EXPERIMENTS), sharex=True, sharey=True)
         for axes, number in zip(panels, EXPERIMENTS, strict=True):
             runs = outcome.experiment(number)
             there = names(runs.frame, "policy")
@@ -270,20 +279,27 @@ def switching(outcome: Outcome) -> Figure:
                     continue
                 own = runs.where(policy=name)
                 worse, switches = own.mean("to_worse").mean, own.mean("switches").mean
-                axes.barh(index, worse, height=0.62, color=plots.ACCENT)
-                axes.barh(index, switches - worse, left=worse, height=0.62, color=plots.COLOURS[4])
-                axes.annotate(f" {switches:.1f}", (switches, index), va="center", fontsize=8.5)
+                axes.plot([0, switches], [index, index], color=plots.COLOURS[4], linewidth=1)
+                axes.plot(switches, index, "o", color=plots.COLOURS[0], markersize=5)
+                # Narrower, so that it does not hide the other where both are equal.
+                axes.plot(worse, index, "D", color=plots.ACCENT, markersize=3, gid="worse")
             axes.grid(visible=True, axis="x")
             axes.grid(visible=False, axis="y")
-            axes.margins(x=0.12)
-            axes.set_xlabel("switches a run", fontsize=9)
-            axes.set_title(EXPERIMENT_NAMES[number], fontsize=10)
-            axes.tick_params(axis="y", length=0, labelsize=8.5)
+            # 2 stands beside 213, and 0 among them.
+            axes.set_xscale("symlog", linthresh=1)
+            ticks = (0, 1, 3, 10, 30, 100)
+            axes.set_xticks(ticks, [str(tick) for tick in ticks])
+            axes.minorticks_off()
+            axes.set_xlim(left=-0.1)
+            axes.set_xlabel("switches a run")
+            axes.set_title(EXPERIMENT_NAMES[number])
+            axes.tick_params(axis="y", length=0)
         panels[0].set_yticks(range(len(order)), [policy.title for policy in policies()])
-        panels[0].invert_yaxis()
+        panels[0].set_ylim(len(order) - 0.5, -0.5)
+        dot: Any = {"linestyle": "", "marker": "o"}
         handles = [
-            Patch(color=plots.COLOURS[4], label="to the path that has more"),
-            Patch(color=plots.ACCENT, label="to the path that has less"),
+            Line2D([], [], color=plots.COLOURS[0], label="all switches", **dot),
+            Line2D([], [], color=plots.ACCENT, label="those to the path that has less", **dot),
         ]
         plots.legend(figure, handles)
         return figure
@@ -291,6 +307,9 @@ def switching(outcome: Outcome) -> Figure:
 
 def _phases(axes: Axes, number: int) -> None:
     """Where the cross traffic changes, and what each path then has by the timetable."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    inches = figure.dpi_scale_trans
     for phase, (first, second) in zip(of_experiment(number), AVAILABLE_MBPS[number], strict=True):
         if phase.from_s > 0:
             axes.axvline(phase.from_s, color=plots.QUIET, linewidth=0.9, linestyle=DASHED)
@@ -298,9 +317,8 @@ def _phases(axes: Axes, number: int) -> None:
             (phase.from_s + phase.to_s) / 2,
             1.0,
             f"{first:.1f} | {second:.1f}",
-            transform=axes.get_xaxis_transform(),
+            transform=axes.get_xaxis_transform() + ScaledTranslation(0, 0.15, inches),
             ha="center",
             va="bottom",
             color=plots.QUIET,
-            fontsize=8,
         )

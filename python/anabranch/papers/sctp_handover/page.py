@@ -34,6 +34,22 @@ def context(outcome: Outcome) -> dict[str, Any]:
             }
             for number in EXPERIMENTS
         },
+        "counts": {
+            "tables": "Runs of each sender: "
+            + ", ".join(
+                f"{outcome.experiment(number).where(policy=list(SENDERS)).repeated}"
+                f" in experiment {number}"
+                for number in EXPERIMENTS
+            ),
+            "tournament": "Runs of each policy: "
+            + ", ".join(
+                f"{outcome.tournament[arena.name].repeated} ({arena.short})"
+                for arena in outcome.arenas
+            ),
+            "switching": "Means of "
+            + " and ".join(outcome.experiment(number).repeated for number in EXPERIMENTS)
+            + " runs",
+        },
         "senders": SENDER_NAMES,
         "tournament": [
             (

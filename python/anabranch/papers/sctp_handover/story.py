@@ -9,7 +9,8 @@ import polars as pl
 
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval, difference
-from anabranch.papers.verdicts import counted
+from anabranch.papers.verdicts import above, counted
+from anabranch.terminal import counted as counted_runs
 
 from .claims import PROFILE
 from .factors import EXPERIMENTS
@@ -44,10 +45,16 @@ def headline(outcome: Outcome) -> str:
             f"{proposed.text()} against {plain.text()} Mbit/s in experiment {number}"
             f" ({gain.text(signed=True)}; paper: {paper / length:+.1f})"
         )
-    if all(gain.positive for gain in gains):
+    helps = [above(gain) for gain in gains]
+    if all(helps):
         word = "Yes"
+    elif all(found is False for found in helps):
+        word = "No"
+    elif any(found is False for found in helps):
+        word = "Not in every place"
     else:
-        word = "No" if all(gain.high <= 0 for gain in gains) else "Not in every place"
+        fewest = min(gain.n for gain in gains)
+        word = f"That is not resolved for every place after {counted_runs(fewest, 'replication')}"
     return (
         f"Should SCTP switch its primary path by measured throughput? {word}: it carries"
         f" {' and '.join(parts)}."

@@ -79,10 +79,8 @@ def flows(rows: pl.DataFrame) -> Figure:
                 [_mean(found, control=control, flows=count) for count in FLOWS]
                 for control in CONTROLS
             ]
-            image = plots.heat(
-                axes, grid, (0.5, 1.0), [str(count) for count in FLOWS], NAMES, size=8.5
-            )
-            axes.set_title(PROFILE_NAMES[profile], fontsize=9.5)
+            image = plots.heat(axes, grid, (0.5, 1.0), [str(count) for count in FLOWS], NAMES)
+            axes.set_title(PROFILE_NAMES[profile])
             axes.set_xlabel("transfers at once")
         bar = figure.colorbar(image, ax=panels, label="Jain's index", fraction=0.04, pad=0.015)
         bar.outline.set_visible(False)
@@ -103,11 +101,8 @@ def pairs(shares: pl.DataFrame) -> Figure:
                 [_mean(rows, first=first, second=second) for second in CONTROLS]
                 for first in CONTROLS
             ]
-            image = plots.heat(
-                axes, grid, (0.0, 100.0), NAMES, NAMES, digits=0, colours="PuOr", size=8
-            )
-            axes.set_title(PROFILE_NAMES[profile], fontsize=10)
-            axes.tick_params(labelsize=8.5)
+            image = plots.heat(axes, grid, (0.0, 100.0), NAMES, NAMES, digits=0, colours="PuOr")
+            axes.set_title(PROFILE_NAMES[profile])
         for axes in panels[-1]:
             axes.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
         bar = figure.colorbar(
@@ -186,12 +181,9 @@ def sensitivity(found: Sequence[Variant]) -> Figure:
     with plots.style():
         figure = plots.blank(10, 1.4 + 0.36 * len(found))
         axes = figure.add_subplot()
-        image = plots.heat(
-            axes, grid, (-most, most), NAMES, names, digits=0, colours="PuOr", size=8.5
-        )
-        axes.tick_params(labelsize=8.5)
+        image = plots.heat(axes, grid, (-most, most), NAMES, names, digits=0, colours="PuOr")
         axes.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
-        axes.set_title("in brackets: mean of the nine (Mbit/s)", fontsize=9, color=plots.QUIET)
+        axes.set_title("in brackets: mean of the nine (Mbit/s)", color=plots.QUIET)
         bar = figure.colorbar(
             image, ax=axes, label="above the mean of the nine (%)", fraction=0.03, pad=0.015
         )

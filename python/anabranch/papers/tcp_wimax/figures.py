@@ -4,14 +4,18 @@ Every function returns a figure. A control keeps its place in all of them.
 """
 
 import math
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from anabranch import plots
+from anabranch.papers import choice
 
 from . import beyond
 from .factors import (
@@ -73,7 +77,7 @@ def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | N
                 axes.errorbar(
                     index,
                     row["mean"],
-                    yerr=plots.finite(row["half_width"]),
+                    yerr=plots.bar(row["mean"], row["half_width"]),
                     color="black",
                     elinewidth=1.2,
                     capsize=3,
@@ -86,12 +90,12 @@ def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | N
                     linestyle=(0, (4, 3)),
                 )
             axes.set_ylim(bottom=0)
-            axes.set_title(PROFILE_NAMES[profile], fontsize=10)
+            axes.set_title(PROFILE_NAMES[profile])
             axes.set_xticks(
                 range(len(CONTROLS)), list(CONTROL_NAMES.values()), rotation=35, ha="right"
             )
-            axes.tick_params(axis="x", length=0, labelsize=8.5)
-        figure.supylabel(label, fontsize=10)
+            axes.tick_params(axis="x", length=0)
+        figure.supylabel(label)
         if links_ is not None:
             plots.legend(
                 figure,
@@ -109,51 +113,116 @@ def _per_control(runs: Runs, value: str, label: str, links_: dict[str, Link] | N
 
 
 def heat_maps(runs: Runs, profile: str) -> Figure:
-    """Goodput by segment and buffer, one panel for each control, one colour scale."""
-    means = runs.where(profile=profile).balanced().by(["control", "segment", "buffer"])
+    """Goodput by segment and buffer, a panel for each control, one colour scale.
+
+    Controls with the same numbers share a panel. Framed: what may be the best of all, compared run
+    by run.
+    """
+    here = runs.where(profile=profile).balanced()
+    means = here.by(["control", "segment", "buffer"])
     high = max(means["mean"].to_list())
+    may_be = set(choice.best(here, ["control", "segment", "buffer"]).candidates)
+    found = {
+        (row["control"], row["segment"], row["buffer"]): row["mean"]
+        for row in means.iter_rows(named=True)
+    }
+    values = {
+        control: [
+            [found[control, segment, buffer] for segment in SEGMENTS]
+            for buffer in reversed(BUFFERS)
+        ]
+        for control in CONTROLS
+    }
+    groups = _alike(
+        {key: [f"{x:.1f}" for row in grid for x in row] for key, grid in values.items()}
+    )
     with plots.style():
-        figure = plots.blank(10, 7.2)
-        grid = figure.subplots(3, 3, sharex=True, sharey=True)
-        for axes, control in zip(grid.flat, CONTROLS, strict=True):
-            found = {
-                (row["segment"], row["buffer"]): row["mean"]
-                for row in means.filter(control=control).iter_rows(named=True)
-            }
+        figure, grid = _panels(groups, 2.3)
+        for axes, controls in zip(grid.flat, groups, strict=False):
             image = plots.heat(
                 axes,
-                [[found[segment, buffer] for segment in SEGMENTS] for buffer in reversed(BUFFERS)],
+                values[controls[0]],
                 (0.0, high),
                 [size(segment) for segment in SEGMENTS],
                 [size(buffer) for buffer in reversed(BUFFERS)],
                 digits=1,
-                size=7.5,
             )
-            axes.set_title(CONTROL_NAMES[control], fontsize=10)
-            axes.tick_params(labelsize=8)
+            plots.frame_cells(
+                axes,
+                (
+                    (column, line)
+                    for column, segment in enumerate(SEGMENTS)
+                    for line, buffer in enumerate(reversed(BUFFERS))
+                    if any((control, segment, buffer) in may_be for control in controls)
+                ),
+            )
+            axes.set_title(_names(controls))
         for axes in grid[:, 0]:
-            axes.set_ylabel("buffer", fontsize=9)
-        for axes in grid[2]:
-            axes.set_xlabel(READING_NAMES[runs.reading], fontsize=9)
+            axes.set_ylabel("buffer")
+        for axes in _lowest(grid):
+            axes.set_xlabel(READING_NAMES[runs.reading])
         bar = figure.colorbar(image, ax=grid, label="goodput (Mbit/s)", fraction=0.025, pad=0.015)
         bar.outline.set_visible(False)
         figure.suptitle(
             f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}",
-            fontsize=11,
             x=0.01,
             ha="left",
         )
         return figure
 
 
+def _alike(drawn: Mapping[str, object]) -> list[list[str]]:
+    """The controls in groups of which nothing that is drawn differs."""
+    groups: list[list[str]] = []
+    for control, what in drawn.items():
+        same = (group for group in groups if drawn[group[0]] == what)
+        group = next(same, None)
+        if group is None:
+            groups.append([control])
+        else:
+            group.append(control)
+    return groups
+
+
+def _panels(groups: Sequence[Sequence[str]], height: float) -> tuple[Figure, np.ndarray]:
+    """A figure with a panel for each group, at most three beside each other."""
+    columns = min(3, len(groups))
+    lines = math.ceil(len(groups) / columns)
+    figure = plots.blank(max(4.2, 10 * columns / 3), 0.5 + height * lines)
+    grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[len(groups) :]:
+        axes.set_visible(False)
+    for axes in _lowest(grid):
+        axes.tick_params(labelbottom=True)
+    return figure, grid
+
+
+def _lowest(grid: np.ndarray) -> list[Axes]:
+    """The last panel that is shown in each column."""
+    return [[axes for axes in column if axes.get_visible()][-1] for column in grid.T]
+
+
+def _names(controls: Sequence[str]) -> str:
+    """Whose panel it is."""
+    if len(controls) == len(CONTROLS):
+        return "equal for all nine controls"
+    return textwrap.fill(", ".join(CONTROL_NAMES[control] for control in controls), 40)
+
+
 def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
-    """The congestion window over time, one panel for each control, all on the same channel."""
+    """The congestion window over time, a panel for each control, all on the same channel.
+
+    Controls with the same window share a panel.
+    """
     high = max(traces["cwnd_bytes"].to_list()) / 1024
+    shown = pl.col("cwnd_bytes", "outstanding_bytes", "time_s")
+    groups = _alike(
+        {control: traces.filter(control=control).select(shown).rows() for control in CONTROLS}
+    )
     with plots.style():
-        figure = plots.blank(10, 6.6)
-        grid = figure.subplots(3, 3, sharex=True, sharey=True)
-        for axes, control in zip(grid.flat, CONTROLS, strict=True):
-            rows = traces.filter(control=control)
+        figure, grid = _panels(groups, 2.1)
+        for axes, controls in zip(grid.flat, groups, strict=False):
+            rows = traces.filter(control=controls[0])
             axes.fill_between(
                 rows["time_s"],
                 rows["outstanding_bytes"] / 1024,
@@ -176,13 +245,13 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
                     linewidth=0.9,
                     linestyle=(0, (4, 3)),
                 )
-            axes.set_title(CONTROL_NAMES[control], fontsize=10)
+            axes.set_title(_names(controls))
             axes.set_ylim(0, 1.05 * high)
             axes.set_xlim(0, 30)
         for axes in grid[:, 0]:
-            axes.set_ylabel("KB", fontsize=9)
-        for axes in grid[2]:
-            axes.set_xlabel("time (s)", fontsize=9)
+            axes.set_ylabel("KB")
+        for axes in _lowest(grid):
+            axes.set_xlabel("time (s)")
         handles = [
             Line2D([], [], color=plots.COLOURS[0], label="congestion window"),
             Line2D([], [], color=plots.COLOURS[4], linewidth=6, alpha=0.45, label="under way"),
@@ -201,7 +270,7 @@ def links(found: dict[str, Link]) -> Figure:
     """The effective SNR of each link over one minute, with the probe packets that were lost."""
     with plots.style():
         figure = plots.blank(10, 7)
-        panels = figure.subplots(len(found), 1, sharex=True)
+        panels = figure.subplots(len(found), 1, sharex=True, sharey=True)
         for axes, (profile, link) in zip(panels, found.items(), strict=True):
             rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)
             axes.plot(
@@ -223,8 +292,8 @@ def links(found: dict[str, Link]) -> Figure:
             if not math.isnan(link.burst_s):
                 statistics += f", bursts of {1e3 * link.burst_s:.0f} ms"
             statistics += f", coherence time {link.coherence_s:.2f} s"
-            axes.set_title(statistics, fontsize=9.5)
-            axes.set_ylabel("SNR (dB)", fontsize=9)
+            axes.set_title(statistics)
+            axes.set_ylabel("SNR (dB)")
             axes.set_xlim(0, SHOWN_S)
         panels[-1].set_xlabel("time (s)")
         handles = [
@@ -261,26 +330,29 @@ def readings(grid: dict[str, Runs]) -> Figure:
                     # With two replications the interval says nothing but that there are two.
                     widths = rows["half_width"].fill_nan(0) * (rows["n"] > 2)
                     axes.errorbar(
-                        range(len(SEGMENTS)),
+                        # Moved apart, with marks of their own: some are equal.
+                        [place + 0.12 * (index - 1) for place in range(len(SEGMENTS))],
                         rows["mean"],
                         yerr=widths,
                         color=plots.COLOURS[index],
-                        marker="o",
+                        marker="osD"[index],
                         markersize=4,
                         capsize=2,
                         linewidth=1.3,
                     )
                 axes.set_ylim(bottom=0)
-                axes.set_title(f"{profile}: {READING_NAMES[reading]}", fontsize=9.5)
-                axes.set_xticks(
-                    range(len(SEGMENTS)), [size(segment) for segment in SEGMENTS], fontsize=8
-                )
-            line[0].set_ylabel("goodput (Mbit/s)", fontsize=9)
+                axes.set_title(f"{profile}: {READING_NAMES[reading]}")
+                axes.set_xticks(range(len(SEGMENTS)), [size(segment) for segment in SEGMENTS])
+            line[0].set_ylabel("goodput (Mbit/s)")
         plots.legend(
             figure,
             [
                 Line2D(
-                    [], [], color=plots.COLOURS[index], marker="o", label=f"buffer {size(buffer)}"
+                    [],
+                    [],
+                    color=plots.COLOURS[index],
+                    marker="osD"[index],
+                    label=f"buffer {size(buffer)}",
                 )
                 for index, buffer in enumerate(buffers)
             ],

@@ -55,6 +55,11 @@ class Variant:
     bic_percent: Interval
     """BIC above the mean of the other eight."""
 
+    @property
+    def runs(self) -> int:
+        """Of each control."""
+        return min(found.n for found in self.goodput_mbps.values())
+
 
 @dataclass(frozen=True)
 class Speed:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from anabranch.papers.runs import repeated
+from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
+
 from . import story
 from .factors import (
     CONTROL_NAMES,
@@ -19,6 +22,9 @@ def context(outcome: Outcome) -> dict[str, Any]:
     """What the template needs of its own."""
     there = set(outcome.pairs["profile"])
     return {
+        "aggression_is_open": min(outcome.pairs["n"], default=0) < DECIDABLE_REPLICATIONS,
+        "counts": _counts(outcome),
+        "decidable": DECIDABLE_REPLICATIONS,
         "speed": story.speed(outcome),
         "readings": READINGS,
         "reading_names": READING_NAMES,
@@ -31,3 +37,27 @@ def context(outcome: Outcome) -> dict[str, Any]:
             profile: aggression(outcome.pairs, profile) for profile in PROFILES if profile in there
         },
     }
+
+
+def _counts(outcome: Outcome) -> dict[str, str]:
+    """Figure -> how many runs its numbers come from."""
+    claimed = ", ".join(
+        f"{outcome.write.claimed(profile).repeated} ({PROFILE_NAMES[profile]})"
+        for profile in PROFILES
+    )
+    found = dict.fromkeys(("throughput", "cov"), f"Runs of each control: {claimed}")
+    for reading, runs in outcome.grid.items():
+        for profile in PROFILES:
+            own = runs.where(profile=profile)
+            found[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
+    found["readings"] = f"Means of {outcome.write.repeated} runs"
+    found |= {f"cwnd-{profile}": "One run of each control" for profile in PROFILES}
+    tables = ("distance", "flows", "stations", "coherence")
+    found |= {name: f"Means of {repeated(getattr(outcome, name))} runs" for name in tables}
+    found["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
+    pairs = sorted(set(outcome.pairs["n"]))
+    if pairs:
+        found["pairs"] = (
+            f"Means of {' to '.join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))} runs"
+        )
+    return found

@@ -4,7 +4,8 @@ The same sentences on the terminal, on the page and in the record.
 """
 
 from anabranch.comparison import needed, not_resolved
-from anabranch.papers.verdicts import above, by_claim, counted
+from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS, above, by_claim, counted
+from anabranch.terminal import counted as counted_runs
 
 from .claims import CLEARLY
 from .factors import CONTROL_NAMES, PROFILE_NAMES, PROFILES, READINGS, SEGMENTS, size
@@ -155,8 +156,15 @@ def _fairness(outcome: Outcome) -> list[str]:
         ranked = aggression(outcome.pairs, profile)
         if ranked:
             (first, most), (last, least) = ranked[0], ranked[-1]
+            link, runs = PROFILE_NAMES[profile], min(outcome.pairs["n"])
+            if runs < DECIDABLE_REPLICATIONS:
+                found.append(
+                    f"Two controls on one link ({link}): which of the nine takes most is not"
+                    f" resolved after {counted_runs(runs, 'replication')}."
+                )
+                continue
             found.append(
-                f"Two controls on one link ({PROFILE_NAMES[profile]}): {CONTROL_NAMES[first]} takes"
+                f"Two controls on one link ({link}): {CONTROL_NAMES[first]} takes"
                 f" {most:.0f} % on average against the others, {CONTROL_NAMES[last]}"
                 f" {least:.0f} %."
             )

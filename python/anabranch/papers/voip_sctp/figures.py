@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from anabranch import plots
+from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
 
 from . import published
@@ -76,7 +77,7 @@ def table2(tables: dict[str, Table2]) -> Figure:
                 _band(axes, rows, CLOCK_COLOURS[clock])
             axes.plot(rows["rto_max_s"], rows["mos"], "o", color="black", markersize=3.6, zorder=4)
             _rto_axis(axes, (0.02, 0.1, 0.5, 2, 10))
-            axes.set_title(f"delay-centric {state}, PMR {pmr}", fontsize=9.5)
+            axes.set_title(f"delay-centric {state}, PMR {pmr}")
             axes.set_ylim(LOW, 3.9)
         for axes in grid[:, 0]:
             axes.set_ylabel("MOS")
@@ -127,13 +128,16 @@ def mos_against_rto_max(
     """
     means = runs.both_losses(loss).at_25_ms().by(["delay_centric", "pmr", "rto_max_s"])
     points = published.figures().filter(figure=number)
+    labelled: list[tuple[Axes, list[tuple[float, str, str]]]] = []
     with plots.style():
-        figure = plots.blank(9, 4.1)
+        figure = plots.blank(10, 4.1)
         for axes, state in zip(figure.subplots(1, 2, sharey=True), DELAY_CENTRIC, strict=True):
+            ends = []
             for offset, pmr in enumerate(PMR):
                 rows = means.filter(delay_centric=state, pmr=pmr).sort("rto_max_s")
                 # Moved apart by 2 % each, so that intervals at the same RTO.Max can be told apart.
                 x = rows["rto_max_s"] * 1.02 ** (2 * offset - 3)
+                ends.append((rows["mean"][-1], f"PMR {pmr}", PMR_COLOURS[pmr]))
                 axes.errorbar(
                     x,
                     rows["mean"],
@@ -154,11 +158,12 @@ def mos_against_rto_max(
             _rto_axis(axes)
             axes.set_title(f"delay-centric {state}")
             axes.set_xlabel("RTO.Max (s)")
+            labelled.append((axes, ends))
+        # The panels share the axis: only when all has been drawn are the heights known.
+        for axes, ends in labelled:
+            plots.label_ends(figure, axes, ends)
         figure.axes[0].set_ylabel("MOS")
-        handles = [
-            Line2D([], [], color=PMR_COLOURS[pmr], marker="o", markersize=4, label=f"PMR {pmr}")
-            for pmr in PMR
-        ]
+        handles = []
         if plain_udp is not None:
             handles.append(
                 Line2D(
@@ -177,7 +182,8 @@ def mos_against_rto_max(
 def heat_maps(runs: Runs) -> Figure:
     """PMR x RTO.Max for each of the nine loss pairs.
 
-    Mean MOS over delays and delay-centric states; the best cell framed.
+    Mean MOS over delays and delay-centric states; framed: what may be the best, compared run by
+    run.
     """
     means = runs.by(["loss0", "loss1", "pmr", "rto_max_s"])
     rtos = sorted(RTO_MAX_S)
@@ -194,27 +200,19 @@ def heat_maps(runs: Runs) -> Figure:
             }
             values = [[found[pmr, rto] for rto in rtos] for pmr in PMR]
             image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
-            pmr, rto = max(found, key=lambda key: found[key])
-            box = mpl.patches.Rectangle(
-                (rtos.index(rto) - 0.5, PMR.index(pmr) - 0.5),
-                1,
-                1,
-                fill=False,
-                edgecolor="#D55E00",
-                linewidth=2,
-                clip_on=False,
-            )
-            axes.add_patch(box)
+            span = f"MOS {min(found.values()):.2f} to {max(found.values()):.2f}"
+            best = choice.best(runs.where(loss0=loss0, loss1=loss1), ["pmr", "rto_max_s"])
+            title = f"loss {plots.percent(loss0)} / {plots.percent(loss1)}:  {span}"
+            if len(best.candidates) <= len(found) / 2:
+                places = ((rtos.index(rto), PMR.index(pmr)) for pmr, rto in best.candidates)
+                plots.frame_cells(axes, places)
+            else:  # frames around most cells would hide the rest
+                title += f"\n{len(best.candidates)} of {len(found)} cells may be the best"
             for spine in axes.spines.values():
                 spine.set_visible(False)
             axes.tick_params(length=0)
-            span = f"MOS {min(found.values()):.2f} to {max(found.values()):.2f}"
-            axes.set_title(
-                f"loss {plots.percent(loss0)} / {plots.percent(loss1)}:  {span}", fontsize=9
-            )
-            axes.set_xticks(
-                range(len(rtos)), [f"{value:g}" for value in rtos], rotation=90, fontsize=8
-            )
+            axes.set_title(title)
+            axes.set_xticks(range(len(rtos)), [f"{value:g}" for value in rtos], rotation=90)
             axes.set_yticks(range(len(PMR)), [str(value) for value in PMR])
         for axes in grid[:, 0]:
             axes.set_ylabel("PMR")
@@ -247,11 +245,11 @@ def settings(means: pl.DataFrame) -> Figure:
                     markersize=5,
                     capsize=3,
                 )
-            axes.set_title(f"{plots.percent(loss)} loss on both paths", fontsize=9.5)
+            axes.set_title(f"{plots.percent(loss)} loss on both paths")
             axes.set_xlim(LOW, HIGH)
             axes.set_xlabel("MOS")
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(names)), list(SETTING_NAMES.values()), fontsize=9)
+        panels[0].set_yticks(range(len(names)), list(SETTING_NAMES.values()))
         panels[0].invert_yaxis()
         return figure
 
@@ -367,7 +365,6 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
         axes.set_yticks(
             range(rows.height),
             [f"{row['group']}: {row['name']}" for row in rows.iter_rows(named=True)],
-            fontsize=9,
         )
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
@@ -412,5 +409,5 @@ def _rto_axis(
     axes: Axes, ticks: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 ) -> None:
     axes.set_xscale("log")
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()

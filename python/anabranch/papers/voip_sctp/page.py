@@ -19,7 +19,35 @@ def context(outcome: Outcome) -> dict[str, Any]:
         "pmrs": PMR,
         "setting_names": SETTING_NAMES,
         "settings": _settings(outcome),
+        "counts": _counts(outcome),
     }
+
+
+def _counts(outcome: Outcome) -> dict[str, str]:
+    """Figure -> how many calls its numbers come from."""
+    found = {}
+    for number, loss in ((5, 0.1), (6, 0.02)):
+        for clock in CLOCKS:
+            name = f"figure{number}" + ("" if clock == "on_arrival" else "-slot")
+            calls = outcome.runs[clock].both_losses(loss).at_25_ms().repeated
+            found[name] = f"Each point: {calls} calls"
+    first = outcome.runs[CLOCKS[0]]
+    table = " and ".join(
+        f"{outcome.tables[clock].replications} ({CLOCK_NAMES[clock]})" for clock in CLOCKS
+    )
+    return found | {
+        "table2": f"Calls of each configuration: {table}",
+        "advice": f"Calls of each configuration: {table}",
+        "heatmaps": f"Calls of each configuration: {first.repeated}",
+        "settings": f"Each point: {_range(outcome.settings['n'].to_list())} calls",
+        "potentially-failed": f"Each point: {_range(outcome.potentially_failed['n'].to_list())}"
+        " calls",
+    }
+
+
+def _range(counts: list[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{most}" if least == most else f"{least} to {most}"
 
 
 def _settings(outcome: Outcome) -> dict[str, dict[float, Any]]:
