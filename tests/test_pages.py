@@ -221,10 +221,10 @@ def test_nothing_is_cut_in_a_narrow_figure() -> None:
             assert box.x0 >= -1, text
             assert box.x1 <= width + 1, text
             assert box.y1 <= height + 1, text
-    (box,) = figure.legends
-    assert box.get_window_extent().x1 <= width
-    names = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
-    assert all(not one.overlaps(other) for one, other in combinations(names, 2))
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= width
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert all(not one.overlaps(another) for one, another in combinations(boxes, 2))
 
 
 def test_panels_that_are_stacked_keep_their_own_labels() -> None:

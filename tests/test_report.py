@@ -116,6 +116,29 @@ def test_shares_of_a_full_factorial_are_those_of_the_model(analysis: Analysis) -
     assert 0 < analysis.noise < 0.02
 
 
+def test_what_may_be_the_best_is_framed_where_a_pair_is_a_cell() -> None:
+    random = np.random.default_rng(3)
+    axes: dict[str, list[Any]] = {"a": [1, 1, 2, 2, 3, 3], "b": ["x", "y"] * 3}
+    means = np.array([1.0, 2.0, 3.0, 4.0, 2.5, 4.0])
+    values = means[:, None] + 0.1 * random.standard_normal((6, 20))
+    found = Analysis(rows_of(values, axes), "call.mos", {})
+    figure = figures.heat_map(found, *found.axes)
+    frames: list[Any] = [one for one in figure.axes[0].patches if one.get_gid() == "best"]
+    places = {(round(one.get_x() + 0.46), round(one.get_y() + 0.44)) for one in frames}
+    # Two cells are alike: the second and the third value of one axis with the second of the other.
+    assert places == {(1, 1), (2, 1)}
+    equal = Analysis(rows_of(np.full((6, 3), 1.0), axes), "call.mos", {})
+    assert not figures.heat_map(equal, *equal.axes).axes[0].patches
+
+
+def test_parts_of_the_variance_are_drawn_from_0_to_1() -> None:
+    figure = figures.bars(["a", "b"], {"first order": [(0.97, 0.2), (0.02, 0.1)]})
+    (axes,) = figure.axes
+    ends = [end for one in axes.collections for line in one.get_segments() for end in line[:, 0]]
+    assert min(ends) == pytest.approx(0)
+    assert max(ends) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("value", [4.1, 0.1, 3.3])
 def test_equal_cells_have_no_shares(value: float) -> None:
     """Whatever rounding makes of their variance."""

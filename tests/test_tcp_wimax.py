@@ -30,7 +30,14 @@ from anabranch.papers.tcp_wimax import (
     traced,
 )
 from anabranch.papers.tcp_wimax.claims import CLAIMS, Material
-from anabranch.papers.tcp_wimax.factors import BUFFERS, CONTROLS, PROFILES, READINGS, SEGMENTS
+from anabranch.papers.tcp_wimax.factors import (
+    BUFFERS,
+    CONTROL_NAMES,
+    CONTROLS,
+    PROFILES,
+    READINGS,
+    SEGMENTS,
+)
 from anabranch.papers.tcp_wimax.outcome import Outcome, Speed
 from anabranch.papers.tcp_wimax.samples import Runs, pair_shares, station_rows, tidy
 from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
@@ -448,3 +455,30 @@ def test_gains_are_of_means(holding: Material) -> None:
     values = holding.controls("nlos10")
     gain = claims.gain_percent(values["westwood"], values["vegas"])
     assert gain.mean == pytest.approx(300, rel=0.02)
+
+
+def test_controls_with_the_same_window_share_a_panel(found: Outcome) -> None:
+    profile = "nlos10"
+    traces = found.windows[profile]
+    first = traces.filter(control=CONTROLS[0]).drop("control")
+    same = pl.concat(first.with_columns(control=pl.lit(control)) for control in CONTROLS)
+    (panel,) = figures.windows(same, found.links[profile], profile).axes
+    assert panel.get_title(loc="left") == "equal for all nine controls"
+    other = first.with_columns(control=pl.lit(CONTROLS[1]), cwnd_bytes=pl.col("cwnd_bytes") + 1)
+    mixed = pl.concat([same.filter(pl.col("control") != CONTROLS[1]), other.select(same.columns)])
+    shown = figures.windows(mixed, found.links[profile], profile).axes
+    names = [axes.get_title(loc="left") for axes in shown if axes.get_visible()]
+    assert names[1] == CONTROL_NAMES[CONTROLS[1]]
+    assert len(names) == 2
+    assert names[0].count(",") == 7
+
+
+def test_three_replications_are_no_finding(found: Outcome) -> None:
+    few = replace(found, pairs=found.pairs.with_columns(n=pl.lit(3)))
+    assert any(
+        "which of the nine takes most is not resolved after 3" in s for s in story.sentences(few)
+    )
+    many = replace(found, pairs=found.pairs.with_columns(n=pl.lit(10)))
+    assert any(" takes " in s and "% on average" in s for s in story.sentences(many))
+    for one, words in ((few, "Too few replications to say"), (many, "mean share against")):
+        assert words in PAPER.page(one, {})

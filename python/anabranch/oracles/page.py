@@ -1,5 +1,6 @@
 """The page of a comparison with other implementations."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list
         Where they go.
     """
     figures = oracle.figures(rows)
-    drawn = page.draw({name: (lambda name=name: figures[name]) for name in figures}, folder)
+    drawn = page.draw({name: partial(figures.__getitem__, name) for name in figures}, folder)
     made = of(oracle, rows, replications, dict.fromkeys(figures, oracle.CAPTION))
     written = [folder / f"{name}.{suffix}" for name in figures for suffix in ("png", "svg", "pdf")]
     return [made.write(folder, drawn, ""), *written]

@@ -10,6 +10,8 @@ from itertools import groupby
 from typing import Any, Literal
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from anabranch import plots
 from anabranch.stats import mean_interval
@@ -240,12 +242,16 @@ def figure(values: Sequence[Value], theirs: str) -> Figure:
         grid[0][0].set_ylim(len(settings) - 0.5, -0.5)
         for axes in grid[-1]:
             axes.set_xlabel(f"ours / {theirs}'s")
-        figure.suptitle(
-            f"Ours over {theirs}'s: mean and 95 % range; grey: within {TOLERANCE:.0%};"
-            f" arrows: {_FARTHEST:g} times and more",
-            x=0.01,
-            ha="left",
-        )
+        dot: Any = {"marker": "o", "markersize": 4, "linewidth": 1.0}
+        handles = [
+            Line2D([], [], color=plots.COLOURS[0], label="mean and 95 % range of ours", **dot),
+            Line2D([], [], color=plots.ACCENT, label="theirs lies outside", **dot),
+            Patch(color=plots.FAILED, label=f"within {100 * TOLERANCE:g} %"),
+        ]
+        if any(_share(value, value.mean) >= _FARTHEST for value in values):
+            far = f"{_FARTHEST:g} times and more"
+            handles.append(Line2D([], [], color="black", marker=">", linestyle="", label=far))
+        plots.legend(figure, handles)
     return figure
 
 

@@ -113,6 +113,9 @@ _LINE = 42
 _NAME = 18
 """And beside the axes."""
 
+_LINE_INCHES = 0.17
+"""Height of a line of text."""
+
 
 def responsive(figure: Figure, name: str) -> str:
     """A figure as SVG for a wide page and, where it can be had, one for a narrow one.
@@ -197,12 +200,16 @@ def _break_lines(axes: Axes) -> float:
         if any("\n" in name for name in names):
             axes.set_yticks(axes.get_yticks(), names)
         room -= max((len(line) for name in names for line in name.split("\n")), default=0)
-        lines = sum(1 + name.count("\n") for name in names)
+        # They stand at equal distances, whichever has the most lines.
+        lines = len(names) * max((1 + name.count("\n") for name in names), default=0)
+    around = 0
     for text in axes.findobj(Text):
         if text.get_text() and text.get_text() in (axes.get_title(), axes.get_title(loc="left")):
             text.set_text(textwrap.fill(" ".join(text.get_text().split()), room))
+            around += 1 + text.get_text().count("\n")
     axes.set_xlabel(textwrap.fill(axes.get_xlabel(), room))
-    return 0.9 + 0.16 * lines
+    around += 1 + axes.get_xlabel().count("\n")
+    return 0.7 + _LINE_INCHES * (1.2 * lines + around)
 
 
 def inline(figure: Figure, name: str) -> str:

@@ -71,7 +71,10 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
 
 
 def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
-    """The mean at each pair of values of two axes."""
+    """The mean at each pair of values of two axes.
+
+    Where these are all axes, so that a pair is a cell, what may be the best is framed.
+    """
     across, down = sorted((one, other), key=lambda axis: -len(axis.labels))
     columns, lines = (list(map(_short, axis.labels)) for axis in (across, down))
     grid = [[math.nan] * len(columns) for _ in lines]
@@ -82,6 +85,11 @@ def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         figure = plots.blank(max(1.8 + 0.62 * len(columns), 4), 1.4 + 0.42 * len(lines))
         panel = figure.subplots()
         image = plots.heat(panel, grid, None, columns, lines, digits=_digits(grid))
+        best = analysis.ranking.filter("best")
+        is_known = analysis.maximise is not None and best.height < analysis.ranking.height
+        if is_known and len(analysis.axes) == 2:
+            cells = (_place(analysis, row, across, down) for row in best.iter_rows(named=True))
+            plots.frame_cells(panel, cells)
         if any(len(column) > 6 for column in columns):
             panel.tick_params(axis="x", labelrotation=45)
         panel.set_xlabel(_short(across.name, 40))
@@ -89,6 +97,12 @@ def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         bar = figure.colorbar(image, ax=panel, label=analysis.metric, fraction=0.05, pad=0.02)
         bar.outline.set_visible(False)
         return figure
+
+
+def _place(analysis: Analysis, row: dict[str, object], across: Axis, down: Axis) -> tuple[int, int]:
+    """Where a cell of a ranking stands in a heat map: its column and line."""
+    key = dict(analysis.key(row))
+    return across.labels.index(key[across.name]), down.labels.index(key[down.name])
 
 
 def distribution(analysis: Analysis) -> Figure:
@@ -179,9 +193,11 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
         for i, (label, found) in enumerate(series.items()):
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * height
             values = [value for value, _ in found]
-            widths = [plots.finite(width) for _, width in found]
+            # A part of the variance lies from 0 to 1, whatever an estimate of it does.
+            ends = [plots.bar(value, width, 0.0, 1.0) for value, width in found]
+            widths = [[low for (low,), _ in ends], [high for _, (high,) in ends]]
             panel.barh(places, values, height=height, color=plots.COLOURS[i], label=label)
-            if any(width > 0 for width in widths):
+            if any(width > 0 for width in (*widths[0], *widths[1])):
                 line: dict[str, Any] = {"ecolor": "black", "elinewidth": 1, "capsize": 2.5}
                 panel.errorbar(values, places, xerr=widths, fmt="none", **line)
         if several:
