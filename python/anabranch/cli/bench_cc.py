@@ -34,7 +34,7 @@ def bench_cc(
     junit: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
 ) -> int:
-    """Compare congestion controls of TCP in twelve scenarios: one table, figures and checks.
+    """Compare congestion controls of TCP in twelve scenarios: one table, a page and checks.
 
     The exit code is 1 if a check failed: a threshold of the scenario, or a
     comparison with --baseline. Finished runs in the folder are never computed
@@ -55,7 +55,7 @@ def bench_cc(
     jobs
         Threads; all cores if not given. Never changes a result.
     out
-        Folder for rows and figures.
+        Folder for rows, figures and the page, index.html.
     baseline
         An earlier --json file: no metric may be worse beyond both 95 % intervals and 1 %.
     junit
