@@ -122,6 +122,8 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
     means = here.by(["control", "segment", "buffer"])
     high = max(means["mean"].to_list())
     may_be = set(choice.best(here, ["control", "segment", "buffer"]).candidates)
+    # Frames around most cells would hide the rest.
+    is_told = len(may_be) <= means.height / 2
     found = {
         (row["control"], row["segment"], row["buffer"]): row["mean"]
         for row in means.iter_rows(named=True)
@@ -147,15 +149,14 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
                 [size(buffer) for buffer in reversed(BUFFERS)],
                 digits=1,
             )
-            plots.frame_cells(
-                axes,
-                (
-                    (column, line)
-                    for column, segment in enumerate(SEGMENTS)
-                    for line, buffer in enumerate(reversed(BUFFERS))
-                    if any((control, segment, buffer) in may_be for control in controls)
-                ),
+            places = (
+                (column, line)
+                for column, segment in enumerate(SEGMENTS)
+                for line, buffer in enumerate(reversed(BUFFERS))
+                if any((control, segment, buffer) in may_be for control in controls)
             )
+            if is_told:
+                plots.frame_cells(axes, places)
             axes.set_title(_names(controls))
         for axes in grid[:, 0]:
             axes.set_ylabel("buffer")
@@ -164,7 +165,8 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
         bar = figure.colorbar(image, ax=grid, label="goodput (Mbit/s)", fraction=0.025, pad=0.015)
         bar.outline.set_visible(False)
         figure.suptitle(
-            f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}",
+            f"{PROFILE_NAMES[profile]}; segment size = {READING_NAMES[runs.reading]}"
+            + ("" if is_told else f"; {len(may_be)} of {means.height} cells may be the best"),
             x=0.01,
             ha="left",
         )
