@@ -134,7 +134,8 @@ def test_what_may_be_the_best_is_framed_where_a_pair_is_a_cell() -> None:
 def test_parts_of_the_variance_are_drawn_from_0_to_1() -> None:
     figure = figures.bars(["a", "b"], {"first order": [(0.97, 0.2), (0.02, 0.1)]})
     (axes,) = figure.axes
-    ends = [end for one in axes.collections for line in one.get_segments() for end in line[:, 0]]
+    lines: list[Any] = list(axes.collections)
+    ends = [end for one in lines for line in one.get_segments() for end in line[:, 0]]
     assert min(ends) == pytest.approx(0)
     assert max(ends) == pytest.approx(1)
 
