@@ -604,7 +604,7 @@ fn inject(pair: &mut Pair, side: Side, path: u8, segment: tcp::segment::Segment)
 }
 
 /// Resets the subflow on this path at A.
-fn reset(pair: &mut Pair, path: u8) {
+pub(super) fn reset(pair: &mut Pair, path: u8) {
     let last = pair.log.iter().rev().find(|it| it.from == Side::B && it.path == path).expect("one");
     let mut segment = last.tcp.clone();
     segment.flags = tcp::segment::Flags::RST;

@@ -1,8 +1,9 @@
 //! Drills of what a connection of profile `linux_6` does when a path fails, one for each rule of Linux 6.12; tests name
 //! the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
 
-use super::testing::{Pair, Wire, config, ms};
-use super::{Config, Profile};
+use super::drills::reset;
+use super::testing::{End, Pair, Wire, config, ms};
+use super::{Config, Profile, Rejoin};
 use crate::cc;
 use crate::endpoint::{Event, PathState};
 use crate::packet::Side;
@@ -146,4 +147,53 @@ fn mptcp_subflow_active_asks_whether_anything_was_heard() {
     let first = acks.map(|logged| logged.at).min().expect("it hears");
     assert!(active < first + ms(21), "{active}");
     assert!(pair.bytes_on(Side::A, 0) > 1_000_000, "{} B", pair.bytes_on(Side::A, 0));
+}
+
+/// A subflow is over, and everything goes again, also what the other one has sent and not lost.
+#[test]
+fn mptcp_close_ssk_sends_the_whole_queue_again() {
+    let mut pair = Pair::open(&Config { rejoin: Some(Rejoin::Never), ..linux() }, wires());
+    pair.write(Side::A, 3_000_000);
+    pair.run_for(ms(300));
+    let on_other = |pair: &Pair| -> Vec<_> {
+        let data = pair.log.iter().filter(|it| it.from == Side::A && it.path == 1 && it.payload.length > 0);
+        data.map(|logged| logged.options.data_position).collect()
+    };
+    let before = on_other(&pair);
+    reset(&mut pair, 0);
+    pair.run_for(ms(200));
+    let again = on_other(&pair)[before.len()..].iter().filter(|place| before.contains(place)).count();
+    assert!(again > 0, "of {} pieces", before.len());
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.received_bytes(Side::B), 3_000_001);
+}
+
+/// What the timer has begun to send again on one subflow goes wherever the scheduler says when another one fails.
+#[test]
+fn mptcp_retransmit_pending_data_is_for_every_subflow() {
+    let mut pair = Pair::open(&linux(), vec![Wire { rate: Some(10_000_000), ..Wire::default() }; 3]);
+    pair.write(Side::A, 100_000);
+    let End::Mptcp(end) = &mut pair.ends[0] else { panic!("both ends know MPTCP") };
+    assert!(end.sender.send_first_again_on(2, 32_728));
+    assert!(!end.sender.has_failed_data());
+    end.fail(0);
+    assert!(end.sender.has_failed_data());
+}
+
+/// What does not fit into the peer's window is cut at its end.
+#[test]
+fn mptcp_check_allowed_size_cuts_at_the_end_of_the_window() {
+    let sent = |profile| {
+        let small = Config {
+            receive_buffer: Some(Bytes(8_192)),
+            opportunistic_retransmission: Some(false),
+            ..config(profile)
+        };
+        let mut pair = Pair::open(&small, vec![Wire::default(); 2]);
+        pair.write(Side::A, 100_000);
+        pair.run_for(ms(10));
+        pair.bytes_on(Side::A, 0) + pair.bytes_on(Side::A, 1)
+    };
+    assert_eq!(sent(Profile::Linux6), 8_192, "the whole window");
+    assert_eq!(sent(Profile::Rfc8684), 5 * 1_428, "another profile waits for room for a segment");
 }

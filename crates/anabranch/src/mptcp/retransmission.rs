@@ -33,7 +33,7 @@ pub(super) enum StaleCounts {
 }
 
 impl Connection {
-    fn counts_intervals(&self) -> bool {
+    pub(super) fn counts_intervals(&self) -> bool {
         self.parameters.stale_counts == StaleCounts::Intervals
     }
 
@@ -218,14 +218,17 @@ impl Connection {
         }
     }
 
-    fn fail(&mut self, path: usize) {
+    pub(super) fn fail(&mut self, path: usize) {
         self.subflows[path].has_failed = true;
         self.stats.subflows_failed += 1;
         if self.parameters.reinjection {
-            let is_whole = self.counts_intervals();
-            // RFC 8684 section 3.3.6: what it carried last; Linux: everything that is not acknowledged.
-            let is_concerned = |chunk: &Chunk| is_whole || chunk.carriers.last() == Some(&(path as u8));
-            self.sender.send_again_where(is_concerned);
+            if self.counts_intervals() {
+                self.sender.send_all_again();
+            } else {
+                // RFC 8684 section 3.3.6: what it carried last.
+                let is_concerned = |chunk: &Chunk| chunk.carriers.last() == Some(&(path as u8));
+                self.sender.send_again_where(is_concerned);
+            }
         }
         self.tell_path(path, PathState::PotentiallyFailed);
     }

@@ -173,6 +173,13 @@ impl Sender {
         self.again.extend(concerned.map(|chunk| chunk.start));
     }
 
+    /// Everything that is not acknowledged is sent again, wherever the scheduler says (Linux:
+    /// `__mptcp_retransmit_pending_data`).
+    pub(super) fn send_all_again(&mut self) {
+        self.aim = None;
+        self.send_again_where(|_| true);
+    }
+
     fn index(&self, position: u64) -> usize {
         self.chunks.partition_point(|chunk| chunk.end() <= position)
     }
@@ -318,15 +325,18 @@ impl Connection {
         if most == 0 {
             return false;
         }
-        let length = unsent.min(most);
+        let wanted = unsent.min(most);
         let room = self.sender.edge.saturating_sub(self.sender.next);
-        let is_blocked = length > room;
+        let length = wanted.min(room);
+        let is_cut = length < wanted;
+        // Linux sends what the window has room for (mptcp_check_allowed_size), as a small piece (tcp_minshall_check).
+        let is_blocked = is_cut && (length == 0 || !self.counts_intervals() || self.nagle_waits());
         self.sender.note_blocked(now, is_blocked);
         if is_blocked {
             self.scheduler.on_blocked();
             return self.retransmit_opportunistically(now);
         }
-        if length < most && !self.sender.is_finished && self.nagle_waits() {
+        if wanted < most && !self.sender.is_finished && self.nagle_waits() {
             return false;
         }
         let window = room.min(u64::from(u32::MAX)) as u32;
@@ -339,7 +349,7 @@ impl Connection {
         let Some(limit) = paths.iter().map(|path| choice.limits[path.index()]).min() else { return false };
         let length = length.min(u64::from(limit)) as u32;
         self.send_piece(now, &paths, length);
-        if unsent < most {
+        if unsent < most || is_cut {
             self.sender.small_end = self.sender.next;
         }
         true
@@ -470,6 +480,7 @@ impl Connection {
     }
 
     /// A subflow is over: what it carried, and no other one that works, must be sent again, or else it never arrives.
+    /// Linux sends everything again (`__mptcp_close_ssk`).
     pub(super) fn take_from(&mut self, path: usize) {
         let Self { sender, subflows, parameters, .. } = self;
         for chunk in &mut sender.chunks {
@@ -484,6 +495,9 @@ impl Connection {
             if chunk.carriers.len() < before && !is_kept {
                 sender.again.insert(chunk.start);
             }
+        }
+        if parameters.reinjection && parameters.stale_counts == StaleCounts::Intervals {
+            sender.send_all_again();
         }
     }
 
