@@ -672,6 +672,37 @@ def test_sysctl_takes_what_is_to_be_pasted(
     assert after == before != held
 
 
+@pytest.mark.parametrize(("transport", "profile", "values"), EVERYTHING[1:])
+def test_ip_and_ss_take_what_is_to_be_pasted(
+    transport: str, profile: str, values: dict[str, str]
+) -> None:
+    """In a network of their own, with names for what is in capitals."""
+    if any(shutil.which(tool) is None for tool in ("ip", "ss", "nstat", "unshare")):
+        pytest.skip("needs iproute2")
+    found = pasted(transport, profile, **values)
+    # Modules are the host's; queues and settings have tests of their own.
+    lines = [
+        line
+        for line in (*found.commands, *found.checks, *found.undo)
+        if line.startswith(("ip ", "ss ", "nstat "))
+    ]
+    assert lines
+    names = {"DEVICE": "lo", "GATEWAY": "127.0.0.2", "PEER": "10.3.0.1", "ADDRESS": "10.3.0.2"}
+    for place, name in names.items():
+        lines = [line.replace(place, name) for line in lines]
+    # One host has one address for each path.
+    lines = [line.replace("10.3.0.2", f"10.3.0.{i}") for i, line in enumerate(lines, 2)]
+    script = "\n".join(["ip link set lo up", *lines])
+    done = told("unshare", "-n", "bash", "-ec", script)
+    if "unshare" in done.stderr or "MPTCP" in done.stderr:
+        pytest.skip(f"not here: {done.stderr.strip()[:80]}")
+    assert done.returncode == 0, done.stderr
+    if transport == "mptcp":
+        shown = [line for line in done.stdout.splitlines() if " dev lo" in line]
+        assert len(shown) == 2
+        assert sum("backup" in line for line in shown) == 1
+
+
 def key(line: str) -> str:
     """The name of a setting of sysctl."""
     return line.partition(" =")[0]
