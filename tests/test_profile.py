@@ -278,6 +278,29 @@ def test_too_few_losses_ask_for_pings() -> None:
     assert said in output.toml(found, "x", ("a", "b"))
 
 
+@pytest.mark.parametrize("in_time", [True, False])
+def test_none_lost_for_long_enough_is_enough(*, in_time: bool) -> None:
+    """A short measurement without losses leaves bad states of 100 ms open, of 1 in 20 paths."""
+
+    def without_losses(seconds: float) -> Profile:
+        times = np.arange(0.0, seconds, 0.02)
+        flags = np.zeros(len(times), dtype=bool)
+        sequence = LossSequence(
+            flags, "", times_s=times if in_time else None, spacing_s=None if in_time else 0.02
+        )
+        return estimate(Measurement("", losses=sequence))
+
+    short = without_losses(40.0)
+    (said,) = output.missing(short)
+    assert said.startswith("not enough known of the loss: none was seen, yet 0.75 % may come")
+    assert said.endswith("ping -D -i 0.02 -c 9000 HOST")
+    # e^-3, that no visit begins in so long; as many pings as it asks for are enough.
+    assert short.mean_loss is not None
+    assert short.mean_loss.interval[1] == pytest.approx(3 * 0.1 / 40, rel=0.01)
+    assert output.missing(without_losses(180.0)) == []
+    assert "below 0.17 %, in bad states of up to 100 ms" in output.toml(without_losses(180.0), "x", ("a", "b"))
+
+
 def test_a_profile_is_no_measurement(tmp_path: Path) -> None:
     times = captures.round_trips('delay = "20 ms"', 8, 200)
     found = profile_of(captures.ping_csv(tmp_path / "p.csv", times))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .flows import FEWEST_PACKETS
-from .intervals import Interval, Vector, block_interval, minimum_interval
+from .intervals import LEVEL, Interval, Vector, block_interval, minimum_interval
 from .loss import Fit, Losses, best
 from .mahimahi import OCTETS
 from .measurement import Delays, Deliveries, LossSequence, Measurement, Opportunities
@@ -18,6 +18,9 @@ FEWEST_LOSSES_TO_CHOOSE = 10
 
 OUTAGE_S = 0.25
 """A packet-delivery trace without an opportunity for so long has an outage."""
+
+BAD_STATE_S = 0.1
+"""Where none is seen, losses may still come in bad states; a bound allows for ones so long."""
 
 _WINDOW_S = 0.1
 """Shortest time over which a rate is taken."""
@@ -108,6 +111,8 @@ def _with_losses(profile: Profile, sequence: LossSequence) -> Profile:
     if losses.count < FEWEST_LOSSES_TO_CHOOSE:
         chosen = fits[0]
         interval = chosen.intervals["probability"]
+    if not losses.count and sequence.spacing_s is not None:
+        interval = _of_none(interval, sequence.spacing_s * len(losses.lost))
     mean_loss = Estimate(mean, interval, sequence.what)
     return replace(profile, mean_loss=mean_loss, losses=losses, fits=fits, loss=chosen)
 
@@ -119,7 +124,10 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
     how = sequence.what
     if chosen.model != "bernoulli":
         how += "; mean over time by the model, interval by its likelihood"
-    mean_loss = Estimate(chosen.mean_loss, losses.mean_interval(chosen), how)
+    interval = losses.mean_interval(chosen)
+    if not losses.count:
+        interval = _of_none(interval, float(np.ptp(losses.times_s)))
+    mean_loss = Estimate(chosen.mean_loss, interval, how)
     notes = profile.measurement.notes
     seen = losses.count / len(losses.lost)
     if chosen.model != "bernoulli":
@@ -132,6 +140,17 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
     return replace(
         profile, measurement=measurement, mean_loss=mean_loss, losses=losses, fits=fits, loss=chosen
     )
+
+
+def _of_none(interval: Interval, seconds: float) -> Interval:
+    """The interval of a mean loss of which so many seconds show nothing.
+
+    Single losses would show sooner than bad states: so many visits to one as have none with 5 %,
+    which are Poisson's.
+    """
+    low, high = interval
+    visits = -float(np.log(1 - LEVEL))
+    return low, max(high, min(visits * BAD_STATE_S / max(seconds, BAD_STATE_S), 1.0))
 
 
 def _behind_the_queue(measurement: Measurement, rate: float, *, known: bool) -> Measurement:

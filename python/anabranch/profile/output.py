@@ -11,7 +11,8 @@ import numpy as np
 
 from anabranch.errors import AnabranchError
 
-from .estimates import Estimate, Profile
+from .estimates import BAD_STATE_S, Estimate, Profile
+from .intervals import LEVEL
 from .loss import Fit
 from .timed import TimedFit, TimedLosses
 
@@ -101,7 +102,7 @@ def _loss_lines(profile: Profile) -> list[str]:
     how = _comment(measured.what) + (", an estimate" if measured.is_estimate else "")
     what = f"# loss: {seen} ({how})"
     if profile.losses.count == 0:
-        return [f"{what}; with 95 % below {_digits(mean.interval[1] * 100, 2)} %"]
+        return [f"{what}; with 95 % below {_digits(mean.interval[1] * 100, 2)} %, {_ALLOWED}"]
     over = " over time" if isinstance(fit, TimedFit) and fit.model != "bernoulli" else ""
     lines = [f"{what}{over and ';'}{over}: {_percent(mean)}"]
     sure = ", ".join(
@@ -164,6 +165,11 @@ def direction(profile: Profile, ends: tuple[str, str]) -> str | None:
 _TELLING_RATIO = 3.0
 """An interval whose ends are further apart than this leaves open what is better."""
 
+_HARMLESS = 0.002
+"""A mean loss below which a G.711 call without concealment loses less than 0.1 MOS (G.113)."""
+
+_ALLOWED = f"in bad states of up to {BAD_STATE_S * 1e3:.0f} ms"
+
 _PING_EVERY_S = 0.02
 
 
@@ -171,11 +177,16 @@ def missing(profile: Profile) -> list[str]:
     """What the measurement cannot tell and what would, in sentences."""
     found = []
     mean, fit, losses = profile.mean_loss, profile.loss, profile.losses
-    if mean is not None and losses is not None and fit is not None and losses.count:
+    if mean is not None and losses is not None and fit is not None:
         low, high = mean.interval
-        if high > _TELLING_RATIO * low:
+        known = None
+        if losses.count and high > _TELLING_RATIO * low:
+            known = _percent(mean)
+        elif not losses.count and high > _HARMLESS:
+            known = f"none was seen, yet {_digits(high * 100, 2)} % may come {_ALLOWED}"
+        if known is not None:
             found.append(
-                f"not enough known of the loss: {_percent(mean)}; measure more, such as "
+                f"not enough known of the loss: {known}; measure more, such as "
                 f"{_pings_for(profile, fit)}"
             )
     return found
@@ -189,7 +200,9 @@ def _pings_for(profile: Profile, fit: Fit | TimedFit) -> str:
     """
     width = math.log(_TELLING_RATIO) / 2 / 1.96
     assert profile.mean_loss is not None
-    if isinstance(fit, TimedFit) and fit.model != "bernoulli":
+    if not profile.mean_loss.value:
+        seconds = -math.log(1 - LEVEL) * BAD_STATE_S / _HARMLESS
+    elif isinstance(fit, TimedFit) and fit.model != "bernoulli":
         seconds = 2 / width**2 * (fit.values["mean_bad"] + fit.values["mean_good"])
     elif fit.model == "bernoulli":
         seconds = _PING_EVERY_S / width**2 / profile.mean_loss.value
