@@ -298,7 +298,9 @@ def test_none_lost_for_long_enough_is_enough(*, in_time: bool) -> None:
     assert short.mean_loss is not None
     assert short.mean_loss.interval[1] == pytest.approx(3 * 0.1 / 40, rel=0.01)
     assert output.missing(without_losses(180.0)) == []
-    assert "below 0.17 %, in bad states of up to 100 ms" in output.toml(without_losses(180.0), "x", ("a", "b"))
+    assert "below 0.17 %, in bad states of up to 100 ms" in output.toml(
+        without_losses(180.0), "x", ("a", "b")
+    )
 
 
 def test_a_profile_is_no_measurement(tmp_path: Path) -> None:

@@ -126,7 +126,9 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
         how += "; mean over time by the model, interval by its likelihood"
     interval = losses.mean_interval(chosen)
     if not losses.count:
-        interval = _of_none(interval, float(np.ptp(losses.times_s)))
+        # A longer gap, as where packets are left out, may have had a bad state.
+        gaps = np.diff(losses.times_s)
+        interval = _of_none(interval, float(gaps[gaps <= BAD_STATE_S].sum()))
     mean_loss = Estimate(chosen.mean_loss, interval, how)
     notes = profile.measurement.notes
     seen = losses.count / len(losses.lost)
