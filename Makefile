@@ -83,6 +83,7 @@ validate: setup wheel-check ## the long validations: release-mode tests marked a
 	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
 	$(BIN)/python -m anabranch.mobility docs
+	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
 	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python -m anabranch.papers sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python -m anabranch.papers mptcp-aqm docs/validation/mptcp-aqm.md
