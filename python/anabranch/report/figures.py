@@ -85,11 +85,7 @@ def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         figure = plots.blank(max(1.8 + 0.62 * len(columns), 4), 1.4 + 0.42 * len(lines))
         panel = figure.subplots()
         image = plots.heat(panel, grid, None, columns, lines, digits=_digits(grid))
-        best = analysis.ranking.filter("best")
-        is_known = analysis.maximise is not None and best.height < analysis.ranking.height
-        if is_known and len(analysis.axes) == 2:
-            cells = (_place(analysis, row, across, down) for row in best.iter_rows(named=True))
-            plots.frame_cells(panel, cells)
+        plots.frame_cells(panel, _best_places(analysis, across, down))
         if any(len(column) > 6 for column in columns):
             panel.tick_params(axis="x", labelrotation=45)
         panel.set_xlabel(_short(across.name, 40))
@@ -99,10 +95,28 @@ def heat_map(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         return figure
 
 
-def _place(analysis: Analysis, row: dict[str, object], across: Axis, down: Axis) -> tuple[int, int]:
-    """Where a cell of a ranking stands in a heat map: its column and line."""
-    key = dict(analysis.key(row))
-    return across.labels.index(key[across.name]), down.labels.index(key[down.name])
+def has_best_cells(analysis: Analysis) -> bool:
+    """Whether each place of a heat map is one cell, and some of them surely are not the best."""
+    return (
+        analysis.maximise is not None
+        and len(analysis.axes) == 2
+        and not any(axis.grouped for axis in analysis.axes)
+        and int(analysis.ranking["best"].sum()) < analysis.ranking.height
+    )
+
+
+def _best_places(analysis: Analysis, across: Axis, down: Axis) -> list[tuple[int, int]]:
+    """Column and line of what may be the best in a heat map."""
+    if not has_best_cells(analysis):
+        return []
+    keys = [
+        dict(analysis.key(row)) for row in analysis.ranking.filter("best").iter_rows(named=True)
+    ]
+    return [
+        (across.labels.index(key[across.name]), down.labels.index(key[down.name]))
+        for key in keys
+        if {across.name, down.name} <= key.keys()  # a cell may lack an axis
+    ]
 
 
 def distribution(analysis: Analysis) -> Figure:

@@ -137,7 +137,7 @@ def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]
         yield "effects", caption, figures.main_effects(analysis)
     for i, (one, other) in enumerate(analysis.pairs):
         caption = f"Mean of {title} by {one.name} and {other.name}."
-        if len(analysis.axes) == 2 and 1 < analysis.ranking["best"].sum() < analysis.cells.height:
+        if figures.has_best_cells(analysis):
             caption += " Framed: the cells that may be the best."
         yield f"heat{i}", caption, figures.heat_map(analysis, one, other)
         caption = "The same as lines, with intervals: where they are parallel, nothing interacts."
