@@ -113,8 +113,9 @@ def _failover_summary() -> str:
 
 def _tcp_summary(rows: list[linux_tcp.Row]) -> str:
     letters = [row.cause for row in rows]
-    said = [*linux_tcp.summary(rows), "", *_causes(linux_tcp.CAUSES, letters)]
-    return "\n".join([*said, *(line for note in linux_tcp.notes(rows) for line in ("", note))])
+    causes = _causes(linux_tcp.CAUSES, letters)
+    parts = [*linux_tcp.summary(rows), *(("", *causes) if causes else ())]
+    return "\n".join([*parts, *(line for note in linux_tcp.notes(rows) for line in ("", note))])
 
 
 def _values_summary(causes: Mapping[str, str], rows: list[values.Value]) -> str:
@@ -134,6 +135,7 @@ def _causes(causes: Mapping[str, str], letters: list[str]) -> list[str]:
     named = [
         f"- **{letter}** ({_values(letters.count(letter))}): {text}"
         for letter, text in causes.items()
+        if letter in letters
     ]
     return ["Causes of the deviations over 10 %:", "", *named] if named else []
 

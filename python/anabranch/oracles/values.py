@@ -240,8 +240,10 @@ def figure(values: Sequence[Value], theirs: str) -> Figure:
             axes.grid(visible=False)
         grid[0][0].set_yticks(range(len(settings)), settings)
         grid[0][0].set_ylim(len(settings) - 0.5, -0.5)
-        for axes in grid[-1]:
+        # Of each column the lowest panel that there is.
+        for axes in grid.flat[max(len(names) - columns, 0) : len(names)]:
             axes.set_xlabel(f"ours / {theirs}'s")
+            axes.tick_params(labelbottom=True)
         dot: Any = {"marker": "o", "markersize": 4, "linewidth": 1.0}
         handles = [
             Line2D([], [], color=plots.COLOURS[0], label="mean and 95 % range of ours", **dot),
