@@ -40,7 +40,7 @@ test-stubs: setup
 	$(BIN)/python -m mypy.stubtest anabranch._engine --mypy-config-file pyproject.toml
 
 test-python: setup
-	$(BIN)/python -m pytest --hypothesis-seed=1
+	$(BIN)/python -m pytest --hypothesis-seed=1 --numprocesses auto --dist loadscope
 
 bench: ## speed of the engine
 	cargo bench --locked
