@@ -347,6 +347,8 @@ def test_a_failed_check_is_the_exit_code(anabranch: Command, tmp_path: Path) -> 
         (("reno", "--profile", "bsd"), "bsd"),
         (("reno", "--baseline", "absent.json"), "absent.json: No such file"),
         (("reno", "--junit", "no/such/file.xml"), "no/such/file.xml"),
+        (("reno", "--junit", "x", "--json", "x"), "--junit and --json are both x"),
+        (("reno", "--out", "x", "--json", "x"), "--out and --json are both x"),
     ],
 )
 def test_mistakes(anabranch: Command, arguments: tuple[str | int, ...], sentence: str) -> None:

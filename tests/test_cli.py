@@ -107,6 +107,12 @@ def test_run_with_another_value_seed_and_replication(
     assert (base["call.sent"], longer["call.sent"]) == (200, 300)
 
 
+def test_run_of_no_time_has_a_headline(anabranch: Command, call_file: Path) -> None:
+    result = anabranch("run", call_file, "--set", "run.duration=0 s")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "0 s simulated" in result.stdout
+
+
 def test_run_chooses_a_cell_of_a_sweep(anabranch: Command, sweep_file: Path) -> None:
     result = anabranch("run", sweep_file, "--cell", "3")
     assert "cell 3 of 6: rto_max = 0.1, pmr = 1" in result.stdout

@@ -187,6 +187,11 @@ def test_every_column_has_a_name_of_its_own(
     assert linux_sctp.HEADS.keys() == linux_sctp.MEANINGS.keys()
 
 
+def test_compare_refuses_one_name_for_two_outputs(anabranch: Command) -> None:
+    result = anabranch("compare", "linux-sctp", "--plot", "x", "--json", "x")
+    assert "--json and --plot are both x" in one_error(result)
+
+
 def test_compare_refuses_no_replications(anabranch: Command) -> None:
     message = one_error(anabranch("compare", "linux-sctp", "--replications", 0))
     assert "replications is 0; it must be at least 1" in message

@@ -822,10 +822,23 @@ def test_arbitrary_damage_is_no_traceback(tmp_path: Path) -> None:
             continue
 
 
+def test_a_capture_with_times_backwards_is_read(tmp_path: Path) -> None:
+    """Its acknowledgements come before the data; only the receiver's side shows a delay."""
+    seen = captures.simulate(WIFI, '{ kind = "tcp" }', '{ kind = "bulk" }', 1, 2)
+    packets = list(captures.transfer(seen, "a"))
+    # Without time stamps; the file's times go back.
+    backwards = [(3000 - time, frame) for time, frame in packets]
+    found = profile_of(captures.write(tmp_path / "b.pcap", backwards))
+    assert "captured at the" in found.measurement.notes[0]
+
+
 def test_the_command_refuses_what_is_wrong(tmp_path: Path, anabranch: Command) -> None:
     written(tmp_path / "p.csv", "seq,rtt\n1,20\n2,21\n")
     assert "needs a measurement" in one_error(anabranch("profile"))
     assert "nothere" in one_error(anabranch("profile", "nothere.pcap"))
     assert "is not a name" in one_error(anabranch("profile", "p.csv", "--name", "a b"))
+    assert "Unknown option" in one_error(anabranch("profile", "p.csv", "--empty-ends"))
+    twice = anabranch("profile", "p.csv", "--json", "x", "--plot", "x")
+    assert "--json and --plot are both x" in one_error(twice)
     assert "captures of the same traffic" in one_error(anabranch("profile", "p.csv", "p.csv"))
     assert "a folder" in one_error(anabranch("profile", "p.csv", "--out", "."))

@@ -114,7 +114,8 @@ def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator
                 continue
             where = f"{link} to {ends[1]}"
             rate = settings.get("rate")
-            carried = summary.get(f"{section}.delivered_bytes", 0.0) * 8 / seconds
+            octets = summary.get(f"{section}.delivered_bytes", 0.0)
+            carried = 8 * octets / seconds if seconds > 0 else 0.0
             of = bits_per_second(rate) if isinstance(rate, str) else math.nan
             if carried >= FULL * of:
                 yield 1 + carried / of, f"{where} is full ({_rate(carried)} of {_rate(of)})"

@@ -17,7 +17,7 @@ from anabranch.bench_cc import checks, measures, reports, scenarios
 from anabranch.bench_cc.checks import Baseline, Check
 from anabranch.bench_cc.measures import Cell
 from anabranch.errors import whole
-from anabranch.files import check_file, check_folder, write_atomically
+from anabranch.files import check_different, check_file, check_folder, write_atomically
 
 __all__ = ["bench", "compare"]
 
@@ -99,6 +99,7 @@ def bench(
     The exit code: 1 if a check failed.
     """
     names = scenarios.chosen(tuple(controls))
+    check_different(out=out, junit=junit_file, json=json_file)
     check_folder(out)
     for file in (junit_file, json_file):
         check_file(file, made=out)

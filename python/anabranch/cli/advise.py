@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from anabranch import progress, terminal
-from anabranch.files import check_file, check_folder
+from anabranch.files import check_different, check_file, check_folder
 
 from .app import Flag, Sets, Whole, app, pairs, write_json
 
@@ -68,6 +68,7 @@ def advise(
 
     if quick and full:
         raise AnabranchError("use --quick or --full, not both")
+    check_different(out=out, json=json_file)
     check_file(json_file, out)
     if out is not None:
         check_folder(out)

@@ -58,7 +58,7 @@ def compare(
     threads = execution.threads(jobs)
     if count < 1:
         raise AnabranchError(f"replications is {count}; it must be at least 1")
-    check_different(csv=csv_file, json=json_file)
+    check_different(csv=csv_file, json=json_file, plot=plot)
     check_file(csv_file)
     check_file(json_file)
     if plot is not None:

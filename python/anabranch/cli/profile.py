@@ -32,7 +32,7 @@ Examples:
 def profile(
     *files: Path,
     name: str | None = None,
-    ends: tuple[str, str] = ("a", "b"),
+    ends: Annotated[tuple[str, str], Parameter(negative="")] = ("a", "b"),
     out: Path | None = None,
     plot: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -66,7 +66,7 @@ def profile(
     if name is None:
         name = "".join(c if c.isalnum() and c.isascii() else "-" for c in files[0].stem) or "path"
     output.check_names(name, *ends)
-    check_different(out=out, json=json_file)
+    check_different(out=out, json=json_file, plot=plot)
     check_file(out)
     check_file(json_file)
     if plot is not None:

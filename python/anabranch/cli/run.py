@@ -11,7 +11,7 @@ from cyclopts import Parameter
 import anabranch
 from anabranch import _engine, headline, terminal
 from anabranch.errors import AnabranchError
-from anabranch.files import check_file, check_folder, write_atomically
+from anabranch.files import check_different, check_file, check_folder, write_atomically
 
 from .app import Natural, Sets, app, pairs, write_json
 
@@ -78,6 +78,7 @@ def run(
     for folder in (trace, plot):
         if folder is not None:
             check_folder(folder)
+    check_different(trace=None if trace == plot else trace, plot=plot, json=json_file)
     check_file(json_file, made=trace)
     is_traced = plot is not None or trace is not None
     result = anabranch.run(loaded, seed=seed, replication=replication, cell=cell, trace=is_traced)

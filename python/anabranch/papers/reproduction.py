@@ -16,7 +16,7 @@ from rich.text import Text
 
 from anabranch import execution, progress
 from anabranch.errors import AnabranchError
-from anabranch.files import check_file, check_folder, write_atomically
+from anabranch.files import check_different, check_file, check_folder, write_atomically
 
 from . import page, tables
 from .outcome import Outcome
@@ -92,6 +92,7 @@ class Paper(Generic[Found, Effort]):
         threads = execution.threads(jobs)
         index = out / "index.html"
         try:
+            check_different(out=out, json=json_file)
             check_folder(out)
             check_file(json_file, made=out)
             out.mkdir(parents=True, exist_ok=True)

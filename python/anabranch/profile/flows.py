@@ -320,7 +320,7 @@ def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measuremen
     if not ahead and not behind:
         raise AnabranchError(f"no {name} data was acknowledged, so there is nothing to estimate")
     near = [min(each[1] for each in found) if found else 0.0 for found in (ahead, behind)]
-    at_sender = near[0] >= near[1]
+    at_sender = bool(ahead) and (not behind or near[0] >= near[1])
     chosen = ahead if at_sender else behind
     times, delays, of_delays = np.array(sorted(chosen)).T
     if at_sender:
@@ -337,7 +337,8 @@ def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measuremen
     place = f"captured at the {'sender' if at_sender else 'receiver'}, as its delays tell"
     if not ahead or not behind:
         place = (
-            "taken to be captured at the sender: there is no handshake and no time stamp to tell"
+            f"taken to be captured at the {'sender' if at_sender else 'receiver'}: there is no "
+            "handshake and no time stamp to tell"
         )
     notes = [place]
     if not at_sender:
