@@ -64,7 +64,7 @@ def test_every_study_is_a_scenario_that_the_engine_takes() -> None:
 
 
 def test_the_tables_have_twenty_seeds_at_least() -> None:
-    assert all(effort.tables >= 20 for effort in EFFORTS.values())
+    assert all(effort.tables >= 20 for mode, effort in EFFORTS.items() if mode != "smoke")
 
 
 def short(number: int, sender: str, *sets: tuple[str, str]) -> dict[str, float]:

@@ -53,13 +53,8 @@ KEYS = 2
 
 CAUSES = {
     "a": "the kernel's three patterns of loss lost fewer or more packets than the nominal share",
-    "b": "Hybla takes its factor from the smallest round trip: the handshake's, 40.0 ms on the"
-    " kernel's link, where short packets take as long as full ones, 38.9 ms on ours",
 }
 """What makes a deviation; docs/linux-tcp.md has the evidence."""
-
-_KNOWN: dict[tuple[str, str], str] = {("hybla", "1"): "b"}
-"""Causes that were found by looking at traces, by control and loss."""
 
 _NS3_NAMES = {"reno": "LinuxReno", "westwood": "WestwoodPlus", "highspeed": "HighSpeed"}
 
@@ -111,9 +106,7 @@ class Row:
         """The letter of what makes a deviation outside; `?` if unknown."""
         if self.verdict != "outside":
             return ""
-        if abs(self.deviation_at_its_loss) <= TOLERANCE:
-            return "a"
-        return _KNOWN.get((self.control, self.loss_percent), "?")
+        return "a" if abs(self.deviation_at_its_loss) <= TOLERANCE else "?"
 
 
 @dataclass(frozen=True)
