@@ -5,8 +5,8 @@
 
 use std::hint::black_box;
 
+use anabranch::ground::Ecn;
 use anabranch::net::{Direction, DuplexLink};
-use anabranch::packet::Ecn;
 use anabranch::rng::Streams;
 use anabranch::time::Time;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

@@ -2,7 +2,7 @@
 //! goodput, and mean delay of a probe. `cargo run --release --example custom_cc`
 
 use anabranch::cc::{self, AckEvent, CongestionControl, CongestionEvent, ControlState};
-use anabranch::packet::{PathId, Side};
+use anabranch::ground::{PathId, Side};
 use anabranch::{scenario::Study, sim::Simulation, time::Duration};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/anabranch/bench_cc/scenarios");

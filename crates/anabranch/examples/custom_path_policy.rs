@@ -1,10 +1,11 @@
 //! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion score and
 //! changes of the primary path. At the root of the repository: `cargo run --release --example custom_path_policy`
 
-use anabranch::packet::{PathId, Side};
+use anabranch::ground::{PathId, Side};
 use anabranch::path::failover::{self, Failover, Settings};
-use anabranch::path::{Basis, PathEvent, PathSelector, PathStatus};
-use anabranch::path::{Reason, Retransmission, Selection, Selector};
+use anabranch::path::{
+    Basis, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, Selector,
+};
 use anabranch::{scenario::Study, sim::Simulation, time::Duration, time::Time};
 
 const LOSS: Basis = Basis::compared("lost in the last second", '>', "%");

@@ -12,11 +12,12 @@
 //! The enums that are handed over for every packet have tags as wide as what follows them: with a narrow tag
 //! the compiler copies the rest in pieces that overlap, which costs more than all of it (measured).
 
-use crate::packet::{Packet, PathId, Payload};
-use crate::path::Reason;
+use crate::ground::{PathId, Payload};
+use crate::path::{PathState, Reason};
 use crate::report::Report;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
+use crate::wire::Packet;
 
 /// A transport endpoint. See the [module](self) for the contract.
 pub trait Endpoint {
@@ -223,29 +224,6 @@ pub enum CloseReason {
     Shutdown,
 }
 
-/// The state of a path as its endpoint sees it (RFC 9260 section 8.2, RFC 7829).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PathState {
-    /// In use or ready for use.
-    #[default]
-    Active,
-    /// More errors in a row than allowed.
-    Inactive,
-    /// Suspect; avoided while another path is better (RFC 7829).
-    PotentiallyFailed,
-}
-
-impl PathState {
-    /// The RFC's word in lower case, for traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Inactive => "inactive",
-            Self::PotentiallyFailed => "potentially_failed",
-        }
-    }
-}
-
 /// The state of one path at one moment, for traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathSample {
@@ -390,4 +368,14 @@ pub struct Transmission {
     pub path: PathId,
     /// Whether it was sent before.
     pub is_again: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_moved_per_packet_is_small() {
+        assert_eq!(size_of::<Output>(), 40);
+    }
 }

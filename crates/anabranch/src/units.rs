@@ -331,6 +331,73 @@ impl<Q: Quantity> de::Visitor<'_> for QuantityVisitor<Q> {
     }
 }
 
+/// A count, or no limit: written as a number or "off".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// At most this many.
+    At(u32),
+    /// No limit.
+    Off,
+}
+
+impl Limit {
+    /// The count, if there is one.
+    pub const fn count(self) -> Option<u32> {
+        match self {
+            Self::At(count) => Some(count),
+            Self::Off => None,
+        }
+    }
+}
+
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(count) => serializer.serialize_u32(*count),
+            Self::Off => serializer.serialize_str("off"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Limit;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a count such as 5, or \"off\"")
+            }
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Limit, E> {
+                u32::try_from(count)
+                    .map(Limit::At)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(count), &self))
+            }
+            fn visit_i64<E: de::Error>(self, count: i64) -> Result<Limit, E> {
+                u32::try_from(count)
+                    .map(Limit::At)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(count), &self))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Limit, E> {
+                if text == "off" {
+                    Ok(Limit::Off)
+                } else {
+                    Err(E::invalid_value(de::Unexpected::Str(text), &self))
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Limit {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Limit")
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "const": "off" }] })
+    }
+}
+
 /// A point in time is written as the length of time since the start of the run.
 impl From<Duration> for Time {
     fn from(since_start: Duration) -> Self {

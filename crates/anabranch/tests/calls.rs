@@ -7,12 +7,13 @@ use anabranch::app::datagrams::DatagramsConfig;
 use anabranch::app::voip::{BurstRatio, DelayBasis, Measures, TalkSpurtsConfig, Voip, VoipConfig};
 use anabranch::app::{AnyApp, App, AppConfig, Commands, Direction, Start};
 use anabranch::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, Received, Service};
-use anabranch::packet::{IpVersion, Packet, Payload, Side};
+use anabranch::ground::{IpVersion, Payload, Side};
 use anabranch::quality::{Codec, EModel, Fate, JitterBuffer};
 use anabranch::report::Row;
 use anabranch::rng::Streams;
 use anabranch::time::{Duration, Time};
 use anabranch::udp::{self, UdpEndpoint};
+use anabranch::wire::Packet;
 
 const STREAMS: Streams = Streams { seed: 7, replication: 0 };
 

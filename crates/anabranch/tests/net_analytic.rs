@@ -2,8 +2,8 @@
 //! configuration says. Seeds are fixed; tolerances are four standard errors of the estimate, which the test
 //! computes or states.
 
+use anabranch::ground::Ecn;
 use anabranch::net::{Direction, DropCause, DuplexLink, LinkConfig, Step};
-use anabranch::packet::Ecn;
 use anabranch::report::Row;
 use anabranch::rng::{Draw, Streams};
 use anabranch::time::Time;

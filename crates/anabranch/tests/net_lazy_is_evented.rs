@@ -1,6 +1,7 @@
 //! The lazy link and its evented twin give the same packet times, drops, marks and counters, to the
 //! nanosecond, for random rates, timetables, queues, losses, cross traffic and packets.
 
+use anabranch::ground::Ecn;
 use anabranch::net::loss::{
     BernoulliConfig, GilbertConfig, LossClock, LossConfig, LossPlace, LossSharing, LossTraceConfig,
 };
@@ -9,7 +10,6 @@ use anabranch::net::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, OnOffConfig,
     ParetoOnOffConfig, PoissonConfig, RateConfig, Schedule, Step, Timetable, TraceFile, WhenDown,
 };
-use anabranch::packet::Ecn;
 use anabranch::report::Row;
 use anabranch::rng::Streams;
 use anabranch::time::{Duration, Time};

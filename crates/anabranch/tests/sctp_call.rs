@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch::endpoint::{Command, Endpoint, Event, Input, Message, Output, Reliability};
-use anabranch::packet::{IpVersion, Packet, Payload, Side};
+use anabranch::ground::{IpVersion, Payload, Side};
 use anabranch::report::Row;
 use anabranch::rng::{Draw as _, Rng, Streams};
 use anabranch::sctp::{Association, Config};
 use anabranch::time::{Duration, Time};
+use anabranch::wire::Packet;
 
 const DELAY: Duration = Duration::from_millis(60);
 const TICK: Duration = Duration::from_millis(20);

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use anabranch::cc;
+use anabranch::ground::{PathId, Side};
 use anabranch::net::loss::{BernoulliConfig, LossConfig, LossTraceConfig};
 use anabranch::net::{Schedule, TraceFile};
-use anabranch::packet::{PathId, Side};
 use anabranch::report::Row;
 use anabranch::scenario::{Scenario, Study};
 use anabranch::sim::Simulation;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::quantiles::quantiles_ms;
 use super::{App, Commands, ReliabilityConfig, Start};
 use crate::endpoint::{Command, Event, Message};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Command, Event, Reliability, Service};
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::quality::Fate;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{App, Commands};
 use crate::endpoint::{CloseReason, Command, Event, Message, Received, Service};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::time::{Duration, Time};
 
 /// One end's sending half.

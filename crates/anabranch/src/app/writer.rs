@@ -8,7 +8,7 @@
 
 use super::Commands;
 use crate::endpoint::{Command, Message, Reliability, Service};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::time::{Duration, Time};
 
 /// The largest piece of a stream in one command, in bytes.

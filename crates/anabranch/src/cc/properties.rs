@@ -7,7 +7,7 @@ use super::{
     IdleEvent, LostEvent, RateSample, RecoveryEndEvent, RttEvent, Rules, SentEvent, Setup, UndoEvent,
     coupled, reno,
 };
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::rng::{BlockRng, Draw as _};
 use crate::time::{Duration, Time};
 

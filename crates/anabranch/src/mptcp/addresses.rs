@@ -2,11 +2,11 @@
 //! and 3.4).
 
 use super::connection::{Connection, State};
-use super::option::Signal;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
-use crate::packet::{PathId, Side};
+use crate::ground::{PathId, Side};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
+use crate::wire::mptcp::Signal;
 
 /// An announcement is repeated so often (Linux: `ADD_ADDR_RETRANS_MAX`).
 const MOST_ANNOUNCEMENTS: u32 = 3;

@@ -1,10 +1,10 @@
 //! Closing: `DATA_FIN` and the end of the subflows, and giving up at once (RFC 8684 sections 3.3.3 and 3.5).
 
 use super::connection::{Connection, State};
-use super::option::{Options, Signal};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
+use crate::wire::mptcp::{Options, Signal};
 
 impl Connection {
     /// Sends `DATA_FIN` on acknowledgements of its own where no data carries it (Linux: `mptcp_check_send_data_fin`).

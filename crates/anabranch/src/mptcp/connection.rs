@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::option::{Handshake, Options};
 use super::parameters::Parameters;
 use super::receive::Receiver;
 use super::send::Sender;
@@ -13,14 +12,16 @@ use crate::cc::coupled::Group;
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Output, PathLimit, PathSample, Transmission,
 };
-use crate::packet::{Body, IpVersion, Packet, PathId, Payload, Side};
+use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
 use crate::rng::{Rng, Streams};
 use crate::tcp;
-use crate::tcp::segment::Flags;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
+use crate::wire::mptcp::{Handshake, Options};
+use crate::wire::tcp::Flags;
+use crate::wire::{Body, Packet};
 
 /// The states of a connection (RFC 8684 sections 3.1 and 3.3.3). A closed end accepts a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,15 @@
 //! Drills: one short exchange per rule of RFC 8684, with what must be on the wire.
 
 use super::testing::{Pair, Wire, config, ms, plain};
-use super::{Config, Handshake, Profile, Rejoin, Signal};
-use crate::endpoint::{CloseReason, Command, Event, PathState};
-use crate::packet::Side;
+use super::{Config, Profile, Rejoin};
+use crate::endpoint::{CloseReason, Command, Event};
+use crate::ground::Side;
+use crate::path::PathState;
 use crate::tcp;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
+use crate::wire;
+use crate::wire::mptcp::{Handshake, Signal};
 
 fn rfc() -> Config {
     config(Profile::Rfc8684)
@@ -597,9 +600,9 @@ fn an_abort_ends_all_subflows() {
 }
 
 /// Gives an end a segment without options of MPTCP.
-fn inject(pair: &mut Pair, side: Side, path: u8, segment: tcp::segment::Segment) {
-    let (body, ecn) = (crate::packet::Body::Tcp(segment), crate::packet::Ecn::NotEct);
-    let packet = crate::packet::Packet { path: Pair::path(path), ecn, size: 40, body };
+fn inject(pair: &mut Pair, side: Side, path: u8, segment: wire::tcp::Segment) {
+    let (body, ecn) = (crate::wire::Body::Tcp(segment), crate::ground::Ecn::NotEct);
+    let packet = crate::wire::Packet { path: Pair::path(path), ecn, size: 40, body };
     pair.input(side, crate::endpoint::Input::Packet(Box::new(packet)));
 }
 
@@ -607,7 +610,7 @@ fn inject(pair: &mut Pair, side: Side, path: u8, segment: tcp::segment::Segment)
 pub(super) fn reset(pair: &mut Pair, path: u8) {
     let last = pair.log.iter().rev().find(|it| it.from == Side::B && it.path == path).expect("one");
     let mut segment = last.tcp.clone();
-    segment.flags = tcp::segment::Flags::RST;
+    segment.flags = wire::tcp::Flags::RST;
     inject(pair, Side::A, path, segment);
 }
 

@@ -5,8 +5,9 @@ use super::drills::reset;
 use super::testing::{End, Pair, Wire, config, ms};
 use super::{Config, Profile, Rejoin};
 use crate::cc;
-use crate::endpoint::{Event, PathState};
-use crate::packet::Side;
+use crate::endpoint::Event;
+use crate::ground::Side;
+use crate::path::PathState;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 

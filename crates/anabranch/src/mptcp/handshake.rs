@@ -1,16 +1,16 @@
 //! Opening a connection, joining further subflows to it, and falling back to TCP (RFC 8684 sections 3.1, 3.2 and 3.7).
 
 use super::connection::{Connection, State};
-use super::option::{Handshake, Options};
 use crate::cc::coupled::Group;
-use crate::endpoint::{
-    CloseReason, Command, Endpoint as _, Event, Input, Message, Output, PathState, Reliability,
-};
-use crate::packet::{Body, Packet, PathId, Payload};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, Reliability};
+use crate::ground::{PathId, Payload};
+use crate::path::PathState;
 use crate::rng::{self, Draw as _};
-use crate::tcp::segment::{Flags, MAX_OPTION_BYTES, Segment};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
+use crate::wire::mptcp::{Handshake, Options};
+use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, Segment};
+use crate::wire::{self, Body, Packet};
 
 /// The token of a connection whose end has this key (RFC 8684 section 3.2: from a hash of it).
 fn token_of(key: u64) -> u32 {
@@ -266,7 +266,7 @@ impl Connection {
         // MPTCP's options go before SACK (Linux: tcp_established_options).
         while tcp.option_bytes() + option_bytes > MAX_OPTION_BYTES && tcp.sack.pop().is_some() {}
         packet.size = self.ip.header_bytes() + tcp.wire_size() + option_bytes;
-        packet.body = Body::Mptcp(super::Segment { tcp, options, option_bytes });
+        packet.body = Body::Mptcp(wire::mptcp::Segment { tcp, options, option_bytes });
     }
 
     #[cold]

@@ -8,7 +8,7 @@ use super::testing::{Logged, Pair, Wire, config, ms};
 use super::{Config, Profile, Receiver};
 use crate::cc::coupled;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::tcp;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;

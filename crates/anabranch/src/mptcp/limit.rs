@@ -4,7 +4,7 @@
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
 use crate::endpoint::{HeadOfLine, Limit, PathLimit, Transmission};
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 

@@ -27,7 +27,6 @@ mod handshake;
 #[cfg(test)]
 mod kheirkhah;
 mod limit;
-mod option;
 pub mod parameters;
 #[cfg(test)]
 mod properties;
@@ -41,6 +40,5 @@ mod testing;
 
 pub use config::{Config, Profile, Receiver, Rejoin};
 pub use connection::Connection;
-pub use option::{Handshake, Options, Segment, Signal};
 pub use parameters::Parameters;
 pub use stats::Stats;

@@ -3,7 +3,7 @@
 use super::config::{Config, Profile, Receiver, Rejoin};
 use super::retransmission::StaleCounts;
 use crate::cc::coupled;
-use crate::packet::{IpVersion, PathId};
+use crate::ground::{IpVersion, PathId};
 use crate::path::scheduler;
 use crate::tcp;
 use crate::tcp::subflow::OptionSpace;

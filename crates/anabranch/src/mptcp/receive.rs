@@ -3,10 +3,10 @@
 
 use super::config;
 use super::connection::Connection;
-use super::option::Options;
 use crate::endpoint::{Event, Output, Received};
-use crate::packet::Payload;
+use crate::ground::Payload;
 use crate::time::Time;
+use crate::wire::mptcp::Options;
 
 /// What has arrived. Positions are those of the peer's stream.
 #[derive(Debug, Default)]

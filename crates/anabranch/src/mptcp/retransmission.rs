@@ -5,7 +5,7 @@
 use super::connection::{Connection, State};
 use super::send::Chunk;
 use super::subflow::Subflow;
-use crate::endpoint::PathState;
+use crate::path::PathState;
 use crate::time::{Duration, Time};
 
 /// The interval of the connection's timer while no timer of a subflow says otherwise (Linux: `TCP_RTO_MIN`).

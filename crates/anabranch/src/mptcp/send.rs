@@ -9,7 +9,7 @@ use super::connection::{Connection, State};
 use super::retransmission::{DEFAULT_INTERVAL, StaleCounts};
 use super::subflow::Subflow;
 use crate::endpoint::{Event, Limit, Message, Output};
-use crate::packet::{PathId, Payload};
+use crate::ground::{PathId, Payload};
 use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
 use crate::time::{Duration, Time};

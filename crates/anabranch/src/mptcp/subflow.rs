@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::option::Signal;
-use crate::endpoint::{CloseReason, PathState};
+use crate::endpoint::CloseReason;
+use crate::path::PathState;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
+use crate::wire::mptcp::Signal;
 
 /// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

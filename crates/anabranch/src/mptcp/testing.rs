@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, Connection, Options, Profile};
+use super::{Config, Connection, Profile};
 use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
-use crate::packet::{Body, IpVersion, Packet, PathId, Payload, Side};
+use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::tcp;
 use crate::time::{Duration, Time};
+use crate::wire::mptcp::Options;
+use crate::wire::{self, Body, Packet};
 
 /// What happens to packets on one path, in both directions.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +48,7 @@ pub(super) struct Logged {
     pub(super) kind: &'static str,
     pub(super) payload: Payload,
     pub(super) options: Options,
-    pub(super) tcp: tcp::segment::Segment,
+    pub(super) tcp: wire::tcp::Segment,
 }
 
 /// One of the two ends: the peer of an MPTCP end may know TCP only.
@@ -242,7 +244,7 @@ impl Pair {
             body => panic!("not TCP: {body:?}"),
         };
         assert!(packet.size <= 1_500, "{} bytes", packet.size);
-        assert!(tcp.option_bytes() + option_bytes <= tcp::segment::MAX_OPTION_BYTES, "{tcp:?} {options:?}");
+        assert!(tcp.option_bytes() + option_bytes <= wire::tcp::MAX_OPTION_BYTES, "{tcp:?} {options:?}");
         assert_eq!(packet.size, 20 + tcp.wire_size() + option_bytes);
         let (path, payload, size) = (packet.path.0, tcp.payload, packet.size);
         let logged = Logged { at: self.now, from, path, size, kind, payload, options, tcp: tcp.clone() };

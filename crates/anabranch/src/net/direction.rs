@@ -17,7 +17,7 @@ use super::medium::{Held, Release};
 use super::radio::RadioConfig;
 use super::schedule::{Schedule, Timeline};
 use super::server::{LazyServer, Server, Verdict};
-use crate::packet::Ecn;
+use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::{Duration, Time};

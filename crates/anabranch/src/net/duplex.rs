@@ -7,7 +7,7 @@ use super::ledger::{self, Fate};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::medium::{Release, has_medium};
 use super::radio::RadioConfig;
-use crate::packet::Ecn;
+use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::{Duration, Time};

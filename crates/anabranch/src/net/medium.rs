@@ -16,7 +16,7 @@ use super::evented::QueueSample;
 use super::ledger::Fate;
 use super::queued::QueuedServer;
 use super::radio::{self, BaseStation, Bearer, Cell, RadioSample};
-use crate::packet::Ecn;
+use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::Time;

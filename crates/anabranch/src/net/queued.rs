@@ -18,7 +18,7 @@ use super::medium::{Held, Release};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::server::{CrossCounters, earliest_index};
 use super::sojourns::Sojourns;
-use crate::packet::Ecn;
+use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::Time;

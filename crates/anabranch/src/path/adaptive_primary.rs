@@ -13,7 +13,7 @@ use super::rtt_based::faster;
 use super::{
     ErrorLimits, PathEvent, PathSelector, PathStatus, Retransmission, Selection, check_range, failover,
 };
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::Time;
 
 /// Settings of the adaptive primary path.

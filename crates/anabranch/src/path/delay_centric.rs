@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::failover::{Failover, Settings};
 use super::hysteresis::{Dwell, smallest_srtt};
 use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
 /// Settings of delay-centric selection.
@@ -106,7 +106,7 @@ impl PathSelector for DelayCentric {
 mod tests {
     use super::super::testing::{FIRST, SECOND, delays, sampled};
     use super::*;
-    use crate::endpoint::PathState;
+    use crate::path::PathState;
 
     #[test]
     fn the_smaller_round_trip_time_wins_at_once() {

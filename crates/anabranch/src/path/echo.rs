@@ -15,7 +15,7 @@ use super::hysteresis::Dwell;
 use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, check_range,
 };
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::quality::simplified::Simplified;
 use crate::quality::{Band, Codec};
 use crate::time::{Duration, Time};

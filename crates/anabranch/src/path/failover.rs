@@ -4,11 +4,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
-use crate::endpoint::PathState;
-use crate::packet::PathId;
-use crate::sctp::config::Limit;
+use super::{
+    Basis, ErrorLimits, PathEvent, PathSelector, PathState, PathStatus, Reason, Retransmission, Selection,
+};
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
+use crate::units::Limit;
 
 /// Settings of the standard's failover. A setting that is left out has the profile's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

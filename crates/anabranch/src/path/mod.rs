@@ -20,10 +20,32 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::PathState;
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
 use crate::units::check_range;
+
+/// The state of a path as its endpoint sees it (RFC 9260 section 8.2, RFC 7829).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathState {
+    /// In use or ready for use.
+    #[default]
+    Active,
+    /// More errors in a row than allowed.
+    Inactive,
+    /// Suspect; avoided while another path is better (RFC 7829).
+    PotentiallyFailed,
+}
+
+impl PathState {
+    /// The RFC's word in lower case, for traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Inactive => "inactive",
+            Self::PotentiallyFailed => "potentially_failed",
+        }
+    }
+}
 
 /// What a policy may know about one path.
 ///

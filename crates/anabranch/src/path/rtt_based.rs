@@ -13,7 +13,7 @@ use super::hysteresis::{Dwell, smallest_srtt};
 use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, check_range,
 };
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
 /// Settings of selection by round-trip time.

@@ -1,7 +1,7 @@
 //! What the tests of several policies use.
 
 use super::{PathEvent, PathSelector, PathStatus, Selection};
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
 pub(super) const FIRST: PathId = PathId(0);

@@ -22,7 +22,7 @@ use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Request, Retransmission, Selection,
     check_range,
 };
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 

@@ -24,8 +24,8 @@ pub use models::models;
 pub use sweep::{AxisValue, Sweep};
 
 use crate::app::AppConfig;
+use crate::ground::IpVersion;
 use crate::net::LinkConfig;
-use crate::packet::IpVersion;
 use crate::rng;
 use crate::text_file;
 use crate::time::Duration;

@@ -3,15 +3,15 @@
 //! Work is proportional to what is newly acknowledged and to the gaps, not to what is outstanding.
 
 use super::association::{Association, State};
-use super::chunk::Sack;
 use super::config::MissingReportsPer;
 use super::outstanding::{Sent, SentState, absolute, for_each_uncovered};
 use super::tsn;
 use crate::cc::{AckEvent, CongestionControl as _, RttEvent};
 use crate::endpoint::{Event, Output};
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::path::PathEvent;
 use crate::time::Time;
+use crate::wire::sctp::chunk::Sack;
 
 impl Association {
     #[inline(never)]

@@ -12,17 +12,18 @@
 //! association is open is asked for right after.
 
 use super::association::{Association, State};
-use super::chunk::{
-    AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, ErrorCause,
-};
 use super::failure::Strike;
 use super::outstanding::SentState;
-use super::packet::SctpPacket;
 use super::path::Path;
-use crate::endpoint::{Event, Output, PathState};
-use crate::packet::{Body, Packet, PathId};
-use crate::path::{PathEvent, PathStatus, Selection};
+use crate::endpoint::{Event, Output};
+use crate::ground::PathId;
+use crate::path::{PathEvent, PathState, PathStatus, Selection};
 use crate::time::Time;
+use crate::wire::sctp::SctpPacket;
+use crate::wire::sctp::chunk::{
+    AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, ErrorCause,
+};
+use crate::wire::{Body, Packet};
 
 /// Requests in one ASCONF at most: with IPv6 they fit into the smallest MTU (section 5.1.1 C5).
 const MAX_REQUESTS: usize = 8;

@@ -1,13 +1,14 @@
 //! Drill tests: one short exchange per rule of RFC 5061.
 
-use super::chunk::{AddressChange, AddressError, AddressRequest, Asconf, AsconfAck, Chunk};
 use super::testing::{Logged, Pair, config, drop_first, ms};
 use super::{Config, Profile};
-use crate::endpoint::{CloseReason, Command, Event, PathState, Reliability};
-use crate::packet::{Body, IpVersion, Packet, PathId, Side};
-use crate::path::Reason;
+use crate::endpoint::{CloseReason, Command, Event, Reliability};
+use crate::ground::{IpVersion, PathId, Side};
 use crate::path::failover::REQUESTED;
+use crate::path::{PathState, Reason};
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::{AddressChange, AddressError, AddressRequest, Asconf, AsconfAck, Chunk};
+use crate::wire::{Body, Packet};
 
 const FIRST: PathId = PathId(0);
 const SECOND: PathId = PathId(1);
@@ -69,7 +70,7 @@ fn ask(pair: &mut Pair, over: PathId, later: u32, changes: &[(AddressChange, Pat
 }
 
 fn give(pair: &mut Pair, to: Side, path: PathId, chunk: Chunk) {
-    let mut packet: Box<Packet> = super::packet::SctpPacket::boxed();
+    let mut packet: Box<Packet> = super::association::blank_packet();
     packet.path = path;
     if let Body::Sctp(sctp) = &mut packet.body {
         sctp.verification_tag = pair.ends[to.index()].local_tag;
@@ -284,7 +285,7 @@ fn an_abort_to_an_address_that_is_being_deleted_is_ignored() {
     let mut pair = multi_homed(&settings());
     pair.set_up(1, false);
     pair.command(Side::A, Command::DeleteAddress(FIRST));
-    let abort = Chunk::Abort(super::chunk::Abort { tag_reflected: false, cause: None });
+    let abort = Chunk::Abort(crate::wire::sctp::chunk::Abort { tag_reflected: false, cause: None });
     give(&mut pair, Side::A, FIRST, abort.clone());
     assert_eq!(pair.closed(Side::A), None);
     give(&mut pair, Side::A, SECOND, abort);
@@ -297,8 +298,13 @@ fn packets_from_a_deleted_address_are_not_of_the_association() {
     pair.command(Side::A, Command::DeleteAddress(FIRST));
     pair.run_for(ms(500));
     let beats = pair.sent(Side::B, "heartbeat_ack").len();
-    let info =
-        super::chunk::HeartbeatInfo { sent_at: pair.now, nonce: 1, path: FIRST, padding: 0, pair: None };
+    let info = crate::wire::sctp::chunk::HeartbeatInfo {
+        sent_at: pair.now,
+        nonce: 1,
+        path: FIRST,
+        padding: 0,
+        pair: None,
+    };
     give(&mut pair, Side::B, FIRST, Chunk::Heartbeat(info));
     assert_eq!(pair.sent(Side::B, "heartbeat_ack").len(), beats);
     give(&mut pair, Side::B, SECOND, Chunk::Heartbeat(info));

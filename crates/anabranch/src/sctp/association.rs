@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::asconf::Reconfiguration;
-use super::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES};
 use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
@@ -11,7 +10,6 @@ use super::interleaving::Interleaved;
 use super::kernel_memory::KernelMemory;
 use super::load_sharing::LoadSharing;
 use super::outstanding::{Buffered, Outstanding};
-use super::packet::{COMMON_HEADER_BYTES, SctpPacket};
 use super::parameters::Parameters;
 use super::path::Path;
 use super::probing::Probing;
@@ -25,16 +23,29 @@ use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
     Reliability, Service, Transmission,
 };
-use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Side};
+use crate::ground::{Ecn, IpVersion, PathId, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
 use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES};
+use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
+use crate::wire::{Body, Packet};
 
 /// Ports of simulated associations: any two would do.
 const PORTS: [u16; 2] = [5000, 5001];
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
+/// Stands for a chunk in packets to be filled in; owns nothing.
+const BLANK: Chunk = Chunk::CookieAck;
+
+/// A packet to be filled in.
+#[cold]
+pub(super) fn blank_packet() -> Box<Packet> {
+    let (first, rest) = (BLANK, Vec::new());
+    let sctp = SctpPacket { source_port: 0, destination_port: 0, verification_tag: 0, first, rest };
+    Box::new(Packet { path: PathId::default(), ecn: Ecn::default(), size: 0, body: Body::Sctp(sctp) })
+}
 
 /// The states of an association (RFC 9260 section 4), and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,7 +322,7 @@ impl Association {
         }
         // It is used again for a packet of our own.
         if self.spare.len() < SPARE_PACKETS {
-            sctp.first = SctpPacket::BLANK;
+            sctp.first = BLANK;
             sctp.rest.clear();
             self.spare.push(packet);
         }
@@ -474,7 +485,7 @@ impl Association {
     /// A packet with one chunk, in memory that was used before if possible.
     #[inline(always)]
     fn packet_with(&mut self, tag: u32, first: Chunk) -> Box<Packet> {
-        let mut packet = self.spare.pop().unwrap_or_else(SctpPacket::boxed);
+        let mut packet = self.spare.pop().unwrap_or_else(blank_packet);
         if let Body::Sctp(sctp) = &mut packet.body {
             [sctp.source_port, sctp.destination_port] = self.ports;
             sctp.verification_tag = tag;

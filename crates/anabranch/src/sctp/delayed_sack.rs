@@ -1,6 +1,6 @@
 //! When a SACK is due (RFC 9260 section 6.2).
 
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::Time;
 
 /// What is known since the last SACK.

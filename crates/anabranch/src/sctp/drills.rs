@@ -1,14 +1,14 @@
 //! Drill tests: one short exchange per rule of RFC 9260, RFC 3758, RFC 7496 and RFC 7829.
 
-use super::chunk::Chunk;
-use super::config::{Buffer, HeartbeatPeriod, Limit, MissingReportsPer, RttSampling};
+use super::config::{Buffer, HeartbeatPeriod, MissingReportsPer, RttSampling};
 use super::testing::{Filter, Logged, Pair, config, drop_first, holds, ms};
 use super::{Config, Profile};
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, PathState, Reliability};
-use crate::packet::{PathId, Payload, Side};
-use crate::path::{self, failover};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, Reliability};
+use crate::ground::{PathId, Payload, Side};
+use crate::path::{self, PathState, failover};
 use crate::time::{Duration, Time};
-use crate::units::Bytes;
+use crate::units::{Bytes, Limit};
+use crate::wire::sctp::chunk::Chunk;
 
 const ALL: [Profile; 6] =
     [Profile::FreeBsd10, Profile::Linux, Profile::Ns2, Profile::Rfc2960, Profile::Rfc4960, Profile::Rfc9260];
@@ -50,7 +50,7 @@ fn times(packets: &[&Logged]) -> Vec<u64> {
     packets.iter().map(|packet| packet.at.as_nanos() / 1_000_000).collect()
 }
 
-fn sack(packet: &Logged) -> &super::chunk::Sack {
+fn sack(packet: &Logged) -> &crate::wire::sctp::chunk::Sack {
     packet.chunks.iter().find_map(|c| if let Chunk::Sack(_, s) = c { Some(s) } else { None }).expect("a SACK")
 }
 
@@ -59,7 +59,7 @@ fn drop_data(numbers: &[u32]) -> Filter {
     let mut wanted = numbers.to_vec();
     let mut first = None;
     Box::new(move |_, from, packet| {
-        let crate::packet::Body::Sctp(body) = &packet.body else { return false };
+        let crate::wire::Body::Sctp(body) = &packet.body else { return false };
         body.chunks().any(|chunk| {
             let Chunk::Data(data) = chunk else { return false };
             if from != Side::A {

@@ -3,9 +3,9 @@
 
 use super::association::{Association, State};
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
-use crate::endpoint::{CloseReason, Event, Output, PathState};
-use crate::packet::PathId;
-use crate::path::PathEvent;
+use crate::endpoint::{CloseReason, Event, Output};
+use crate::ground::PathId;
+use crate::path::{PathEvent, PathState};
 use crate::time::Time;
 
 /// What counts as an error.

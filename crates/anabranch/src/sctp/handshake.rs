@@ -1,12 +1,12 @@
 //! Opening an association: the four-way handshake with cookie (RFC 9260 section 5).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 use super::received_tsns::ReceivedTsns;
-use crate::endpoint::{CloseReason, Event, Output, PathState};
-use crate::packet::PathId;
-use crate::path::PathEvent;
+use crate::endpoint::{CloseReason, Event, Output};
+use crate::ground::PathId;
+use crate::path::{PathEvent, PathState};
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::{Chunk, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 
 /// The opening end's side of the handshake.
 #[derive(Debug)]

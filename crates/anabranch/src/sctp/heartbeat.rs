@@ -1,14 +1,15 @@
 //! Heartbeats (RFC 9260 section 8.3; the rules of Linux and ns-2 as settings).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, HeartbeatInfo};
 use super::config::{HeartbeatPeriod, HeartbeatRule};
 use super::failure::Strike;
 use crate::cc::{CongestionControl as _, IdleEvent};
-use crate::endpoint::{CloseReason, PathState};
-use crate::packet::PathId;
+use crate::endpoint::CloseReason;
+use crate::ground::PathId;
+use crate::path::PathState;
 use crate::rng::{Draw as _, Rng};
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo};
 
 /// What heartbeats have in common over all paths.
 #[derive(Debug)]

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::{IData, SkippedMessage};
 use super::tsn;
 use crate::endpoint::Received;
-use crate::packet::Payload;
+use crate::ground::Payload;
+use crate::wire::sctp::chunk::{IData, SkippedMessage};
 
 /// Fragments and messages that wait.
 #[derive(Debug, Default)]

@@ -4,8 +4,9 @@
 use super::association::{Association, State};
 use super::tsn;
 use crate::cc::CongestionControl as _;
-use crate::endpoint::{HeadOfLine, Limit, PathLimit, PathState, Transmission};
-use crate::packet::PathId;
+use crate::endpoint::{HeadOfLine, Limit, PathLimit, Transmission};
+use crate::ground::PathId;
+use crate::path::PathState;
 
 impl Association {
     /// What holds each path back now; nothing without an association.

@@ -3,12 +3,14 @@
 
 use super::Config;
 use super::association::State;
-use super::chunk::HeartbeatInfo;
-use super::config::{Limit, Profile};
+use super::config::Profile;
 use super::testing::{Pair, config, ms};
-use crate::endpoint::{Event, PathState};
-use crate::packet::{PathId, Side};
+use crate::endpoint::Event;
+use crate::ground::{PathId, Side};
+use crate::path::PathState;
 use crate::time::Time;
+use crate::units::Limit;
+use crate::wire::sctp::chunk::HeartbeatInfo;
 
 fn linux() -> Config {
     Config { path_verification: Some(false), ..config(Profile::Linux) }

@@ -31,7 +31,7 @@ use crate::cc::{
     SentEvent,
 };
 use crate::endpoint::Limit;
-use crate::packet::{IpVersion, PathId};
+use crate::ground::{IpVersion, PathId};
 use crate::path::PathStatus;
 use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
 use crate::report::Report;
@@ -632,11 +632,12 @@ impl LoadSharing {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chunk::Chunk;
     use super::super::testing::{Pair, holds, ms};
     use super::*;
-    use crate::endpoint::{Command, PathState};
-    use crate::packet::Side;
+    use crate::endpoint::Command;
+    use crate::ground::Side;
+    use crate::path::PathState;
+    use crate::wire::sctp::chunk::Chunk;
 
     fn sharing(config: Config) -> super::super::Config {
         super::super::Config { load_sharing: Some(config), ..super::super::Config::default() }
@@ -657,7 +658,7 @@ mod tests {
     #[test]
     fn a_path_that_may_have_failed_carries_no_new_data() {
         let settings = super::super::Config {
-            pf_max_retrans: Some(super::super::config::Limit::At(0)),
+            pf_max_retrans: Some(crate::units::Limit::At(0)),
             ..sharing(Config::default())
         };
         let mut pair = Pair::open(&settings, 2);

@@ -21,7 +21,6 @@ mod asconf;
 #[cfg(test)]
 mod asconf_drills;
 mod association;
-pub mod chunk;
 pub mod config;
 mod delayed_sack;
 #[cfg(test)]
@@ -36,7 +35,6 @@ mod limit;
 mod linux_failover_drills;
 pub mod load_sharing;
 mod outstanding;
-pub mod packet;
 pub mod parameters;
 mod path;
 mod pr_sctp;

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::chunk::GapBlock;
 use super::kernel_memory::KernelMemory;
 use super::tsn;
 use crate::endpoint::Message;
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::Time;
+use crate::wire::sctp::chunk::GapBlock;
 
 /// What has become of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Concrete values for every setting: profile and overrides resolved and checked.
 
 use super::config::{
-    Buffer, Config, HeartbeatPeriod, HeartbeatRule, Limit, MissingReportsPer, Profile, RttSampling, SackPath,
+    Buffer, Config, HeartbeatPeriod, HeartbeatRule, MissingReportsPer, Profile, RttSampling, SackPath,
 };
 use super::load_sharing;
 use super::rto::RtoParameters;
@@ -10,7 +10,7 @@ use crate::cc::sctp::{IdleRule, InitialWindow};
 use crate::path::failover::{self, Dormant, RetransmitOn, TakeOverBy};
 use crate::time::Duration;
 use crate::timer::Clock;
-use crate::units::check_range;
+use crate::units::{Limit, check_range};
 use crate::{cc, path};
 
 /// An SCTP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].

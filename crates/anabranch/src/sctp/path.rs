@@ -1,13 +1,13 @@
 //! What the endpoint keeps for each path besides what policies see
 //! ([`PathStatus`](crate::path::PathStatus)).
 
-use super::packet::COMMON_HEADER_BYTES;
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Rules, Setup};
-use crate::packet::IpVersion;
+use crate::ground::IpVersion;
 use crate::time::Time;
+use crate::wire::sctp::COMMON_HEADER_BYTES;
 
 /// One path.
 #[derive(Debug)]

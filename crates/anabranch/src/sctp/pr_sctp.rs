@@ -2,13 +2,13 @@
 //! (RFC 3758 section 3.5, RFC 7496).
 
 use super::association::Association;
-use super::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 use super::outstanding::{Sent, SentState};
 use super::send_queue::QueuedMessage;
 use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
-use crate::packet::Payload;
+use crate::ground::Payload;
 use crate::time::Time;
+use crate::wire::sctp::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 
 impl Association {
     /// Whether a chunk that was just lost is given up instead of sent again.

@@ -2,13 +2,13 @@
 //! (`path`, [`Request`]). Nothing here runs for a policy that does not measure.
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, HeartbeatInfo, PairMark};
 use super::outstanding::SentState;
 use super::tsn;
 use crate::cc::{CongestionControl as _, ProbeEvent};
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::path::{PathEvent, PathSelector as _, Request};
 use crate::time::Time;
+use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo, PairMark};
 
 /// What an endpoint keeps for a policy that measures.
 #[derive(Debug)]
@@ -249,7 +249,7 @@ mod tests {
     use super::super::testing::{Logged, Pair, config, drop_first, ms};
     use super::*;
     use crate::endpoint::{Command, Event};
-    use crate::packet::Side;
+    use crate::ground::Side;
     use crate::path::failover::{self, Failover, Settings};
     use crate::path::{PathSelector, PathStatus, Retransmission, Selection, Selector};
 

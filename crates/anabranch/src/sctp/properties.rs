@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::config::{Buffer, Limit, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
+use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
 use super::{Config, Profile, load_sharing, stream_scheduler};
 use crate::endpoint::{CloseReason, Command, Event, Message, Reliability};
-use crate::packet::{PathId, Payload, Side};
+use crate::ground::{PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;
-use crate::units::Bytes;
+use crate::units::{Bytes, Limit};
 
 #[derive(Clone, Debug)]
 struct Network {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::{Data, SkippedStream};
 use super::tsn;
 use crate::endpoint::Received;
-use crate::packet::Payload;
+use crate::ground::Payload;
+use crate::wire::sctp::chunk::{Data, SkippedStream};
 
 /// Fragments and messages that wait.
 #[derive(Debug, Default)]

@@ -2,12 +2,13 @@
 //! RFC 3758 section 3.6).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, Data, ForwardTsn, IData, IForwardTsn, Sack};
 use super::config::SackPath;
 use super::reassembly::unwrap_tsn;
-use crate::endpoint::{Event, Output, PathState, Received};
-use crate::packet::PathId;
+use crate::endpoint::{Event, Output, Received};
+use crate::ground::PathId;
+use crate::path::PathState;
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::{Chunk, Data, ForwardTsn, IData, IForwardTsn, Sack};
 
 /// As many Gap Ack Blocks as Linux reports at most (`SCTP_MAX_GABS`).
 const LINUX_MAX_GAP_BLOCKS: usize = 16;

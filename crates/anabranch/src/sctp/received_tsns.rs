@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::chunk::GapBlock;
+use crate::wire::sctp::chunk::GapBlock;
 
 /// Arrived TSNs, with all their bits.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::failure::Strike;
 use super::outstanding::{Sent, SentState};
 use super::tsn;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind};
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::path::{PathEvent, PathSelector as _, Retransmission};
 use crate::time::Time;
 

@@ -2,13 +2,14 @@
 //! (RFC 9260 sections 6.1, 6.9 and 6.10).
 
 use super::association::{Association, State};
-use super::chunk::{Chunk, Data, IData};
 use super::outstanding::{Sent, SentState};
 use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
-use crate::packet::{Packet, PathId, Payload};
+use crate::ground::{PathId, Payload};
 use crate::time::Time;
+use crate::wire::Packet;
+use crate::wire::sctp::chunk::{Chunk, Data, IData};
 
 impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).

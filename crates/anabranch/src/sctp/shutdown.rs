@@ -1,11 +1,11 @@
 //! Closing an association in order (RFC 9260 section 9.2).
 
 use super::association::{Association, State};
-use super::chunk::Chunk;
 use super::tsn;
 use crate::endpoint::CloseReason;
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::Chunk;
 
 /// Timers of the shutdown.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Association {
     #[cold]
     pub(super) fn on_t5(&mut self, now: Time) {
         self.shutdown.t5 = Time::NEVER;
-        let chunk = Chunk::Abort(super::chunk::Abort { tag_reflected: false, cause: None });
+        let chunk = Chunk::Abort(crate::wire::sctp::chunk::Abort { tag_reflected: false, cause: None });
         self.transmit_one(self.selection.current, chunk);
         self.end(now, CloseReason::Lost);
     }

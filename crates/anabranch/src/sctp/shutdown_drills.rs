@@ -1,11 +1,13 @@
 //! Drill tests of RFC 9260 section 9.2: what may end an association that is being closed, and what may not.
 
 use super::Profile;
-use super::config::{Buffer, Limit, RtoBackoff};
+use super::config::{Buffer, RtoBackoff};
 use super::testing::{Pair, config, holds, ms};
-use crate::endpoint::{CloseReason, Command, PathState, Reliability};
-use crate::packet::Side;
+use crate::endpoint::{CloseReason, Command, Reliability};
+use crate::ground::Side;
+use crate::path::PathState;
 use crate::time::Duration;
+use crate::units::Limit;
 
 const SHUTDOWN: Option<CloseReason> = Some(CloseReason::Shutdown);
 const LOST: Option<CloseReason> = Some(CloseReason::Lost);

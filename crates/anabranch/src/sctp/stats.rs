@@ -1,6 +1,6 @@
 //! What an association counts.
 
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::report::Report;
 use crate::time::{Duration, Time};
 

@@ -1,13 +1,13 @@
 //! Drill tests: stream schedulers and interleaving, one short exchange per rule of RFC 8260.
 
-use super::chunk::{Chunk, IData};
 use super::stream_scheduler;
 use super::testing::{Logged, Pair, config, drop_first, ms};
 use super::{Config, Profile};
 use crate::endpoint::{Command, Event, Message, Reliability};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::time::Time;
 use crate::units::Bytes;
+use crate::wire::sctp::chunk::{Chunk, IData};
 
 /// Bytes of a message that fills a packet with I-DATA (1500 - 20 - 12 - 20).
 const FULL: u32 = 1_448;
@@ -231,7 +231,7 @@ fn interleaving_is_used_where_both_ends_want_it() {
         let mut pair = Pair::new(&own, 1);
         let parameters = with(Fcfs {}, theirs).resolve().expect("possible");
         let streams = crate::rng::Streams { seed: 1, replication: 0 };
-        let ip = crate::packet::IpVersion::Ipv4;
+        let ip = crate::ground::IpVersion::Ipv4;
         pair.ends[1] =
             super::Association::new(&parameters, Side::B, &[1500], ip, streams, "flow/test/sctp/b");
         pair.connect();

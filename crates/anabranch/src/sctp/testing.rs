@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::Chunk;
 use super::{Association, Config, Profile};
-use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathState, Received, Reliability,
-};
-use crate::packet::{Body, IpVersion, Packet, PathId, Payload, Side};
+use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
+use crate::ground::{IpVersion, PathId, Payload, Side};
+use crate::path::PathState;
 use crate::rng::{Draw, Rng, Streams};
 use crate::time::{Duration, Time};
+use crate::wire::sctp::chunk::Chunk;
+use crate::wire::{Body, Packet};
 
 /// What happens to packets on one path in one direction.
 #[derive(Clone, Copy, Debug)]

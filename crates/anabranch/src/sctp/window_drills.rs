@@ -1,14 +1,14 @@
 //! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, how they begin, and what idleness
 //! does to them.
 
-use super::config::Limit;
 use super::testing::{Pair, config, ms};
 use super::{Config, Profile};
 use crate::cc;
 use crate::cc::sctp::InitialWindow;
 use crate::endpoint::{Command, Endpoint as _, PathSample};
-use crate::packet::{PathId, Side};
+use crate::ground::{PathId, Side};
 use crate::time::Duration;
+use crate::units::Limit;
 
 /// As much user data as fits into a packet of 1500 bytes.
 const FULL: u32 = 1_452;

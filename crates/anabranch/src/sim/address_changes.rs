@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::endpoint::Command;
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::scenario::FlowConfig;
 use crate::time::Time;
 

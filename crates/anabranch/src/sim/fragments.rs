@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
+use crate::ground::{Ecn, IpVersion};
 use crate::net::DropCause;
-use crate::packet::{Body, Ecn, Fragment, IpVersion, Packet};
 use crate::time::Time;
+use crate::wire::{Body, Fragment, Packet};
 
 /// Datagrams that travel as fragments.
 #[derive(Debug, Default)]
@@ -271,8 +272,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::packet::PathId;
-    use crate::udp;
+    use crate::ground::PathId;
+    use crate::wire::udp::Datagram;
 
     const PAYLOAD: u32 = 400;
 
@@ -302,7 +303,7 @@ mod tests {
 
     fn datagram() -> Box<Packet> {
         let body =
-            Body::Udp(udp::Datagram { source_port: 1, destination_port: 2, offset: 0, length: PAYLOAD - 8 });
+            Body::Udp(Datagram { source_port: 1, destination_port: 2, offset: 0, length: PAYLOAD - 8 });
         Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size: HEADER_BYTES + PAYLOAD, body })
     }
 

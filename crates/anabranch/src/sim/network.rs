@@ -9,10 +9,11 @@ use super::flow::{self, Alarm};
 use super::fragments::{Datagrams, Loss, Lost};
 use super::packets::{InFlight, PacketSlab, Progress};
 use super::topology::{Hop, Label, Routes, Turn};
+use crate::ground::{Ecn, Side};
 use crate::net::{Direction, DropCause, DuplexLink, Held, Media, Release, Ring, Step};
-use crate::packet::{Body, Ecn, Fragment, Packet, Side};
 use crate::time::Time;
 use crate::trace::Trace;
+use crate::wire::{Body, Fragment, Packet};
 
 /// Links, packets in flight, and the events to come.
 pub(super) struct Network {

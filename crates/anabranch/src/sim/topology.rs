@@ -2,8 +2,8 @@
 
 use indexmap::{IndexMap, IndexSet};
 
+use crate::ground::{IpVersion, Side};
 use crate::net::{Direction, DuplexLink, LinkConfig};
-use crate::packet::{IpVersion, Side};
 use crate::rng::fnv1a;
 use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
 

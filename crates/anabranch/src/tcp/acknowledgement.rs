@@ -6,9 +6,9 @@ use super::connection::Connection;
 use super::prr::Progress;
 use super::rate_sample::OpenSample;
 use super::scoreboard::{Ranges, Sent};
-use super::segment::{Flags, Segment};
 use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, RateSample, RttEvent};
 use crate::time::{Duration, Time};
+use crate::wire::tcp::{Flags, Segment};
 
 /// The acknowledgement at work.
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's flags of an acknowledgement")]

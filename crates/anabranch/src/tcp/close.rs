@@ -1,10 +1,10 @@
 //! Closing (RFC 9293 sections 3.6 and 3.10).
 
 use super::connection::{Connection, State};
-use super::segment::Flags;
 use crate::endpoint::CloseReason;
-use crate::packet::Ecn as EcnField;
+use crate::ground::Ecn as EcnField;
 use crate::time::{Duration, Time};
+use crate::wire::tcp::Flags;
 
 /// How long TIME-WAIT takes (Linux: `TCP_TIMEWAIT_LEN`); RFC 9293 says two maximum segment lifetimes, four
 /// minutes.

@@ -14,7 +14,6 @@ use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Flags, Segment};
 use super::send::Sender;
 use super::sequence::Numbering;
 use super::stats::Stats;
@@ -24,13 +23,15 @@ use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller, Setup};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
-    PathState, Transmission,
+    Transmission,
 };
-use crate::mptcp;
-use crate::packet::{Body, Ecn as EcnField, IpVersion, Packet, PathId, Payload, Side};
+use crate::ground::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
+use crate::path::PathState;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};
+use crate::wire::tcp::{Flags, Segment};
+use crate::wire::{self, Body, Packet};
 
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
@@ -252,7 +253,8 @@ impl Connection {
     #[inline(never)]
     fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let mark = packet.ecn;
-        let (Body::Tcp(segment) | Body::Mptcp(mptcp::Segment { tcp: segment, .. })) = &mut packet.body else {
+        let (Body::Tcp(segment) | Body::Mptcp(wire::mptcp::Segment { tcp: segment, .. })) = &mut packet.body
+        else {
             return;
         };
         self.stats.segments_received += 1;

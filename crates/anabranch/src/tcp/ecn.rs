@@ -3,9 +3,9 @@
 
 use super::config::EcnMode;
 use super::connection::Connection;
-use super::segment::{Flags, Segment};
-use crate::packet::Ecn as EcnField;
+use crate::ground::Ecn as EcnField;
 use crate::time::Time;
+use crate::wire::tcp::{Flags, Segment};
 
 /// The counters start here (RFC 9768 section 3.2.1), so that an endless zero is recognised.
 const FIRST_COUNT: u32 = 5;

@@ -11,15 +11,15 @@ use super::rate_sample::RateSampler;
 use super::recovery::Recovery;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Flags, Segment, Timestamps};
 use super::send::Sender;
 use super::sequence::Numbering;
 use super::timers::RetransmissionTimer;
 use crate::cc::Setup;
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::packet::{Ecn as EcnField, Payload};
+use crate::ground::{Ecn as EcnField, Payload};
 use crate::rng::Draw as _;
 use crate::time::{Duration, Time};
+use crate::wire::tcp::{Flags, Segment, Timestamps};
 
 /// The MSS of a peer that announces none (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u16 = 536;

@@ -69,7 +69,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::endpoint::{Command, Endpoint as _};
-    use crate::packet::Side;
+    use crate::ground::Side;
     use crate::report::Row;
     use crate::tcp::testing::{Pair, config, ms};
     use crate::tcp::{Config, Profile};

@@ -45,7 +45,6 @@ mod receive_buffer;
 mod recovery;
 mod rtt;
 mod scoreboard;
-pub mod segment;
 mod send;
 mod sequence;
 mod stats;

@@ -3,12 +3,12 @@
 use super::config::{
     Config, EcnMode, InitialWindow, LossDetection, Nagle, Profile, RtoEstimator, WindowReduction,
 };
-use super::segment::HEADER_BYTES;
 use crate::cc::{self, slow_start::SlowStart};
-use crate::packet::IpVersion;
+use crate::ground::IpVersion;
 use crate::time::Duration;
 use crate::timer::Clock;
 use crate::units::Bytes;
+use crate::wire::tcp::HEADER_BYTES;
 
 /// The largest buffer: what a scaled window can say (RFC 7323 section 2.3).
 const MAX_BUFFER_BYTES: u64 = 1 << 30;

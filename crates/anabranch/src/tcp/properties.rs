@@ -8,7 +8,7 @@ use super::testing::{Pair, Wire, ms};
 use super::{Config, Profile};
 use crate::cc;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
@@ -144,7 +144,7 @@ enum Step {
 fn converse(pair: &mut Pair, talks: &[Talk; 2]) -> Result<(), TestCaseError> {
     pair.events = [Vec::new(), Vec::new()];
     for left in &mut pair.to_write {
-        *left = crate::packet::Payload::default();
+        *left = crate::ground::Payload::default();
     }
     pair.command(Side::A, Command::Connect);
     let deadline = pair.now + Duration::from_secs(5_000);

@@ -5,10 +5,10 @@ use arrayvec::ArrayVec;
 
 use super::connection::{Connection, State};
 use super::receive_buffer::ReceiveBuffer;
-use super::segment::{Flags, Segment};
 use crate::endpoint::{CloseReason, Event, Output, Received};
-use crate::packet::{Ecn as EcnField, Payload};
+use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::{Duration, Time};
+use crate::wire::tcp::{Flags, Segment};
 
 /// Segments without data from before are answered once in this time (Linux: `net.ipv4.tcp_invalid_ratelimit`).
 const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);

@@ -8,8 +8,8 @@
 //! that small segments fill no buffer by their overhead, and none is dropped for want of memory.
 
 use super::connection::Connection;
-use super::segment::Segment;
 use crate::time::Time;
+use crate::wire::tcp::Segment;
 
 /// The buffer of a new connection in bytes of memory (Linux: `net.ipv4.tcp_rmem`, the second of three).
 const FIRST_MEMORY: u64 = 131_072;

@@ -5,12 +5,12 @@ use super::config::Nagle;
 use super::connection::{Connection, State};
 use super::parameters::MIN_MSS;
 use super::scoreboard::Sent;
-use super::segment::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
 use super::subflow::OptionSpace;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::{Event, Output};
-use crate::packet::{Ecn as EcnField, Payload};
+use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::Time;
+use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, SackBlock, Segment, TIMESTAMPS_BYTES, Timestamps};
 
 /// What is to be sent and what may be. Numbers are those of [`super::sequence`].
 #[derive(Debug)]

@@ -5,11 +5,11 @@
 use super::config::Nagle;
 use super::connection::{Connection, State};
 use super::parameters::Parameters;
-use super::segment::{Segment, TIMESTAMPS_BYTES};
 use crate::cc::coupled::{Group, PathSetup};
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, Controller, Setup};
 use crate::endpoint::CloseReason;
 use crate::time::{Duration, Time};
+use crate::wire::tcp::{Segment, TIMESTAMPS_BYTES};
 
 /// The least slow-start threshold in segments (RFC 5681 equation 4).
 const SSTHRESH_FLOOR: u32 = 2;

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::segment::{Flags, SackBlock, Segment, Timestamps};
 use super::{Config, Connection, Profile};
 use crate::cc::{AckEvent, CongestionControl, CongestionEvent, ControlState, Controller, SendLimits};
 use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, Received, Reliability};
-use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Payload, Side};
+use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::rng::{Draw, Rng, Streams};
 use crate::time::{Duration, Time};
+use crate::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
+use crate::wire::{Body, Packet};
 
 /// What happens to packets in one direction.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 //! 9293 section 3.8.6).
 
 use super::connection::{Connection, State};
-use super::segment::Segment;
 use crate::time::{Duration, Time};
+use crate::wire::tcp::Segment;
 
 impl Connection {
     /// Bytes that the peer may send now.

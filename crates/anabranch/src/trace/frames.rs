@@ -2,7 +2,7 @@
 
 use super::{Column, Table};
 use crate::app::Frame;
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::quality::Fate;
 use crate::time::Time;
 

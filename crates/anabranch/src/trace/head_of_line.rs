@@ -3,7 +3,7 @@
 
 use super::{Column, Table};
 use crate::endpoint::{HeadOfLine, Transmission};
-use crate::packet::{PathId, Side};
+use crate::ground::{PathId, Side};
 use crate::report::Report;
 use crate::time::{Duration, Time};
 

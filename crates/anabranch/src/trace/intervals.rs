@@ -2,7 +2,7 @@
 
 use super::{Column, Table};
 use crate::app::bulk::Interval;
-use crate::packet::Side;
+use crate::ground::Side;
 
 /// The intervals of every flow and sending side, as they arrived at the other.
 pub(crate) fn intervals_table(flows: &[String], intervals: impl Fn(usize, Side) -> Vec<Interval>) -> Table {

@@ -3,7 +3,7 @@
 
 use super::{Column, Table};
 use crate::endpoint::{Limit, PathLimit};
-use crate::packet::{PathId, Side};
+use crate::ground::{PathId, Side};
 use crate::report::Report;
 use crate::time::{Duration, Time};
 
@@ -201,7 +201,7 @@ impl LimitTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::PathId;
+    use crate::ground::PathId;
 
     fn at(seconds: u64) -> Time {
         Time::from_secs(seconds)

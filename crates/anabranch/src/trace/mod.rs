@@ -35,7 +35,7 @@ pub(crate) use radio::radio_table;
 pub(crate) use ratings::ratings_table;
 
 use crate::endpoint::Event;
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::time::Time;
 
 /// The names of the tables.

@@ -1,8 +1,9 @@
 //! The packet trace: one row for every packet sent, with its fate.
 
 use super::{Column, Table};
-use crate::packet::{Body, Packet, Side};
+use crate::ground::Side;
 use crate::time::Time;
+use crate::wire::{Body, Packet};
 
 #[derive(Clone, Copy, Debug)]
 struct Row {

@@ -2,7 +2,7 @@
 
 use super::{Column, Table};
 use crate::endpoint::PathSample;
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::time::{Duration, Time};
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Column, Table};
 use crate::app::voip::RatedInterval;
-use crate::packet::Side;
+use crate::ground::Side;
 
 /// The ratings of every flow and sending side, as its listener gives them; seconds without a frame are left
 /// out.

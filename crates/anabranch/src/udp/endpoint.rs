@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::{Config, Datagram};
+use super::Config;
 use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Received};
-use crate::packet::{Body, Ecn, IpVersion, Packet, PathId, Payload, Side};
+use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::report::Report;
 use crate::time::Time;
+use crate::wire::udp::Datagram;
+use crate::wire::{Body, Packet};
 
 /// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
 const MAX_IP_PACKET_BYTES: u32 = 65_535;

@@ -27,7 +27,7 @@ use super::quantiles::quantiles_ms;
 use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Start, needs_flow_control};
 use crate::endpoint::{Command, Event, Service};
-use crate::packet::Side;
+use crate::ground::Side;
 use crate::report::Report;
 use crate::rng::{Rng, Streams};
 use crate::time::{Duration, Time};

@@ -20,7 +20,7 @@ use self::talk_spurts::TalkSpurts;
 use super::quantiles::quantiles_ms;
 use super::{App, Commands, Direction, Frame};
 use crate::endpoint::{Command, Event, Message};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::quality::{CallParameters, Fate, LossPattern, Rating, Slot, Talk};
 use crate::report::Report;
 use crate::rng::Streams;

@@ -20,7 +20,7 @@ use crate::cc::{
     AckEvent, CongestionEvent, CongestionKind, ControlState, DuplicateEvent, IdleEvent, RecoveryEndEvent,
     RttEvent, Rules, SendLimits, UndoEvent,
 };
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::Duration;
 
 /// No window is larger, in bytes: what TCP's window field can say (RFC 7323 section 2.3).

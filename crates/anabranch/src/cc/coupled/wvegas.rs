@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Coupling, Window, Windows};
 use crate::cc::AckEvent;
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::Duration;
 
 /// Segments in the queues: of a path to begin with and at least, and of all paths together (`initial_alpha`,

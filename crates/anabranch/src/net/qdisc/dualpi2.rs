@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::{Drops, Place, QueueDisc, check_range, mark};
+use crate::ground::Ecn;
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
-use crate::packet::Ecn;
 use crate::time::Duration;
 use crate::units::Probability;
 

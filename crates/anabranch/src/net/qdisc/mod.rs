@@ -56,7 +56,7 @@ use super::ledger::Fate;
 use super::medium::Held;
 use super::packet_queue::PacketQueue;
 use super::schedule::Timeline;
-use crate::packet::Ecn;
+use crate::ground::Ecn;
 use crate::rng::Streams;
 use crate::units::Bytes;
 

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::testing::{packet, place};
 use super::{Discipline, Drops, QueueConfig, QueueDisc as _};
+use crate::ground::Ecn;
 use crate::net::backlog::Waiting;
 use crate::net::medium::Held;
-use crate::packet::Ecn;
 
 /// What happens next, after so many nanoseconds.
 #[derive(Clone, Copy, Debug)]

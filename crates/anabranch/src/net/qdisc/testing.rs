@@ -1,9 +1,9 @@
 //! What tests of disciplines share.
 
 use super::{Drops, Place, QueueDisc};
+use crate::ground::Ecn;
 use crate::net::ledger::Fate;
 use crate::net::medium::Held;
-use crate::packet::Ecn;
 use crate::rng::Streams;
 
 pub(super) fn place() -> Place<'static> {

@@ -147,8 +147,8 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::Ecn;
     use crate::net::qdisc::CodelConfig;
-    use crate::packet::Ecn;
 
     /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.
     #[test]

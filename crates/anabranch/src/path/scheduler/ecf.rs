@@ -43,7 +43,7 @@ impl Scheduler for Ecf {
 mod tests {
     use super::super::testing::unlike;
     use super::*;
-    use crate::packet::PathId;
+    use crate::ground::PathId;
     use crate::time::{Duration, Time};
 
     const SLOW: Decision = Decision::Send(PathId(1));

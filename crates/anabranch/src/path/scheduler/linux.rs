@@ -5,7 +5,7 @@
 //! Known deviation: the kernel queues data on a subflow whose window is full, this end chooses among those with room.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
-use crate::packet::PathId;
+use crate::ground::PathId;
 
 /// Bytes of data that a path gets at a time (Linux: `MPTCP_SEND_BURST_SIZE`, 64 KiB less headers).
 const BURST: u64 = 65_428;

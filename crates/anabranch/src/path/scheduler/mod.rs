@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::packet::PathId;
+use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
 /// What a scheduler may know about one path.

@@ -1,7 +1,7 @@
 //! One path with room after the other.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
-use crate::packet::PathId;
+use crate::ground::PathId;
 
 /// The scheduler.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::endpoint::Command;
-use crate::packet::{Ecn, Side};
+use crate::ground::{Ecn, Side};
 use crate::tcp::config::EcnMode;
-use crate::tcp::segment::Flags;
 use crate::tcp::testing::{Pair, ms};
 use crate::time::Duration;
+use crate::wire::tcp::Flags;
 
 fn with(ecn: EcnMode) -> Config {
     Config { ecn: Some(ecn), ..linux() }

@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::cc::CongestionControl as _;
-use crate::packet::Ecn;
-use crate::tcp::segment::Flags;
+use crate::ground::Ecn;
 use crate::tcp::testing::{Drill, Logged, ms};
 use crate::units::Bytes;
+use crate::wire::tcp::Flags;
 
 const MSS: u32 = 1_400;
 

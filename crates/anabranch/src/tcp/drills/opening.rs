@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::endpoint::{CloseReason, Command, Event};
-use crate::packet::Side;
-use crate::tcp::segment::Flags;
+use crate::ground::Side;
 use crate::tcp::testing::{Pair, config, ms};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
+use crate::wire::tcp::Flags;
 
 const ALL: [Profile; 3] = [Profile::Linux6, Profile::Linux2620, Profile::Rfc];
 

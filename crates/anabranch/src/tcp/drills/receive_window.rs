@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::endpoint::{Command, Input};
-use crate::packet::{Ecn, Side};
-use crate::tcp::segment::Flags;
+use crate::ground::{Ecn, Side};
 use crate::tcp::testing::{Drill, Pair, drop_at, ms};
 use crate::units::Bytes;
+use crate::wire::tcp::Flags;
 
 const PUSH: Flags = Flags::ACK.with(Flags::PSH);
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::endpoint::{Command, Event, Input, Received};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
 use crate::units::Bytes;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::cc::CongestionControl as _;
 use crate::tcp::config::{LossDetection, WindowReduction};
-use crate::tcp::segment::Flags;
 use crate::tcp::testing::Drill;
+use crate::wire::tcp::Flags;
 
 fn sent_ten(settings: &Config) -> Drill {
     let mut drill = Drill::open(settings, false);

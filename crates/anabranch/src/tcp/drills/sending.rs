@@ -3,7 +3,7 @@
 use super::*;
 use crate::cc::SendLimits;
 use crate::endpoint::{Command, Event};
-use crate::packet::{Payload, Side};
+use crate::ground::{Payload, Side};
 use crate::tcp::config::InitialWindow;
 use crate::tcp::config::Nagle;
 use crate::tcp::testing::{Drill, Pair, ms};

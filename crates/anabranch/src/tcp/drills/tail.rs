@@ -1,8 +1,8 @@
 //! Tail loss probes: RFC 8985 section 7.
 
 use super::*;
-use crate::tcp::segment::Flags;
 use crate::tcp::testing::Drill;
+use crate::wire::tcp::Flags;
 
 #[test]
 fn rfc8985_7_2_the_last_segment_is_sent_again_after_two_round_trips() {

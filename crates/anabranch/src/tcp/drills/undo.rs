@@ -1,8 +1,8 @@
 //! RFC 3522 and RFC 4015 (timestamps), RFC 3708 (DSACK).
 
 use super::*;
-use crate::tcp::segment::Flags;
 use crate::tcp::testing::Drill;
+use crate::wire::tcp::Flags;
 
 #[test]
 fn rfc3522_3_2_an_echo_from_before_the_retransmission_undoes_it() {

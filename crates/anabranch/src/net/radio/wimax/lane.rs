@@ -244,8 +244,8 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::Ecn;
     use crate::net::qdisc::QueueConfig;
-    use crate::packet::Ecn;
 
     fn lane(packs: bool, arq: Option<ArqConfig>) -> Lane {
         let queue = PacketQueue::new(QueueConfig::default().drop_tail("queue", "here").unwrap(), false);

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::packet::Payload;
+use crate::ground::Payload;
 
 /// Size of the header without options in bytes (RFC 9293 section 3.1).
 pub const HEADER_BYTES: u32 = 20;

@@ -1,10 +1,8 @@
-//! Packets as the simulator carries them: structs with lengths, every field that is on the wire,
-//! no bytes.
+//! What every layer knows: the ends and the paths of a flow, the version of IP, the ECN field, and a piece of an
+//! application's stream.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::{mptcp, sctp, tcp, udp};
 
 /// A path of a flow: the position in its list of paths, the same number at both ends.
 ///
@@ -95,41 +93,4 @@ pub struct Payload {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,
-}
-
-/// An IP packet.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Packet {
-    /// The path it travels, which stands for source and destination address.
-    pub path: PathId,
-    /// The ECN field.
-    pub ecn: Ecn,
-    /// Length of the whole IP packet in bytes, header included.
-    pub size: u32,
-    /// What it carries.
-    pub body: Body,
-}
-
-/// The transport protocol's part of a packet.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// A fragment of an IPv4 packet.
-    Fragment(Fragment),
-    /// A TCP segment with an MPTCP option.
-    Mptcp(mptcp::Segment),
-    /// An SCTP packet: common header and chunks.
-    Sctp(sctp::packet::SctpPacket),
-    /// A TCP segment.
-    Tcp(tcp::segment::Segment),
-    /// A UDP datagram.
-    Udp(udp::Datagram),
-}
-
-/// Which bytes of which packet in flight a fragment carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fragment {
-    /// The number of the packet among those in fragments: what the identification field is on the wire.
-    pub datagram: u32,
-    /// The number of the piece: what the fragment offset is on the wire.
-    pub piece: u32,
 }

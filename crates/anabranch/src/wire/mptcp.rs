@@ -1,13 +1,13 @@
 //! The MPTCP option (RFC 8684 section 3) as it travels with a TCP segment, and what it takes on the wire.
 
-use crate::packet::IpVersion;
-use crate::tcp;
+use crate::ground::IpVersion;
+use crate::wire::tcp;
 
 /// A TCP segment of a subflow with its MPTCP option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
     /// What TCP sends.
-    pub tcp: tcp::segment::Segment,
+    pub tcp: tcp::Segment,
     /// The option.
     pub options: Options,
     /// Bytes that the options take besides TCP's own.
@@ -77,7 +77,7 @@ pub enum Signal {
 
 impl Signal {
     /// Bytes on the wire, padded to whole words.
-    pub(super) const fn wire_bytes(self, ip: IpVersion) -> u32 {
+    pub(crate) const fn wire_bytes(self, ip: IpVersion) -> u32 {
         let address = match ip {
             IpVersion::Ipv4 => 4,
             IpVersion::Ipv6 => 16,

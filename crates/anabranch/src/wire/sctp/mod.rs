@@ -1,7 +1,8 @@
 //! SCTP packets (RFC 9260 section 3).
 
-use super::chunk::Chunk;
-use crate::packet::{Body, Ecn, Packet, PathId};
+pub mod chunk;
+
+use chunk::Chunk;
 
 /// Size of the common header in bytes (RFC 9260 section 3.1).
 pub const COMMON_HEADER_BYTES: u32 = 12;
@@ -23,17 +24,6 @@ pub struct SctpPacket {
 }
 
 impl SctpPacket {
-    /// Stands for a chunk in packets to be filled in; owns nothing.
-    pub(super) const BLANK: Chunk = Chunk::CookieAck;
-
-    /// A packet to be filled in.
-    #[cold]
-    pub(super) fn boxed() -> Box<Packet> {
-        let (first, rest) = (Self::BLANK, Vec::new());
-        let sctp = Self { source_port: 0, destination_port: 0, verification_tag: 0, first, rest };
-        Box::new(Packet { path: PathId::default(), ecn: Ecn::default(), size: 0, body: Body::Sctp(sctp) })
-    }
-
     /// All chunks, in order.
     pub fn chunks(&self) -> impl Iterator<Item = &Chunk> {
         std::iter::once(&self.first).chain(&self.rest)

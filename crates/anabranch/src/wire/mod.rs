@@ -1,0 +1,47 @@
+//! Packets as the simulator carries them: structs with lengths, every field that is on the wire, no bytes.
+//!
+//! A transport's packets know nothing of its endpoints.
+
+pub mod mptcp;
+pub mod sctp;
+pub mod tcp;
+pub mod udp;
+
+use crate::ground::{Ecn, PathId};
+
+/// An IP packet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    /// The path it travels, which stands for source and destination address.
+    pub path: PathId,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// Length of the whole IP packet in bytes, header included.
+    pub size: u32,
+    /// What it carries.
+    pub body: Body,
+}
+
+/// The transport protocol's part of a packet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// A fragment of an IPv4 packet.
+    Fragment(Fragment),
+    /// A TCP segment with an MPTCP option.
+    Mptcp(mptcp::Segment),
+    /// An SCTP packet: common header and chunks.
+    Sctp(sctp::SctpPacket),
+    /// A TCP segment.
+    Tcp(tcp::Segment),
+    /// A UDP datagram.
+    Udp(udp::Datagram),
+}
+
+/// Which bytes of which packet in flight a fragment carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// The number of the packet among those in fragments: what the identification field is on the wire.
+    pub datagram: u32,
+    /// The number of the piece: what the fragment offset is on the wire.
+    pub piece: u32,
+}
