@@ -41,7 +41,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
         distance=distance,
         coherence=tidy(rows["coherence"]),
         flows=tidy(rows["flows"]),
-        pairs=outcome.pair_means(pair_shares(rows["pairs"])),
+        shares=pair_shares(rows["pairs"]),
         stations=pl.concat([station_rows(rows[f"stations/{count}"], count) for count in STATIONS]),
         claimed=outcome.variant(studies.UNCHANGED, base),
         variants=[

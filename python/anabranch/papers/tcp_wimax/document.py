@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from anabranch.papers.intervals import Interval
 from anabranch.papers.markdown import claims, head, line
 from anabranch.papers.verdicts import WORDS
 
@@ -97,15 +98,13 @@ def _pairs(outcome: Outcome) -> list[str]:
     lines = [
         "## Two controls on one link: mean share against the eight others",
         "",
-        *head("", *_present(outcome.pairs)),
+        *head("", *_present(outcome.shares)),
     ]
-    shares = {
-        profile: dict(aggression(outcome.pairs, profile)) for profile in _present(outcome.pairs)
-    }
-    lines.extend(
-        line(CONTROL_NAMES[control], *(f"{found[control]:.0f} %" for found in shares.values()))
-        for control in CONTROLS
-    )
+    ranked = [aggression(outcome.shares, profile) for profile in _present(outcome.shares)]
+    for control in CONTROLS:
+        rows = [found.row(by_predicate=pl.col("first") == control, named=True) for found in ranked]
+        cells = [Interval(row["mean"], row["half_width"], row["n"]) for row in rows]
+        lines.append(line(CONTROL_NAMES[control], *(f"{cell.text(0)} %" for cell in cells)))
     return lines
 
 

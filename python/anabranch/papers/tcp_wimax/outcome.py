@@ -81,8 +81,8 @@ class Outcome(outcome.Outcome):
     distance: pl.DataFrame
     coherence: pl.DataFrame
     flows: pl.DataFrame
-    pairs: pl.DataFrame
-    """profile, first, second, mean (share of the first in percent), half_width, n."""
+    shares: pl.DataFrame
+    """Per run of two controls: profile, first, second, replication, percent that the first got."""
     stations: pl.DataFrame
     claimed: Variant
     """With nothing changed, on all its replications."""
@@ -94,6 +94,11 @@ class Outcome(outcome.Outcome):
     arrives, in percent."""
     recommendations: dict[str, Recommendation]
     speed: Speed | None
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """profile, first, second, mean (share of the first in percent), half_width, n."""
+        return stats.cells(self.shares, ["profile", "first", "second"], "percent")
 
     @property
     def write(self) -> Runs:
@@ -213,25 +218,21 @@ def variant(name: str, rows: pl.DataFrame) -> Variant:
     )
 
 
-def pair_means(shares: pl.DataFrame) -> pl.DataFrame:
-    """Mean share of the first of each pair: profile, first, second, mean, half_width, n."""
-    return stats.cells(shares, ["profile", "first", "second"], "percent")
-
-
 def means(rows: pl.DataFrame, by: list[str], value: str) -> pl.DataFrame:
     """Mean of a value over replications for each combination: `by`, mean, half_width, n."""
     return stats.cells(rows.sort(*by, "replication"), by, value)
 
 
-def aggression(pairs: pl.DataFrame, profile: str) -> list[tuple[str, float]]:
-    """Each control's mean share against the eight others, from the highest to the lowest."""
-    rows = pairs.filter((pl.col("profile") == profile) & (pl.col("first") != pl.col("second")))
-    found = [
-        (control, float(sum(values) / len(values)))
-        for control in CONTROLS
-        if (values := rows.filter(first=control)["mean"].to_list())
-    ]
-    return sorted(found, key=lambda item: -item[1])
+def aggression(shares: pl.DataFrame, profile: str) -> pl.DataFrame:
+    """Each control's mean share against the eight others, as `comparison.best_set` ranks them.
+
+    From the highest to the lowest, with a column more: `least`, whether it may be the lowest.
+    """
+    rows = shares.filter((pl.col("profile") == profile) & (pl.col("first") != pl.col("second")))
+    if rows.is_empty():
+        return pl.DataFrame(schema={"first": pl.String})
+    most, least = (best_set(rows, ["first"], "percent", maximise=most) for most in (True, False))
+    return most.join(least.select("first", least="best"), on="first", maintain_order="left")
 
 
 def reading_effect(grid: dict[str, Runs], reading: str, profile: str) -> Interval:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from anabranch.papers.intervals import Interval
 from anabranch.papers.runs import repeated
 from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
 
@@ -20,9 +21,8 @@ from .outcome import Outcome, aggression
 
 def context(outcome: Outcome) -> dict[str, Any]:
     """What the template needs of its own."""
-    there = set(outcome.pairs["profile"])
+    there = set(outcome.shares["profile"])
     return {
-        "aggression_is_open": min(outcome.pairs["n"], default=0) < DECIDABLE_REPLICATIONS,
         "counts": _counts(outcome),
         "decidable": DECIDABLE_REPLICATIONS,
         "speed": story.speed(outcome),
@@ -34,7 +34,12 @@ def context(outcome: Outcome) -> dict[str, Any]:
         "segments_tried": len(SEGMENTS),
         "size": size,
         "aggression": {
-            profile: aggression(outcome.pairs, profile) for profile in PROFILES if profile in there
+            profile: [
+                (row["first"], Interval(row["mean"], row["half_width"], row["n"]))
+                for row in aggression(outcome.shares, profile).iter_rows(named=True)
+            ]
+            for profile in PROFILES
+            if profile in there
         },
     }
 

@@ -3,8 +3,13 @@
 The same sentences on the terminal, on the page and in the record.
 """
 
+import math
+
+import polars as pl
+
 from anabranch.comparison import needed, not_resolved
-from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS, above, by_claim, counted
+from anabranch.papers.intervals import Interval
+from anabranch.papers.verdicts import above, by_claim, counted
 from anabranch.terminal import counted as counted_runs
 
 from .claims import CLEARLY
@@ -151,21 +156,29 @@ def _readings(outcome: Outcome) -> str:
 
 
 def _fairness(outcome: Outcome) -> list[str]:
+    """Which control takes most of a link from another, and which least."""
     found = []
     for profile in ("nlos30", "nlos10"):
-        ranked = aggression(outcome.pairs, profile)
-        if ranked:
-            (first, most), (last, least) = ranked[0], ranked[-1]
-            link, runs = PROFILE_NAMES[profile], min(outcome.pairs["n"])
-            if runs < DECIDABLE_REPLICATIONS:
-                found.append(
-                    f"Two controls on one link ({link}): which of the nine takes most is not"
-                    f" resolved after {counted_runs(runs, 'replication')}."
-                )
-                continue
-            found.append(
-                f"Two controls on one link ({link}): {CONTROL_NAMES[first]} takes"
-                f" {most:.0f} % on average against the others, {CONTROL_NAMES[last]}"
-                f" {least:.0f} %."
-            )
+        ranked = aggression(outcome.shares, profile)
+        if not ranked.is_empty():
+            link = PROFILE_NAMES[profile]
+            ends = _end(ranked, "best", "most"), _end(ranked.reverse(), "least", "least")
+            found.append(f"Two controls on one link ({link}): {'; '.join(ends)}.")
     return found
+
+
+def _end(ranked: pl.DataFrame, may_be: str, word: str) -> str:
+    """Which control takes most, or least, from the end of the ranking on."""
+    first = ranked.row(0, named=True)
+    taken = Interval(first["mean"], first["half_width"], first["n"])
+    there = ranked.filter(may_be)["mean"].to_list()
+    if len(there) > 1 or not math.isfinite(taken.half_width):
+        return (
+            f"which of the nine takes {word} is not resolved after"
+            f" {counted_runs(taken.n, 'replication')}: it may be one of {len(there)}, with"
+            f" {min(there):.0f} to {max(there):.0f} % on average against the others"
+        )
+    return (
+        f"{CONTROL_NAMES[first['first']]} takes {word}, {taken.text(0)} % on average against the"
+        " others"
+    )
