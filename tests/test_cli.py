@@ -141,6 +141,9 @@ def test_run_writes_traces_and_figures(anabranch: Command, call_file: Path, tmp_
         path = tmp_path / "out" / f"small-call-delay.{suffix}"
         assert path.stat().st_size > 1000
         assert str(path.relative_to(tmp_path)) in result.stdout
+    # The file is the wide figure, 8 inches at 150 dots, not that of a narrow screen.
+    header = (tmp_path / "out" / "small-call-delay.png").read_bytes()[:24]
+    assert int.from_bytes(header[16:20], "big") == 1200
     page = (tmp_path / "out" / "small.html").read_text("utf-8")
     assert "out/small.html" in result.stdout
     assert page.index("<svg") < page.index("All ")

@@ -102,10 +102,12 @@ def run(
         figures = plots.of_run(result)
         page = plot / f"{loaded.name}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(page, run_page.page(result, figures).encode())
-        written.append(page)
+        files = []
         for name, figure in figures.items():
-            written += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
+            files += plots.save(figure, plot / f"{loaded.name}-{name}", formats)
+        # Last: it leaves the figures as a narrow screen has them.
+        write_atomically(page, run_page.page(result, figures).encode())
+        written += [page, *files]
     if json_file is not None:
         content = {
             "scenario": loaded.name,
