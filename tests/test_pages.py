@@ -1,5 +1,6 @@
 """What all pages share: colours that everybody can tell apart, in the light and in the dark."""
 
+import io
 import math
 import re
 from dataclasses import replace
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from anabranch import pages, plots
@@ -117,7 +120,7 @@ PAGE = """\
 {% block title %}Wide things{% endblock %}
 {% block body %}<header><h1>Wide things</h1></header>
 <p>Text.</p>
-{% for columns in (3, 9, 40) %}
+{% for columns in (3, 9, 14, 40) %}
 <div class="scroll" tabindex="0"><table class="numbers" id="t{{ columns }}"><thead>
 <tr><th>name</th>{% for i in range(columns) %}<th>quantity {{ i }} (ms)</th>{% endfor %}</tr>
 </thead><tbody><tr><td>a long name of what the line is about, in many words</td>
@@ -140,11 +143,23 @@ def panels(columns: int) -> Figure:
         return figure
 
 
+def heat_map(columns: int) -> Figure:
+    with plots.style():
+        figure = plots.blank(10, 3)
+        axes = figure.subplots()
+        grid = [[10.0 * line + column for column in range(columns)] for line in range(3)]
+        names = [f"column number {column}" for column in range(columns)]
+        plots.heat(axes, grid, None, names, ["one", "two", "three"])
+        plots.frame_cells(axes, [(0, 0), (columns - 1, 1)])
+        return figure
+
+
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with tables and figures of several widths."""
     environment = pages.environment({})
     figures = [pages.responsive(panels(columns), f"f{columns}") for columns in (1, 2, 12)]
+    figures.append(pages.responsive(heat_map(8), "heat"))
     path = tmp_path_factory.mktemp("wide") / "index.html"
     path.write_text(environment.from_string(PAGE).render(figures=figures), encoding="utf-8")
     return path
@@ -157,7 +172,7 @@ def test_nothing_is_cut_at_any_width(browser: Any, wide: Path, width: int, schem
     page = browser.new_context(color_scheme=scheme, viewport=view).new_page()
     page.goto(wide.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for columns in (3, 9, 40):
+    for columns in (3, 9, 14, 40):
         table = page.locator(f"#t{columns}")
         box = table.evaluate_handle("table => table.parentElement")
         # All of it can be reached: in the box, or by scrolling the box, which shows that it can.
@@ -171,14 +186,16 @@ def test_nothing_is_cut_at_any_width(browser: Any, wide: Path, width: int, schem
         "table => table.parentElement.getBoundingClientRect().width"
     )
     assert nine <= width
-    if width >= 1280:
-        assert page.locator("#t9").evaluate(
+    for columns in (9, 14) if width >= 1280 else ():
+        assert page.locator(f"#t{columns}").evaluate(
             "table => table.parentElement.scrollWidth <= table.parentElement.clientWidth"
         )
     # Panels stand side by side where there is room, and one below the other where there is none.
     shown = page.locator("svg.plot:visible")
-    assert shown.count() == 3
-    assert page.locator("svg.narrow:visible").count() == 2 * (width < 640)
+    assert shown.count() == 4 + (width < 640), "a heat map is in two parts where it is narrow"
+    assert page.locator("svg.narrow:visible").count() == 5 * (width < 640)
+    for box in page.locator("figure .scroll").all():
+        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
     two = page.locator("svg.narrow" if width < 640 else "svg.wide").nth(1).bounding_box()
     assert two["x"] + two["width"] <= width
     assert (two["height"] > two["width"] / 2) == (width < 640)
@@ -189,7 +206,125 @@ def test_panels_are_stacked_with_their_labels() -> None:
     wide, narrow = text.split('class="plot narrow"')
     assert (wide.count("delay (ms)"), narrow.count("delay (ms)")) == (1, 2)
     assert "narrow" in pages.responsive(panels(1), "one"), "its text would be too small"
-    assert "narrow" not in pages.responsive(panels(12), "twelve")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("cubic", (6, 2)), ("a name that needs much room", (12, 1))]
+)
+def test_many_panels_stand_side_by_side_if_their_names_are_short(
+    name: str, shape: tuple[int, int]
+) -> None:
+    with plots.style():
+        figure = plots.blank(10, 6)
+        for axes in figure.subplots(3, 4, sharey=True).flat:
+            axes.barh([0, 1], [1, 2])
+            axes.set_yticks([0, 1], [name, "reno"])
+    specs = [axes.get_subplotspec() for axes in narrowed(figure).axes]
+    assert {spec.get_geometry()[:2] for spec in specs if spec} == {shape}
+
+
+def test_a_heat_map_is_cut_where_its_numbers_do_not_fit() -> None:
+    wide, *parts = pages.responsive(heat_map(8), "map").split("<svg")[1:]
+    assert len(parts) == 2
+    numbers = [re.findall(r">(\d+\.00)<", text) for text in (wide, *parts)]
+    assert sorted(numbers[1] + numbers[2]) == sorted(numbers[0])
+    assert [len(found) for found in numbers] == [24, 12, 12]
+    # The frames stand where their cells do.
+    assert [part.count("best") for part in parts] == [1, 1]
+    assert len(pages.responsive(heat_map(4), "map").split("<svg")[1:]) == 1 + 1
+
+
+def test_a_figure_is_laid_out_once_for_each_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Figure] = []
+    execute = ConstrainedLayoutEngine.execute
+
+    def counted(self: ConstrainedLayoutEngine, figure: Figure) -> Any:
+        calls.append(figure)
+        return execute(self, figure)
+
+    plain = io.BytesIO()
+    with plots.style():
+        panels(2).savefig(plain, format="png", metadata={"Software": None})
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", counted)
+    figure = panels(2)
+    with plots.laid_out(figure):
+        plots.save(figure, tmp_path / "figure")
+        pages.responsive(figure, "figure")
+    assert len(calls) == 2, "the wide one and the narrow one"
+    assert (tmp_path / "figure.png").read_bytes() == plain.getvalue(), "the picture is as before"
+    assert isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+
+
+@pytest.mark.filterwarnings("error")
+def test_long_names_leave_room_for_the_axes() -> None:
+    names = [f"path-over-the-network-of-the-{word}-operator" + 40 * "-x" for word in ("a", "b")]
+    trace = pl.DataFrame(
+        {
+            "time_s": [0.0, 0.0, 1.0, 1.0],
+            "path": names * 2,
+            "cwnd_bytes": [1, 2, 3, 4],
+            "rto_ms": [1.0, 2.0, 3.0, 4.0],
+            "is_primary": [True, False, False, True],
+        }
+    )
+    figure = plots.paths(trace, title="a title " + 20 * "that goes on ")
+    for shown in (figure, narrowed(figure)):
+        figure.draw_without_rendering()
+        width, height = shown.get_size_inches() * shown.dpi
+        boxes = [axes.get_window_extent() for axes in shown.axes]
+        assert all(box.width > width / 4 and box.height > 30 for box in boxes)
+        for text in shown.findobj(Text):
+            if "path-" in text.get_text() or "title" in text.get_text():
+                box = text.get_window_extent()
+                assert 0 <= box.x0 < box.x1 <= width + 1, text
+                assert box.y1 <= height + 1, text
+
+
+def test_shortened_names_keep_both_ends() -> None:
+    assert plots.shortened("first") == "first"
+    assert plots.shortened("abcdefghijklmnopqrstuvwxyz", 10) == "abcdef…xyz"
+
+
+def test_svg_is_slim_and_the_same_picture() -> None:
+    figure = panels(2)
+    figure.axes[0].errorbar([1, 2], [1, 2], yerr=[0.1, 0.2], capsize=3, gid="own")
+    with plots.style():
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg")
+    text = pages.inline(figure, "figure")
+    assert len(text) < 0.7 * len(buffer.getvalue())
+    ids = set(re.findall(r' id="([^"]*)"', text))
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', text))
+    assert used <= ids
+    assert not {name for name in ids - used if re.search(r"_\d+$", name)}
+    assert re.findall(r"<text[^>]*>([^<]*)", text) == re.findall(
+        r"<text[^>]*>([^<]*)", buffer.getvalue()
+    )
+    classes = set(re.findall(r'class="(s[0-9a-f]+)"', text))
+    assert classes == set(re.findall(r"\.(s[0-9a-f]+)\{", text))
+
+
+def test_a_thinned_trace_keeps_what_a_line_shows() -> None:
+    times = [i / 1000 for i in range(10_000)]
+    rows = pl.DataFrame({"time_s": times, "value": [math.sin(700 * time) for time in times]})
+    rows = rows.with_columns(
+        pl.when(pl.col("time_s") == 5).then(9).otherwise("value").alias("value")
+    )
+    thin = plots.thinned(rows, "value", 10)
+    assert thin.height <= 4 * plots.STEPS < rows.height
+    step = pl.col("time_s") * plots.STEPS // 10
+    for of in (pl.col("value").min(), pl.col("value").max(), pl.col("value").last()):
+        each = [frame.group_by(step.alias("step")).agg(of).sort("step") for frame in (rows, thin)]
+        assert each[0].equals(each[1])
+    assert plots.thinned(thin, "value", 10).equals(thin)
+
+
+def test_only_half_widths_stand_on_lines_of_their_own() -> None:
+    template = pages.environment({}).from_string("<td>{{ a }}</td><p>{{ a }}</p><td>1 Mbit/s</td>")
+    text = template.render(a="1.0 ± 0.5 ms")
+    assert text == "<td>1.0<i> </i>± 0.5 ms</td><p>1.0 ± 0.5 ms</p><td>1 Mbit/s</td>"
 
 
 def narrowed(figure: Figure) -> Figure:

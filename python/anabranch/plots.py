@@ -6,9 +6,11 @@ colour vision. Lines are labelled where they end, so no legend has to be matched
 
 import io
 import math
+import textwrap
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,10 @@ SIZE, TITLE_SIZE = 9, 10
 """Of all text in points, and of titles. No figure has others, so that text is equally large in all
 figures of a page, which shows them on one scale."""
 
-_CHARACTER = 0.0075 * SIZE
+NAME = 24
+"""Characters of a link's, path's or flow's name in a figure."""
+
+CHARACTER = 0.0075 * SIZE
 """Width of one of that size in inches, somewhat more than the mean."""
 
 _KEY = 0.55
@@ -63,7 +68,6 @@ _STYLE: Any = {
     "axes.titlelocation": "left",
     "axes.titlesize": TITLE_SIZE,
     "axes.labelsize": SIZE,
-    "figure.constrained_layout.use": True,
     "figure.dpi": 150,
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
     "figure.labelsize": SIZE,
@@ -90,6 +94,28 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context(_STYLE)
 
 
+@contextmanager
+def laid_out(figure: Figure) -> Iterator[None]:
+    """The figure with a layout that is computed once, however often it is drawn within.
+
+    That takes longer than drawing, and each drawing would do it twice. What is drawn has one layout
+    in all formats, too. Within another one for the same figure it does nothing.
+    """
+    engine = figure.get_layout_engine()
+    if engine is None:
+        yield
+        return
+    with style(), warnings.catch_warnings():
+        # Where text leaves no room for the axes, they stay as they are.
+        warnings.filterwarnings("ignore", "constrained_layout not applied")
+        figure.draw_without_rendering()
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
+
+
 def save(
     figure: Figure, path: str | Path, formats: Sequence[str] = ("png", "svg", "pdf")
 ) -> list[Path]:
@@ -98,7 +124,7 @@ def save(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     paths = []
-    with style():
+    with laid_out(figure), style():
         for suffix in formats:
             target = path.with_name(f"{path.name}.{suffix}")
             content = io.BytesIO()
@@ -134,9 +160,9 @@ def of_run(result: Result) -> dict[str, Figure]:
 
 def _direction(result: Result, flow: str, side: str) -> str:
     """From which host to which the side sends."""
-    ends = [_flow(result, flow)[end] for end in ("from", "to")]
+    ends = [shortened(_flow(result, flow)[end]) for end in ("from", "to")]
     sender, receiver = ends if side == "a" else reversed(ends)
-    return f"flow {flow} from {sender} to {receiver}"
+    return f"flow {shortened(flow)} from {sender} to {receiver}"
 
 
 def _delay_of(result: Result, flow: str, frames: pl.DataFrame) -> Figure:
@@ -199,7 +225,7 @@ def _paths_of(result: Result, flow: str, rows: pl.DataFrame) -> Figure:
     return paths(
         rows,
         rto_limits_ms=_rto_limits_ms(result, flow),
-        title=f"{result.scenario.name}: paths, flow {flow} at {host}",
+        title=f"{result.scenario.name}: paths, flow {shortened(flow)} at {shortened(host)}",
     )
 
 
@@ -307,7 +333,8 @@ def _frames_by_path(axes: Axes, frames: pl.DataFrame) -> list[Line2D]:
         )
         _lost(axes, lost, colour, f"lost-{name}")
         text = (
-            f"{name}: {played.height:,} played, {late.height:,} late (rings), {lost.height:,} lost"
+            f"{shortened(name)}: {played.height:,} played, {late.height:,} late (rings),"
+            f" {lost.height:,} lost"
         )
         handles.append(_dot(text, colour))
     if (nowhere := frames.filter(pl.col("path").is_null())).height:
@@ -446,7 +473,10 @@ def strip(
         )
         axes.add_patch(piece)
     seen = dict.fromkeys(name for _, _, name in pieces)
-    return [Patch(color=colours[name], label=f"strip: {name} is the primary path") for name in seen]
+    return [
+        Patch(color=colours[name], label=f"strip: {shortened(name)} is the primary path")
+        for name in seen
+    ]
 
 
 def path_colours(names: Iterable[str]) -> dict[str, str]:
@@ -727,7 +757,7 @@ def legend(figure: Figure, handles: Sequence[Artist], columns: int | None = None
 
 def _columns(labels: Sequence[str], room: float) -> int:
     """How many columns of a legend fit into so many inches."""
-    widths = [_KEY + _CHARACTER * max(map(len, label.split("\n"))) for label in labels]
+    widths = [_KEY + CHARACTER * max(map(len, label.split("\n"))) for label in labels]
     for columns in range(len(widths), 1, -1):
         # Entries go down the columns, the first ones of which may be longer by one.
         few, longer = divmod(len(widths), columns)
@@ -737,6 +767,12 @@ def _columns(labels: Sequence[str], room: float) -> int:
         if sum(map(max, columns_of)) <= room:
             return columns
     return 1
+
+
+def shortened(name: str, most: int = NAME) -> str:
+    """A name in at most so many characters: of its two ends, since names may differ in either."""
+    last = most // 3
+    return name if len(name) <= most else f"{name[: most - 1 - last]}…{name[-last:]}"
 
 
 def finite(value: float) -> float:
@@ -764,7 +800,15 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 def _title(axes: Axes, title: str, pad: float = 12) -> None:
     if title:
-        axes.set_title(title, pad=pad)
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        axes.set_title(filled(title, figure), pad=pad)
+
+
+def filled(title: str, figure: Figure) -> str:
+    """The title in lines that fit into the figure, beside what stands left of its axes."""
+    characters = (figure.get_size_inches()[0] - 1) / (CHARACTER * TITLE_SIZE / SIZE)
+    return textwrap.fill(title, int(characters))
 
 
 def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
@@ -792,7 +836,7 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
     overflow = max(0.0, heights[-1] - 1)
     for height, (_, text, colour) in zip(heights, known, strict=True):
         axes.annotate(
-            text,
+            "\n".join(map(shortened, text.split("\n"))),
             (1, height - overflow),
             xycoords="axes fraction",
             xytext=(6, 0),
@@ -800,6 +844,30 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
             va="center",
             color=colour,
         )
+
+
+STEPS = 400
+"""Of a time axis, each narrower than what a panel can show."""
+
+
+def thinned(rows: pl.DataFrame, value: str, until_s: float) -> pl.DataFrame:
+    """The rows of a trace that a line through them shows: first, least, most and last of each step.
+
+    Parameters
+    ----------
+    rows
+        With `time_s`, in order of time.
+    value
+        What is drawn against the time.
+    until_s
+        The end of the time axis, which begins at 0 and has STEPS steps.
+    """
+    if rows.height <= 4 * STEPS:
+        return rows
+    of_step, place = pl.col("time_s") * STEPS // until_s, pl.int_range(pl.len())
+    extremes = [pl.col(value).arg_min(), pl.col(value).arg_max(), pl.lit(0), pl.len() - 1]
+    is_kept = pl.any_horizontal(place == extreme for extreme in extremes).over(of_step)
+    return rows.filter(is_kept)
 
 
 def plain_log(axis: Axis) -> None:

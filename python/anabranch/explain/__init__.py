@@ -118,10 +118,12 @@ class Explanation:
 
     def figure(self) -> "Figure":
         """The accounts over time."""
+        from anabranch import plots  # noqa: PLC0415 - slow to import
         from anabranch.explain import figure  # noqa: PLC0415 - slow to import
 
         sender = self.flow.sender
-        title = f"{self.result.scenario.name}: what holds {sender.host} back, flow {self.flow.name}"
+        host, flow = plots.shortened(sender.host), plots.shortened(self.flow.name)
+        title = f"{self.result.scenario.name}: what holds {host} back, flow {flow}"
         return figure.draw(self.flow, title)
 
     def as_json(self) -> dict[str, Any]:

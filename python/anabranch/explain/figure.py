@@ -48,7 +48,7 @@ def draw(flow: Flow, title: str) -> Figure:
         _waiting(panels[-1], waiting, edges, names)
         panels[-1].set_xlabel("time (s)")
         panels[-1].set_xlim(flow.start_s, flow.end_s)
-        figure.suptitle(title, x=0.01, ha="left")
+        figure.suptitle(plots.filled(title, figure), x=0.01, ha="left")
         seen = [limit for limit in LIMITS if any(path.seconds[limit] > 0 for path in sender.paths)]
         handles = [Patch(color=COLOURS[limit], label=LIMITS[limit]) for limit in seen]
         figure.legend(
@@ -78,10 +78,12 @@ def _shares(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, path: Account) ->
 
 
 def _heading(path: Account) -> str:
-    text = f"path {path.name}, round-trip time {path.srtt_ms:.0f} ms"
+    name = plots.shortened(path.name)
+    text = f"path {name}, round-trip time {path.srtt_ms:.0f} ms"
     if path.carried is None or not path.carried.used >= 0:
         return text
-    return f"{text}, {100 * path.carried.used:.0f} % of link {path.carried.link} used"
+    link = plots.shortened(path.carried.link)
+    return f"{text}, {100 * path.carried.used:.0f} % of link {link} used"
 
 
 def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[str]) -> None:
@@ -95,7 +97,7 @@ def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[
         colour = WAITING[number % len(WAITING)]
         size = _spread(own, own["waiting_byte_s"].to_numpy(), edges) / np.diff(edges) / 1e3
         axes.stairs(base + size, edges, baseline=base, fill=True, color=colour, gid=f"waits-{name}")
-        handles.append(Patch(color=colour, label=f"for data sent on {name}"))
+        handles.append(Patch(color=colour, label=f"for data sent on {plots.shortened(name)}"))
         base += size
     axes.set_ylim(0, max(1.0, 1.15 * base.max()))
     axes.set_ylabel("kB")

@@ -228,7 +228,7 @@ def figures() -> dict[str, Figure]:
     """Time to declare a path down, and the longest gap in deliveries, against Path.Max.Retrans."""
     rows = [row for row in sweep() if row.pf_max_retrans is None]
     with plots.style():
-        figure = Figure(figsize=(9, 4.2))
+        figure = plots.blank(9, 4.2)
         down, gap = figure.subplots(1, 2, sharex=True, sharey=True)
         for colour, limits in zip(plots.COLOURS, RTO_LIMITS_S, strict=False):
             ours = [row for row in rows if (row.rto_min_s, row.rto_max_s) == limits]

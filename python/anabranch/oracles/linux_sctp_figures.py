@@ -31,7 +31,7 @@ def failover(jobs: int = 1) -> Figure:
     kernel = [row for row in kernel if row["pf"] == "off"]
     limits = sorted({(int(row["rto_min_ms"]), int(row["rto_max_ms"])) for row in kernel})
     with plots.style():
-        figure = Figure(figsize=(9, 4.4))
+        figure = plots.blank(9, 4.4)
         down, gap = figure.subplots(1, 2, sharex=True, sharey=True)
         for colour, (low, high) in zip(plots.COLOURS, limits, strict=True):
             rows = [row for row in kernel if row["rto_min_ms"] == str(low)]
@@ -78,7 +78,7 @@ def times(rows: Sequence[Row]) -> Figure:
     """Every time of every set-up: our mean and range over the kernel's draw."""
     setups = [name for name in SETUPS if linux_sctp.of_setup(rows, name)]
     with plots.style():
-        figure = Figure(figsize=(9, 2.6 + 2.6 * ((len(setups) + 1) // 2)))
+        figure = plots.blank(9, 2.6 + 2.6 * ((len(setups) + 1) // 2))
         panels = figure.subplots((len(setups) + 1) // 2, 2, sharex=True, sharey=True, squeeze=False)
         for axes in panels.flat[len(setups) :]:
             axes.set_visible(False)

@@ -329,7 +329,7 @@ def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
     losses = kernel["loss_percent"].unique(maintain_order=True).to_list()
     controls = kernel["control"].unique(maintain_order=True).to_list()
     with plots.style():
-        figure = Figure(figsize=(10, 1.9 * len(controls)))
+        figure = plots.blank(10, 1.9 * len(controls))
         panels = figure.subplots(len(controls), len(losses), sharex=True, squeeze=False)
         with progress.steps("windows", panels.size) as step:
             for row, control in zip(panels, controls, strict=True):

@@ -4,20 +4,25 @@
 """
 
 import io
+import math
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import pairwise
+from typing import Any
 
 import jinja2
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
 
 from anabranch import plots
+
+from .svg import slim
 
 THEME = {
     "paper": ("#ffffff", "#14171a"),
@@ -74,6 +79,19 @@ Only text on a heat map has others: it follows the colour beneath it, which does
 """
 
 
+class _Page(jinja2.Template):
+    """A template whose tables of numbers may be as narrow as a screen is."""
+
+    def render(self, *arguments: Any, **values: Any) -> str:
+        text = super().render(*arguments, **values)
+        return re.sub(r"(<td[^>]*>)([^<]*±[^<]*)(?=</td>)", _breakable, text)
+
+
+def _breakable(cell: re.Match[str]) -> str:
+    """A cell that may have each `± half-width` on a line of its own, and is broken nowhere else."""
+    return cell[1] + cell[2].replace(" ±", "<i> </i>±")
+
+
 def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     """Templates by file name, each with the package that it lies in, and the frame of all pages."""
     sources = {"frame.html.j2": __package__, **templates}
@@ -88,6 +106,7 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.template_class = _Page
     made.filters["sentence"] = sentence
     made.globals["theme"] = THEME
     return made
@@ -99,7 +118,7 @@ def sentence(text: str) -> str:
 
 
 MOST_STACKED = 9
-"""Panels that a narrow screen gets one below the other; figures with more scroll."""
+"""Panels that a narrow screen gets one below the other; more stand side by side if they can."""
 
 INCH = 95
 """Pixels of a figure's inch on a page that is wide enough: text is as large in all figures."""
@@ -118,43 +137,59 @@ _LINE_INCHES = 0.17
 
 
 def responsive(figure: Figure, name: str) -> str:
-    """A figure as SVG for a wide page and, where it can be had, one for a narrow one.
+    """A figure as SVG for a wide page and, where it can be had, for a narrow one.
 
-    The second has panels one below the other and its text broken into more lines; the figure stays
-    so.
+    The second has panels one below the other and its text broken into more lines, and heat maps in
+    parts whose numbers fit; the figure stays so.
     """
-    wide = inline(figure, name)
+    with plots.laid_out(figure):
+        wide = inline(figure, name)
     with plots.style():
-        is_narrow = _narrow(figure)
-    if not is_narrow:
-        return wide
-    narrow = inline(figure, f"{name}-narrow")
-    return wide.replace('class="plot"', 'class="plot wide"', 1) + narrow.replace(
-        'class="plot"', 'class="plot narrow"', 1
-    )
+        parts = _narrow(figure)
+        if not parts:
+            return wide
+        # Its layout may be one that is kept: that of the wide figure.
+        figure.set_layout_engine("constrained")
+    narrow = []
+    for i, part in enumerate(parts):
+        for axes, limits in part.items():
+            _show(axes, *limits)
+        with plots.laid_out(figure):
+            narrow.append(inline(figure, f"{name}-narrow{i or ''}"))
+    return _classed(wide, "wide") + "".join(_classed(text, "narrow") for text in narrow)
 
 
-def _narrow(figure: Figure) -> bool:
+def _classed(svg: str, name: str) -> str:
+    return svg.replace('class="plot"', f'class="plot {name}"', 1)
+
+
+Part = dict[Axes, tuple[float, float]]
+"""From where to where each of some axes is drawn."""
+
+
+def _narrow(figure: Figure) -> list[Part]:
     """Makes a figure narrow, its panels one below the other, if that can be done.
 
-    Not with numbers in cells that need their width, nor with very many panels.
+    Gives the parts that it is drawn in: one, unless cells with numbers need more width.
     """
     shown = [axes for axes in figure.axes if axes.get_visible()]
     panels = [axes for axes in shown if axes.get_label() != "<colorbar>"]
     grids = [spec.get_gridspec() if (spec := axes.get_subplotspec()) else None for axes in panels]
-    if not panels or len(panels) > MOST_STACKED or {id(grid) for grid in grids} != {id(grids[0])}:
-        return False
+    if not panels or {id(grid) for grid in grids} != {id(grids[0])}:
+        return []
     if grids[0] is None or figure.get_size_inches()[0] <= _NARROW:
-        return False
-    if any(len(axes.texts) > _NAME for axes in panels):
-        return False
+        return []
     lines, columns = grids[0].get_geometry()
     height = figure.get_size_inches()[1] / lines
+    side_by_side = 1
     if columns > 1:
-        _stack(figure, panels, columns)
+        if len(panels) > MOST_STACKED and max(map(_beside, panels)) <= _SHORT:
+            side_by_side = 2
+        _stack(figure, panels, columns, side_by_side)
         height = max(height, 1.8)
-    height = max(height, *map(_break_lines, panels))
-    figure.set_size_inches(_NARROW, height * len(panels))
+    parts = _parts(panels)
+    height = max(height, *(_break_lines(axes, side_by_side) for axes in panels))
+    figure.set_size_inches(_NARROW, height * math.ceil(len(panels) / side_by_side))
     # Made anew: a legend keeps the columns that it was made with.
     for legend in list(figure.legends):
         handles = list(legend.legend_handles)
@@ -163,11 +198,72 @@ def _narrow(figure: Figure) -> bool:
             handle.set_label(textwrap.fill(text.get_text(), _LINE))
         legend.remove()
         plots.legend(figure, [handle for handle in handles if handle is not None])
-    return True
+    return parts
 
 
-def _stack(figure: Figure, panels: Sequence[Axes], columns: int) -> None:
-    """Puts panels that stand side by side one below the other, each with its labels."""
+_SHORT = 9
+"""Characters beside axes of which two fit side by side."""
+
+
+def _beside(axes: Axes) -> int:
+    """Characters of the longest name beside the axes; numbers are short."""
+    if not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
+        return 0
+    return max((len(text.get_text()) for text in axes.get_yticklabels()), default=0)
+
+
+def _parts(panels: Sequence[Axes]) -> list[Part]:
+    """The parts that cells with numbers are drawn in, all columns of a part wide enough.
+
+    Their names stand upright where they are wider than a column. All other figures are one part.
+    """
+    columns = {axes: found for axes in panels if (found := _columns(axes))}
+    count = 1
+    for axes, places in columns.items():
+        names = [name.get_text() for name in axes.get_yticklabels()]
+        beside = plots.CHARACTER * max(
+            len(line) for name in names for line in textwrap.wrap(name, _NAME) or [""]
+        )
+        cell = plots.CHARACTER * (1 + max(len(text.get_text()) for text in axes.texts))
+        room = max(1, int((_NARROW - 0.3 - beside) / cell))
+        count = max(count, math.ceil(len(places) / room))
+    parts: list[Part] = [{} for _ in range(count)]
+    for axes, places in columns.items():
+        size = math.ceil(len(places) / count)
+        edges = axes.get_xlim()
+        inner = [(places[i - 1] + places[i]) / 2 for i in range(size, len(places), size)]
+        bounds = [edges[0], *inner, edges[1]]
+        for part, limits in zip(parts, pairwise(bounds), strict=False):
+            part[axes] = limits
+        names = [text.get_text() for text in axes.get_xticklabels()]
+        widest = max(len(line) for name in names for line in name.split("\n"))
+        if plots.CHARACTER * widest > (_NARROW - 1.5) / size:
+            axes.tick_params(axis="x", labelrotation=90)
+    return [part for part in parts if part or count == 1]
+
+
+def _show(axes: Axes, left: float, right: float) -> None:
+    """Shows a part of the columns of axes with cells."""
+    axes.set_xlim(left, right)
+    for text in axes.texts:
+        text.set_visible(left < text.get_position()[0] < right)
+    for patch in axes.patches:
+        box = patch.get_path().get_extents(patch.get_patch_transform())
+        patch.set_visible(bool(left < (box.x0 + box.x1) / 2 < right))
+
+
+def _columns(axes: Axes) -> list[float]:
+    """Where the columns of axes are whose cells have numbers or words in them; else nothing."""
+    places = [float(place) for place in axes.get_xticks()]
+    is_table = len(axes.texts) > _NAME and isinstance(axes.xaxis.get_major_locator(), FixedLocator)
+    return places if is_table else []
+
+
+def _stack(figure: Figure, panels: Sequence[Axes], columns: int, side_by_side: int) -> None:
+    """Puts panels that stand side by side one below the other, each with its labels.
+
+    Two may stand side by side still.
+    """
     last = panels[-columns:]
     labels = [
         (
@@ -177,11 +273,13 @@ def _stack(figure: Figure, panels: Sequence[Axes], columns: int) -> None:
         )
         for i, axes in enumerate(panels)
     ]
+    grid = GridSpec(math.ceil(len(panels) / side_by_side), side_by_side, figure=figure)
     for axes in [axes for axes in figure.axes if not axes.get_visible()]:
-        axes.remove()  # it would still have a place in the layout
-    grid = GridSpec(len(panels), 1, figure=figure)
+        # It would still have a place in the layout, and a colour bar still knows of it.
+        axes.set_subplotspec(grid[0])
+        axes.remove()
     for i, (axes, (title, y_label, x_label)) in enumerate(zip(panels, labels, strict=True)):
-        axes.set_subplotspec(grid[i])
+        axes.set_subplotspec(grid[i // side_by_side, i % side_by_side])
         axes.tick_params(labelleft=True, labelbottom=True)
         if not axes.get_title(loc="left"):
             axes.set_title(title, loc="left")
@@ -189,12 +287,12 @@ def _stack(figure: Figure, panels: Sequence[Axes], columns: int) -> None:
         axes.set_xlabel(x_label)
 
 
-def _break_lines(axes: Axes) -> float:
+def _break_lines(axes: Axes, side_by_side: int) -> float:
     """Breaks the lines of a title and of names that are too long for a narrow figure.
 
     Gives the height in inches that the names need then.
     """
-    room, lines = _LINE, 0
+    room, lines = _LINE // side_by_side, 0
     if isinstance(axes.yaxis.get_major_locator(), FixedLocator):
         names = [textwrap.fill(text.get_text(), _NAME) for text in axes.get_yticklabels()]
         if any("\n" in name for name in names):
@@ -209,7 +307,18 @@ def _break_lines(axes: Axes) -> float:
             around += 1 + text.get_text().count("\n")
     axes.set_xlabel(textwrap.fill(axes.get_xlabel(), room))
     around += 1 + axes.get_xlabel().count("\n")
+    for text in axes.texts:
+        if isinstance(text, Annotation) and text.xycoords == "axes fraction":
+            # A label beside its line; on lines of its own it would stand on the next one's.
+            text.set_text("\n".join(plots.shortened(line, _NAME) for line in _lines(text)))
+    upright = [text for text in axes.get_xticklabels() if text.get_rotation()]
+    longest = max((len(line) for text in upright for line in _lines(text)), default=0)
+    around += math.ceil(longest * plots.CHARACTER / _LINE_INCHES)
     return 0.7 + _LINE_INCHES * (1.2 * lines + around)
+
+
+def _lines(text: Text) -> list[str]:
+    return text.get_text().split("\n")
 
 
 def inline(figure: Figure, name: str) -> str:
@@ -241,7 +350,7 @@ def inline(figure: Figure, name: str) -> str:
         text = re.sub(
             rf"(fill|stroke): {colour}\b", rf"\1: var(--{variable})", text, flags=re.IGNORECASE
         )
-    # Text without a colour is black to SVG.
+    text = slim(text, name)
     width = INCH * figure.get_size_inches()[0]
     size = f"max-width: {width:.0f}px; min-width: min({0.7 * width:.0f}px, 34rem)"
     return text.replace("<svg ", f'<svg role="img" class="plot" style="{size}" ', 1)

@@ -78,7 +78,8 @@ def draw(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> dict[str,
     with progress.steps("figures", len(figures), "figures") as step:
         for name, make in figures.items():
             figure = make()
-            plots.save(figure, folder / name)
-            drawn[name] = pages.responsive(figure, name)
+            with plots.laid_out(figure):
+                plots.save(figure, folder / name)
+                drawn[name] = pages.responsive(figure, name)
             step()
     return drawn

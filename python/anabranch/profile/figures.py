@@ -35,7 +35,7 @@ def of_profile(profile: Profile) -> dict[str, Figure]:
 
 
 def _bursts(profile: Profile, losses: Losses) -> Figure:
-    figure = Figure(figsize=(9, 4))
+    figure = plots.blank(9, 4)
     for axes, lengths, lost, title in zip(
         figure.subplots(1, 2),
         (losses.bursts, losses.gaps),
@@ -72,7 +72,7 @@ def _bursts(profile: Profile, losses: Losses) -> Figure:
 
 
 def _after_losses(profile: Profile, losses: TimedLosses) -> Figure:
-    figure = Figure(figsize=(9, 4))
+    figure = plots.blank(9, 4)
     axes = figure.subplots()
     for fit in profile.fits:
         assert isinstance(fit, TimedFit)
@@ -107,7 +107,7 @@ def _delays(profile: Profile) -> Figure:
     delays = profile.measurement.delays
     assert delays is not None
     milliseconds = delays.seconds * 1e3
-    figure = Figure(figsize=(9, 4))
+    figure = plots.blank(9, 4)
     over, beside = figure.subplots(1, 2)
     shown = np.linspace(0, len(milliseconds) - 1, min(len(milliseconds), 20_000)).astype(int)
     over.plot(
@@ -143,7 +143,7 @@ def _rate(profile: Profile) -> Figure:
     width = max(seconds[-1] / 300, 0.1)
     edges = np.arange(0, seconds[-1] + width, width)
     counts = np.histogram(seconds, edges)[0]
-    figure = Figure(figsize=(9, 3.2))
+    figure = plots.blank(9, 3.2)
     axes = figure.subplots()
     axes.stairs(counts * OCTETS * 8 / width / 1e6, edges, color=plots.COLOURS[0])
     for begin, length in profile.outages:

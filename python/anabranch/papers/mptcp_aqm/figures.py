@@ -402,6 +402,7 @@ def fit(outcome: Outcome) -> Figure:
 
 def time(traced: dict[str, Traced]) -> Figure:
     """Windows, round-trip times and the queue of one run for each of three queues."""
+    end_s = max(traced[kind].ended_s for kind in TRACED_QUEUES)
     with plots.style():
         figure = plots.blank(10, 6)
         panels = figure.subplots(3, len(TRACED_QUEUES), sharey="row", squeeze=False)
@@ -410,16 +411,18 @@ def time(traced: dict[str, Traced]) -> Figure:
             for number, path in enumerate(PATHS):
                 rows = run.paths.filter(path=number)
                 for line, (name, scale) in enumerate((("cwnd_bytes", 1e-3), ("srtt_ms", 1.0))):
+                    shown = plots.thinned(rows, name, end_s)
                     panels[line][column].step(
-                        rows["time_s"],
-                        rows[name] * scale,
+                        shown["time_s"],
+                        shown[name] * scale,
                         where="post",
                         color=PATH_COLOURS[path],
                         linewidth=1,
                     )
+            waiting = plots.thinned(run.waiting, "waiting_packets", end_s)
             panels[2][column].step(
-                run.waiting["time_s"],
-                run.waiting["waiting_packets"],
+                waiting["time_s"],
+                waiting["waiting_packets"],
                 where="post",
                 color=QUEUE_COLOURS[queue],
                 linewidth=0.8,
@@ -427,7 +430,7 @@ def time(traced: dict[str, Traced]) -> Figure:
             panels[0][column].set_title(QUEUE_NAMES[queue])
             panels[2][column].set_xlabel("time (s)")
             for line in panels:
-                line[column].set_xlim(0, max(traced[kind].ended_s for kind in TRACED_QUEUES))
+                line[column].set_xlim(0, end_s)
         for line, label in zip(panels, ("cwnd (kB)", "SRTT (ms)", "queue (packets)"), strict=True):
             line[0].set_ylabel(label)
             line[0].set_ylim(bottom=0)
