@@ -435,7 +435,7 @@ def test_several_files_are_several_paths(tmp_path: Path) -> None:
         ("", "has no links"),
         ("links = 3", "has no links"),
         ("x = 1", "unknown key `x`"),
-        ("[links.a", "is not TOML"),
+        ("[links.a", "is not TOML, as path files are.* `anabranch profile` makes one"),
         ('[links.a]\nrate = "1 Mbit/s"\nlossy = 3', r"links\.a\.lossy"),
         ("[links.a]\nrate = nan", r"links\.a\.rate"),
         ("[links.a]\nends = 3", r"links\.a\.ends"),
@@ -453,7 +453,7 @@ def test_bad_path_files_are_refused_in_a_sentence(tmp_path: Path, text: str, mes
 @pytest.mark.parametrize(
     ("goal", "transport", "message"),
     [
-        ("speed", None, "--goal is speed"),
+        ("speed", None, "goal is speed"),
         ("failover", None, "needs two paths"),
         ("mos", "tcp", "must be sctp"),
         ("goodput", "mptcp", "needs a second path"),
@@ -483,7 +483,13 @@ def test_the_command(
     assert content["recommended"]["rto_max"] in said
     assert [row["name"] for row in content["ranked"]].count("RFC 9260 defaults") == 1
     assert cli.main(["advise", "--paths", "nowhere", "--goal", "mos"]) == 2
-    assert "there is no file nowhere" in capsys.readouterr().err
+    for sources in ((), (".",)):
+        words = ["--paths", *sources] if sources else []
+        assert cli.main(["advise", *words, "--goal", "mos"]) == 2
+    said = capsys.readouterr().err
+    assert "there are no paths: name path files" in said
+    assert ". is a folder, not a path file" in said
+    assert "there is no file nowhere" in said
 
 
 def test_nested_tables_are_one_sentence(tmp_path: Path) -> None:

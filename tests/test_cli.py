@@ -373,6 +373,8 @@ def test_an_empty_sweep_axis_is_a_mistake(anabranch: Command, tmp_path: Path) ->
         (["--log-level", "loud", "list"], "loud"),
         (["sweep", "call.toml", "--out", "out", "--jobs", "100000"], "jobs is 100000"),
         (["list", "codecs", "loss"], "`loss` is one argument too many"),
+        (["run", "call.toml", "--json", ""], "is empty: the one after `--json`"),
+        ([""], "is empty: the one after `anabranch`"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(

@@ -489,6 +489,15 @@ def test_late_answers_and_missing_beginnings_are_no_losses(tmp_path: Path) -> No
     found = profile_of(file).losses
     assert found is not None
     assert (len(found.lost), found.count) == (200, 1)
+    # An answer from before the first line, and one after an outage of more than half the numbers.
+    file.write_text(replies([65541, 65535, *range(65542, 65550)]))
+    found = profile_of(file).losses
+    assert found is not None
+    assert (len(found.lost), found.count) == (15, 5)
+    file.write_text("PING b (10.0.0.2)\n" + replies([1, 2, 40000]))
+    found = profile_of(file).losses
+    assert found is not None
+    assert (len(found.lost), found.count) == (40000, 39997)
 
 
 def test_rtp_with_pauses_keeps_the_time_between_packets(tmp_path: Path) -> None:
@@ -839,6 +848,7 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, anabranch: Command) -
     assert "needs a measurement" in one_error(anabranch("profile"))
     assert "nothere" in one_error(anabranch("profile", "nothere.pcap"))
     assert "is not a name" in one_error(anabranch("profile", "p.csv", "--name", "a b"))
+    assert "a link joins two nodes" in one_error(anabranch("profile", "p.csv", "--ends", "a", "a"))
     assert "Unknown option" in one_error(anabranch("profile", "p.csv", "--empty-ends"))
     twice = anabranch("profile", "p.csv", "--json", "x", "--plot", "x")
     assert "--json and --plot are both x" in one_error(twice)

@@ -201,9 +201,9 @@ def advise(
         Gives, for the title of a round, what hears of its progress.
     """
     if goal not in GOALS:
-        raise AnabranchError(f"--goal is {goal}; it must be {' or '.join(GOALS)}")
+        raise AnabranchError(f"goal is {goal}; it must be {' or '.join(GOALS)}")
     if method not in METHODS:
-        raise AnabranchError(f"--method is {method}; it must be {' or '.join(METHODS)}")
+        raise AnabranchError(f"method is {method}; it must be {' or '.join(METHODS)}")
     sets = dict(set or {})
     of_paths = {name: v for name, v in sets.items() if name.startswith(("links.", "paths."))}
     paths = read([sources] if isinstance(sources, str | Path) else sources, of_paths)

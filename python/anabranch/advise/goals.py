@@ -47,7 +47,7 @@ class Goal:
             return next((t for t in self.transports if several or t != "mptcp"), self.transports[0])
         if asked not in self.transports:
             raise AnabranchError(
-                f"--transport is {asked}; for --goal {self.name} it must be "
+                f"transport is {asked}; for the goal {self.name} it must be "
                 f"{' or '.join(self.transports)}"
             )
         return asked
@@ -57,7 +57,7 @@ class Goal:
         if self.name == "failover":
             if len(paths.names) < 2:
                 raise AnabranchError(
-                    f"--goal failover needs two paths or more: there is one, `{paths.names[0]}`"
+                    f"the goal failover needs two paths or more: there is one, `{paths.names[0]}`"
                 )
             link = paths.own_link(paths.names[0])
             reverse = paths.links[link].get("reverse", {})

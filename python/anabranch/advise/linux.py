@@ -88,7 +88,7 @@ def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[st
         if not is_linux(candidate.profile):
             found.without.append(
                 f"Found with profile {candidate.profile}: Linux behaves differently; "
-                "leave --profile out for advice on Linux."
+                "leave the profile out for advice on Linux."
             )
     return found
 

@@ -111,7 +111,7 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
         One sentence: the key, what was found, what is allowed.
     """
     if not sources:
-        raise AnabranchError("there are no paths: name a file with --paths")
+        raise AnabranchError(f"there are no paths: name path files; {_examples()}")
     sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
     flow: dict[str, Any] = {}
     unknown: list[str] = []
@@ -146,12 +146,14 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
         text = path.read_text("utf-8")
         content = tomllib.loads(text)
     except FileNotFoundError:
-        known = ", ".join(examples())
-        raise AnabranchError(
-            f"there is no file {source}; examples that need none are {known}"
-        ) from None
+        raise AnabranchError(f"there is no file {source}; {_examples()}") from None
+    except IsADirectoryError:
+        raise AnabranchError(f"{path} is a folder, not a path file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AnabranchError(f"{path} is not TOML: {error}") from None
+        raise AnabranchError(
+            f"{path} is not TOML, as path files are: {error}; of a capture or of pings, "
+            "`anabranch profile` makes one"
+        ) from None
     except RecursionError:
         message = f"{path} cannot be read: its lists and tables are nested too deeply"
         raise AnabranchError(message) from None
@@ -166,6 +168,10 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
         scenario = Scenario.parse(probed, [], str(path.parent))
     unknown = [f"{path}: {line}" for line in _UNKNOWN.findall(text)]
     return flow, tomllib.loads(scenario.to_toml()), unknown
+
+
+def _examples() -> str:
+    return f"examples that need none are {', '.join(examples())}"
 
 
 def _hosts(flow: Mapping[str, Any]) -> tuple[str, str]:

@@ -199,7 +199,7 @@ def optuna(trials: Trials, start: Sequence[Candidate], effort: Effort) -> Candid
         import optuna as library  # noqa: PLC0415 - an extra
     except ImportError:
         raise AnabranchError(
-            "--method optuna needs Optuna: pip install 'anabranch[optuna]'"
+            "the method optuna needs Optuna: pip install 'anabranch[optuna]'"
         ) from None
     library.logging.set_verbosity(library.logging.WARNING)
     profile = start[0].profile

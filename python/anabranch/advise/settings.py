@@ -216,7 +216,7 @@ def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FB
     if not several:
         raise AnabranchError(
             "mptcp needs a second path: there is one, "
-            f"`{paths.names[0]}`; with --transport tcp it can be advised on"
+            f"`{paths.names[0]}`; with the transport tcp it can be advised on"
         )
     coupling: dict[str, dict[str, Any]] = {
         kind: {"transport.coupling.kind": kind} for kind in ("lia", "olia", "balia")

@@ -43,7 +43,7 @@ class Baseline:
             raise AnabranchError(f"{path} is not a JSON file of `anabranch bench-cc`") from error
         if found != profile:
             raise AnabranchError(
-                f"{path} is about the profile {found}, this run about {profile}: give it --profile"
+                f"{path} is about the profile {found}, this run about {profile}: choose that one"
             )
         if count < 2:
             raise AnabranchError(f"{path} has one replication, so no intervals to compare with")

@@ -75,9 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        if "" in words:
+            # As the name of a file it would be that of the current folder.
+            before = ["anabranch", *words][words.index("")]
+            raise AnabranchError(f"an argument is empty: the one after `{shortened(before)}`")
         code = app.meta(
-            list(sys.argv[1:] if arguments is None else arguments),
+            words,
             exit_on_error=False,
             print_error=False,
             result_action="return_value",

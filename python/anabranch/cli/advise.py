@@ -21,7 +21,7 @@ Examples:
 )
 def advise(
     *,
-    paths: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)],
+    paths: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     goal: Literal["mos", "goodput", "failover", "latency"],
     transport: Literal["sctp", "mptcp", "tcp"] | None = None,
     profile: str | None = None,

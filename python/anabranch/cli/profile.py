@@ -65,7 +65,7 @@ def profile(
         raise AnabranchError("profile needs a measurement: a capture, pings or a trace")
     if name is None:
         name = "".join(c if c.isalnum() and c.isascii() else "-" for c in files[0].stem) or "path"
-    output.check_names(name, *ends)
+    output.check_names(name, ends)
     check_different(out=out, json=json_file, plot=plot)
     check_file(out)
     check_file(json_file)

@@ -20,11 +20,13 @@ NETEM_PACKET_S = 0.02
 """netem's chain counts packets: one in time is given to it for a call's packets, every so often."""
 
 
-def check_names(*names: str) -> None:
-    """Raises where a scenario would not take a name."""
-    for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
-            raise AnabranchError(f"`{name}` is not a name; use letters, digits, `-` and `_`")
+def check_names(name: str, ends: tuple[str, str]) -> None:
+    """Raises where a scenario would not take the name of a link, or its ends."""
+    for each in (name, *ends):
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", each):
+            raise AnabranchError(f"`{each}` is not a name; use letters, digits, `-` and `_`")
+    if ends[0] == ends[1]:
+        raise AnabranchError(f"both ends are `{ends[0]}`; a link joins two nodes")
 
 
 def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = None) -> str:

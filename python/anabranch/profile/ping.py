@@ -15,6 +15,8 @@ from .measurement import Delays, LossSequence, Measurement
 
 MOST_PINGS = 10_000_000
 """Pings, answered or not, that one file may have."""
+MOST_LATE = 1_000
+"""Pings that may have been answered before one that was sent earlier."""
 
 _REPLY = re.compile(r"(?:icmp_)?seq=(\d+).*?time[=<]([\d.]+) ?(us|ms|s)\b")
 _STAMP = re.compile(r"^\[(\d+\.\d+)\]")
@@ -44,7 +46,9 @@ def read_ping(file: Path) -> Measurement:
             sequence = int(found[1])
             # 16 bits on the wire: of the numbers that it stands for, the nearest to the last one.
             if times:
-                sequence = max(last + (sequence - last + 32768) % 65536 - 32768, sequence)
+                near = last + (sequence - last + 32768) % 65536 - 32768
+                # Farther back than an answer comes late, it is one after a long outage.
+                sequence = near if near > last - MOST_LATE else max(near, sequence)
             last = max(last, sequence)
             unit = _UNIT_S[found[3]]
             times[sequence] = _seconds(found[2], unit, file, number)
@@ -144,7 +148,7 @@ def _measurement(
     lost = np.ones(count, dtype=bool)
     lost[np.array(order) - first] = False
     return Measurement(
-        title=f"{count} pings",
+        title="1 ping" if count == 1 else f"{count} pings",
         delays=Delays(
             np.array([times[sequence] for sequence in order]),
             legs=2,
