@@ -20,7 +20,7 @@ endif
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
-setup: $(VENV)/.built ## .venv with the anabranch command, built in release mode, and the tools for tests
+setup: $(VENV)/.built ## .venv with the anabranch command, and the tools for tests
 
 reproduce: setup ## a study (PAPER=voip-sctp, tcp-wimax, sctp-handover or mptcp-aqm), quick form: tables and figures beside the published ones
 	$(BIN)/anabranch reproduce $(PAPER) --quick
@@ -74,8 +74,8 @@ wheel: $(BIN)/maturin ## dist/ with the source distribution, and a wheel for thi
 wheel-check: wheel ## installs the wheel where there is no compiler, and draws a first figure within a minute
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
-validate: setup wheel-check ## the long validations: release-mode tests marked as slow, golden records in docs/validation
-	PROPTEST_CASES=10000 cargo test --locked --release -- --include-ignored
+validate: setup wheel-check ## the long validations: tests marked as slow, properties of 10,000 cases, golden records in docs/validation
+	PROPTEST_CASES=10000 cargo test --locked --profile dev -- --include-ignored
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done
@@ -103,5 +103,5 @@ $(BIN)/maturin: pyproject.toml
 
 # maturin cannot follow the extra `all`, which names the package itself.
 $(VENV)/.built: $(BIN)/maturin $(ENGINE_SOURCES)
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --extras dask,optuna,sensitivity --group dev
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --extras dask,optuna,sensitivity --group dev
 	@touch $@

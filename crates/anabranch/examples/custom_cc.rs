@@ -1,5 +1,5 @@
 //! A congestion control of one's own beside Reno and CUBIC in the twelve scenarios of `anabranch bench-cc`:
-//! goodput, and mean delay of a probe. `cargo run --release --example custom_cc`
+//! goodput, and mean delay of a probe. `cargo run --example custom_cc`
 
 use anabranch::cc::{self, AckEvent, CongestionControl, CongestionEvent, ControlState};
 use anabranch::ground::{PathId, Side};

@@ -1,5 +1,5 @@
 //! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion score and
-//! changes of the primary path. At the root of the repository: `cargo run --release --example custom_path_policy`
+//! changes of the primary path. At the root of the repository: `cargo run --example custom_path_policy`
 
 use anabranch::ground::{PathId, Side};
 use anabranch::path::failover::{self, Failover, Settings};

@@ -1,5 +1,5 @@
 //! The tables of `docs/load-sharing.md`: means and 95 % confidence intervals over 20 replications.
-//! `cargo run --release --example load_sharing -- --full`, in the root of the repository; without `--full` there are
+//! `cargo run --example load_sharing -- --full`, in the root of the repository; without `--full` there are
 //! two replications.
 
 use std::path::Path;

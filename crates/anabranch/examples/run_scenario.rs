@@ -1,5 +1,5 @@
 //! Runs a scenario file from Rust and prints its scalars:
-//! `cargo run --release --example run_scenario -- [FILE [REPLICATIONS] [path=value]...]`
+//! `cargo run --example run_scenario -- [FILE [REPLICATIONS] [path=value]...]`
 //!
 //! Without a file it runs `benches/voip_call.toml`. With more than one replication it prints the mean of
 //! each scalar. Also what the instruction counts in `docs/performance.md` are taken from.

@@ -1,14 +1,12 @@
 //! LTE through the whole simulator: delays of grants and of retransmissions by their distributions, rates, the deep
 //! queue, and what holds for every link.
 
-mod radio;
-
 use std::path::Path;
 
+use crate::radio::{run, run_of, study, value};
 use anabranch::sim::Outcome;
 use anabranch::trace::Column;
 use proptest::prelude::*;
-use radio::{run, run_of, study, value};
 
 /// An LTE link between `enb` and `ue`, and datagrams of 1500 B over it; `radio`, `link` and `app` are more keys of
 /// these tables.

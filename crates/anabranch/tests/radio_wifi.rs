@@ -1,10 +1,8 @@
 //! Wi-Fi through the whole simulator: service times and throughput by the formulas of IEEE 802.11, and what holds for
 //! every link.
 
-mod radio;
-
+use crate::radio::{run, run_of, study, value};
 use proptest::prelude::*;
-use radio::{run, run_of, study, value};
 
 /// A Wi-Fi link between `ap` and a station; `radio` and `link` are more keys of the two tables.
 fn link(name: &str, station: &str, radio: &str, link: &str) -> String {

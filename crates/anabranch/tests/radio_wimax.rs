@@ -1,15 +1,13 @@
 //! Fixed `WiMAX` through the whole simulator: throughput and delay by hand, shares of stations, losses of the
 //! profiles, and what holds for every link.
 
-mod radio;
-
 use std::fmt::Write as _;
 
+use crate::radio::{run, run_of, study, value};
 use anabranch::report::Row;
 use anabranch::sim::Simulation;
 use anabranch::trace::Column;
 use proptest::prelude::*;
-use radio::{run, run_of, study, value};
 
 /// A radio link between `bs` and `s0`; `radio` and `link` are more keys of the two tables.
 fn link(name: &str, station: &str, radio: &str, link: &str) -> String {

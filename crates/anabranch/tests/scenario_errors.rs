@@ -1,13 +1,11 @@
 //! A mistake in a scenario gives one sentence that names the key, what was found and what is allowed.
 
-mod golden;
-mod random_scenario;
-
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::golden::assert_golden;
+use crate::random_scenario;
 use anabranch::scenario::Study;
-use golden::assert_golden;
 use proptest::prelude::*;
 
 const BASE: &str = r#"

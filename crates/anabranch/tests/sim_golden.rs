@@ -1,15 +1,13 @@
 //! Results under version control: every scenario of the library and corners of the voip-sctp study's grid,
 //! with all digits; each of them also twice, and on several threads.
 
-mod golden;
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::golden::assert_golden;
 use anabranch::batch::{self, Columns, Job, Options};
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
-use golden::assert_golden;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,10 +1,9 @@
 //! What holds for every scenario, tried on random ones: fusing chains of links and tracing change nothing,
 //! runs repeat themselves, packets are conserved, and what happens elsewhere changes no draw.
 
-mod random_scenario;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::random_scenario;
 use anabranch::app::AppConfig;
 use anabranch::net::Schedule;
 use anabranch::net::qdisc::QueueConfig;
