@@ -1,5 +1,7 @@
-"""What the tests share: the command line as a process, and a scenario that takes milliseconds."""
+"""What the tests share: the command line, and a scenario that takes milliseconds."""
 
+import contextlib
+import io
 import shutil
 import signal
 import subprocess
@@ -9,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from anabranch import cli
 
 # A shell has its jobs in the background ignore SIGINT, and they have their children ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -101,6 +105,25 @@ def sweep_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def anabranch(tmp_path: Path) -> Command:
+    """Runs the command line in an empty folder, within this process: a new one takes a second."""
+
+    def command(*arguments: str | Path) -> Completed:
+        words = [str(each) for each in arguments]
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        with (
+            contextlib.chdir(tmp_path),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = cli.main(words)
+        texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+        return Completed(words, code, *texts)
+
+    return command
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Command:
     """Runs the command line as a process, in an empty folder."""
 
     def command(*arguments: str | Path) -> Completed:

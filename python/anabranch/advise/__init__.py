@@ -50,7 +50,7 @@ class Ranked:
     half_width: float
     """Of the 95 % interval of the mean."""
     effect: float
-    """Mean difference from the RFC's defaults on common random numbers."""
+    """Mean difference from the profile's defaults on common random numbers."""
     effect_half_width: float
     among_best: bool
     """Whether it cannot be told from the best: simultaneously for all that are ranked."""
@@ -90,14 +90,14 @@ class Advice:
     runs: int
     searched: list[Setting]
     """Those that may be recommended: for Linux, those that it has."""
-    rfc: Candidate
-    """The RFC's defaults."""
+    reference: Candidate
+    """The defaults of the profile that is set: what the reader has now."""
     recommended: Candidate
     ranked: list[Ranked]
     """The recommendation, the best others and the baselines, the best first."""
     effects: list[Effect]
     gain: tuple[float, float]
-    """The recommendation over the RFC's defaults: mean difference, half the width of the 95 %
+    """The recommendation over the reference: mean difference, half the width of the 95 %
     interval."""
     keep_defaults: bool
     """Whether the profile's defaults are as good as anything that was tried."""
@@ -125,6 +125,7 @@ class Advice:
             "keep_defaults": self.keep_defaults,
             "not_enough_known": list(self.unknown),
             "recommended": dict(self.recommended.values),
+            "reference": self.reference.name,
             "gain": {"mean": self.gain[0], "half_width": self.gain[1]},
             "ranked": [
                 {
@@ -245,7 +246,7 @@ def _concluded(
 ) -> Advice:
     """Measures what the advice rests on, and draws the conclusions."""
     goal = trials.goal
-    default, rfc = baselines[0], Candidate(TRANSPORTS[transport]["rfc"])
+    default = baselines[0]
     linux_default = Candidate(TRANSPORTS[transport]["linux"])
     own = [one for one in trials.values if one.profile == default.profile]
     finalists = list(dict.fromkeys([*baselines, found, *trials.best(own)[:_SHOWN]]))
@@ -269,7 +270,7 @@ def _concluded(
         if loss - half_width <= 0 or loss <= relevant:
             break  # otherwise the search has missed something: once more, from there
     finalists = list(dict.fromkeys([*finalists, recommended, *searched]))
-    ranked = _ranked(trials, finalists, recommended, baselines, rfc)
+    ranked = _ranked(trials, finalists, recommended, baselines)
     effects = _effects(trials, recommended, around, relevant)
     counts = _timeouts(trials, recommended, transport, effort.last, several=len(paths.names) > 1)
     costs = [timeouts.sentence(*counts)] if counts else []
@@ -283,11 +284,11 @@ def _concluded(
         tried=len(trials.values),
         runs=sum(len(values) for values in trials.values.values()),
         searched=[trials.settings[name] for name in trials.searched],
-        rfc=rfc,
+        reference=default,
         recommended=recommended,
         ranked=ranked,
         effects=effects,
-        gain=trials.difference(recommended, rfc),
+        gain=trials.difference(recommended, default),
         keep_defaults=recommended == default,
         paste=linux.paste(transport, recommended, paths, costs),
         rto_costs=counts,
@@ -342,7 +343,6 @@ def _ranked(
     finalists: list[Candidate],
     recommended: Candidate,
     baselines: list[Candidate],
-    rfc: Candidate,
 ) -> list[Ranked]:
     order = trials.best(finalists)
     # What makes some runs fail is not the best, however good the others are.
@@ -362,7 +362,7 @@ def _ranked(
         values = trials.values[candidate]
         fails = any(map(math.isnan, values))
         mean, half_width, _ = stats.mean_interval([math.nan] if fails else values)
-        effect, effect_half_width = trials.difference(candidate, rfc)
+        effect, effect_half_width = trials.difference(candidate, baselines[0])
         rows.append(
             Ranked(candidate, mean, half_width, effect, effect_half_width, candidate in among_best)
         )

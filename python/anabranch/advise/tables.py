@@ -32,9 +32,9 @@ def evidence(advice: Advice) -> Iterator[RenderableType]:
     yield _ranking(advice)
     alike = any(row.half_width < NOTHING for row in advice.ranked)
     yield (
-        f"= may be the best of these (95 %). Effects are against the {advice.rfc.name}, on common "
-        f"random numbers. Less than {number(advice.relevant, 2)} {advice.goal.unit} is taken for "
-        f"no difference.{' –: the same in every run.' if alike else ''}"
+        f"= may be the best of these (95 %). Effects are against the {advice.reference.name}, on "
+        f"common random numbers. Less than {number(advice.relevant, 2)} {advice.goal.unit} is "
+        f"taken for no difference.{' –: the same in every run.' if alike else ''}"
     )
     yield _settings(advice)
 
@@ -45,9 +45,9 @@ def conclusion(advice: Advice) -> str:
     if not advice.keep_defaults:
         gain, half_width = advice.gain
         against = (
-            f"With the {advice.rfc.name} some runs fail"
+            f"With the {advice.reference.name} some runs fail"
             if math.isnan(gain)
-            else f"That is {change(gain, half_width, unit)} against the {advice.rfc.name}"
+            else f"That is {change(gain, half_width, unit)} against the {advice.reference.name}"
         )
         return f"Recommended: {advice.recommended.name}. {against}; all else may stay as it is."
     if all(effect.verdict == "none" for effect in advice.effects):
@@ -119,7 +119,7 @@ def _ranking(advice: Advice) -> Table:
     for row in advice.ranked:
         recommended = row.candidate == advice.recommended
         effect = (signed(row.effect, row.effect_half_width), size(row.effect_half_width))
-        if row.candidate == advice.rfc:
+        if row.candidate == advice.reference:
             effect = ("reference", "")
         table.add_row(
             "=" if row.among_best else "",
