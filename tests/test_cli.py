@@ -35,6 +35,14 @@ COMMANDS = [
     "compare",
     "explain",
     "bench-cc",
+    "advise",
+    "array",
+    "difference",
+    "merge",
+    "migrate",
+    "profile",
+    "query",
+    "report",
 ]
 
 
@@ -68,6 +76,19 @@ def test_run_prints_what_a_person_wants(anabranch: Command, call_file: Path) -> 
     assert "packets lost" in obstacles
     assert f"anabranch explain {call_file}" in more
     assert f"all {len(summary)} scalars" in more
+
+
+def test_a_process_says_the_same(anabranch: Command, process: Command, sweep_file: Path) -> None:
+    """Other tests call the command line within their own process."""
+    for words in (
+        ("run", sweep_file, "--cell", 2),
+        ("run", sweep_file, "--cell", 99),
+        ("list", "papers"),
+        ("difference",),
+    ):
+        within, without = anabranch(*words), process(*words)
+        assert within.returncode == without.returncode
+        assert (within.stdout, within.stderr) == (without.stdout, without.stderr)
 
 
 def test_where_to_look_asks_about_the_same_run(anabranch: Command, sweep_file: Path) -> None:
