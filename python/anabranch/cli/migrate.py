@@ -7,8 +7,9 @@ from .app import app
 
 @app.command(
     help_epilogue="""\
-Example:
-  anabranch migrate results/rto"""
+Examples:
+  anabranch migrate results/rto
+  anabranch migrate results/*"""
 )
 def migrate(folder: Path, /, *folders: Path) -> None:
     """Bring study folders that an older anabranch has written up to date.
