@@ -345,6 +345,9 @@ def test_nothing_is_cut_in_a_narrow_figure() -> None:
             axes.set_xlabel("a quantity with a long name that goes on (Mbit/s)")
             names = ["short", "a name of many words that goes on and on", "another long name of it"]
             axes.set_yticks([0, 1, 2], names)
+        figure.suptitle(
+            "a title of all panels that is longer than a narrow screen", x=0.01, ha="left"
+        )
         dots = [axes.plot(1, 1, "o", label="an entry of some length")[0] for axes in (first,) * 4]
         plots.legend(figure, dots)
     figure = narrowed(figure)

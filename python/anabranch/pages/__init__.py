@@ -190,6 +190,8 @@ def _narrow(figure: Figure) -> list[Part]:
     parts = _parts(panels)
     height = max(height, *(_break_lines(axes, side_by_side) for axes in panels))
     figure.set_size_inches(_NARROW, height * math.ceil(len(panels) / side_by_side))
+    for text in figure.texts:
+        text.set_text(textwrap.fill(text.get_text(), _LINE))
     # Made anew: a legend keeps the columns that it was made with.
     for legend in list(figure.legends):
         handles = list(legend.legend_handles)
