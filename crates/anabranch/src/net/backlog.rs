@@ -5,6 +5,7 @@
 //! thousand of them cost as much as one, and how many packets wait is computed when a discipline asks.
 
 use super::capacity::{Capacity, Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
+use super::ground::Waiting;
 use super::ring::Ring;
 
 /// Unfinished work and what it consists of.
@@ -45,13 +46,6 @@ struct Bulk {
     inverse: u64,
     /// 1 if there is such a size.
     is_given: u64,
-}
-
-/// What waits for service; the packet in service does not wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
 }
 
 impl Bulk {

@@ -1,14 +1,16 @@
-//! The schema of a link.
+//! The schema of a link, and what follows from what is said of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::capacity::RateConfig;
-use super::cross_traffic::CrossTrafficConfig;
-use super::loss::LossConfig;
+use super::capacity::{RateConfig, Varying};
+use super::cross_traffic::{CrossTrafficConfig, CrossTrafficDirection, Source};
+use super::ground::Direction;
+use super::loss::{LossConfig, LossPlace};
 use super::qdisc::QueueConfig;
 use super::radio::RadioConfig;
-use super::schedule::Schedule;
+use super::schedule::{Schedule, Timeline};
+use crate::rng::Streams;
 use crate::time::Duration;
 use crate::units::{Bytes, Probability};
 
@@ -156,5 +158,94 @@ impl LinkConfig {
         link.loss = loss.unwrap_or(link.loss);
         link.up = up.unwrap_or(link.up);
         link
+    }
+
+    /// What a direction has for its queue, and what messages call it. The link is called `name` in them.
+    pub(super) fn queue(&self, direction: Direction, name: &str) -> (&QueueConfig, String) {
+        match (direction, &self.reverse) {
+            (Direction::Reverse, Some(reverse)) => {
+                (reverse.queue.as_ref().unwrap_or(&self.queue), format!("links.{name}.reverse.queue"))
+            }
+            _ => (&self.queue, format!("links.{name}.queue")),
+        }
+    }
+
+    /// Whether a medium serves this direction.
+    pub(super) fn has_medium(&self, direction: Direction) -> bool {
+        self.radio.is_some()
+            || match direction {
+                Direction::Forward => self.is_queued(),
+                Direction::Reverse => self.reversed().is_queued(),
+            }
+    }
+
+    /// The rate in bit/s if it is one constant rate. This and what follows is about one direction: that of
+    /// [`LinkConfig::reversed`] from the second end to the first.
+    pub(super) fn constant_rate(&self) -> Option<u64> {
+        match &self.rate {
+            Some(RateConfig::Scheduled(Schedule::Constant(rate))) => Some(rate.bits_per_sec()),
+            _ => None,
+        }
+    }
+
+    /// Whether a medium of its own has its queue: whose discipline acts packet by packet, or which packets enter in
+    /// pieces.
+    pub(super) fn is_queued(&self) -> bool {
+        let has_own_queue = self.mtu.is_some() || self.queue.needs_departures();
+        self.radio.is_none() && self.rate.is_some() && has_own_queue
+    }
+
+    /// What its server can send over time, where it has this rate and is up at these times; `key` names the link in
+    /// messages.
+    pub(super) fn varying(
+        &self,
+        rate: &RateConfig,
+        key: &str,
+        up: &Timeline<bool>,
+    ) -> Result<Varying, String> {
+        let is_always_up = up.is_constant() && up.value();
+        let stops = self.down != WhenDown::Blackhole && !is_always_up;
+        Ok(Varying {
+            rate: rate.timeline(&format!("{key}.rate"))?,
+            up: if stops { up.clone() } else { Timeline::constant(true) },
+            flush_when_down: stops && self.down == WhenDown::Drop,
+        })
+    }
+
+    /// The sources that load it in this direction. `key` names the link in messages, `component` the direction in
+    /// random streams.
+    pub(super) fn sources(
+        &self,
+        direction: Direction,
+        streams: Streams,
+        key: &str,
+        component: &str,
+    ) -> Result<Vec<Source>, String> {
+        let mut sources = Vec::new();
+        for (index, traffic) in self.cross_traffic.iter().enumerate() {
+            let key = format!("{key}.cross_traffic.{index}");
+            let loads = match traffic.direction() {
+                CrossTrafficDirection::Both => true,
+                CrossTrafficDirection::Forward => direction == Direction::Forward,
+                CrossTrafficDirection::Reverse => direction == Direction::Reverse,
+            };
+            if !loads {
+                continue;
+            }
+            if self.rate.is_none() {
+                return Err(format!("{key} loads a link without a `rate`; give the link one"));
+            }
+            let is_lossy_before_queue =
+                self.loss != LossConfig::None && self.loss.place() == LossPlace::Ingress;
+            if is_lossy_before_queue || self.loss.is_moved_by_packets() {
+                return Err(format!(
+                    "{key} is on a link whose `loss` is at the ingress or moved by packets, which lazy cross traffic \
+                     cannot cross; put the loss on a link of its own, or use loss at the wire with clock \"slot\""
+                ));
+            }
+            let component = format!("{component}/cross_traffic/{index}");
+            sources.push(traffic.build(streams, &component, self.constant_rate(), &key)?);
+        }
+        Ok(sources)
     }
 }

@@ -12,10 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::UNITS_PER_BYTE;
-use super::config::LinkConfig;
-use super::direction::constant_rate;
-use super::duplex::Direction;
-use super::loss::{LossConfig, LossPlace};
 use crate::rng::Streams;
 use crate::time::Duration;
 use crate::units::{Bytes, Rate};
@@ -318,47 +314,6 @@ impl CrossTrafficConfig {
     }
 }
 
-/// The sources that load one direction of a link, whose configuration is already that of this direction.
-/// `key` names the link in messages, `component` the direction in random streams.
-pub(super) fn sources_of(
-    config: &LinkConfig,
-    direction: Direction,
-    streams: Streams,
-    key: &str,
-    component: &str,
-) -> Result<Vec<Source>, String> {
-    let mut sources = Vec::new();
-    for (index, traffic) in config.cross_traffic.iter().enumerate() {
-        let key = format!("{key}.cross_traffic.{index}");
-        let loads = match traffic.direction() {
-            CrossTrafficDirection::Both => true,
-            CrossTrafficDirection::Forward => direction == Direction::Forward,
-            CrossTrafficDirection::Reverse => direction == Direction::Reverse,
-        };
-        if !loads {
-            continue;
-        }
-        if config.rate.is_none() {
-            return Err(format!("{key} loads a link without a `rate`; give the link one"));
-        }
-        let is_lossy_before_queue =
-            config.loss != LossConfig::None && config.loss.place() == LossPlace::Ingress;
-        if is_lossy_before_queue || config.loss.is_moved_by_packets() {
-            return Err(format!(
-                "{key} is on a link whose `loss` is at the ingress or moved by packets, which lazy cross traffic \
-                 cannot cross; put the loss on a link of its own, or use loss at the wire with clock \"slot\""
-            ));
-        }
-        sources.push(traffic.build(
-            streams,
-            &format!("{component}/cross_traffic/{index}"),
-            constant_rate(config),
-            &key,
-        )?);
-    }
-    Ok(sources)
-}
-
 fn stop_nanos(start: Duration, stop: Option<Duration>, key: &str) -> Result<u64, String> {
     match stop {
         Some(stop) if stop < start => {
@@ -409,4 +364,30 @@ impl Source {
             Arrivals::Poisson(poisson) => poisson.pop(),
         }
     }
+}
+
+/// Background packets at one queue, all sources together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CrossCounters {
+    pub(crate) arrived: u64,
+    pub(crate) dropped_full: u64,
+    pub(crate) dropped_down: u64,
+    pub(crate) dropped_aqm: u64,
+}
+
+/// The source with the earliest arrival up to `now`, the first one of several at the same time.
+pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut Source)> {
+    earliest_index(sources, now).map(|(time, index)| (time, &mut sources[index]))
+}
+
+/// Its place among them.
+pub(crate) fn earliest_index(sources: &mut [Source], now: u64) -> Option<(u64, usize)> {
+    let mut best: Option<(u64, usize)> = None;
+    for (index, source) in sources.iter_mut().enumerate() {
+        let time = source.peek();
+        if time <= now && best.is_none_or(|(earlier, _)| time < earlier) {
+            best = Some((time, index));
+        }
+    }
+    best
 }

@@ -1,106 +1,15 @@
 //! A duplex link: two directions, and what they share.
 
 use super::config::{LinkConfig, WhenDown};
-use super::direction::{OneWay, is_shared_by_packets};
-use super::evented::QueueSample;
-use super::ledger::{self, Fate};
+use super::ground::{Direction, DropCause, Fate, QueueSample, Release, Step};
+use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
-use super::medium::{Release, has_medium};
+use super::one_way::OneWay;
 use super::radio::RadioConfig;
 use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::{Duration, Time};
-
-/// A direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// From the first of the link's ends to the second.
-    Forward,
-    /// From the second of the link's ends to the first.
-    Reverse,
-}
-
-impl Direction {
-    /// Both.
-    pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
-
-    /// As an index into a pair: forward is 0.
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The other one.
-    #[must_use]
-    pub const fn opposite(self) -> Self {
-        match self {
-            Self::Forward => Self::Reverse,
-            Self::Reverse => Self::Forward,
-        }
-    }
-
-    /// `forward` or `reverse`, as names of streams and metrics have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Reverse => "reverse",
-        }
-    }
-}
-
-/// Why a packet goes no further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropCause {
-    /// The queue discipline dropped it before the queue was full.
-    Aqm,
-    /// It arrived damaged.
-    Corrupted,
-    /// The link was down.
-    Down,
-    /// The link's loss model lost it.
-    Lost,
-    /// The queue was full.
-    QueueFull,
-}
-
-impl DropCause {
-    /// In lower case, for traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Aqm => "aqm",
-            Self::Corrupted => "corrupted",
-            Self::Down => "down",
-            Self::Lost => "lost",
-            Self::QueueFull => "queue_full",
-        }
-    }
-}
-
-/// What a link does with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It leaves the server at this time: call [`DuplexLink::resume`] then. Crossings of one direction
-    /// come in the order of their calls to [`DuplexLink::accept`], and so have the calls to `resume` to.
-    Cross {
-        /// When.
-        at: Time,
-        /// Its ECN field after the queue, for `resume`.
-        ecn: Ecn,
-    },
-    /// It arrives at the other end.
-    Deliver {
-        /// When.
-        at: Time,
-        /// Its ECN field then.
-        ecn: Ecn,
-        /// When a copy of it arrives, right after it.
-        copy: Option<Time>,
-    },
-    /// It goes no further.
-    Drop(DropCause),
-    /// It stays in the link to the end of the run: the link is down and never comes up again.
-    Held,
-}
 
 /// A duplex link.
 ///
@@ -161,7 +70,7 @@ impl DuplexLink {
                 "links.{name}.reverse.loss.sharing is \"shared\", allowed there is only \"per_direction\""
             ));
         }
-        let (ingress_loss, wire_loss) = if is_shared_by_packets(&config.loss) {
+        let (ingress_loss, wire_loss) = if config.loss.is_shared_by_packets() {
             let component = format!("link/{name}/loss");
             let key = format!("links.{name}.loss");
             let loss = config.loss.build(streams, &component, &format!("{component}/packet"), &key)?;
@@ -178,7 +87,7 @@ impl DuplexLink {
         // What forward has accepted can only be wrong in what `reverse` puts in its place.
         let key = format!("links.{name}.reverse");
         let reverse = OneWay::build(&reversed, name, &key, Direction::Reverse, streams, is_traced)?;
-        let has_medium = Direction::BOTH.map(|direction| has_medium(config, direction));
+        let has_medium = Direction::BOTH.map(|direction| config.has_medium(direction));
         Ok(Self { directions: [forward, reverse], ingress_loss, wire_loss, has_medium, mtu })
     }
 
@@ -382,7 +291,7 @@ fn check_medium(config: &LinkConfig, name: &str) -> Result<(), String> {
             "is given although the link has a `radio`; use a flow with app `datagrams`",
         );
     }
-    if is_shared_by_packets(&config.loss) && config.loss.place() == LossPlace::Wire {
+    if config.loss.is_shared_by_packets() && config.loss.place() == LossPlace::Wire {
         return error("loss.sharing", "is \"shared\", allowed with a `radio` is only \"per_direction\"");
     }
     let is_always_up = |up: &super::Schedule<bool>| up.values().all(|is_up| is_up);

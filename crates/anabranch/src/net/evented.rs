@@ -5,24 +5,12 @@
 
 use std::collections::VecDeque;
 
-use super::backlog::Waiting;
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
-use super::cross_traffic::Source;
+use super::cross_traffic::{CrossCounters, Source, earliest};
+use super::ground::{QueueSample, Verdict, Waiting};
 use super::qdisc::DropTail;
 use super::schedule::Timeline;
-use super::server::{CrossCounters, Verdict, earliest};
 use crate::time::Time;
-
-/// What waits in a queue from this time on; the packet in service does not wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueSample {
-    /// From when.
-    pub time: Time,
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
 
 /// A first-in-first-out server, event by event.
 #[derive(Clone, Debug)]

@@ -1,10 +1,17 @@
 //! What few links do to packets on the wire: corruption, duplication and jitter.
 
-use super::config::LinkConfig;
-use super::schedule::Timeline;
+use super::schedule::{Schedule, Timeline};
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::Duration;
 use crate::units::Probability;
+
+/// What a link says of its wire, for one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire<'a> {
+    pub(super) jitter: &'a Schedule<Duration>,
+    pub(super) corrupt: &'a Schedule<Probability>,
+    pub(super) duplicate: &'a Schedule<Probability>,
+}
 
 /// Jitter, corruption and duplication.
 #[derive(Clone, Debug)]
@@ -20,23 +27,19 @@ pub(super) struct Impairments {
 impl Impairments {
     /// None if nothing of it ever happens.
     pub(super) fn build(
-        config: &LinkConfig,
+        wire: Wire<'_>,
         key: &str,
         component: &str,
         streams: Streams,
     ) -> Result<Option<Self>, String> {
-        let has_none = config.jitter.values().all(|jitter| jitter == Duration::ZERO)
-            && config
-                .corrupt
-                .values()
-                .chain(config.duplicate.values())
-                .all(|share| share == Probability::ZERO);
+        let has_none = wire.jitter.values().all(|jitter| jitter == Duration::ZERO)
+            && wire.corrupt.values().chain(wire.duplicate.values()).all(|share| share == Probability::ZERO);
         let impairments = Self {
-            jitter: config.jitter.timeline(&format!("{key}.jitter"))?,
+            jitter: wire.jitter.timeline(&format!("{key}.jitter"))?,
             jitter_rng: streams.stream(&format!("{component}/jitter")),
-            corrupt: config.corrupt.timeline(&format!("{key}.corrupt"))?,
+            corrupt: wire.corrupt.timeline(&format!("{key}.corrupt"))?,
             corrupt_rng: streams.stream(&format!("{component}/corrupt")),
-            duplicate: config.duplicate.timeline(&format!("{key}.duplicate"))?,
+            duplicate: wire.duplicate.timeline(&format!("{key}.duplicate"))?,
             duplicate_rng: streams.stream(&format!("{component}/duplicate")),
         };
         Ok((!has_none).then_some(impairments))

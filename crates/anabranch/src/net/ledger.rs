@@ -4,28 +4,11 @@
 //! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
 //! of time reports what one that was asked in time would.
 
+use super::ground::Fate;
+
 /// How far ahead of the run a link may be asked without saying so, in nanoseconds: longer than packets
 /// usually take over a chain of links.
 pub(crate) const AHEAD_LIMIT: u64 = 1_000_000_000;
-
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Dropped by active queue management.
-    Aqm,
-    Copied,
-    Corrupted,
-    #[default]
-    Delivered,
-    Down,
-    Lost,
-    QueueFull,
-}
-
-impl Fate {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Aqm, Self::Copied, Self::Corrupted, Self::Delivered, Self::Down, Self::Lost, Self::QueueFull];
-}
 
 const FATES: usize = Fate::ALL.len();
 

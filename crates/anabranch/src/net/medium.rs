@@ -8,49 +8,15 @@
 //! after each call, and has none while it has nothing to do.
 
 use indexmap::IndexMap;
+use indexmap::map::Entry;
 
 use super::config::LinkConfig;
-use super::direction::is_queued;
-use super::duplex::Direction;
-use super::evented::QueueSample;
-use super::ledger::Fate;
+use super::ground::{Direction, Held, Port, QueueSample, Release};
 use super::queued::QueuedServer;
-use super::radio::{self, BaseStation, Bearer, Cell, RadioSample};
-use crate::ground::Ecn;
+use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
 use crate::report::Report;
 use crate::rng::Streams;
 use crate::time::Time;
-
-/// A packet in a medium.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    /// The caller's name for it.
-    pub(crate) slot: u32,
-    /// When it came, in nanoseconds.
-    pub(crate) arrived: u64,
-    pub(crate) size: u32,
-    pub(crate) ecn: Ecn,
-    /// The flow, side and path that sent it, as a number; disciplines tell flows apart by it.
-    pub(crate) flow: u32,
-    /// The nodes that send and receive it, as numbers.
-    pub(crate) hosts: [u8; 2],
-    /// The unfinished work that it found when it came, in units of `UNITS_PER_BYTE`.
-    pub(crate) found_units: u64,
-    /// Whether the queue marks it, if its transport understands marks.
-    pub(crate) is_marked: bool,
-}
-
-/// A packet leaves a medium.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Release {
-    pub(crate) link: u32,
-    pub(crate) direction: Direction,
-    pub(crate) packet: Held,
-    /// When, in nanoseconds; may lie ahead, and never decreases within a direction of a link.
-    pub(crate) at: u64,
-    /// `Delivered` to the link's last stages, or what it is lost of.
-    pub(crate) fate: Fate,
-}
 
 /// A server of some links.
 #[derive(Clone, Debug)]
@@ -62,6 +28,15 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
+    /// The medium of a link's radio, which is the first one of it; stations that can be several are added later.
+    fn of_radio(radio: &RadioConfig, link: &ServedLink<'_>) -> Result<Self, String> {
+        Ok(match radio {
+            RadioConfig::Lte(config) => Self::Lte(Box::new(Bearer::build(link, config)?)),
+            RadioConfig::Wifi(config) => Self::Wifi(Box::new(Cell::new(config, link.name, link.streams)?)),
+            RadioConfig::Wimax(config) => Self::Wimax(Box::new(BaseStation::new(&config.cell, link.name)?)),
+        })
+    }
+
     /// Takes a packet that comes to this port now. Packets that leave for that, perhaps this one, are appended to
     /// `releases`.
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
@@ -147,23 +122,6 @@ impl Medium {
     }
 }
 
-/// Whether a medium serves this direction of a link.
-pub(super) fn has_medium(link: &LinkConfig, direction: Direction) -> bool {
-    link.radio.is_some()
-        || match direction {
-            Direction::Forward => is_queued(link),
-            Direction::Reverse => is_queued(&link.reversed()),
-        }
-}
-
-/// Where a direction of a link enters its medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Port {
-    /// The link's number among those of the medium.
-    pub(crate) station: usize,
-    pub(crate) direction: Direction,
-}
-
 /// All media of a network, and which link belongs to which.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Media {
@@ -182,13 +140,12 @@ impl Media {
         streams: Streams,
         is_traced: bool,
     ) -> Result<Self, String> {
-        let has_any = |link| Direction::BOTH.iter().any(|&direction| has_medium(link, direction));
+        let has_any = |link: &LinkConfig| Direction::BOTH.iter().any(|&direction| link.has_medium(direction));
         if !links.values().any(has_any) {
             return Ok(Self::default());
         }
         let mut of_links = vec![[None; 2]; links.len()];
-        let mut list =
-            radio::build(links, streams, is_traced, |link, place| of_links[link] = [Some(place); 2])?;
+        let mut list = Self::radios(links, streams, is_traced, &mut of_links)?;
         for (index, (name, link)) in links.iter().enumerate() {
             for direction in Direction::BOTH {
                 let Some(server) =
@@ -201,6 +158,47 @@ impl Media {
             }
         }
         Ok(Self { list, of_links })
+    }
+
+    /// The media of all radio links, which are entered in `of_links`.
+    fn radios(
+        links: &IndexMap<String, LinkConfig>,
+        streams: Streams,
+        is_traced: bool,
+        of_links: &mut [[Option<(u32, u32)>; 2]],
+    ) -> Result<Vec<Medium>, String> {
+        let mut media: IndexMap<(&str, &str), Medium> = IndexMap::new();
+        for (index, (name, link)) in links.iter().enumerate() {
+            let Some(radio) = &link.radio else { continue };
+            let served = ServedLink {
+                index: index as u32,
+                name,
+                ends: &link.ends,
+                queues: Direction::BOTH.map(|direction| link.queue(direction, name)),
+                streams,
+                is_traced,
+            };
+            let entry = media.entry((radio.kind(), radio.shared_name().unwrap_or(name)));
+            let number = entry.index() as u32;
+            let medium = match entry {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(Medium::of_radio(radio, &served)?),
+            };
+            let station = match (medium, radio) {
+                (Medium::Lte(_), _) => 1,
+                (Medium::Wifi(cell), RadioConfig::Wifi(config)) => {
+                    cell.add(&served, config)?;
+                    cell.len()
+                }
+                (Medium::Wimax(base), RadioConfig::Wimax(config)) => {
+                    base.add(&served, config)?;
+                    base.len()
+                }
+                _ => unreachable!("media are told apart by their kind"),
+            };
+            of_links[index] = [Some((number, station as u32 - 1)); 2];
+        }
+        Ok(media.into_values().collect())
     }
 
     /// Whether one of them has bursts for the radio trace.

@@ -6,17 +6,11 @@
 //! interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with `drop_tail` both give the
 //! same results.
 
-use super::backlog::Waiting;
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
-use super::cross_traffic::{Source, sources_of};
-use super::direction::{is_queued, varying};
-use super::duplex::Direction;
-use super::evented::QueueSample;
-use super::ledger::Fate;
-use super::medium::{Held, Release};
+use super::cross_traffic::{CrossCounters, Source, earliest_index};
+use super::ground::{Direction, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
-use super::server::{CrossCounters, earliest_index};
 use super::sojourns::Sojourns;
 use crate::ground::Ecn;
 use crate::report::Report;
@@ -73,7 +67,7 @@ impl QueuedServer {
             Direction::Forward => (link.clone(), format!("links.{name}")),
             Direction::Reverse => (link.reversed(), format!("links.{name}.reverse")),
         };
-        let Some(rate) = config.rate.as_ref().filter(|_| is_queued(&config)) else { return Ok(None) };
+        let Some(rate) = config.rate.as_ref().filter(|_| config.is_queued()) else { return Ok(None) };
         let component = format!("link/{name}/{}", direction.name());
         let place = Place { key: &format!("{key}.queue"), streams, component: &format!("{component}/queue") };
         let up = config.up.timeline(&format!("{key}.up"))?;
@@ -81,12 +75,12 @@ impl QueuedServer {
             link: index,
             direction,
             discipline: config.queue.build(place)?,
-            capacity: varying(&config, rate, &key, &up)?,
+            capacity: config.varying(rate, &key, &up)?,
             now: 0,
             serving: None,
             left: 0,
             wake: u64::MAX,
-            sources: sources_of(&config, direction, streams, &format!("links.{name}"), &component)?,
+            sources: config.sources(direction, streams, &format!("links.{name}"), &component)?,
             cross_counters: CrossCounters::default(),
             held: 0,
             drops: Drops::default(),

@@ -5,46 +5,16 @@
 //! when a packet of interest arrives. At equal times packets leave first, then the link's state changes,
 //! then cross traffic arrives in the order of its sources, then the packet of interest.
 
-use super::backlog::{Backlog, Waiting};
+use super::backlog::Backlog;
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};
-use super::cross_traffic::{Arrivals, Poisson, Source};
+use super::cross_traffic::{Arrivals, CrossCounters, Poisson, Source, earliest};
 use super::evented::EventedServer;
+use super::ground::{Verdict, Waiting};
 use super::qdisc::DropTail;
 use super::schedule::Timeline;
 
 /// Positions are compared although they wrap: what is entered at once stays far below 2^63 units.
 const MOST_WORK_AT_ONCE: u64 = 1 << 61;
-
-/// What becomes of a packet of interest at the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It leaves the server.
-    Departs {
-        /// When, in nanoseconds.
-        at: u64,
-        /// Unfinished work it found.
-        found_units: u64,
-        /// Whether an ECN-capable packet is marked.
-        marked: bool,
-    },
-    /// The link is down and takes nothing.
-    Down,
-    /// It is taken, and lost when the link goes down at this time.
-    Flushed(u64),
-    /// It is dropped by the discipline.
-    Full,
-    /// It is taken and never leaves, since the server stands still from some time on.
-    Stays,
-}
-
-/// Background packets at one queue, all sources together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CrossCounters {
-    pub(crate) arrived: u64,
-    pub(crate) dropped_full: u64,
-    pub(crate) dropped_down: u64,
-    pub(crate) dropped_aqm: u64,
-}
 
 /// The queue and server of one direction.
 #[derive(Clone, Debug)]
@@ -323,23 +293,6 @@ impl LazyQueue {
         }
         self.backlog.push(units);
     }
-}
-
-/// The source with the earliest arrival up to `now`, the first one of several at the same time.
-pub(crate) fn earliest(sources: &mut [Source], now: u64) -> Option<(u64, &mut Source)> {
-    earliest_index(sources, now).map(|(time, index)| (time, &mut sources[index]))
-}
-
-/// Its place among them.
-pub(crate) fn earliest_index(sources: &mut [Source], now: u64) -> Option<(u64, usize)> {
-    let mut best: Option<(u64, usize)> = None;
-    for (index, source) in sources.iter_mut().enumerate() {
-        let time = source.peek();
-        if time <= now && best.is_none_or(|(earlier, _)| time < earlier) {
-            best = Some((time, index));
-        }
-    }
-    best
 }
 
 #[cfg(test)]

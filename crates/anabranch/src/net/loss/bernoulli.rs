@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LossModel, LossPlace};
+use super::ground::{LossModel, LossPlace};
 use crate::net::schedule::{Schedule, Timeline};
 use crate::rng::{Draw, Rng};
 use crate::time::Time;

@@ -19,7 +19,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Chance, LossModel, LossPlace, LossSharing};
+use super::ground::{Chance, LossModel, LossPlace, LossSharing};
 use crate::net::schedule::{Changes, Schedule, Timeline, from_words};
 use crate::rng::{Draw, Rng};
 use crate::time::{Duration, Time};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LossModel, LossPlace, LossSharing};
+use super::ground::{LossModel, LossPlace, LossSharing};
 use crate::net::schedule::TraceFile;
 use crate::time::{Duration, Time};
 

@@ -10,9 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::ground::{Held, Waiting};
 use crate::rng::{Draw as _, Rng};
 use crate::time::Duration;
 use crate::units::Probability;
@@ -114,7 +113,7 @@ impl QueueDisc for Blue {
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ledger::Fate;
+    use crate::net::ground::Fate;
 
     const MILLI: u64 = 1_000_000;
 

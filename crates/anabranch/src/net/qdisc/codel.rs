@@ -11,9 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::ground::{Held, Waiting};
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -389,7 +388,7 @@ mod tests {
             CodelConfig { target: Duration::ZERO, packets: 2, ..Default::default() }.build(place()).unwrap();
         // Two packets of 1500 B wait at most: no more than an MTU behind the one that leaves.
         let (drops, _) = overload(&mut codel, MILLI, 2, 1_000 * MILLI);
-        assert!(drops.iter().all(|&(_, fate)| fate == crate::net::ledger::Fate::QueueFull));
+        assert!(drops.iter().all(|&(_, fate)| fate == crate::net::ground::Fate::QueueFull));
         assert!(!drops.is_empty());
     }
 }

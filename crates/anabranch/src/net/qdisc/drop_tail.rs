@@ -9,10 +9,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Place;
-use crate::net::backlog::Waiting;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::packet_queue::PacketQueue;
+use crate::net::ground::Waiting;
 use crate::net::schedule::{Changes, Schedule, Timeline, from_words};
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -47,11 +45,6 @@ impl DropTailConfig {
     const DEFAULT_PACKETS: u32 = 50;
     /// Work in the queue is counted in 63 bits: 1.15 GB.
     const MAX_BYTES: u64 = 1_000_000_000;
-
-    /// The queue, to be asked packet by packet.
-    pub(super) fn build(&self, place: Place<'_>) -> Result<PacketQueue, String> {
-        self.timeline(place.key).map(|limits| PacketQueue::new(limits, false))
-    }
 
     /// The limits as a function of time.
     pub(crate) fn timeline(&self, key: &str) -> Result<Timeline<DropTail>, String> {

@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_quantum, check_range};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
+use crate::net::ground::{Held, Waiting};
 use crate::rng::{BlockRng, Draw as _};
 use crate::units::Bytes;
 

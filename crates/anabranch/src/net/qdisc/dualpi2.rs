@@ -14,10 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range, mark};
+use super::ground::{Drops, Place, QueueDisc, check_range, mark};
 use crate::ground::Ecn;
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use crate::net::ground::{Held, Waiting};
 use crate::time::Duration;
 use crate::units::Probability;
 

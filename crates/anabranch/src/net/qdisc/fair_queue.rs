@@ -9,9 +9,8 @@
 use std::collections::VecDeque;
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_quantum, check_range};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
+use crate::net::ground::{Held, Waiting};
 use crate::rng::{BlockRng, Draw as _};
 use crate::units::Bytes;
 

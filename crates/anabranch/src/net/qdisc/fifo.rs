@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use crate::net::ground::{Held, Waiting};
 
 /// Packets in the order in which they came.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::codel::{Control, Settings, SquareRoot};
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
-use super::{Drops, Place};
-use crate::net::medium::Held;
+use super::ground::{Drops, Place};
+use crate::net::ground::Held;
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -82,9 +82,9 @@ impl FlowControl for Control {
 
 #[cfg(test)]
 mod tests {
-    use super::super::QueueDisc as _;
     use super::super::testing::{packet, place};
     use super::*;
+    use crate::net::qdisc::ground::QueueDisc as _;
 
     fn order(config: &FqCodelConfig, flows: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let mut queue = config.build(place()).unwrap();

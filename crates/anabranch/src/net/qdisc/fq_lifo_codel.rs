@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::codel::Settings;
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
+use super::ground::{Drops, Place};
 use super::lifo_codel::{LifoControl, LifoRule};
-use super::{Drops, Place};
-use crate::net::medium::Held;
+use crate::net::ground::Held;
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -71,9 +71,9 @@ impl FlowControl for LifoControl {
 
 #[cfg(test)]
 mod tests {
-    use super::super::QueueDisc as _;
     use super::super::testing::{packet, place};
     use super::*;
+    use crate::net::qdisc::ground::QueueDisc as _;
 
     #[test]
     fn flows_take_turns_and_each_is_a_stack() {

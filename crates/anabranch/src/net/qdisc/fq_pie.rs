@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
+use super::ground::{Drops, Place};
 use super::pie::{self, PieConfig};
-use super::{Drops, Place};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use crate::net::ground::{Held, Waiting};
 use crate::rng::BlockRng;
 use crate::time::Duration;
 use crate::units::{Bytes, Probability};
@@ -103,10 +102,10 @@ impl FlowControl for FlowPie {
 
 #[cfg(test)]
 mod tests {
-    use super::super::QueueDisc as _;
     use super::super::testing::{packet, place};
     use super::*;
-    use crate::net::ledger::Fate;
+    use crate::net::ground::Fate;
+    use crate::net::qdisc::ground::QueueDisc as _;
 
     const MILLI: u64 = 1_000_000;
 

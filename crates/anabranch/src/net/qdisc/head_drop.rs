@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_range};
+use crate::net::ground::{Held, Waiting};
 
 /// First in, first out, and the first makes room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

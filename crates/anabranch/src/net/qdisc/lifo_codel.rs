@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::codel::{Control, Settings};
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_range};
+use crate::net::ground::{Held, Waiting};
 use crate::time::Duration;
 use crate::units::Bytes;
 

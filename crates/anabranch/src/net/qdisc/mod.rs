@@ -18,8 +18,10 @@ mod fifo;
 mod fq_codel;
 mod fq_lifo_codel;
 mod fq_pie;
+mod ground;
 mod head_drop;
 mod lifo_codel;
+mod packet_queue;
 mod pie;
 #[cfg(test)]
 mod properties;
@@ -44,97 +46,17 @@ pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCodelConfig;
 pub use fq_lifo_codel::FqLifoCodelConfig;
 pub use fq_pie::FqPieConfig;
+pub(crate) use ground::{Drops, Place, QueueDisc};
 pub use head_drop::HeadDropConfig;
 pub use lifo_codel::{LifoCodelConfig, LifoRule};
+pub(crate) use packet_queue::PacketQueue;
 pub use pie::PieConfig;
 pub use red::RedConfig;
 pub use sfq::SfqConfig;
 pub use token_bucket::TokenBucketConfig;
 
-use super::backlog::Waiting;
-use super::ledger::Fate;
-use super::medium::Held;
-use super::packet_queue::PacketQueue;
+use super::ground::{Held, Waiting};
 use super::schedule::Timeline;
-use crate::ground::Ecn;
-use crate::rng::Streams;
-use crate::units::Bytes;
-
-/// Where packets wait and which of them go on, asked packet by packet. Times are in nanoseconds and never
-/// decrease.
-pub(crate) trait QueueDisc {
-    /// Takes a packet that comes; those that do not stay, it or others, are told to `drops`.
-    fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops);
-
-    /// The server is free: the packet that it takes, marked or not. None when nothing waits any more, or when what
-    /// waits may not leave before the time that `not_before` then gives.
-    fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
-
-    /// After `dequeue` gave none: when to ask again although nothing comes. Only a shaper holds anything back.
-    fn not_before(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// Everything that waits is taken out, as the link goes down; what is dropped meanwhile is told to `drops`.
-    fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
-        std::iter::from_fn(|| self.dequeue(now, drops)).collect()
-    }
-
-    /// What waits.
-    fn waiting(&self) -> Waiting;
-
-    /// Bytes of memory in use.
-    fn memory(&self) -> usize;
-}
-
-/// Packets that a discipline drops.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Drops(pub(crate) Vec<(Held, Fate)>);
-
-impl Drops {
-    /// Active queue management drops this packet.
-    fn early(&mut self, packet: Held) {
-        self.0.push((packet, Fate::Aqm));
-    }
-
-    /// There is no room for this packet.
-    pub(crate) fn overflow(&mut self, packet: Held) {
-        self.0.push((packet, Fate::QueueFull));
-    }
-}
-
-/// What a discipline is built for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    /// Names the queue's settings in messages.
-    pub(crate) key: &'a str,
-    pub(crate) streams: Streams,
-    /// The name of its random stream.
-    pub(crate) component: &'a str,
-}
-
-/// Marks a packet instead of dropping it (RFC 3168 section 5). Whether its transport understands marks.
-fn mark(packet: &mut Held) -> bool {
-    let is_capable = packet.ecn != Ecn::NotEct;
-    packet.is_marked |= is_capable;
-    is_capable
-}
-
-/// Whether a whole number is in its range.
-fn check_range(place: Place<'_>, name: &str, value: u64, least: u64, most: u64) -> Result<(), String> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(format!("{}.{name} is {value}, allowed is {least} to {most}", place.key))
-}
-
-/// Whether a quantum is in its range.
-fn check_quantum(place: Place<'_>, quantum: Bytes) -> Result<(), String> {
-    if (1..=1_000_000).contains(&quantum.0) {
-        return Ok(());
-    }
-    Err(format!("{}.quantum is {quantum}, allowed is 1 B to 1000000 B", place.key))
-}
 
 macro_rules! disciplines {
     ($($(#[$doc:meta])* $name:ident: $config:ty => $disc:ty,)*) => {

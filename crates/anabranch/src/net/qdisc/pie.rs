@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::ground::{Held, Waiting};
 use crate::rng::{Draw, Rng};
 use crate::time::Duration;
 use crate::units::Probability;
@@ -321,7 +320,7 @@ fn scale(probability: f64) -> f64 {
 mod tests {
     use super::super::testing::{overload, packet, place};
     use super::*;
-    use crate::net::ledger::Fate;
+    use crate::net::ground::Fate;
 
     const MILLI: u64 = 1_000_000;
 

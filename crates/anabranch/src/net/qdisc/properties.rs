@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
+use super::ground::{Drops, QueueDisc as _};
 use super::testing::{packet, place};
-use super::{Discipline, Drops, QueueConfig, QueueDisc as _};
+use super::{Discipline, QueueConfig};
 use crate::ground::Ecn;
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use crate::net::ground::{Held, Waiting};
 
 /// What happens next, after so many nanoseconds.
 #[derive(Clone, Copy, Debug)]

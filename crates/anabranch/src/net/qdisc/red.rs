@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Drops, Place, QueueDisc, check_range, mark};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_range, mark};
+use crate::net::ground::{Held, Waiting};
 use crate::rng::{Draw as _, Rng};
 use crate::units::Probability;
 
@@ -216,7 +215,7 @@ impl QueueDisc for Red {
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ledger::Fate;
+    use crate::net::ground::Fate;
 
     #[test]
     fn the_probability_grows_with_the_mean() {

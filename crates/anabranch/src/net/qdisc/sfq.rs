@@ -11,9 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drr::Turns;
-use super::{Drops, Place, QueueDisc, check_quantum, check_range};
-use crate::net::backlog::Waiting;
-use crate::net::medium::Held;
+use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
+use crate::net::ground::{Held, Waiting};
 use crate::rng::{BlockRng, Draw as _};
 use crate::time::Duration;
 use crate::units::Bytes;

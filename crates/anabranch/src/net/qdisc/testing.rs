@@ -1,9 +1,8 @@
 //! What tests of disciplines share.
 
-use super::{Drops, Place, QueueDisc};
+use super::ground::{Drops, Place, QueueDisc};
 use crate::ground::Ecn;
-use crate::net::ledger::Fate;
-use crate::net::medium::Held;
+use crate::net::ground::{Fate, Held};
 use crate::rng::Streams;
 
 pub(super) fn place() -> Place<'static> {

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drop_tail::DropTailConfig;
-use super::{Discipline, Drops, Place, QueueConfig, QueueDisc};
-use crate::net::backlog::Waiting;
+use super::ground::{Drops, Place, QueueDisc};
+use super::{Discipline, QueueConfig};
 use crate::net::capacity::UNITS_PER_BYTE;
-use crate::net::medium::Held;
+use crate::net::ground::{Held, Waiting};
 use crate::net::schedule::Schedule;
 use crate::time::Duration;
 use crate::units::{Bytes, Rate};

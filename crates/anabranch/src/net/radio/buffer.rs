@@ -1,15 +1,11 @@
 //! The queue of one direction of a radio link, with any discipline, and what is measured of it.
 
+use super::ground::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
-use crate::net::config::LinkConfig;
-use crate::net::duplex::Direction;
-use crate::net::evented::QueueSample;
-use crate::net::ledger::Fate;
-use crate::net::medium::{Held, Release};
+use crate::net::ground::{Direction, Fate, Held, QueueSample, Release};
 use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::Sojourns;
 use crate::report::Report;
-use crate::rng::Streams;
 use crate::time::Time;
 
 /// What waits at one end of a link.
@@ -28,25 +24,17 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// The queue of the `index`-th link, called `name`.
+    /// The queue of a direction of a link; `default` takes the place of the default one.
     ///
     /// # Errors
     /// One sentence with key, value and what is allowed.
     pub(super) fn build(
-        index: u32,
-        name: &str,
-        link: &LinkConfig,
+        link: &ServedLink<'_>,
         direction: Direction,
         default: &QueueConfig,
-        streams: Streams,
-        is_traced: bool,
     ) -> Result<Self, String> {
-        let (queue, key) = match (direction, &link.reverse) {
-            (Direction::Reverse, Some(reverse)) => {
-                (reverse.queue.as_ref().unwrap_or(&link.queue), format!("links.{name}.reverse.queue"))
-            }
-            _ => (&link.queue, format!("links.{name}.queue")),
-        };
+        let (queue, key) = &link.queues[direction.index()];
+        let queue = *queue;
         let queue = if *queue == QueueConfig::default() { default } else { queue };
         if let Some(shaper) = queue.shaper() {
             return Err(format!(
@@ -54,16 +42,16 @@ impl Buffer {
                  it, or leave that out"
             ));
         }
-        let component = format!("link/{name}/{}/queue", direction.name());
+        let component = format!("link/{}/{}/queue", link.name, direction.name());
         Ok(Self {
-            link: index,
+            link: link.index,
             direction,
-            discipline: queue.build(Place { key: &key, streams, component: &component })?,
+            discipline: queue.build(Place { key, streams: link.streams, component: &component })?,
             drops: Drops::default(),
             sojourns: Sojourns::default(),
             area: 0,
             now: 0,
-            samples: is_traced.then(Vec::new),
+            samples: link.is_traced.then(Vec::new),
         })
     }
 
@@ -149,15 +137,17 @@ mod tests {
     use super::*;
     use crate::ground::Ecn;
     use crate::net::qdisc::CodelConfig;
+    use crate::rng::Streams;
 
     /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.
     #[test]
     fn work_is_counted_in_63_bits() {
         let queue = QueueConfig::Codel(CodelConfig::default());
-        let link = LinkConfig { queue, ..LinkConfig::default() };
         let (default, streams) = (QueueConfig::default(), Streams { seed: 1, replication: 0 });
-        let mut buffer =
-            Buffer::build(0, "air", &link, Direction::Forward, &default, streams, false).unwrap();
+        let queues = [(&queue, "queue".to_owned()), (&queue, "queue".to_owned())];
+        let ends = Default::default();
+        let link = ServedLink { index: 0, name: "air", ends: &ends, queues, streams, is_traced: false };
+        let mut buffer = Buffer::build(&link, Direction::Forward, &default).unwrap();
         let mut releases = Vec::new();
         for slot in 0..4 {
             let packet = Held {

@@ -16,6 +16,7 @@ use std::f64::consts::{PI, TAU};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ground::check_range;
 use super::ofdm::data_carriers;
 use crate::rng::{Draw as _, Rng};
 
@@ -135,20 +136,20 @@ impl FadingConfig {
             Self::Constant(_) => return Ok(Fading::default()),
             Self::Rayleigh(config) => (config.doppler_hz, config.spectrum, flat(0.0)),
             Self::Rician(config) => {
-                super::check_range(key, "k_db", config.k_db, -40.0, 60.0)?;
+                check_range(key, "k_db", config.k_db, -40.0, 60.0)?;
                 (config.doppler_hz, config.spectrum, flat(libm::pow(10.0, config.k_db / 10.0)))
             }
             Self::Taps(config) => (config.doppler_hz, config.spectrum, config.taps.clone()),
         };
-        super::check_range(key, "doppler_hz", doppler_hz, 0.001, 1000.0)?;
+        check_range(key, "doppler_hz", doppler_hz, 0.001, 1000.0)?;
         if !(1..=24).contains(&taps.len()) {
             return Err(format!("{key}.taps has {} taps, allowed are 1 to 24", taps.len()));
         }
         for (index, tap) in taps.iter().enumerate() {
             let key = format!("{key}.taps.{index}");
-            super::check_range(&key, "delay_us", tap.delay_us, 0.0, 100.0)?;
-            super::check_range(&key, "power_db", tap.power_db, -100.0, 100.0)?;
-            super::check_range(&key, "k", tap.k, 0.0, 1e6)?;
+            check_range(&key, "delay_us", tap.delay_us, 0.0, 100.0)?;
+            check_range(&key, "power_db", tap.power_db, -100.0, 100.0)?;
+            check_range(&key, "k", tap.k, 0.0, 1e6)?;
         }
         Ok(Fading::new(&taps, doppler_hz, spectrum, carrier_spacing_hz, rng))
     }

@@ -7,6 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ground::check_range;
+
 /// From the transmitter's power to the mean SNR; the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -70,7 +72,7 @@ impl LinkBudgetConfig {
             ("path_loss_exponent", exponent, 1.0, 8.0),
             ("shadowing_db", self.shadowing_db, 0.0, 30.0),
         ] {
-            super::check_range(key, name, value, least, most)?;
+            check_range(key, name, value, least, most)?;
         }
         let more_loss = 10.0 * exponent * libm::log10(self.distance_km / ANCHOR_KM);
         let more_noise = 10.0 * libm::log10(bandwidth_mhz / ANCHOR_BANDWIDTH_MHZ) + self.noise_figure_db

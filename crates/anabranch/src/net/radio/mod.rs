@@ -11,6 +11,7 @@ mod channel;
 mod fading;
 #[cfg(test)]
 mod fading_statistics;
+mod ground;
 mod link_budget;
 mod lte;
 mod modulation;
@@ -18,16 +19,13 @@ mod ofdm;
 mod wifi;
 mod wimax;
 
-use std::ops::RangeInclusive;
-
-use indexmap::IndexMap;
-use indexmap::map::Entry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use fading::{
     ConstantConfig, DopplerSpectrum, FadingConfig, RayleighConfig, RicianConfig, TapConfig, TapsConfig,
 };
+pub(crate) use ground::ServedLink;
 pub use link_budget::LinkBudgetConfig;
 pub use lte::{HarqConfig, LteConfig, RlcMode};
 pub use modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
@@ -38,10 +36,6 @@ pub use wimax::{ArqConfig, CellConfig, Fairness, WimaxConfig, WimaxProfile};
 pub(crate) use lte::Bearer;
 pub(crate) use wifi::{Cell, MOST_PACKET_BYTES as WIFI_MOST_PACKET_BYTES};
 pub(crate) use wimax::{BaseStation, RadioSample};
-
-use super::config::LinkConfig;
-use super::medium::Medium;
-use crate::rng::Streams;
 
 /// What kind of radio serves the link, instead of a server with a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,49 +50,9 @@ pub enum RadioConfig {
     Wimax(Box<WimaxConfig>),
 }
 
-/// Builds the media of all radio links; `place` hears of each such link its medium and its number there.
-pub(crate) fn build(
-    links: &IndexMap<String, LinkConfig>,
-    streams: Streams,
-    is_traced: bool,
-    mut place: impl FnMut(usize, (u32, u32)),
-) -> Result<Vec<Medium>, String> {
-    let mut media: IndexMap<(&str, &str), Medium> = IndexMap::new();
-    for (index, (name, link)) in links.iter().enumerate() {
-        let Some(radio) = &link.radio else { continue };
-        let medium = match radio {
-            RadioConfig::Lte(_) => None,
-            RadioConfig::Wifi(config) => config.medium.as_deref(),
-            RadioConfig::Wimax(config) => config.base_station.as_deref(),
-        };
-        let entry = media.entry((radio.kind(), medium.unwrap_or(name)));
-        let number = entry.index() as u32;
-        let medium = match entry {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                entry.insert(radio.build(index as u32, name, link, streams, is_traced)?)
-            }
-        };
-        let index = index as u32;
-        let station = match (medium, radio) {
-            (Medium::Lte(_), _) => 1,
-            (Medium::Wifi(cell), RadioConfig::Wifi(config)) => {
-                cell.add(index, name, link, config, streams, is_traced)?;
-                cell.len()
-            }
-            (Medium::Wimax(base), RadioConfig::Wimax(config)) => {
-                base.add(index, name, link, config, streams, is_traced)?;
-                base.len()
-            }
-            _ => unreachable!("media are told apart by their kind"),
-        };
-        place(index as usize, (number, station as u32 - 1));
-    }
-    Ok(media.into_values().collect())
-}
-
 impl RadioConfig {
-    fn kind(&self) -> &'static str {
+    /// The name of its kind in scenario files.
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Lte(_) => "lte",
             Self::Wifi(_) => "wifi",
@@ -106,22 +60,13 @@ impl RadioConfig {
         }
     }
 
-    /// The medium of this link, which is the first one of it; stations that can be several are added later.
-    fn build(
-        &self,
-        index: u32,
-        name: &str,
-        link: &LinkConfig,
-        streams: Streams,
-        is_traced: bool,
-    ) -> Result<Medium, String> {
-        Ok(match self {
-            Self::Lte(config) => {
-                Medium::Lte(Box::new(Bearer::build(index, name, link, config, streams, is_traced)?))
-            }
-            Self::Wifi(config) => Medium::Wifi(Box::new(Cell::new(config, name, streams)?)),
-            Self::Wimax(config) => Medium::Wimax(Box::new(BaseStation::new(&config.cell, name)?)),
-        })
+    /// The name of what it shares with other links; none where it is the link's own.
+    pub(crate) fn shared_name(&self) -> Option<&str> {
+        match self {
+            Self::Lte(_) => None,
+            Self::Wifi(config) => config.medium.as_deref(),
+            Self::Wimax(config) => config.base_station.as_deref(),
+        }
     }
 
     /// Whether any queue discipline goes with it; otherwise only `drop_tail` does.
@@ -136,13 +81,4 @@ impl RadioConfig {
             Self::Lte(_) | Self::Wimax(_) => None,
         }
     }
-}
-
-/// Whether a number is in its range.
-fn check_range(key: &str, name: &str, value: f64, least: f64, most: f64) -> Result<(), String> {
-    let range: RangeInclusive<f64> = least..=most;
-    if range.contains(&value) {
-        return Ok(());
-    }
-    Err(format!("{key}.{name} is {value}, allowed is {least} to {most}"))
 }

@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ground::check_range;
 use crate::time::Duration;
 
 /// Modulation and code of a burst.
@@ -138,7 +139,7 @@ impl ModulationConfig {
                 for (name, value) in
                     [("margin_db", config.margin_db), ("hysteresis_db", config.hysteresis_db)]
                 {
-                    super::check_range(key, name, value, 0.0, 30.0)?;
+                    check_range(key, name, value, 0.0, 30.0)?;
                 }
                 if config.reaction_delay < Duration::from_millis(1) {
                     let delay = config.reaction_delay;

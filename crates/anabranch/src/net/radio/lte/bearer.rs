@@ -3,17 +3,14 @@
 use std::collections::VecDeque;
 
 use super::super::buffer::Buffer;
+use super::super::ground::{ServedLink, check_range};
 use super::config::{HarqConfig, LteConfig, RlcMode};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
-use crate::net::config::LinkConfig;
-use crate::net::duplex::Direction;
-use crate::net::evented::QueueSample;
-use crate::net::ledger::Fate;
-use crate::net::medium::{Held, Port, Release};
+use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::{DropTailConfig, QueueConfig};
 use crate::net::schedule::{Schedule, Timeline};
 use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::{Draw as _, Rng};
 use crate::time::{Duration, Time};
 use crate::units::Probability;
 
@@ -92,14 +89,8 @@ impl Bearer {
     ///
     /// # Errors
     /// One sentence with key, value and what is allowed.
-    pub(crate) fn build(
-        index: u32,
-        name: &str,
-        link: &LinkConfig,
-        config: &LteConfig,
-        streams: Streams,
-        is_traced: bool,
-    ) -> Result<Self, String> {
+    pub(crate) fn build(link: &ServedLink<'_>, config: &LteConfig) -> Result<Self, String> {
+        let ServedLink { name, streams, .. } = *link;
         let key = format!("links.{name}.radio");
         let queue = QueueConfig::DropTail(DropTailConfig {
             packets: Some(Schedule::Constant(DEFAULT_PACKETS)),
@@ -115,7 +106,7 @@ impl Bearer {
             };
             let of_uplink = |time: Duration| if is_uplink { time } else { Duration::ZERO };
             Ok::<_, String>(Lane {
-                buffer: Buffer::build(index, name, link, direction, &queue, streams, is_traced)?,
+                buffer: Buffer::build(link, direction, &queue)?,
                 capacity: capacity(rate, &rate_key)?,
                 request_wait: of_uplink(config.request_wait),
                 grant_delay: of_uplink(config.grant_delay),
@@ -232,9 +223,9 @@ impl Harq {
         let HarqConfig { error, transmissions } = &config.harq;
         let key = format!("{key}.harq");
         for value in error.values() {
-            super::super::check_range(&key, "error", value.get(), 0.0, MOST_ERROR)?;
+            check_range(&key, "error", value.get(), 0.0, MOST_ERROR)?;
         }
-        super::super::check_range(&key, "transmissions", (*transmissions).into(), 1.0, 28.0)?;
+        check_range(&key, "transmissions", (*transmissions).into(), 1.0, 28.0)?;
         Ok(Self {
             error: error.timeline(&format!("{key}.error"))?,
             transmissions: *transmissions,

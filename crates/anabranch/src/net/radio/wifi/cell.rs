@@ -3,20 +3,17 @@
 use std::collections::VecDeque;
 
 use super::super::buffer::Buffer;
+use super::super::ground::{ServedLink, check_range};
 use super::config::WifiConfig;
 use super::contention::{Contention, sender};
-use super::phy::{CW_MAX, CW_MIN, Phy};
-use crate::net::config::LinkConfig;
-use crate::net::duplex::Direction;
-use crate::net::evented::QueueSample;
-use crate::net::ledger::Fate;
-use crate::net::medium::{Held, Port, Release};
+use super::lane::{Counters, Lane};
+use super::phy::Phy;
+use crate::net::ground::{Direction, Held, Port, QueueSample, Release};
 use crate::net::qdisc::QueueConfig;
-use crate::net::schedule::{Schedule, Timeline};
+use crate::net::schedule::Schedule;
 use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::Streams;
 use crate::time::Time;
-use crate::units::Probability;
 
 /// A channel and the links on it.
 #[derive(Clone, Debug)]
@@ -45,34 +42,6 @@ enum Access {
     },
 }
 
-/// One direction of a link.
-#[derive(Clone, Debug)]
-pub(super) struct Lane {
-    pub(super) buffer: Buffer,
-    /// In bit/s.
-    pub(super) rate: Timeline<u64>,
-    frame_error_rate: Timeline<Probability>,
-    pub(super) retry_limit: u32,
-    /// Its entries among the turns.
-    turns: u64,
-    backoff: Rng,
-    errors: Rng,
-    /// The packet that was sent last, and the end of its acknowledgement.
-    serving: u64,
-    serving_until: u64,
-    pub(super) counters: Counters,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) frames: u64,
-    pub(super) frame_errors: u64,
-    pub(super) collisions: u64,
-    air_lost: u64,
-    released: u64,
-    held_ns: u128,
-}
-
 impl Cell {
     /// A channel without links; `link` is the first one's name.
     ///
@@ -97,15 +66,8 @@ impl Cell {
     ///
     /// # Errors
     /// One sentence with key, value and what is allowed.
-    pub(crate) fn add(
-        &mut self,
-        index: u32,
-        name: &str,
-        link: &LinkConfig,
-        config: &WifiConfig,
-        streams: Streams,
-        is_traced: bool,
-    ) -> Result<(), String> {
+    pub(crate) fn add(&mut self, link: &ServedLink<'_>, config: &WifiConfig) -> Result<(), String> {
+        let ServedLink { name, streams, .. } = *link;
         let key = format!("links.{name}.radio");
         let first = &self.first;
         for (what, is_alike) in [
@@ -125,13 +87,13 @@ impl Cell {
         rate.values().try_for_each(|rate| self.phy.check(rate, &format!("{key}.rate")))?;
         let rate = rate.map(crate::units::Rate::bits_per_sec).timeline(&format!("{key}.rate"))?;
         let frame_error_rate = config.frame_error_rate.timeline(&format!("{key}.frame_error_rate"))?;
-        super::super::check_range(&key, "retry_limit", config.retry_limit.into(), 1.0, 255.0)?;
+        check_range(&key, "retry_limit", config.retry_limit.into(), 1.0, 255.0)?;
         for direction in Direction::BOTH {
             let default = QueueConfig::default();
-            let buffer = Buffer::build(index, name, link, direction, &default, streams, is_traced)?;
+            let buffer = Buffer::build(link, direction, &default)?;
             let component = format!("link/{name}/{}/radio", direction.name());
             if let Access::Contention(contention) = &mut self.access {
-                contention.add_lane(sender(&link.ends, direction), self.lanes.len(), streams);
+                contention.add_lane(sender(link.ends, direction), self.lanes.len(), streams);
             }
             self.lanes.push(Lane {
                 buffer,
@@ -244,51 +206,6 @@ impl Cell {
         report.count("collisions", collisions);
         report.count("air_lost_packets", air_lost);
         report.mean("mean_held_ms", held_ns as f64 / 1e6, released);
-    }
-}
-
-impl Lane {
-    /// Sends a packet from now on until it is acknowledged or given up. Returns its release, and when the channel is
-    /// free again.
-    fn send(&mut self, phy: Phy, packet: Held, now: u64) -> (Release, u64) {
-        let rate = self.rate.at(now);
-        let (mut free_at, mut window) = (now, CW_MIN);
-        let mut tries = 0;
-        let (at, fate) = loop {
-            // Section 10.3.4.3: after the idle time, a backoff of whole slots.
-            let backoff = self.backoff.below(u64::from(window) + 1);
-            let end = free_at + phy.ifs + backoff * phy.slot + phy.data(packet.size, rate);
-            tries += 1;
-            self.counters.frames += 1;
-            if !self.is_damaged(now) {
-                free_at = end + phy.acknowledgement(rate);
-                break (end, Fate::Delivered);
-            }
-            self.counters.frame_errors += 1;
-            free_at = end + phy.failure();
-            if tries == self.retry_limit {
-                break (end, Fate::Lost);
-            }
-            // Section 10.3.3: the window doubles with every failure.
-            window = (2 * window + 1).min(CW_MAX);
-        };
-        self.serving = u64::from(packet.size);
-        self.serving_until = free_at;
-        (self.release(packet, at, fate), free_at)
-    }
-
-    /// Whether a frame that is sent now is damaged in the air.
-    pub(super) fn is_damaged(&mut self, now: u64) -> bool {
-        let error_rate = self.frame_error_rate.at(now).get();
-        self.errors.bernoulli(error_rate)
-    }
-
-    /// A packet leaves at this time, in nanoseconds.
-    pub(super) fn release(&mut self, packet: Held, at: u64, fate: Fate) -> Release {
-        self.counters.air_lost += u64::from(fate == Fate::Lost);
-        self.counters.released += 1;
-        self.counters.held_ns += u128::from(at - packet.arrived);
-        self.buffer.release(packet, at, fate)
     }
 }
 

@@ -7,12 +7,11 @@
 //! waits for a new backoff in any case (post-backoff); one whose counter is 0 when a packet comes to an idle channel
 //! sends at once, at the next slot. After a collision all wait as long as after a frame without acknowledgement.
 
-use super::cell::Lane;
+use super::super::ground::check_range;
 use super::config::{BackgroundConfig, WifiConfig};
+use super::lane::Lane;
 use super::phy::{CW_MAX, CW_MIN, Phy};
-use crate::net::duplex::Direction;
-use crate::net::ledger::Fate;
-use crate::net::medium::{Held, Release};
+use crate::net::ground::{Direction, Fate, Held, Release};
 use crate::rng::{Draw as _, Rng, Streams};
 
 /// The stations of a channel, and the channel.
@@ -78,8 +77,8 @@ impl Contention {
     pub(super) fn new(config: &WifiConfig, phy: Phy, link: &str, streams: Streams) -> Result<Self, String> {
         let key = format!("links.{link}.radio.background");
         let BackgroundConfig { stations, packet, rate, load } = config.background;
-        super::super::check_range(&key, "stations", stations.into(), 0.0, 100.0)?;
-        super::super::check_range(&key, "packet", packet.0 as f64, 20.0, super::MOST_PACKET_BYTES as f64)?;
+        check_range(&key, "stations", stations.into(), 0.0, 100.0)?;
+        check_range(&key, "packet", packet.0 as f64, 20.0, super::MOST_PACKET_BYTES as f64)?;
         let rate = rate.unwrap_or_else(|| phy.highest());
         phy.check(rate, &format!("{key}.rate"))?;
         if let Some(load) = load.filter(|load| *load > rate) {

@@ -12,6 +12,7 @@
 mod cell;
 mod config;
 mod contention;
+mod lane;
 mod phy;
 
 pub(crate) use cell::Cell;

@@ -4,19 +4,16 @@ use std::collections::VecDeque;
 
 use super::super::block_errors::{FailedBlocks, block_error_rate};
 use super::super::channel::{Channel, Snr};
+use super::super::ground::{ServedLink, check_range};
 use super::super::modulation::{BurstProfile, Selector};
 use super::burst::Burst;
 use super::config::{CellConfig, Fairness, WimaxConfig};
 use super::frame::{Frame, TAIL_BYTES, UPLINK_PREAMBLE_SYMBOLS, share_out};
 use super::lane::{Blocks, Framing, Lane};
-use crate::net::config::LinkConfig;
-use crate::net::duplex::Direction;
-use crate::net::evented::QueueSample;
-use crate::net::ledger::Fate;
-use crate::net::medium::{Held, Port, Release};
-use crate::net::packet_queue::PacketQueue;
+use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
+use crate::net::qdisc::PacketQueue;
 use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::{Draw as _, Rng};
 use crate::time::Time;
 
 /// A base station and its stations.
@@ -108,15 +105,8 @@ impl BaseStation {
     ///
     /// # Errors
     /// One sentence with key, value and what is allowed.
-    pub(crate) fn add(
-        &mut self,
-        index: u32,
-        name: &str,
-        link: &LinkConfig,
-        config: &WimaxConfig,
-        streams: Streams,
-        is_traced: bool,
-    ) -> Result<(), String> {
+    pub(crate) fn add(&mut self, link: &ServedLink<'_>, config: &WimaxConfig) -> Result<(), String> {
+        let ServedLink { index, name, streams, is_traced, .. } = *link;
         let key = format!("links.{name}.radio");
         if config.cell != self.frame.cell {
             return Err(format!(
@@ -136,7 +126,7 @@ impl BaseStation {
         }
         if let Some(arq) = config.arq {
             for (name, value, most) in [("frames", arq.frames, 100.0), ("retries", arq.retries, 255.0)] {
-                super::super::check_range(&format!("{key}.arq"), name, value.into(), 1.0, most)?;
+                check_range(&format!("{key}.arq"), name, value.into(), 1.0, most)?;
             }
         }
         let mut draws = streams.stream(&format!("link/{name}/radio/fading"));
@@ -147,15 +137,12 @@ impl BaseStation {
         let channel = Channel::new(config.mean_snr_db(&key)? + shadowing_db, fading);
         let thresholds_db = config.thresholds.db();
         let framing = Framing::new(config.cell.packing, config.arq);
-        let reversed = link.reversed();
-        let lane = |link: &LinkConfig, key: &str| {
-            let queue = link.queue.drop_tail(key, "with a `radio`")?;
-            Ok::<_, String>(Lane::new(framing, PacketQueue::new(queue, is_traced)))
+        let lane = |direction: Direction| {
+            let (queue, key) = &link.queues[direction.index()];
+            let limits = queue.drop_tail(key, "with a `radio`")?;
+            Ok::<_, String>(Lane::new(framing, PacketQueue::new(limits, is_traced)))
         };
-        let lanes = [
-            lane(link, &format!("links.{name}.queue"))?,
-            lane(&reversed, &format!("links.{name}.reverse.queue"))?,
-        ];
+        let lanes = [lane(Direction::Forward)?, lane(Direction::Reverse)?];
         let block_draws = Direction::BOTH
             .map(|direction| streams.stream(&format!("link/{name}/{}/radio/blocks", direction.name())));
         self.stations.push(Station {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::fading::{FadingConfig, RicianConfig, TapsConfig};
+use super::super::ground::check_range;
 use super::super::link_budget::LinkBudgetConfig;
 use super::super::modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 use super::super::ofdm::CyclicPrefix;
@@ -112,7 +113,7 @@ impl WimaxConfig {
         let of_budget =
             self.link_budget.mean_snr_db(power_dbm, exponent, self.cell.bandwidth_mhz, &budget_key)?;
         if let Some(snr) = self.snr_db {
-            super::super::check_range(key, "snr_db", snr, -20.0, 60.0)?;
+            check_range(key, "snr_db", snr, -20.0, 60.0)?;
         }
         Ok(self.snr_db.unwrap_or(of_budget))
     }

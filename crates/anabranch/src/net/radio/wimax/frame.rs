@@ -3,9 +3,10 @@
 //! Sources: IEEE 802.16-2004 sections 8.3.5.1 (frame structure), 8.3.6.2 and 8.3.6.3 (map elements), 6.3.2.3.2 and
 //! 6.3.2.3.4 (map messages), 6.3.2.1 (MAC headers).
 
+use super::super::ground::check_range;
 use super::super::ofdm::Ofdm;
 use super::config::CellConfig;
-use crate::net::duplex::Direction;
+use crate::net::ground::Direction;
 use crate::time::Duration;
 
 /// Generic MAC header, and cyclic redundancy check.
@@ -58,9 +59,9 @@ impl Frame {
     /// One sentence with key, value and what is allowed.
     pub(super) fn new(cell: &CellConfig, key: &str) -> Result<Self, String> {
         let key = format!("{key}.cell");
-        super::super::check_range(&key, "bandwidth_mhz", cell.bandwidth_mhz, 1.25, 28.0)?;
-        super::super::check_range(&key, "downlink_share", cell.downlink_share, 0.0, 1.0)?;
-        super::super::check_range(&key, "grant_delay", f64::from(cell.grant_delay), 1.0, 100.0)?;
+        check_range(&key, "bandwidth_mhz", cell.bandwidth_mhz, 1.25, 28.0)?;
+        check_range(&key, "downlink_share", cell.downlink_share, 0.0, 1.0)?;
+        check_range(&key, "grant_delay", f64::from(cell.grant_delay), 1.0, 100.0)?;
         let CellConfig { frame, gap, .. } = *cell;
         if !(Duration::from_millis(2)..=Duration::from_millis(20)).contains(&frame) {
             return Err(format!("{key}.frame is \"{frame}\", allowed is 2 ms to 20 ms"));

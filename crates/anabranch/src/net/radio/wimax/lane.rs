@@ -9,9 +9,8 @@ use std::collections::VecDeque;
 use super::burst::{Burst, Pdu, Piece};
 use super::config::ArqConfig;
 use super::frame::{CRC_BYTES, LONGEST_PDU, MAC_HEADER_BYTES};
-use crate::net::ledger::Fate;
-use crate::net::medium::Held;
-use crate::net::packet_queue::PacketQueue;
+use crate::net::ground::{Fate, Held};
+use crate::net::qdisc::PacketQueue;
 
 /// How packets are put into units.
 #[derive(Clone, Copy, Debug)]

@@ -5,18 +5,17 @@
 
 use std::collections::VecDeque;
 
-use super::capacity::{Capacity, ConstantRate, RateConfig, UNITS_PER_BYTE, Varying};
+use super::capacity::{Capacity, ConstantRate, UNITS_PER_BYTE};
 use super::config::{LinkConfig, WhenDown};
-use super::cross_traffic::{Source, sources_of};
-use super::duplex::{Direction, DropCause, Step};
-use super::evented::{EventedServer, QueueSample};
-use super::impairments::Impairments;
-use super::ledger::{Entry, Fate, Ledger};
-use super::loss::{Loss, LossConfig, LossModel as _, LossPlace, LossSharing};
-use super::medium::{Held, Release};
+use super::cross_traffic::Source;
+use super::evented::EventedServer;
+use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Step, Verdict};
+use super::impairments::{Impairments, Wire};
+use super::ledger::{Entry, Ledger};
+use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::radio::RadioConfig;
-use super::schedule::{Schedule, Timeline};
-use super::server::{LazyServer, Server, Verdict};
+use super::schedule::Timeline;
+use super::server::{LazyServer, Server};
 use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
@@ -94,10 +93,10 @@ impl OneWay {
             return Err(format!("{key}.overhead is {overhead}, allowed is at most {MAX_OVERHEAD_BYTES} B"));
         }
         let up = config.up.timeline(&format!("{key}.up"))?;
-        let sources = sources_of(config, direction, streams, &format!("links.{name}"), &component)?;
-        let is_queued = is_queued(config) || config.radio.as_ref().is_some_and(RadioConfig::takes_any_queue);
+        let sources = config.sources(direction, streams, &format!("links.{name}"), &component)?;
+        let is_queued = config.is_queued() || config.radio.as_ref().is_some_and(RadioConfig::takes_any_queue);
         let server = if is_queued { None } else { build_server(config, key, &up, sources, is_traced)? };
-        let has_no_own_loss_at = |place| config.loss.place() != place || is_shared_by_packets(&config.loss);
+        let has_no_own_loss_at = |place| config.loss.place() != place || config.loss.is_shared_by_packets();
         let shared_state = format!("link/{name}/loss");
         let own_state = format!("{component}/loss");
         let state = if config.loss.sharing() == LossSharing::Shared { &shared_state } else { &own_state };
@@ -114,7 +113,8 @@ impl OneWay {
         let up_to_cross =
             (config.down == WhenDown::Blackhole && (is_never_up || !up.is_constant())).then(|| up.clone());
         let delay = config.delay.timeline(&format!("{key}.delay"))?;
-        let impairments = Impairments::build(config, key, &component, streams)?.map(Box::new);
+        let wire = Wire { jitter: &config.jitter, corrupt: &config.corrupt, duplicate: &config.duplicate };
+        let impairments = Impairments::build(wire, key, &component, streams)?.map(Box::new);
         let ingress_loss = build_loss(LossPlace::Ingress)?;
         let is_plain = matches!(ingress_loss, Loss::None)
             && up_to_enter.is_none()
@@ -125,7 +125,7 @@ impl OneWay {
         let wire_loss = build_loss(LossPlace::Wire)?;
         let is_lossy_on_wire = !matches!(wire_loss, Loss::None);
         let shares_loss_on_wire =
-            is_shared_by_packets(&config.loss) && config.loss.place() == LossPlace::Wire;
+            config.loss.is_shared_by_packets() && config.loss.place() == LossPlace::Wire;
         let is_sure = matches!(&server, Some(Server::Lazy(server)) if server.sure_service(0).is_some());
         Ok(Self {
             ingress_loss,
@@ -148,7 +148,7 @@ impl OneWay {
             held: 0,
             is_queued,
             ledger: Ledger::default(),
-            constant_rate: constant_rate(config),
+            constant_rate: config.constant_rate(),
         })
     }
 
@@ -481,41 +481,6 @@ fn is_capable(ecn: Ecn) -> bool {
     matches!(ecn, Ecn::Ect0 | Ecn::Ect1)
 }
 
-/// Whether the link has one process of loss that packets of both directions move.
-pub(crate) fn is_shared_by_packets(loss: &LossConfig) -> bool {
-    loss.sharing() == LossSharing::Shared && loss.is_moved_by_packets()
-}
-
-/// The rate in bit/s if it is one constant rate.
-pub(super) fn constant_rate(config: &LinkConfig) -> Option<u64> {
-    match &config.rate {
-        Some(RateConfig::Scheduled(Schedule::Constant(rate))) => Some(rate.bits_per_sec()),
-        _ => None,
-    }
-}
-
-/// Whether a medium of its own has its queue: whose discipline acts packet by packet, or which packets enter in pieces.
-pub(super) fn is_queued(config: &LinkConfig) -> bool {
-    let has_own_queue = config.mtu.is_some() || config.queue.needs_departures();
-    config.radio.is_none() && config.rate.is_some() && has_own_queue
-}
-
-/// What its server can send over time.
-pub(super) fn varying(
-    config: &LinkConfig,
-    rate: &RateConfig,
-    key: &str,
-    up: &Timeline<bool>,
-) -> Result<Varying, String> {
-    let is_always_up = up.is_constant() && up.value();
-    let stops = config.down != WhenDown::Blackhole && !is_always_up;
-    Ok(Varying {
-        rate: rate.timeline(&format!("{key}.rate"))?,
-        up: if stops { up.clone() } else { Timeline::constant(true) },
-        flush_when_down: stops && config.down == WhenDown::Drop,
-    })
-}
-
 fn build_server(
     config: &LinkConfig,
     key: &str,
@@ -537,7 +502,7 @@ fn build_server(
         return Ok(None);
     };
     let discipline = config.queue.drop_tail(&format!("{key}.queue"), "here")?;
-    let varying = varying(config, rate, key, up)?;
+    let varying = config.varying(rate, key, up)?;
     let stops = !varying.up.is_constant() || !varying.up.value();
     if is_traced {
         return Ok(Some(Server::Evented(Box::new(EventedServer::new(varying, discipline, sources)))));

@@ -4,12 +4,11 @@
 
 use std::collections::VecDeque;
 
-use super::backlog::Waiting;
-use super::capacity::UNITS_PER_BYTE;
-use super::evented::QueueSample;
-use super::medium::Held;
-use super::qdisc::{DropTail, Drops, QueueDisc};
-use super::schedule::Timeline;
+use super::drop_tail::{DropTail, DropTailConfig};
+use super::ground::{Drops, Place, QueueDisc};
+use crate::net::capacity::UNITS_PER_BYTE;
+use crate::net::ground::{Held, QueueSample, Waiting};
+use crate::net::schedule::Timeline;
 use crate::time::Time;
 
 /// The packets that wait at one end of a link.
@@ -20,6 +19,13 @@ pub(crate) struct PacketQueue {
     bytes: u64,
     /// The queue's changes, for a link that is traced.
     samples: Option<Vec<QueueSample>>,
+}
+
+impl DropTailConfig {
+    /// The queue, to be asked packet by packet.
+    pub(super) fn build(&self, place: Place<'_>) -> Result<PacketQueue, String> {
+        self.timeline(place.key).map(|limits| PacketQueue::new(limits, false))
+    }
 }
 
 impl PacketQueue {

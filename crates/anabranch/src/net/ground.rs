@@ -1,0 +1,192 @@
+//! What the files of links share: directions, packets that are held and released, and what becomes of a packet.
+
+use crate::ground::Ecn;
+use crate::time::Time;
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the first of the link's ends to the second.
+    Forward,
+    /// From the second of the link's ends to the first.
+    Reverse,
+}
+
+impl Direction {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
+
+    /// As an index into a pair: forward is 0.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+
+    /// `forward` or `reverse`, as names of streams and metrics have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
+}
+
+/// Why a packet goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// The queue discipline dropped it before the queue was full.
+    Aqm,
+    /// It arrived damaged.
+    Corrupted,
+    /// The link was down.
+    Down,
+    /// The link's loss model lost it.
+    Lost,
+    /// The queue was full.
+    QueueFull,
+}
+
+impl DropCause {
+    /// In lower case, for traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aqm => "aqm",
+            Self::Corrupted => "corrupted",
+            Self::Down => "down",
+            Self::Lost => "lost",
+            Self::QueueFull => "queue_full",
+        }
+    }
+}
+
+/// What a link does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It leaves the server at this time: call [`DuplexLink::resume`](super::DuplexLink::resume) then. Crossings of one direction
+    /// come in the order of their calls to [`DuplexLink::accept`](super::DuplexLink::accept), and so have the calls to `resume` to.
+    Cross {
+        /// When.
+        at: Time,
+        /// Its ECN field after the queue, for `resume`.
+        ecn: Ecn,
+    },
+    /// It arrives at the other end.
+    Deliver {
+        /// When.
+        at: Time,
+        /// Its ECN field then.
+        ecn: Ecn,
+        /// When a copy of it arrives, right after it.
+        copy: Option<Time>,
+    },
+    /// It goes no further.
+    Drop(DropCause),
+    /// It stays in the link to the end of the run: the link is down and never comes up again.
+    Held,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Dropped by active queue management.
+    Aqm,
+    Copied,
+    Corrupted,
+    #[default]
+    Delivered,
+    Down,
+    Lost,
+    QueueFull,
+}
+
+impl Fate {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Aqm, Self::Copied, Self::Corrupted, Self::Delivered, Self::Down, Self::Lost, Self::QueueFull];
+}
+
+/// A packet in a medium.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// The caller's name for it.
+    pub(crate) slot: u32,
+    /// When it came, in nanoseconds.
+    pub(crate) arrived: u64,
+    pub(crate) size: u32,
+    pub(crate) ecn: Ecn,
+    /// The flow, side and path that sent it, as a number; disciplines tell flows apart by it.
+    pub(crate) flow: u32,
+    /// The nodes that send and receive it, as numbers.
+    pub(crate) hosts: [u8; 2],
+    /// The unfinished work that it found when it came, in units of `UNITS_PER_BYTE`.
+    pub(crate) found_units: u64,
+    /// Whether the queue marks it, if its transport understands marks.
+    pub(crate) is_marked: bool,
+}
+
+/// A packet leaves a medium.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub(crate) link: u32,
+    pub(crate) direction: Direction,
+    pub(crate) packet: Held,
+    /// When, in nanoseconds; may lie ahead, and never decreases within a direction of a link.
+    pub(crate) at: u64,
+    /// `Delivered` to the link's last stages, or what it is lost of.
+    pub(crate) fate: Fate,
+}
+
+/// Where a direction of a link enters its medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    /// The link's number among those of the medium.
+    pub(crate) station: usize,
+    pub(crate) direction: Direction,
+}
+
+/// What waits in a queue from this time on; the packet in service does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSample {
+    /// From when.
+    pub time: Time,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What becomes of a packet of interest at the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It leaves the server.
+    Departs {
+        /// When, in nanoseconds.
+        at: u64,
+        /// Unfinished work it found.
+        found_units: u64,
+        /// Whether an ECN-capable packet is marked.
+        marked: bool,
+    },
+    /// The link is down and takes nothing.
+    Down,
+    /// It is taken, and lost when the link goes down at this time.
+    Flushed(u64),
+    /// It is dropped by the discipline.
+    Full,
+    /// It is taken and never leaves, since the server stands still from some time on.
+    Stays,
+}
+
+/// What waits for service; the packet in service does not wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}

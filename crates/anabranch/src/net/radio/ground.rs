@@ -1,0 +1,27 @@
+//! What radios share: what they are told of the link that they serve, and the check of a number.
+
+use crate::net::qdisc::QueueConfig;
+use crate::rng::Streams;
+
+/// A link that a radio serves, beside the radio's own settings.
+#[derive(Clone, Debug)]
+pub(crate) struct ServedLink<'a> {
+    /// Its number among all links.
+    pub(crate) index: u32,
+    pub(crate) name: &'a str,
+    /// The nodes at its ends.
+    pub(crate) ends: &'a [String; 2],
+    /// The queue of each direction, and what messages call it.
+    pub(crate) queues: [(&'a QueueConfig, String); 2],
+    pub(crate) streams: Streams,
+    /// Whether the changes of its queues are recorded.
+    pub(crate) is_traced: bool,
+}
+
+/// Whether a number is in its range.
+pub(super) fn check_range(key: &str, name: &str, value: f64, least: f64, most: f64) -> Result<(), String> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{key}.{name} is {value}, allowed is {least} to {most}"))
+}
