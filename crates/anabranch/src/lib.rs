@@ -37,6 +37,7 @@ pub mod quality;
 pub mod report;
 pub mod rng;
 pub mod scenario;
+pub mod schedule;
 pub mod sctp;
 pub mod sim;
 pub mod tcp;

@@ -8,10 +8,11 @@ use anabranch::net::loss::{
 use anabranch::net::qdisc::{DropTailConfig, QueueConfig};
 use anabranch::net::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, OnOffConfig,
-    ParetoOnOffConfig, PoissonConfig, RateConfig, Schedule, Step, Timetable, TraceFile, WhenDown,
+    ParetoOnOffConfig, PoissonConfig, RateConfig, Step, WhenDown,
 };
 use anabranch::report::Row;
 use anabranch::rng::Streams;
+use anabranch::schedule::{Schedule, Timetable, TraceFile};
 use anabranch::time::{Duration, Time};
 use anabranch::units::{Bytes, Probability, Rate};
 use proptest::prelude::*;

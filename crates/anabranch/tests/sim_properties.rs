@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random_scenario;
 use anabranch::app::AppConfig;
-use anabranch::net::Schedule;
 use anabranch::net::qdisc::QueueConfig;
 use anabranch::report::Row;
 use anabranch::scenario::Scenario;
+use anabranch::schedule::Schedule;
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::time::Duration;
 use anabranch::trace::{Column, Table};

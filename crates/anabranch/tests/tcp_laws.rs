@@ -6,9 +6,9 @@ use std::path::Path;
 use anabranch::cc;
 use anabranch::ground::{PathId, Side};
 use anabranch::net::loss::{BernoulliConfig, LossConfig, LossTraceConfig};
-use anabranch::net::{Schedule, TraceFile};
 use anabranch::report::Row;
 use anabranch::scenario::{Scenario, Study};
+use anabranch::schedule::{Schedule, TraceFile};
 use anabranch::sim::Simulation;
 use anabranch::units::Probability;
 

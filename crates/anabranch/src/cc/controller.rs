@@ -6,37 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::window::Windowed;
 use super::{
     AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, ControlState, DuplicateEvent, IdleEvent,
-    LostEvent, ProbeEvent, RecoveryEndEvent, RttEvent, SendLimits, SentEvent, UndoEvent, bbr, bbr3, bic,
-    coupled, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno, scalable, sctp, vegas, veno,
-    westwood, yeah,
+    LostEvent, ProbeEvent, RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent, bbr,
+    bbr3, bic, coupled, cubic, dctcp, highspeed, htcp, hybla, illinois, ledbat, reno, scalable, sctp, vegas,
+    veno, westwood, yeah,
 };
-
-/// What a control is built for.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    /// Bytes of data in a full segment.
-    pub mss: u32,
-    /// The window to start with, in bytes.
-    pub initial_cwnd: u32,
-    /// Whose form of the algorithm, where a setting leaves it open.
-    pub rules: Rules,
-    /// What the random choices of a control depend on (BBR: when it probes).
-    pub seed: u64,
-}
-
-/// Whose form of an algorithm is meant where the settings leave it open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
-    /// The ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis: Reno with windows in bytes that fast recovery
-    /// inflates. The other controls are then as with [`Rules::Rfc`].
-    KheirkhahV1,
-    /// Linux 2.6.20 (2007).
-    Linux2620,
-    /// Linux 6.
-    Linux6,
-    /// The RFC, or the paper where there is none.
-    Rfc,
-}
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $name:ident: $module:ident => $control:ty,)*) => {

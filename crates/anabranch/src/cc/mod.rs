@@ -35,7 +35,7 @@ pub mod yeah;
 
 use std::fmt;
 
-pub use controller::{Config, Controller, Rules, Setup};
+pub use controller::{Config, Controller};
 
 use crate::time::{Duration, Time};
 use crate::units::{Rate, check_range};
@@ -98,6 +98,33 @@ pub trait CongestionControl: fmt::Debug {
 
 /// Linux: `net.ipv4.tcp_min_tso_segs`.
 const LEAST_BURST: u32 = 2;
+
+/// What a control is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Bytes of data in a full segment.
+    pub mss: u32,
+    /// The window to start with, in bytes.
+    pub initial_cwnd: u32,
+    /// Whose form of the algorithm, where a setting leaves it open.
+    pub rules: Rules,
+    /// What the random choices of a control depend on (BBR: when it probes).
+    pub seed: u64,
+}
+
+/// Whose form of an algorithm is meant where the settings leave it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// The ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis: Reno with windows in bytes that fast recovery
+    /// inflates. The other controls are then as with [`Rules::Rfc`].
+    KheirkhahV1,
+    /// Linux 2.6.20 (2007).
+    Linux2620,
+    /// Linux 6.
+    Linux6,
+    /// The RFC, or the paper where there is none.
+    Rfc,
+}
 
 /// What an acknowledgement says about one path.
 ///

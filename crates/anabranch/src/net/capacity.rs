@@ -13,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::schedule::{Schedule, Timeline, Timetable, TraceFile};
+use crate::schedule::{Schedule, Timeline, Timetable, TraceFile};
 use crate::time::Duration;
 use crate::units::Rate;
 

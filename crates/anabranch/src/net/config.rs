@@ -9,8 +9,8 @@ use super::ground::Direction;
 use super::loss::{LossConfig, LossPlace};
 use super::qdisc::QueueConfig;
 use super::radio::RadioConfig;
-use super::schedule::{Schedule, Timeline};
 use crate::rng::Streams;
+use crate::schedule::{Schedule, Timeline};
 use crate::time::Duration;
 use crate::units::{Bytes, Probability};
 

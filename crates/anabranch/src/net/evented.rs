@@ -9,7 +9,7 @@ use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::cross_traffic::{CrossCounters, Source, earliest};
 use super::ground::{QueueSample, Verdict, Waiting};
 use super::qdisc::DropTail;
-use super::schedule::Timeline;
+use crate::schedule::Timeline;
 use crate::time::Time;
 
 /// A first-in-first-out server, event by event.

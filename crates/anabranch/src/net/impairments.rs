@@ -1,7 +1,7 @@
 //! What few links do to packets on the wire: corruption, duplication and jitter.
 
-use super::schedule::{Schedule, Timeline};
 use crate::rng::{Draw as _, Rng, Streams};
+use crate::schedule::{Schedule, Timeline};
 use crate::time::Duration;
 use crate::units::Probability;
 

@@ -21,7 +21,6 @@ pub mod qdisc;
 mod queued;
 pub mod radio;
 mod ring;
-mod schedule;
 mod server;
 mod sojourns;
 
@@ -36,5 +35,3 @@ pub(crate) use ground::{Held, Release};
 pub(crate) use medium::Media;
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;
-pub(crate) use schedule::Timeline;
-pub use schedule::{Schedule, Timetable, TraceFile};

@@ -14,11 +14,11 @@ use super::impairments::{Impairments, Wire};
 use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::radio::RadioConfig;
-use super::schedule::Timeline;
 use super::server::{LazyServer, Server};
 use crate::ground::Ecn;
 use crate::report::Report;
 use crate::rng::Streams;
+use crate::schedule::Timeline;
 use crate::time::{Duration, Time};
 
 /// One direction of a link.

@@ -11,7 +11,7 @@ use super::cross_traffic::{Arrivals, CrossCounters, Poisson, Source, earliest};
 use super::evented::EventedServer;
 use super::ground::{Verdict, Waiting};
 use super::qdisc::DropTail;
-use super::schedule::Timeline;
+use crate::schedule::Timeline;
 
 /// Positions are compared although they wrap: what is entered at once stays far below 2^63 units.
 const MOST_WORK_AT_ONCE: u64 = 1 << 61;
@@ -301,9 +301,9 @@ mod tests {
 
     use super::super::cross_traffic::{CrossTrafficConfig, PoissonConfig};
     use super::super::qdisc::{DropTailConfig, QueueConfig};
-    use super::super::schedule::Schedule;
     use super::*;
     use crate::rng::Streams;
+    use crate::schedule::Schedule;
     use crate::units::Rate;
 
     const RATE: u64 = 1_000_000;

@@ -10,11 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
 use super::rtt_based::faster;
-use super::{
-    ErrorLimits, PathEvent, PathSelector, PathStatus, Retransmission, Selection, check_range, failover,
-};
+use super::{ErrorLimits, PathEvent, PathSelector, PathStatus, Retransmission, Selection, failover};
 use crate::ground::PathId;
 use crate::time::Time;
+use crate::units::check_range;
 
 /// Settings of the adaptive primary path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,13 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
 use super::hysteresis::Dwell;
-use super::{
-    Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, check_range,
-};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
 use crate::ground::PathId;
 use crate::quality::simplified::Simplified;
 use crate::quality::{Band, Codec};
 use crate::time::{Duration, Time};
+use crate::units::check_range;
 
 /// Settings of ECHO.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::failover::{Failover, Settings};
 use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Request, Retransmission, Selection,
-    check_range,
 };
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Rate, check_range};
 
 /// Settings of selection by pairs of heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

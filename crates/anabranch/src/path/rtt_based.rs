@@ -10,11 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::failover::{Failover, Settings};
 use super::hysteresis::{Dwell, smallest_srtt};
-use super::{
-    Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, check_range,
-};
+use super::{Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection};
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
+use crate::units::check_range;
 
 /// Settings of selection by round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -20,11 +20,10 @@ use serde::{Deserialize, Serialize};
 use super::failover::{Failover, Settings};
 use super::{
     Basis, ErrorLimits, PathEvent, PathSelector, PathStatus, Reason, Request, Retransmission, Selection,
-    check_range,
 };
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
-use crate::units::Rate;
+use crate::units::{Rate, check_range};
 
 /// Settings of handover by measured throughput; defaults are the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

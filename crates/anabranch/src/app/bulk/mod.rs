@@ -13,9 +13,9 @@ use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Direction, Start};
 use crate::endpoint::{Command, Event, Service};
 use crate::ground::Side;
-use crate::net::{Schedule, Timeline};
 use crate::report::Report;
 use crate::rng::Streams;
+use crate::schedule::{Schedule, Timeline};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 

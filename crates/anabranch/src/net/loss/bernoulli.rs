@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{LossModel, LossPlace};
-use crate::net::schedule::{Schedule, Timeline};
 use crate::rng::{Draw, Rng};
+use crate::schedule::{Schedule, Timeline};
 use crate::time::Time;
 use crate::units::Probability;
 
@@ -42,8 +42,8 @@ impl LossModel for Bernoulli {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::schedule::Timetable;
     use crate::rng::Streams;
+    use crate::schedule::Timetable;
     use crate::time::Duration;
 
     #[test]

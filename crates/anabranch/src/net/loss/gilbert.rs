@@ -20,8 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Chance, LossModel, LossPlace, LossSharing};
-use crate::net::schedule::{Changes, Schedule, Timeline, from_words};
 use crate::rng::{Draw, Rng};
+use crate::schedule::{Changes, Schedule, Timeline, from_words};
 use crate::time::{Duration, Time};
 use crate::units::Probability;
 
@@ -390,8 +390,8 @@ struct BitCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::schedule::Timetable;
     use crate::rng::Streams;
+    use crate::schedule::Timetable;
 
     const STREAMS: Streams = Streams { seed: 1, replication: 0 };
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{LossModel, LossPlace, LossSharing};
-use crate::net::schedule::TraceFile;
+use crate::schedule::TraceFile;
 use crate::time::{Duration, Time};
 
 /// Loss as a file says.

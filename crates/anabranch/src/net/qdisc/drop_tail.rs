@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use crate::net::ground::Waiting;
-use crate::net::schedule::{Changes, Schedule, Timeline, from_words};
+use crate::schedule::{Changes, Schedule, Timeline, from_words};
 use crate::time::Duration;
 use crate::units::Bytes;
 

@@ -56,7 +56,7 @@ pub use sfq::SfqConfig;
 pub use token_bucket::TokenBucketConfig;
 
 use super::ground::{Held, Waiting};
-use super::schedule::Timeline;
+use crate::schedule::Timeline;
 
 macro_rules! disciplines {
     ($($(#[$doc:meta])* $name:ident: $config:ty => $disc:ty,)*) => {

@@ -14,7 +14,7 @@ use super::ground::{Drops, Place, QueueDisc};
 use super::{Discipline, QueueConfig};
 use crate::net::capacity::UNITS_PER_BYTE;
 use crate::net::ground::{Held, Waiting};
-use crate::net::schedule::Schedule;
+use crate::schedule::Schedule;
 use crate::time::Duration;
 use crate::units::{Bytes, Rate};
 

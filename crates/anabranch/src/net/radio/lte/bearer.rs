@@ -8,9 +8,9 @@ use super::config::{HarqConfig, LteConfig, RlcMode};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
 use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::{DropTailConfig, QueueConfig};
-use crate::net::schedule::{Schedule, Timeline};
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng};
+use crate::schedule::{Schedule, Timeline};
 use crate::time::{Duration, Time};
 use crate::units::Probability;
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::net::capacity::RateConfig;
-use crate::net::schedule::Schedule;
+use crate::schedule::Schedule;
 use crate::time::Duration;
 use crate::units::{Probability, Rate};
 

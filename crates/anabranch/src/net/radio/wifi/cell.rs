@@ -10,9 +10,9 @@ use super::lane::{Counters, Lane};
 use super::phy::Phy;
 use crate::net::ground::{Direction, Held, Port, QueueSample, Release};
 use crate::net::qdisc::QueueConfig;
-use crate::net::schedule::Schedule;
 use crate::report::Report;
 use crate::rng::Streams;
+use crate::schedule::Schedule;
 use crate::time::Time;
 
 /// A channel and the links on it.

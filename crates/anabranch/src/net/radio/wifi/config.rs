@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::phy::WifiStandard;
-use crate::net::schedule::Schedule;
+use crate::schedule::Schedule;
 use crate::units::{Bytes, Probability, Rate};
 
 /// A Wi-Fi link: its two ends are stations of one channel, which both directions share.

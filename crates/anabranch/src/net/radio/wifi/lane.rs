@@ -3,8 +3,8 @@
 use super::super::buffer::Buffer;
 use super::phy::{CW_MAX, CW_MIN, Phy};
 use crate::net::ground::{Fate, Held, Release};
-use crate::net::schedule::Timeline;
 use crate::rng::{Draw as _, Rng};
+use crate::schedule::Timeline;
 use crate::units::Probability;
 
 /// One direction of a link.
