@@ -1,9 +1,10 @@
 //! Applications: what a flow's two ends send and what their users experience.
 //!
 //! To add one: a file with its config (a serde struct with `build`) and its [`App`], and a variant
-//! here in [`AppConfig`] and [`AnyApp`]. `writer` writes bytes where the transport may refuse some of them;
+//! in [`AppConfig`] and [`AnyApp`] (`any.rs`). `writer` writes bytes where the transport may refuse some of them;
 //! `testing` is a connection for tests that does.
 
+mod any;
 pub mod bulk;
 pub mod datagrams;
 pub mod drawn;
@@ -17,11 +18,13 @@ mod writer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Command, Event, Reliability, Service};
+pub use any::{AnyApp, AppConfig};
+
+use crate::endpoint::{Command, Event, Reliability};
 use crate::ground::Side;
 use crate::quality::Fate;
 use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::{Draw as _, Rng};
 use crate::time::{Duration, Time};
 
 /// The application of one flow, both ends of it: it gives commands to the two endpoints and hears
@@ -95,178 +98,9 @@ impl Commands {
     }
 }
 
-/// The application of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum AppConfig {
-    /// A bulk transfer, as iperf makes it.
-    Bulk(bulk::BulkConfig),
-    /// Messages of one size: a load.
-    Datagrams(datagrams::DatagramsConfig),
-    /// Requests and their responses.
-    Requests(exchanges::requests::RequestsConfig),
-    /// Probes that count round trips per minute, as users of a loaded network would notice them.
-    Responsiveness(exchanges::responsiveness::ResponsivenessConfig),
-    /// A telephone call, rated by the E-model.
-    Voip(voip::VoipConfig),
-    /// Pages of the web.
-    Web(exchanges::web::WebConfig),
-}
-
-impl AppConfig {
-    /// Builds the application of the flow `flow`, over a transport that offers `service`; its random
-    /// streams are `app/<flow>/...`.
-    ///
-    /// # Errors
-    /// One sentence with key, value and what is allowed.
-    pub fn build(&self, streams: Streams, flow: &str, service: Service) -> Result<AnyApp, String> {
-        let exchanges = |app| AnyApp::Exchanges(Box::new(app));
-        if service == Service::Stream
-            && let Self::Datagrams(_) | Self::Voip(_) = self
-        {
-            let kind = if let Self::Voip(_) = self { "voip" } else { "datagrams" };
-            return Err(format!(
-                "kind = \"{kind}\" sends messages, which a stream of bytes does not keep apart; use \"sctp\" or \
-                 \"udp\""
-            ));
-        }
-        Ok(match self {
-            Self::Bulk(config) => AnyApp::Bulk(Box::new(config.build(streams, flow, service)?)),
-            Self::Datagrams(config) => AnyApp::Datagrams(Box::new(config.build(streams, flow)?)),
-            Self::Requests(config) => exchanges(config.build(streams, flow, service)?),
-            Self::Responsiveness(config) => exchanges(config.build(streams, flow, service)?),
-            Self::Voip(config) => AnyApp::Voip(Box::new(config.build(streams, flow)?)),
-            Self::Web(config) => exchanges(config.build(streams, flow, service)?),
-        })
-    }
-
-    /// When it starts.
-    pub(crate) fn start_mut(&mut self) -> &mut Start {
-        match self {
-            Self::Bulk(config) => &mut config.start,
-            Self::Datagrams(config) => &mut config.start,
-            Self::Requests(config) => &mut config.start,
-            Self::Responsiveness(config) => &mut config.start,
-            Self::Voip(config) => &mut config.start,
-            Self::Web(config) => &mut config.start,
-        }
-    }
-}
-
 /// What is wrong with an application that writes all it can over a transport that takes all it is given.
 fn needs_flow_control(kind: &str) -> String {
     format!("kind = \"{kind}\" needs a transport with flow control; use \"tcp\" or \"sctp\"")
-}
-
-/// Any application, statically dispatched for the built-in ones.
-#[expect(missing_debug_implementations, reason = "a user's own application need not be printable")]
-pub enum AnyApp {
-    /// A bulk transfer.
-    Bulk(Box<bulk::Bulk>),
-    /// A user's own.
-    Custom(Box<dyn App + Send>),
-    /// Messages of one size.
-    Datagrams(Box<datagrams::Datagrams>),
-    /// Requests and responses.
-    Exchanges(Box<exchanges::Exchanges>),
-    /// A telephone call.
-    Voip(Box<voip::Voip>),
-}
-
-impl App for AnyApp {
-    fn next_wakeup(&self) -> Time {
-        match self {
-            Self::Bulk(app) => app.next_wakeup(),
-            Self::Custom(app) => app.next_wakeup(),
-            Self::Datagrams(app) => app.next_wakeup(),
-            Self::Exchanges(app) => app.next_wakeup(),
-            Self::Voip(app) => app.next_wakeup(),
-        }
-    }
-
-    fn handle_wakeup(&mut self, now: Time, commands: &mut Commands) {
-        match self {
-            Self::Bulk(app) => app.handle_wakeup(now, commands),
-            Self::Custom(app) => app.handle_wakeup(now, commands),
-            Self::Datagrams(app) => app.handle_wakeup(now, commands),
-            Self::Exchanges(app) => app.handle_wakeup(now, commands),
-            Self::Voip(app) => app.handle_wakeup(now, commands),
-        }
-    }
-
-    fn handle_event(&mut self, now: Time, side: Side, event: &Event, commands: &mut Commands) {
-        match self {
-            Self::Bulk(app) => app.handle_event(now, side, event, commands),
-            Self::Custom(app) => app.handle_event(now, side, event, commands),
-            Self::Datagrams(app) => app.handle_event(now, side, event, commands),
-            Self::Exchanges(app) => app.handle_event(now, side, event, commands),
-            Self::Voip(app) => app.handle_event(now, side, event, commands),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        match self {
-            Self::Bulk(app) => app.is_done(),
-            Self::Custom(app) => app.is_done(),
-            Self::Datagrams(app) => app.is_done(),
-            Self::Exchanges(app) => app.is_done(),
-            Self::Voip(app) => app.is_done(),
-        }
-    }
-
-    fn report(&self, now: Time, report: &mut Report<'_>) {
-        match self {
-            Self::Bulk(app) => app.report(now, report),
-            Self::Custom(app) => app.report(now, report),
-            Self::Datagrams(app) => app.report(now, report),
-            Self::Exchanges(app) => app.report(now, report),
-            Self::Voip(app) => app.report(now, report),
-        }
-    }
-
-    fn frames(&self, sender: Side) -> Vec<Frame> {
-        match self {
-            Self::Bulk(app) => app.frames(sender),
-            Self::Custom(app) => app.frames(sender),
-            Self::Datagrams(app) => app.frames(sender),
-            Self::Exchanges(app) => app.frames(sender),
-            Self::Voip(app) => app.frames(sender),
-        }
-    }
-
-    fn ratings(&self, sender: Side) -> Vec<voip::RatedInterval> {
-        match self {
-            Self::Custom(app) => app.ratings(sender),
-            Self::Voip(app) => app.ratings(sender),
-            Self::Bulk(_) | Self::Datagrams(_) | Self::Exchanges(_) => Vec::new(),
-        }
-    }
-
-    fn intervals(&self, sender: Side, now: Time) -> Vec<bulk::Interval> {
-        match self {
-            Self::Bulk(app) => app.intervals(sender, now),
-            Self::Custom(app) => app.intervals(sender, now),
-            Self::Datagrams(_) | Self::Exchanges(_) | Self::Voip(_) => Vec::new(),
-        }
-    }
-
-    fn memory(&self) -> usize {
-        match self {
-            Self::Bulk(app) => app.memory(),
-            Self::Custom(app) => app.memory(),
-            Self::Datagrams(app) => app.memory(),
-            Self::Exchanges(app) => app.memory(),
-            Self::Voip(_) => 0,
-        }
-    }
-
-    fn exchanges(&self) -> &[exchanges::Exchange] {
-        match self {
-            Self::Custom(app) => app.exchanges(),
-            Self::Exchanges(app) => app.exchanges(),
-            Self::Bulk(_) | Self::Datagrams(_) | Self::Voip(_) => &[],
-        }
-    }
 }
 
 /// Who sends.

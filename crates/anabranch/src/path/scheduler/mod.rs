@@ -1,5 +1,6 @@
 //! Load sharing: on which paths the next data goes when several are used at the same time.
 
+mod any;
 pub mod backup_only;
 pub mod blest;
 pub mod ecf;
@@ -11,9 +12,9 @@ pub mod weighted;
 
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+
+pub use any::{AnyScheduler, Config};
 
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
@@ -141,122 +142,6 @@ fn slower(paths: &[PathView]) -> Result<Slower<'_>, Decision> {
             Ok(Slower { fast: (fast, least), slow: (slow, more) })
         }
         _ => Err(Decision::Send(slow.path)),
-    }
-}
-
-/// Which scheduler.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "SchedulerConfig")]
-pub enum Config {
-    /// The first usable path; the others only when it fails.
-    BackupOnly,
-    /// As `min_rtt`, but waits for the fastest path where a slower one would block the receive window (BLEST,
-    /// Ferlin et al., 2016).
-    Blest,
-    /// As `min_rtt`, but waits for the fastest path where that completes the data earlier (ECF, Lim et al.,
-    /// 2017).
-    Ecf,
-    /// Of the paths with room the one that would be done first with what it has at its pace, for a burst of 64 KB
-    /// (Linux's default for Multipath TCP).
-    Linux,
-    /// The path with the smallest smoothed round-trip time of those with room (the default of the first Linux
-    /// implementation of Multipath TCP).
-    #[default]
-    MinRtt,
-    /// Every path with room, the same data on each.
-    Redundant,
-    /// One path with room after the other.
-    RoundRobin,
-    /// Paths with room in proportion to these weights, each at least 1; that of paths not listed is 1.
-    Weighted(Vec<u16>),
-}
-
-impl Config {
-    /// Whether a flow with so many paths can have it.
-    ///
-    /// # Errors
-    /// One sentence that names the key, the value and what is allowed.
-    pub fn check(&self, paths: usize) -> Result<(), String> {
-        let Self::Weighted(weights) = self else { return Ok(()) };
-        if weights.len() > paths {
-            return Err(format!(
-                "weighted = {} values are too many; the flow has {paths} paths",
-                weights.len()
-            ));
-        }
-        if weights.contains(&0) {
-            return Err("weighted = 0 is too small; each must be at least 1".into());
-        }
-        Ok(())
-    }
-
-    /// The scheduler.
-    pub fn build(&self) -> AnyScheduler {
-        match self {
-            Self::BackupOnly => AnyScheduler::BackupOnly(backup_only::BackupOnly),
-            Self::Blest => AnyScheduler::Blest(blest::Blest::default()),
-            Self::Ecf => AnyScheduler::Ecf(ecf::Ecf::default()),
-            Self::Linux => AnyScheduler::Linux(linux::Linux::default()),
-            Self::MinRtt => AnyScheduler::MinRtt(min_rtt::MinRtt),
-            Self::Redundant => AnyScheduler::Redundant(redundant::Redundant),
-            Self::RoundRobin => AnyScheduler::RoundRobin(round_robin::RoundRobin::default()),
-            Self::Weighted(weights) => AnyScheduler::Weighted(weighted::Weighted::new(weights)),
-        }
-    }
-}
-
-/// A scheduler, dispatched statically where it is a built-in one.
-#[derive(Debug)]
-pub enum AnyScheduler {
-    /// One path while it lasts.
-    BackupOnly(backup_only::BackupOnly),
-    /// BLEST.
-    Blest(blest::Blest),
-    /// A user's own.
-    Custom(Box<dyn Scheduler + Send>),
-    /// ECF.
-    Ecf(ecf::Ecf),
-    /// Done first.
-    Linux(linux::Linux),
-    /// The smallest round-trip time.
-    MinRtt(min_rtt::MinRtt),
-    /// All paths.
-    Redundant(redundant::Redundant),
-    /// One after the other.
-    RoundRobin(round_robin::RoundRobin),
-    /// In proportion to weights.
-    Weighted(weighted::Weighted),
-}
-
-impl Scheduler for AnyScheduler {
-    fn schedule(&mut self, data: &Pending, paths: &[PathView]) -> Decision {
-        match self {
-            Self::BackupOnly(scheduler) => scheduler.schedule(data, paths),
-            Self::Blest(scheduler) => scheduler.schedule(data, paths),
-            Self::Custom(scheduler) => scheduler.schedule(data, paths),
-            Self::Ecf(scheduler) => scheduler.schedule(data, paths),
-            Self::Linux(scheduler) => scheduler.schedule(data, paths),
-            Self::MinRtt(scheduler) => scheduler.schedule(data, paths),
-            Self::Redundant(scheduler) => scheduler.schedule(data, paths),
-            Self::RoundRobin(scheduler) => scheduler.schedule(data, paths),
-            Self::Weighted(scheduler) => scheduler.schedule(data, paths),
-        }
-    }
-
-    fn on_blocked(&mut self) {
-        match self {
-            Self::Blest(scheduler) => scheduler.on_blocked(),
-            Self::Custom(scheduler) => scheduler.on_blocked(),
-            // The others take no notice.
-            Self::BackupOnly(_)
-            | Self::Ecf(_)
-            | Self::Linux(_)
-            | Self::MinRtt(_)
-            | Self::Redundant(_)
-            | Self::RoundRobin(_)
-            | Self::Weighted(_) => {}
-        }
     }
 }
 
