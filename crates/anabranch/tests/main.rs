@@ -5,6 +5,7 @@ mod calls;
 mod coupling;
 mod fragmentation;
 mod golden;
+mod layers;
 mod load_sharing;
 mod mptcp_flows;
 mod net_analytic;

@@ -70,8 +70,11 @@ impl DropCause {
 /// What a link does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It leaves the server at this time: call [`DuplexLink::resume`](super::DuplexLink::resume) then. Crossings of one direction
-    /// come in the order of their calls to [`DuplexLink::accept`](super::DuplexLink::accept), and so have the calls to `resume` to.
+    /// It leaves the server at this time: call [`resume`] then. Crossings of one direction come in the order of their
+    /// calls to [`accept`], and so have the calls to `resume` to.
+    ///
+    /// [`accept`]: super::DuplexLink::accept
+    /// [`resume`]: super::DuplexLink::resume
     Cross {
         /// When.
         at: Time,

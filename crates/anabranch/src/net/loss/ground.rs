@@ -12,7 +12,7 @@ pub(crate) trait LossModel {
     fn is_lost(&mut self, now: Time, size: u32) -> bool;
 }
 
-/// A probability as a draw's 53 bits are compared with it: the same decisions as [`Draw::bernoulli`], in
+/// A probability as a draw's 53 bits are compared with it: the same decisions as [`bernoulli`](crate::rng::Draw::bernoulli), in
 /// integers. What is certain takes no draw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance(u64);

@@ -1,0 +1,221 @@
+//! The layers of the crate: which module imports which, read from the sources without their tests.
+//!
+//! Each module may import those that its line names, and all of these stand above it, so there is no circle. A new
+//! arrow is written down here or, better, not drawn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of the crate. Up to `udp` they are what a transport needs; links, simulation and scenarios follow.
+const CRATE: [(&str, &str); 24] = [
+    ("time", ""),
+    ("units", "time"),
+    ("rng", "time"),
+    ("report", ""),
+    ("ground", ""),
+    ("wire", "ground time"),
+    ("timer", "rng time"),
+    ("linux_rtt", "time"),
+    ("quality", "time"),
+    ("cc", "ground rng time units"),
+    // The policy `echo` rates a call, hence `quality`.
+    ("path", "ground quality time units"),
+    ("endpoint", "ground path report time units wire"),
+    ("sctp", "cc endpoint ground linux_rtt path report rng time timer units wire"),
+    ("tcp", "cc endpoint ground linux_rtt path report rng time timer units wire"),
+    ("mptcp", "cc endpoint ground path report rng tcp time units wire"),
+    ("udp", "endpoint ground report time wire"),
+    ("text_file", ""),
+    ("schedule", "text_file time"),
+    ("net", "ground report rng schedule time units"),
+    ("app", "endpoint ground quality report rng schedule time units"),
+    ("trace", "app endpoint ground net quality report time wire"),
+    ("scenario", "app ground mptcp net rng sctp tcp text_file time trace udp units"),
+    ("sim", "app cc endpoint ground mptcp net path report rng scenario sctp tcp time trace udp wire"),
+    ("batch", "scenario sim trace"),
+];
+
+/// A scenario is checked by building its simulation. Nothing else looks up.
+const CRATE_UPWARDS: [(&str, &str); 1] = [("scenario", "sim")];
+
+/// The modules of `net`: the parts of a link know neither the link nor its configuration.
+const NET: [(&str, &str); 18] = [
+    ("ground", ""),
+    ("ring", ""),
+    ("sojourns", ""),
+    ("ledger", "ground"),
+    ("capacity", ""),
+    ("backlog", "capacity ground ring"),
+    ("impairments", ""),
+    ("loss", ""),
+    ("cross_traffic", "capacity"),
+    ("qdisc", "capacity ground"),
+    ("evented", "capacity cross_traffic ground qdisc"),
+    ("server", "backlog capacity cross_traffic evented ground qdisc"),
+    ("radio", "capacity ground qdisc sojourns"),
+    ("config", "capacity cross_traffic ground loss qdisc radio"),
+    ("one_way", "capacity config cross_traffic evented ground impairments ledger loss radio server"),
+    ("queued", "capacity config cross_traffic ground qdisc sojourns"),
+    ("medium", "config ground queued radio"),
+    ("duplex", "config ground ledger loss one_way radio"),
+];
+
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+#[test]
+fn modules_import_what_stands_above_them() {
+    let sources = sources();
+    check(&CRATE, &CRATE_UPWARDS, &arrows(&sources, &[]));
+    check(&NET, &[], &arrows(&sources, &["net"]));
+}
+
+/// Whether the arrows are those of the table, and point to earlier lines but for those that are said not to.
+fn check(table: &[(&str, &str)], upwards: &[(&str, &str)], found: &Arrows) {
+    let mut above = BTreeSet::new();
+    for &(module, line) in table {
+        let allowed: BTreeSet<&str> = line.split_whitespace().collect();
+        let below: Vec<_> = allowed.difference(&above).collect();
+        assert!(below.is_empty(), "the line of `{module}` names {below:?}, which do not stand above it");
+        let allowed = &allowed | &upwards.iter().filter(|up| up.0 == module).map(|up| up.1).collect();
+        let imported: BTreeSet<&str> = found[module].iter().map(String::as_str).collect();
+        let new: Vec<_> = imported.difference(&allowed).collect();
+        assert!(new.is_empty(), "`{module}` imports {new:?}, which its line does not allow");
+        let gone: Vec<_> = allowed.difference(&imported).collect();
+        assert!(gone.is_empty(), "`{module}` imports {gone:?} no longer: take them off its line");
+        above.insert(module);
+    }
+    let missing: Vec<_> = found.keys().filter(|&module| !above.contains(module.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?} have no line");
+}
+
+/// A module of the crate, by its path, and its source.
+struct Source {
+    module: Vec<String>,
+    text: String,
+}
+
+/// All modules that are not tests.
+fn sources() -> Vec<Source> {
+    let mut sources = Vec::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    read(&root.join("lib.rs"), &root, Vec::new(), &mut sources);
+    sources
+}
+
+fn read(file: &Path, folder: &Path, module: Vec<String>, sources: &mut Vec<Source>) {
+    let text = without_tests(&fs::read_to_string(file).unwrap());
+    let declared = text.lines().filter_map(|line| line.strip_suffix(';')?.split_once("mod "));
+    for (_, name) in declared.filter(|(before, _)| matches!(*before, "" | "pub " | "pub(crate) ")) {
+        let below = folder.join(name);
+        let [flat, nested]: [PathBuf; 2] = [below.with_extension("rs"), below.join("mod.rs")];
+        let path = module.iter().cloned().chain([name.to_owned()]).collect();
+        read(if flat.exists() { &flat } else { &nested }, &below, path, sources);
+    }
+    sources.push(Source { module, text });
+}
+
+/// The source without comments, and without modules of tests, which stand at the end of their file or in one of their
+/// own.
+fn without_tests(text: &str) -> String {
+    let mut kept = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line == "#[cfg(test)]" {
+            match lines.next() {
+                Some(inner) if inner.starts_with("mod ") && inner.ends_with('{') => break,
+                Some(item) if item.ends_with(';') => continue,
+                item => kept.extend(item),
+            }
+        } else if line == "#[cfg(doc)]" {
+            lines.next();
+        } else {
+            kept.push_str(line.split("//").next().unwrap_or_default());
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
+/// For each module right below `root`, the others there that it imports.
+fn arrows(sources: &[Source], root: &[&str]) -> Arrows {
+    let depth = root.len();
+    let is_below = |path: &[String]| path.len() > depth && path.iter().zip(root).all(|(a, b)| a == b);
+    let inside: Vec<_> = sources.iter().filter(|source| is_below(&source.module)).collect();
+    let mut arrows: Arrows =
+        inside.iter().map(|source| (source.module[depth].clone(), BTreeSet::new())).collect();
+    let modules: BTreeSet<String> = arrows.keys().cloned().collect();
+    for Source { module, text } in inside {
+        let own = &module[depth];
+        let targets = imports(module, text).into_iter().filter(|path| is_below(path));
+        let named = targets.map(|path| path[depth].clone()).filter(|name| modules.contains(name));
+        arrows.get_mut(own).unwrap().extend(named.filter(|name| name != own));
+    }
+    arrows
+}
+
+/// Every path in the source that begins with `crate` or `super`, from the crate's root on.
+fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::"] {
+        for (at, _) in text.match_indices(start) {
+            let before = text[..at].chars().next_back();
+            if before.is_some_and(|c| c == ':' || c == '_' || c.is_alphanumeric()) {
+                continue;
+            }
+            found.extend(paths(&text[at..]).iter().map(|path| absolute(module, path)));
+        }
+    }
+    found
+}
+
+/// The paths that the text begins with: one, or one for each member of a group in braces.
+fn paths(text: &str) -> Vec<Vec<&str>> {
+    if let Some(group) = text.strip_prefix('{') {
+        return members(group).iter().flat_map(|member| paths(member.trim_start())).collect();
+    }
+    let end = text.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let Some(more) = rest.strip_prefix("::") else { return vec![vec![name]] };
+    paths(more).into_iter().map(|path| [vec![name], path].concat()).collect()
+}
+
+/// The members of a group whose opening brace has been read.
+fn members(text: &str) -> Vec<&str> {
+    let (mut members, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, character) in text.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            '}' => {
+                members.push(&text[start..at]);
+                return members;
+            }
+            ',' if depth == 0 => {
+                members.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    panic!("a group does not end: {text}")
+}
+
+fn absolute(module: &[String], path: &[&str]) -> Vec<String> {
+    let ups = path.iter().take_while(|name| **name == "super").count();
+    let base = if ups > 0 { &module[..module.len() - ups] } else { &[] };
+    let rest = &path[ups.max(1)..];
+    base.iter().cloned().chain(rest.iter().map(|&name| name.to_owned())).collect()
+}
+
+#[test]
+fn imports_are_read_in_every_form() {
+    let text = without_tests(
+        "use super::a;\nuse super::super::{b::{C, D}, e};\nuse crate::{f, g::H};\n#[cfg(doc)]\nuse crate::x;\n\
+         #[cfg(test)]\nmod y;\nfn z() { crate::i::j() } // crate::k\n#[cfg(test)]\nmod tests {\nuse crate::l;\n}\n",
+    );
+    let module = ["net".to_owned(), "radio".to_owned(), "part".to_owned()];
+    let found: BTreeSet<String> = imports(&module, &text).iter().map(|path| path.join("::")).collect();
+    let expected = ["f", "g::H", "i::j", "net::b::C", "net::b::D", "net::e", "net::radio::a"];
+    assert_eq!(found, expected.map(str::to_owned).into());
+}
