@@ -302,6 +302,8 @@ def _break_lines(axes: Axes, side_by_side: int) -> float:
         room -= max((len(line) for name in names for line in name.split("\n")), default=0)
         # They stand at equal distances, whichever has the most lines.
         lines = len(names) * max((1 + name.count("\n") for name in names), default=0)
+    else:
+        room -= 6  # a label and its numbers
     around = 0
     for text in axes.findobj(Text):
         if text.get_text() and text.get_text() in (axes.get_title(), axes.get_title(loc="left")):

@@ -13,7 +13,15 @@ from anabranch.papers.verdicts import above, by_claim, counted
 from anabranch.terminal import counted as counted_runs
 
 from .claims import CLEARLY
-from .factors import CONTROL_NAMES, PROFILE_NAMES, PROFILES, READINGS, SEGMENTS, size
+from .factors import (
+    CONTROL_NAMES,
+    PROFILE_NAMES,
+    PROFILES,
+    READING_NAMES,
+    READINGS,
+    SEGMENTS,
+    size,
+)
 from .outcome import Outcome, Recommendation, aggression, reading_effect
 from .traced import SILENT_S
 
@@ -31,9 +39,11 @@ def headline(outcome: Outcome) -> str:
         return ranking(outcome)
     link = f"Which TCP should run over a weak fixed WiMAX link ({PROFILE_NAMES[WEAK]})?"
     if not found.is_resolved:
+        count = len(found.candidates)
+        which = "any of the nine" if count == len(CONTROL_NAMES) else f"one of {count} of the nine"
         return (
-            f"{link} It is {not_resolved(found.goodput_mbps.n, found.resolved_by)}: it may be one"
-            f" of {len(found.candidates)} of the nine."
+            f"{link} It is {not_resolved(found.goodput_mbps.n, found.resolved_by)}: it may be"
+            f" {which}."
         )
     others = len(found.candidates) - 1
     return (
@@ -114,7 +124,8 @@ def speed(outcome: Outcome) -> str | None:
 
 def _verdicts(outcome: Outcome) -> str:
     parts = [
-        f"{counted([one for one in outcome.claims if one.profile == reading])} as {reading}"
+        f"{counted([one for one in outcome.claims if one.profile == reading])}"
+        f" ({READING_NAMES[reading]})"
         for reading in READINGS
     ]
     return f"Of {len(by_claim(outcome.claims))} claims: {'; '.join(parts)}."
