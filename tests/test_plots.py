@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,16 @@ def test_text_has_one_size_and_titles_another() -> None:
 def test_an_interval_is_cut_to_what_is_possible() -> None:
     assert plots.bar(0.98, 0.05, high=1.0) == [[pytest.approx(0.05)], [pytest.approx(0.02)]]
     assert plots.bar(0.1, 0.3)[0] == [pytest.approx(0.1)]
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_labels_at_the_ends_of_lines_stand_apart(lines: int) -> None:
+    figure = plots.blank(10, 4)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1])
+    text = "\n".join(["a path"] * lines)
+    plots.label_ends(figure, axes, [(0.3, text, "k"), (0.31, text, "r"), (0.32, "b", "b")])
+    figure.draw_without_rendering()
+    boxes = sorted((each.get_window_extent() for each in axes.texts), key=lambda box: box.y0)
+    assert len(boxes) == 3
+    assert all(one.y1 <= two.y0 for one, two in pairwise(boxes))

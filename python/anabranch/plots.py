@@ -829,10 +829,12 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
     left = axes.get_xlim()[0]
     heights = [float(to_axes.transform((left, value))[1]) for value, _, _ in known]
     spec = axes.get_subplotspec()
-    lines = spec.get_gridspec().nrows if spec else 1
-    gap = 0.2 / figure.get_size_inches()[1] * lines
+    panels = spec.get_gridspec().nrows if spec else 1
+    line = 0.2 / figure.get_size_inches()[1] * panels
+    lines = [1 + text.count("\n") for _, text, _ in known]
     for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + gap)
+        apart = line * (lines[i - 1] + lines[i]) / 2
+        heights[i] = max(heights[i], heights[i - 1] + apart)
     overflow = max(0.0, heights[-1] - 1)
     for height, (_, text, colour) in zip(heights, known, strict=True):
         axes.annotate(
