@@ -379,11 +379,18 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """How many values of each quantity have which verdict, in sentences."""
-    return [
-        f"{setup}, {name}: " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items())
-        for (setup, name), verdicts in counts(rows).items()
-    ]
+    """How many values of each quantity have which verdict, a sentence for each set-up."""
+    words = {"within": "within 10 %", "in_range": "in our 95 % range", "outside": "outside"}
+    found = counts(rows)
+    sentences = []
+    for setup, what in SETUPS.items():
+        parts = [
+            f"{HEADS[name].partition(',')[0]}: "
+            + ", ".join(f"{n} {words[v]}" for v, n in found[setup, name].items() if n)
+            for name in what.quantities
+        ]
+        sentences.append(f"{what.text[0].upper()}{what.text[1:]}. {'; '.join(parts)}.")
+    return sentences
 
 
 def counts(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, int]]:

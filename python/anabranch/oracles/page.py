@@ -1,5 +1,6 @@
 """The page of a comparison with other implementations."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,20 +51,7 @@ def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]
         f" {len(verdicts) - within - outside} more with theirs in our 95 % range,"
         f" {outside or 'none'} outside.",
         sentences=[*getattr(oracle, "notes", lambda _: [])(rows), *oracle.summary(rows)],
-        tables=[
-            Table(
-                title=name or "All numbers",
-                heads=heads,
-                rows=[oracle.cells(row) for row in part],
-                keys=oracle.KEYS,
-                shades={
-                    (line, column): _SHADES[verdict]
-                    for line, row in enumerate(part)
-                    for column, verdict in oracle.shades(row).items()
-                },
-            )
-            for name, heads, part in tables(oracle, rows)
-        ],
+        tables=[_table(oracle, *parts) for parts in tables(oracle, rows)],
         notes=[
             "Green: our mean is within 10 % of theirs. Grey: it is not, but theirs lies where ours"
             " do with 95 %. Red: neither.",
@@ -72,4 +60,21 @@ def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]
         ],
         captions=captions,
         facts=f"{replications:,} {'run' if replications == 1 else 'runs'} of each row",
+    )
+
+
+def _table(oracle: Any, name: str, heads: Sequence[str], part: list[Any]) -> Table:
+    """Without the columns in which no row has anything."""
+    lines = [oracle.cells(row) for row in part]
+    kept = [i for i in range(len(heads)) if any(line[i] for line in lines)]
+    return Table(
+        title=name or "All numbers",
+        heads=[heads[i] for i in kept],
+        rows=[[line[i] for i in kept] for line in lines],
+        keys=oracle.KEYS,
+        shades={
+            (line, kept.index(column)): _SHADES[verdict]
+            for line, row in enumerate(part)
+            for column, verdict in oracle.shades(row).items()
+        },
     )

@@ -84,12 +84,15 @@ class _Page(jinja2.Template):
 
     def render(self, *arguments: Any, **values: Any) -> str:
         text = super().render(*arguments, **values)
-        return re.sub(r"(<td[^>]*>)([^<]*±[^<]*)(?=</td>)", _breakable, text)
+        return re.sub(r"(<td[^>]*>)([^<]*(?:±| to )[^<]*)(?=</td>)", _breakable, text)
 
 
 def _breakable(cell: re.Match[str]) -> str:
-    """A cell that may have each `± half-width` on a line of its own, and is broken nowhere else."""
-    return cell[1] + cell[2].replace(" ±", "<i> </i>±")
+    """A cell that may have each `± half-width` or `(range)` on a line of its own.
+
+    It is broken nowhere else.
+    """
+    return cell[1] + re.sub(r" (?=±|\([^()]* to )", "<i> </i>", cell[2])
 
 
 def environment(templates: Mapping[str, str]) -> jinja2.Environment:
