@@ -300,6 +300,7 @@ impl Connection {
                 is_usable,
                 is_backup: subflow.sends_as_backup(),
                 has_room: limit > 0,
+                most: limit,
                 srtt: subflow.tcp.srtt(),
                 rttvar: subflow.tcp.rttvar(),
                 cwnd: subflow.tcp.window_bytes(),

@@ -32,7 +32,7 @@ pub enum Config {
     Redundant,
     /// One path with room after the other.
     RoundRobin,
-    /// Paths with room in proportion to these weights, each at least 1; that of paths not listed is 1.
+    /// Paths with room in proportion to these weights, in bytes of data, each at least 1; that of paths not listed is 1.
     Weighted(Vec<u16>),
 }
 

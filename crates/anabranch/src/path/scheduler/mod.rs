@@ -32,6 +32,8 @@ pub struct PathView {
     pub is_backup: bool,
     /// Whether its windows let the data go now.
     pub has_room: bool,
+    /// The most bytes that leave there together, where paths differ in this.
+    pub most: u32,
     /// Smoothed round-trip time, before the first sample none.
     pub srtt: Option<Duration>,
     /// Its variation (RFC 6298 section 2), zero before the first sample.
@@ -54,6 +56,7 @@ impl PathView {
             is_usable: true,
             is_backup: false,
             has_room: true,
+            most: u32::MAX,
             srtt: None,
             rttvar: Duration::ZERO,
             cwnd: 0,
@@ -70,7 +73,7 @@ impl PathView {
 pub struct Pending {
     /// When the question is asked.
     pub now: Time,
-    /// Bytes of data that leave together.
+    /// Bytes of data that leave together, on a path that takes so many.
     pub bytes: u32,
     /// Bytes that wait, these included.
     pub queued: u64,

@@ -31,20 +31,22 @@ impl Scheduler for Weighted {
         if self.earned.len() < most {
             self.earned.resize(most, 0);
         }
-        let bytes = i64::from(data.bytes);
+        // Of several that would have earned as much the first.
+        let most_earned = |path: &&PathView| {
+            let earned = self.earned[path.path.index()] + self.weight(path) * i64::from(data.bytes);
+            (-earned, path.path)
+        };
+        let Some(chosen) = candidates(paths).min_by_key(most_earned) else { return Decision::Wait };
+        // Where its segments are shorter, less leaves than was asked for.
+        let bytes = i64::from(data.bytes.min(chosen.most));
         let mut total = 0;
         for path in candidates(paths) {
             let weight = self.weight(path);
             self.earned[path.path.index()] += weight * bytes;
             total += weight;
         }
-        // Of several that have earned as much the first.
-        let chosen = candidates(paths)
-            .min_by_key(|path| (-self.earned[path.path.index()], path.path))
-            .map(|path| path.path);
-        let Some(path) = chosen else { return Decision::Wait };
-        self.earned[path.index()] -= total * bytes;
-        Decision::Send(path)
+        self.earned[chosen.path.index()] -= total * bytes;
+        Decision::Send(chosen.path)
     }
 }
 
@@ -83,6 +85,22 @@ mod tests {
         };
         let ratio = f64::from(bytes(0)) / f64::from(bytes(1));
         assert!((ratio - 3.0).abs() < 0.01, "{ratio}");
+    }
+
+    /// Paths with MTUs of 1500 and 1280 B: what leaves is what is paid for.
+    #[test]
+    fn paths_with_shorter_segments_have_their_share_of_bytes() {
+        for (weights, share) in [([1, 1], 1.0), ([3, 1], 3.0), ([1, 2], 0.5)] {
+            let mut scheduler = Weighted::new(&weights);
+            let mut paths = views(&[30, 20]);
+            (paths[0].most, paths[1].most) = (1_424, 1_204);
+            let turns = take_turns(&mut scheduler, &paths, &[1_424; 2_000]);
+            let bytes = |of: u8| -> u32 {
+                turns.iter().filter(|&&path| path == of).map(|&path| paths[usize::from(path)].most).sum()
+            };
+            let ratio = f64::from(bytes(0)) / f64::from(bytes(1));
+            assert!((ratio / share - 1.0).abs() < 0.01, "{weights:?}: {ratio}");
+        }
     }
 
     #[test]
