@@ -3,6 +3,8 @@
 
 use super::config;
 use super::connection::Connection;
+#[cfg(test)]
+use super::subflow::Subflow;
 use crate::endpoint::{Event, Output, Received};
 use crate::ground::Payload;
 use crate::time::Time;
@@ -182,6 +184,8 @@ impl Connection {
         assert_eq!(receiver.waiting, receiver.runs.iter().map(|run| run.1 - run.0).sum::<u64>());
         assert!(receiver.runs.first().is_none_or(|run| run.0 > receiver.next));
         assert!(receiver.runs.is_sorted_by(|one, other| one.1 < other.0));
+        // RFC 8684 section 3.3.1: a mapping holds for good, and segments are sent again as they were.
+        assert!(self.subflows.iter().all(Subflow::has_mappings_apart));
         assert!(receiver.unread + receiver.waiting <= self.parameters.tcp.receive_buffer());
     }
 }

@@ -236,4 +236,11 @@ impl Subflow {
         self.delivered += u64::from(taken);
         Some((data, taken))
     }
+
+    /// Whether no byte that waits has two places, and none was delivered before.
+    #[cfg(test)]
+    pub(super) fn has_mappings_apart(&self) -> bool {
+        let is_new = self.received.front().is_none_or(|first| first.position >= self.delivered);
+        is_new && self.received.iter().is_sorted_by(|one, other| one.end() <= other.position)
+    }
 }
