@@ -1,6 +1,9 @@
 //! How many segments one acknowledgement acknowledges, as BIC and the first CUBIC estimate it to make up
 //! for delayed acknowledgements (Linux's `tcp_bic.c`: `delayed_ack`, `ACK_RATIO_SHIFT`).
 
+use super::window::{State, Window};
+use super::{AckEvent, Rules};
+
 /// A moving average of segments per acknowledgement in 1/16, weight 1/16.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckRatio(u32);
@@ -13,12 +16,23 @@ impl Default for AckRatio {
 }
 
 impl AckRatio {
-    /// An acknowledgement of `segments` segments.
-    pub(super) fn on_ack(&mut self, segments: u32) {
-        if segments > 0 {
+    /// Takes an acknowledgement that finds nothing missing: Linux counts before it judges what the acknowledgement says
+    /// of losses (`tcp_ack`: `tcp_clean_rtx_queue`, then `tcp_fastretrans_alert`). One that acknowledges nothing
+    /// cumulatively counts too, but not in 2.6.20 (`bictcp_acked`: `cnt > 0`).
+    pub(super) fn on_ack(&mut self, window: &Window, event: &AckEvent) {
+        let (segments, was_open, least) = match event.cumulative {
+            Some(it) => (it.segments, it.was_open, u32::from(window.rules == Rules::Linux2620)),
+            None => (event.segments_acked, event.is_open && window.state == State::Open, 1),
+        };
+        if was_open && segments >= least {
             // A stretched acknowledgement counts as 16 x 16 segments at most, far above any real one.
             self.0 = (self.0 + segments.min(256)).saturating_sub(self.0 >> 4).max(1);
         }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn sixteenths(self) -> u32 {
+        self.0
     }
 
     /// Acknowledgements instead of segments, at least one.

@@ -148,11 +148,8 @@ impl Bic {
 
 impl Algorithm for Bic {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
-        if let Some(ratio) = &mut self.ratio
-            && event.is_open
-            && window.state == State::Open
-        {
-            ratio.on_ack(event.segments_acked);
+        if let Some(ratio) = &mut self.ratio {
+            ratio.on_ack(window, event);
         }
     }
 
@@ -181,6 +178,13 @@ impl Algorithm for Bic {
             self.per = 1;
             self.ratio = self.ratio.map(|_| AckRatio::default());
         }
+    }
+}
+
+#[cfg(test)]
+impl Bic {
+    pub(super) fn ack_ratio(&self) -> Option<u32> {
+        self.ratio.map(AckRatio::sixteenths)
     }
 }
 

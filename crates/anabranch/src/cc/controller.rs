@@ -226,3 +226,12 @@ impl CongestionControl for Controller {
         }
     }
 }
+
+#[cfg(test)]
+impl Controller {
+    /// Segments per acknowledgement as BIC estimates them, in 1/16.
+    pub(crate) fn ack_ratio(&self) -> Option<u32> {
+        let Self::Bic(control) = self else { return None };
+        control.algorithm().ack_ratio()
+    }
+}

@@ -274,9 +274,7 @@ fn millis(now: Time) -> u64 {
 
 impl Algorithm for Cubic {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
-        if window.state == State::Open {
-            self.ratio.on_ack(event.segments_acked);
-        }
+        self.ratio.on_ack(window, event);
         // Linux: delays right after fast recovery are discarded.
         let recent = |epoch: Time| event.now.saturating_since(epoch) < Duration::from_secs(1);
         if let Some(rtt) = event.rtt

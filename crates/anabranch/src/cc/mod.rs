@@ -146,6 +146,8 @@ pub struct AckEvent {
     pub outstanding: u32,
     /// Whether the cumulative acknowledgement advanced.
     pub cumulative_advanced: bool,
+    /// What Linux tells `pkts_acked`; SCTP does not know it.
+    pub cumulative: Option<Cumulative>,
     /// Whether the connection is in fast recovery, or reduces its window for another reason.
     pub in_recovery: bool,
     /// Whether nothing is known to be missing: no segment is selectively acknowledged, lost or sent again,
@@ -185,6 +187,7 @@ impl AckEvent {
             outstanding_before,
             outstanding: outstanding_before.saturating_sub(newly_acked),
             cumulative_advanced: true,
+            cumulative: None,
             in_recovery: false,
             is_open: true,
             is_window_limited: true,
@@ -198,6 +201,15 @@ impl AckEvent {
             next_departure: Time::ZERO,
         }
     }
+}
+
+/// What an acknowledgement takes off the beginning of what is outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cumulative {
+    /// Segments, whether they had been acknowledged selectively before or not.
+    pub segments: u32,
+    /// Whether nothing was known to be missing before it came (see [`AckEvent::is_open`]).
+    pub was_open: bool,
 }
 
 /// How fast data was delivered between the sending of a segment and its acknowledgement

@@ -387,6 +387,10 @@ impl<A: Algorithm> CongestionControl for Windowed<A> {
 
 #[cfg(test)]
 impl<A> Windowed<A> {
+    pub(super) const fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
     pub(super) fn into_algorithm(self) -> A {
         self.algorithm
     }

@@ -5,8 +5,9 @@ use super::alert::Resend;
 use super::connection::Connection;
 use super::prr::Progress;
 use super::rate_sample::OpenSample;
+use super::recovery::CongestionState;
 use super::scoreboard::{Ranges, Sent};
-use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, RateSample, RttEvent};
+use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, Cumulative, RateSample, RttEvent};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
@@ -27,7 +28,8 @@ pub(super) struct Ack {
     pub(super) window_changed: bool,
     /// It is more than the next one in a row.
     is_special: bool,
-    /// Something is acknowledged cumulatively.
+    /// Segments that are acknowledged cumulatively, and whether there are any.
+    segments: u32,
     pub(super) data_acked: bool,
     /// Something that was sent twice is.
     retransmitted_acked: bool,
@@ -77,6 +79,7 @@ impl Connection {
             return false;
         }
         let prior_in_flight = self.board.in_flight();
+        let was_open = self.recovery.state == CongestionState::Open;
         let (prior_delivered, prior_bytes) = (self.rate.delivered_segments, self.rate.delivered);
         let prior_lost = self.rate.lost;
         let prior_highest = self.board.highest_sacked;
@@ -134,7 +137,9 @@ impl Connection {
         let lost_bytes = (self.rate.lost - prior_lost) as u32;
         let min_rtt = self.rtt.min_rtt();
         let rate = self.rate.close(now, &ack.sample, delivered > 0, min_rtt);
-        let report = Report { prior_in_flight, delivered, delivered_bytes, lost_bytes, marks, rate };
+        let cumulative = Cumulative { segments: ack.segments, was_open };
+        let report =
+            Report { prior_in_flight, cumulative, delivered, delivered_bytes, lost_bytes, marks, rate };
         self.tell_control(now, &ack, &report);
         self.resend(now, resend);
         if ack.advanced {
@@ -204,8 +209,7 @@ impl Connection {
             rate.delivered_segments += 1;
             rate.on_delivered(&mut ack.sample, &mut board.get_mut(id).rate, sent.departure, end);
         });
-        let is_undoable = self.recovery.state != super::recovery::CongestionState::Loss
-            || self.recovery.undo_from.is_some();
+        let is_undoable = self.recovery.state != CongestionState::Loss || self.recovery.undo_from.is_some();
         if let Some(from) = ack.reordered_from.filter(|_| is_undoable) {
             self.note_reordering(from);
         }
@@ -276,7 +280,7 @@ impl Connection {
             }
             self.rate.on_delivered(&mut ack.sample, &mut rate, sent_at, end);
         }
-        ack.data_acked = acked > 0;
+        (ack.segments, ack.data_acked) = (acked, acked > 0);
         let has_sample = self.take_rtt(now, ack);
         if acked > 0 {
             ack.restarts_timer = true;
@@ -397,8 +401,9 @@ impl Connection {
         };
         event.outstanding = self.in_flight_bytes();
         event.cumulative_advanced = may_grow;
+        event.cumulative = Some(report.cumulative);
         event.in_recovery = in_recovery;
-        event.is_open = self.recovery.state == super::recovery::CongestionState::Open;
+        event.is_open = self.recovery.state == CongestionState::Open;
         event.is_window_limited = self.is_window_limited();
         event.marked = report.marks.saturating_mul(mss).min(report.delivered_bytes);
         event.newly_lost = report.lost_bytes;
@@ -430,6 +435,7 @@ fn is_of_earlier(origin: Option<Time>, sent_at: Time) -> bool {
 struct Report {
     /// Segments on their way before the acknowledgement.
     prior_in_flight: u32,
+    cumulative: Cumulative,
     /// Segments delivered.
     delivered: u32,
     delivered_bytes: u32,

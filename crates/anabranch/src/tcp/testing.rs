@@ -547,6 +547,11 @@ impl Connection {
         self.cc.state().ssthresh / self.mss
     }
 
+    /// Segments per acknowledgement as BIC estimates them, in 1/16.
+    pub(super) fn ack_ratio(&self) -> Option<u32> {
+        self.cc.ack_ratio()
+    }
+
     /// What is kept in counters is what counting again finds.
     pub(super) fn check_accounts(&self) {
         let segments = self.board.segments();

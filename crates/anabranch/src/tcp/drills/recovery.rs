@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cc::CongestionControl as _;
-use crate::tcp::config::{LossDetection, WindowReduction};
+use crate::tcp::config::{InitialWindow, LossDetection, WindowReduction};
 use crate::tcp::testing::Drill;
 use crate::wire::tcp::Flags;
 
@@ -179,4 +179,31 @@ fn rfc8985_6_2_an_echo_of_the_original_says_nothing_of_the_retransmission() {
     assert_eq!(lost(&rfc()), 1, "section 6.2 step 2 condition 1");
     // Linux asks only for the round-trip time: all six sent before the retransmission are late.
     assert_eq!(lost(&linux()), 7, "tcp_rack_advance");
+}
+
+/// Linux, `tcp_ack`: `bictcp_acked` is called by `tcp_clean_rtx_queue`, before `tcp_fastretrans_alert` judges the
+/// acknowledgement. So the state that it finds counts, and the first duplicate counts as one of no segments; in 2.6.20
+/// only what acknowledges something does, with all its segments.
+#[test]
+fn linux_bic_counts_acknowledgements_by_the_state_that_they_find() {
+    for (profile, of_duplicate, of_last) in [(Profile::Linux6, 30, 32), (Profile::Linux2620, 32, 33)] {
+        let bic = cc::Config::Bic(cc::bic::Config::default());
+        let initial_window = Some(InitialWindow::Segments(10));
+        let mut drill = Drill::open(&Config { cc: Some(bic), initial_window, ..config(profile) }, false);
+        let ratio = |drill: &Drill| drill.end.ack_ratio().expect("it is BIC");
+        drill.write(10 * SIZE).segments(SIZE);
+        assert_eq!(ratio(&drill), 32);
+        // Open: 32 + 2 - 32 / 16.
+        drill.at(200).ack(2 * SIZE, &[]);
+        assert_eq!(ratio(&drill), 32, "{profile:?}");
+        // Open still, and nothing is acknowledged cumulatively: 32 - 32 / 16.
+        drill.ack(2 * SIZE, &[(3 * SIZE, 4 * SIZE)]);
+        assert_eq!(ratio(&drill), of_duplicate, "{profile:?}");
+        // Segments are known to be missing before it comes, though not after it.
+        drill.ack(6 * SIZE, &[]);
+        assert_eq!(ratio(&drill), of_duplicate, "{profile:?}");
+        // 30 + 3 - 1; 32 + 3 - 2.
+        drill.ack(9 * SIZE, &[]);
+        assert_eq!(ratio(&drill), of_last, "{profile:?}");
+    }
 }
