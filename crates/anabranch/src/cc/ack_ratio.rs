@@ -1,8 +1,8 @@
 //! How many segments one acknowledgement acknowledges, as BIC and the first CUBIC estimate it to make up
 //! for delayed acknowledgements (Linux's `tcp_bic.c`: `delayed_ack`, `ACK_RATIO_SHIFT`).
 
-use super::window::{State, Window};
-use super::{AckEvent, Rules};
+use super::window::Window;
+use super::{AckEvent, Cumulative, Rules};
 
 /// A moving average of segments per acknowledgement in 1/16, weight 1/16.
 #[derive(Clone, Copy, Debug)]
@@ -16,14 +16,11 @@ impl Default for AckRatio {
 }
 
 impl AckRatio {
-    /// Takes an acknowledgement that finds nothing missing: Linux counts before it judges what the acknowledgement says
-    /// of losses (`tcp_ack`: `tcp_clean_rtx_queue`, then `tcp_fastretrans_alert`). One that acknowledges nothing
-    /// cumulatively counts too, but not in 2.6.20 (`bictcp_acked`: `cnt > 0`).
+    /// Takes an acknowledgement that finds nothing missing. One that acknowledges nothing cumulatively counts too, but
+    /// not in 2.6.20 (`bictcp_acked`: `cnt > 0`).
     pub(super) fn on_ack(&mut self, window: &Window, event: &AckEvent) {
-        let (segments, was_open, least) = match event.cumulative {
-            Some(it) => (it.segments, it.was_open, u32::from(window.rules == Rules::Linux2620)),
-            None => (event.segments_acked, event.is_open && window.state == State::Open, 1),
-        };
+        let Cumulative { segments, was_open, .. } = window.found_by(event);
+        let least = u32::from(window.rules == Rules::Linux2620 || event.cumulative.is_none());
         if was_open && segments >= least {
             // A stretched acknowledgement counts as 16 x 16 segments at most, far above any real one.
             self.0 = (self.0 + segments.min(256)).saturating_sub(self.0 >> 4).max(1);

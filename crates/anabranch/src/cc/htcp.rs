@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::round::micros;
 use super::slow_start::SlowStart;
 use super::window::{Algorithm, State, Window, Windowed};
-use super::{AckEvent, CongestionEvent, Setup};
+use super::{AckEvent, CongestionEvent, Cumulative, Setup};
 use crate::time::Time;
 
 /// Settings of H-TCP.
@@ -117,19 +117,19 @@ impl Htcp {
     }
 
     /// Linux: `measure_achieved_throughput`.
-    fn measure_throughput(&mut self, window: &Window, event: &AckEvent) {
-        let now = millis(event.now);
-        if event.in_recovery || window.state != State::Open {
+    fn measure_throughput(&mut self, cwnd: u32, time: Time, found: Cumulative) {
+        let now = millis(time);
+        if found.was_in_recovery {
             self.packets = 0;
             self.since = Some(now);
             return;
         }
-        self.packets += u64::from(event.segments_acked);
+        self.packets += u64::from(found.segments);
         let elapsed = now - *self.since.get_or_insert(now);
-        let a_window = u64::from(window.cwnd).saturating_sub((self.alpha / SCALE).max(1));
+        let a_window = u64::from(cwnd).saturating_sub((self.alpha / SCALE).max(1));
         if self.packets >= a_window && self.min_rtt > 0 && elapsed >= self.min_rtt {
             let sample = self.packets * SECOND / elapsed;
-            if self.since_loss(event.now) / self.min_rtt <= 3 {
+            if self.since_loss(time) / self.min_rtt <= 3 {
                 // Just after a loss.
                 self.throughput = sample;
                 self.most = sample;
@@ -179,12 +179,12 @@ impl Htcp {
 
 impl Algorithm for Htcp {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
-        let is_open = event.is_open && window.state == State::Open;
+        let found = window.found_by(event);
         if let Some(rtt) = event.rtt {
-            self.measure_delay(u64::from(micros(rtt).div_ceil(1_000)).max(1), is_open);
+            self.measure_delay(u64::from(micros(rtt).div_ceil(1_000)).max(1), found.was_open);
         }
         if self.config.bandwidth_switch {
-            self.measure_throughput(window, event);
+            self.measure_throughput(window.cwnd, event.now, found);
         }
     }
 
@@ -241,7 +241,7 @@ impl Algorithm for Htcp {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Rounds, build, cwnd, lose};
-    use super::super::{Controller, Rules};
+    use super::super::{CongestionControl as _, Controller, Rules};
     use super::*;
     use crate::time::Duration;
 
@@ -302,5 +302,25 @@ mod tests {
         lose(&mut control, rounds.now);
         // 70 / 100, 89/128.
         assert_eq!(cwnd(&control), 200 * 89 / 128);
+    }
+
+    /// Linux: `measure_rtt` looks at the state that the acknowledgement finds, `TCP_CA_Open`.
+    #[test]
+    fn a_delay_counts_where_nothing_was_missing_before_it() {
+        for (was_open, left) in [(true, 89), (false, BETA_MAX)] {
+            let config = Config { bandwidth_switch: false, ..Config::default() };
+            let mut control = build(config, Rules::Linux6, 400);
+            let mut rounds = Rounds::new(Duration::from_millis(70));
+            rounds.ack(&mut control, 0, Duration::from_millis(70));
+            lose(&mut control, rounds.now);
+            rounds.ack(&mut control, 0, Duration::from_millis(70));
+            for ms in [80, 90, 100] {
+                let cumulative = Some(Cumulative { segments: 0, was_open, was_in_recovery: false });
+                let rtt = Some(Duration::from_millis(ms));
+                control.on_ack(&AckEvent { cumulative, rtt, ..AckEvent::new(rounds.now, 0, 0) });
+            }
+            lose(&mut control, rounds.now);
+            assert_eq!(u64::from(cwnd(&control)), 200 * left / SCALE, "{was_open}");
+        }
     }
 }

@@ -210,6 +210,8 @@ pub struct Cumulative {
     pub segments: u32,
     /// Whether nothing was known to be missing before it came (see [`AckEvent::is_open`]).
     pub was_open: bool,
+    /// Whether the connection was in fast recovery or reduced its window before it came, after a timeout too.
+    pub was_in_recovery: bool,
 }
 
 /// How fast data was delivered between the sending of a segment and its acknowledgement

@@ -55,19 +55,20 @@ impl Default for RoundTrips {
 }
 
 impl RoundTrips {
-    /// Takes a sample, in whatever state (Linux: `tcp_vegas_pkts_acked`, `tcp_vegas_state`).
+    /// Takes a sample, in whatever state, and then learns the state: the sample of the acknowledgement that ends a
+    /// recovery is not of the round that it begins (Linux: `tcp_vegas_pkts_acked`, then `tcp_vegas_state`).
     pub(super) fn on_ack(&mut self, event: &AckEvent, is_open: bool) {
-        if is_open && !self.enabled {
-            self.next_round();
-            self.round.end = event.sent_to;
-        }
-        self.enabled = is_open;
         if let Some(rtt) = event.rtt {
             let rtt = micros(rtt).saturating_add(1).min(NONE);
             self.base = self.base.min(rtt);
             self.min = self.min.min(rtt);
             self.count = self.count.saturating_add(1);
         }
+        if is_open && !self.enabled {
+            self.next_round();
+            self.round.end = event.sent_to;
+        }
+        self.enabled = is_open;
     }
 
     /// Whether a round is over.
@@ -97,4 +98,25 @@ impl RoundTrips {
 pub(super) const fn micros(time: Duration) -> u32 {
     let micros = time.as_nanos() / 1_000;
     if micros > u32::MAX as u64 { u32::MAX } else { micros as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    /// Linux: `tcp_vegas_pkts_acked` comes before `tcp_vegas_state`, which begins anew.
+    #[test]
+    fn the_sample_that_ends_a_recovery_is_not_of_the_next_round() {
+        let event = |ms| AckEvent {
+            rtt: Some(Duration::from_millis(ms)),
+            ..AckEvent::new(Time::from_secs(1), 1_000, 1_000)
+        };
+        let mut times = RoundTrips::default();
+        times.on_ack(&event(50), false);
+        times.on_ack(&event(40), true);
+        assert_eq!((times.base, times.min, times.count), (40_001, NONE, 0));
+        times.on_ack(&event(60), true);
+        assert_eq!((times.base, times.min, times.count), (40_001, 60_001, 1));
+    }
 }

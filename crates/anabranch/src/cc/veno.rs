@@ -60,9 +60,9 @@ pub struct Veno {
 impl Algorithm for Veno {
     fn on_acked(&mut self, window: &mut Window, event: &AckEvent) {
         // Linux's Veno counts its samples from the beginning of the connection.
-        let count = self.times.count;
+        let count = self.times.count.saturating_add(u32::from(event.rtt.is_some()));
         self.times.on_ack(event, event.is_open && window.state == State::Open);
-        self.times.count = self.times.count.max(count);
+        self.times.count = count;
     }
 
     fn grow(&mut self, window: &mut Window, event: &AckEvent) {

@@ -9,8 +9,8 @@ use std::fmt;
 
 use super::slow_start::{self, SlowStart};
 use super::{
-    AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, IdleEvent,
-    RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
+    AckEvent, ArrivalEvent, CongestionControl, CongestionEvent, CongestionKind, ControlState, Cumulative,
+    IdleEvent, RecoveryEndEvent, RttEvent, Rules, SendLimits, SentEvent, Setup, UndoEvent,
 };
 use crate::time::{Duration, Time};
 
@@ -192,6 +192,16 @@ impl Window {
         } else {
             self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
         }
+    }
+
+    /// What `pkts_acked` of Linux is told: what the acknowledgement found, before anything followed from it
+    /// (`tcp_ack`: `tcp_clean_rtx_queue`, then `tcp_fastretrans_alert`). Of SCTP only what followed is known.
+    pub(super) fn found_by(&self, event: &AckEvent) -> Cumulative {
+        event.cumulative.unwrap_or(Cumulative {
+            segments: event.segments_acked,
+            was_open: event.is_open && self.state == State::Open,
+            was_in_recovery: event.in_recovery || self.state != State::Open,
+        })
     }
 
     fn bytes(&self, segments: u32) -> u32 {

@@ -79,7 +79,8 @@ impl Connection {
             return false;
         }
         let prior_in_flight = self.board.in_flight();
-        let was_open = self.recovery.state == CongestionState::Open;
+        let (was_open, was_in_recovery) =
+            (self.recovery.state == CongestionState::Open, !self.recovery.is_calm());
         let (prior_delivered, prior_bytes) = (self.rate.delivered_segments, self.rate.delivered);
         let prior_lost = self.rate.lost;
         let prior_highest = self.board.highest_sacked;
@@ -137,7 +138,7 @@ impl Connection {
         let lost_bytes = (self.rate.lost - prior_lost) as u32;
         let min_rtt = self.rtt.min_rtt();
         let rate = self.rate.close(now, &ack.sample, delivered > 0, min_rtt);
-        let cumulative = Cumulative { segments: ack.segments, was_open };
+        let cumulative = Cumulative { segments: ack.segments, was_open, was_in_recovery };
         let report =
             Report { prior_in_flight, cumulative, delivered, delivered_bytes, lost_bytes, marks, rate };
         self.tell_control(now, &ack, &report);
