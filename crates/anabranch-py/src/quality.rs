@@ -1,6 +1,8 @@
 //! The E-model and its codecs.
 
-use anabranch::quality::{CallParameters, Codec, EModel, Rating, emodel as g107, planning, wideband};
+use anabranch_transport::quality::{
+    CallParameters, Codec, EModel, Rating, emodel as g107, planning, wideband,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;

@@ -5,10 +5,10 @@
 
 use std::hint::black_box;
 
-use anabranch::ground::Ecn;
 use anabranch::net::{Direction, DuplexLink};
-use anabranch::rng::Streams;
-use anabranch::time::Time;
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Time;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 6_000;

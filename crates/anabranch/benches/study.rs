@@ -9,9 +9,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use anabranch::rng::{Draw as _, Streams};
 use anabranch::scenario::{Scenario, Study};
 use anabranch::sim::Simulation;
+use anabranch_transport::rng::{Draw as _, Streams};
 
 const ROUNDS: usize = 9;
 const CALLS_PER_ROUND: u64 = 100;

@@ -1,9 +1,10 @@
 //! A congestion control of one's own beside Reno and CUBIC in the twelve scenarios of `anabranch bench-cc`:
 //! goodput, and mean delay of a probe. `cargo run --example custom_cc`
 
-use anabranch::cc::{self, AckEvent, CongestionControl, CongestionEvent, ControlState};
-use anabranch::ground::{PathId, Side};
-use anabranch::{scenario::Study, sim::Simulation, time::Duration};
+use anabranch::{scenario::Study, sim::Simulation};
+use anabranch_transport::cc::{self, AckEvent, CongestionControl, CongestionEvent, ControlState};
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::time::Duration;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/anabranch/bench_cc/scenarios");
 const FILES: &str = "clean lossy bursty deep-buffer shallow-buffer long-fat rate-step equal-pair rtt-unfair \

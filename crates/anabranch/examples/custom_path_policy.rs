@@ -1,12 +1,13 @@
 //! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion score and
 //! changes of the primary path. At the root of the repository: `cargo run --example custom_path_policy`
 
-use anabranch::ground::{PathId, Side};
-use anabranch::path::failover::{self, Failover, Settings};
-use anabranch::path::{
+use anabranch::{scenario::Study, sim::Simulation};
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::path::failover::{self, Failover, Settings};
+use anabranch_transport::path::{
     Basis, PathEvent, PathSelector, PathStatus, Reason, Retransmission, Selection, Selector,
 };
-use anabranch::{scenario::Study, sim::Simulation, time::Duration, time::Time};
+use anabranch_transport::time::{Duration, Time};
 
 const LOSS: Basis = Basis::compared("lost in the last second", '>', "%");
 

@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 /// Replications, and Student's t for one degree of freedom less, 97.5 %.
 const FULL: (u64, f64) = (20, 2.093);

@@ -26,25 +26,9 @@
 
 pub mod app;
 pub mod batch;
-pub mod cc;
-pub mod endpoint;
-pub mod ground;
-mod linux_rtt;
-pub mod mptcp;
 pub mod net;
-pub mod path;
-pub mod quality;
-pub mod report;
-pub mod rng;
 pub mod scenario;
 pub mod schedule;
-pub mod sctp;
 pub mod sim;
-pub mod tcp;
 mod text_file;
-pub mod time;
-mod timer;
 pub mod trace;
-pub mod udp;
-pub mod units;
-pub mod wire;

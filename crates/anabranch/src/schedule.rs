@@ -10,13 +10,13 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
+use anabranch_transport::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::text_file;
-use crate::time::Duration;
 
 /// A parameter: one value, or a timetable of values.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::trace::{Column, Table};
+use anabranch_transport::report::Row;
 
 /// A link of 10 Mbit/s and 20 ms, without loss, and one flow from `a` to `b`.
 const BASE: &str = "

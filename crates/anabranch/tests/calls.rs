@@ -6,14 +6,16 @@ use std::collections::BinaryHeap;
 use anabranch::app::datagrams::DatagramsConfig;
 use anabranch::app::voip::{BurstRatio, DelayBasis, Measures, TalkSpurtsConfig, Voip, VoipConfig};
 use anabranch::app::{AnyApp, App, AppConfig, Commands, Direction, Start};
-use anabranch::endpoint::{CloseReason, Command, Endpoint, Event, Input, Output, Received, Service};
-use anabranch::ground::{IpVersion, Payload, Side};
-use anabranch::quality::{Codec, EModel, Fate, JitterBuffer};
-use anabranch::report::Row;
-use anabranch::rng::Streams;
-use anabranch::time::{Duration, Time};
-use anabranch::udp::{self, UdpEndpoint};
-use anabranch::wire::Packet;
+use anabranch_transport::endpoint::{
+    CloseReason, Command, Endpoint, Event, Input, Output, Received, Service,
+};
+use anabranch_transport::ground::{IpVersion, Payload, Side};
+use anabranch_transport::quality::{Codec, EModel, Fate, JitterBuffer};
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::udp::{self, UdpEndpoint};
+use anabranch_transport::wire::Packet;
 
 const STREAMS: Streams = Streams { seed: 7, replication: 0 };
 

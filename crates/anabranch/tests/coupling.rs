@@ -10,9 +10,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 /// What a packet of 1500 bytes carries.
 const PAYLOAD: f64 = 1452.0 / 1500.0;

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 /// Datagrams of 1518 B over these links in a row, each with `ends` filled in.
 fn scenario(links: &[&str], app: &str) -> String {

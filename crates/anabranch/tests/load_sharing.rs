@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 const REPLICATIONS: u64 = 3;
 

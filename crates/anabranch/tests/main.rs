@@ -18,7 +18,6 @@ mod radio_wifi;
 mod radio_wimax;
 mod random_scenario;
 mod scenario_errors;
-mod sctp_call;
 mod sim_golden;
 mod sim_guards;
 mod sim_properties;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 const TWO_PATHS: &str = "
     run.duration = '60 s'

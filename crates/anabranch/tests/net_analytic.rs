@@ -2,11 +2,11 @@
 //! configuration says. Seeds are fixed; tolerances are four standard errors of the estimate, which the test
 //! computes or states.
 
-use anabranch::ground::Ecn;
 use anabranch::net::{Direction, DropCause, DuplexLink, LinkConfig, Step};
-use anabranch::report::Row;
-use anabranch::rng::{Draw, Streams};
-use anabranch::time::Time;
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::{Draw, Streams};
+use anabranch_transport::time::Time;
 
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };
 

@@ -1,7 +1,6 @@
 //! The lazy link and its evented twin give the same packet times, drops, marks and counters, to the
 //! nanosecond, for random rates, timetables, queues, losses, cross traffic and packets.
 
-use anabranch::ground::Ecn;
 use anabranch::net::loss::{
     BernoulliConfig, GilbertConfig, LossClock, LossConfig, LossPlace, LossSharing, LossTraceConfig,
 };
@@ -10,11 +9,12 @@ use anabranch::net::{
     CbrConfig, CrossTrafficConfig, CrossTrafficDirection, Direction, DuplexLink, LinkConfig, OnOffConfig,
     ParetoOnOffConfig, PoissonConfig, RateConfig, Step, WhenDown,
 };
-use anabranch::report::Row;
-use anabranch::rng::Streams;
 use anabranch::schedule::{Schedule, Timetable, TraceFile};
-use anabranch::time::{Duration, Time};
-use anabranch::units::{Bytes, Probability, Rate};
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::{Bytes, Probability, Rate};
 use proptest::prelude::*;
 
 /// A packet that is given to the link.

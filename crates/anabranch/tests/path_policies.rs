@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
 use anabranch::trace::Column;
+use anabranch_transport::report::Row;
 
 /// A change of the primary path: when, in seconds, and the text of the trace.
 type Change = (f64, String);

@@ -1,8 +1,8 @@
 //! Queue disciplines that shape, isolate hosts or know L4S, under TCP.
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 /// Loads over one link, from these nodes with these settings of TCP, for 30 s.
 fn run(queue: &str, loads: &[(&str, &str)]) -> Row {

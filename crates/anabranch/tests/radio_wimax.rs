@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use crate::radio::{run, run_of, study, value};
-use anabranch::report::Row;
 use anabranch::sim::Simulation;
 use anabranch::trace::Column;
+use anabranch_transport::report::Row;
 use proptest::prelude::*;
 
 /// A radio link between `bs` and `s0`; `radio` and `link` are more keys of the two tables.

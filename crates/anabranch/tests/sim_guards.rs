@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::{Outcome, RunError, Simulation};
+use anabranch_transport::report::Row;
 
 const BASE: &str = "
 run.duration = '20 s'

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::random_scenario;
 use anabranch::app::AppConfig;
 use anabranch::net::qdisc::QueueConfig;
-use anabranch::report::Row;
 use anabranch::scenario::Scenario;
 use anabranch::schedule::Schedule;
 use anabranch::sim::{Outcome, Simulation};
-use anabranch::time::Duration;
 use anabranch::trace::{Column, Table};
-use anabranch::units::Probability;
+use anabranch_transport::report::Row;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Probability;
 use proptest::prelude::*;
 
 fn read(text: &str) -> Scenario {
@@ -189,7 +189,7 @@ proptest! {
                 let section = scalar.strip_suffix(".handshake_share")?;
                 (section.starts_with(&format!("{name}.")) && !value.is_nan()).then_some((section, value))
             }) {
-                let shares = anabranch::endpoint::Limit::ALL
+                let shares = anabranch_transport::endpoint::Limit::ALL
                     .iter()
                     .map(|limit| outcome.row.value(&format!("{section}.{}_share", limit.name())).unwrap());
                 prop_assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9, "{}", section);

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 fn rows(text: &str, replications: u64) -> Vec<Row> {
     let study = Study::parse(text, &[], Path::new(".")).unwrap();

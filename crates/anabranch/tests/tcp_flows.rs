@@ -1,9 +1,9 @@
 //! TCP over simulated links against what can be computed by hand: a full link, a window that limits, the
 //! 1/sqrt(p) law; and that tracing and fusing change nothing.
 
-use anabranch::report::Row;
 use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch_transport::report::Row;
 
 /// A load that always has something to send, over one link.
 const BASE: &str = r#"

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use anabranch::cc;
-use anabranch::ground::{PathId, Side};
 use anabranch::net::loss::{BernoulliConfig, LossConfig, LossTraceConfig};
-use anabranch::report::Row;
 use anabranch::scenario::{Scenario, Study};
 use anabranch::schedule::{Schedule, TraceFile};
 use anabranch::sim::Simulation;
-use anabranch::units::Probability;
+use anabranch_transport::cc;
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::report::Row;
+use anabranch_transport::units::Probability;
 
 /// Bytes of data in a segment with timestamps, and the packet that carries it.
 const MSS: f64 = 1448.0;

@@ -1,9 +1,9 @@
 //! Time accounts where one cause is known: the account of the sender names it.
 
-use anabranch::endpoint::Limit;
 use anabranch::scenario::Study;
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::trace::{Column, Table};
+use anabranch_transport::endpoint::Limit;
 
 /// A transfer over one path or two of 10 Mbit/s and 20 ms there and back each.
 fn run(sets: &[(&str, &str)]) -> Outcome {

@@ -1,14 +1,14 @@
 //! The applications by name, and one of them at work.
 
+use anabranch_transport::endpoint::{Event, Service};
+use anabranch_transport::ground::Side;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Commands, Frame, Start, bulk, datagrams, exchanges, voip};
-use crate::endpoint::{Event, Service};
-use crate::ground::Side;
-use crate::report::Report;
-use crate::rng::Streams;
-use crate::time::Time;
 
 /// The application of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,17 +3,17 @@
 //!
 //! Load that only has to fill one link's queue is cheaper as that link's lazy cross traffic.
 
+use anabranch_transport::endpoint::{Command, Event, Message};
+use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::{Draw as _, Rng, Streams};
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::{Bytes, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantiles::quantiles_ms;
 use super::{App, Commands, ReliabilityConfig, Start};
-use crate::endpoint::{Command, Event, Message};
-use crate::ground::{Payload, Side};
-use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
-use crate::time::{Duration, Time};
-use crate::units::{Bytes, Rate};
 
 /// Messages whose making is remembered until they arrive; the delay of an older one is not measured.
 /// A power of two.

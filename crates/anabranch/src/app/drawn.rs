@@ -6,14 +6,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use crate::rng::{Draw as _, Rng};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// A size or a length of time: one value, or a distribution to draw it from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -218,8 +217,9 @@ impl<'de, Q: Deserialize<'de>> Visitor<'de> for DrawnVisitor<Q> {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+
     use super::*;
-    use crate::rng::Streams;
 
     fn parse(json: &str) -> Result<Drawn<Bytes>, String> {
         serde_json::from_str(json).map_err(|error| error.to_string())

@@ -15,17 +15,16 @@ pub(crate) mod testing;
 pub mod voip;
 mod writer;
 
+use anabranch_transport::endpoint::{Command, Event, Reliability};
+use anabranch_transport::ground::Side;
+use anabranch_transport::quality::Fate;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use any::{AnyApp, AppConfig};
-
-use crate::endpoint::{Command, Event, Reliability};
-use crate::ground::Side;
-use crate::quality::Fate;
-use crate::report::Report;
-use crate::rng::{Draw as _, Rng};
-use crate::time::{Duration, Time};
 
 /// The application of one flow, both ends of it: it gives commands to the two endpoints and hears
 /// their events.

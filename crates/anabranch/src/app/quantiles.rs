@@ -1,6 +1,6 @@
 //! Quantiles and means of measured times.
 
-use crate::time::Duration;
+use anabranch_transport::time::Duration;
 
 /// Quantiles, for shares in increasing order, in ms, by the nearest rank; NaN without any value. Changes
 /// the order of the values.

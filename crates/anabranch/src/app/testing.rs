@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Message, Received, Service};
+use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::time::{Duration, Time};
+
 use super::{App, Commands};
-use crate::endpoint::{CloseReason, Command, Event, Message, Received, Service};
-use crate::ground::{Payload, Side};
-use crate::time::{Duration, Time};
 
 /// One end's sending half.
 #[derive(Debug, Default)]

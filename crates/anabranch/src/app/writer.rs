@@ -6,10 +6,11 @@
 //! there is one command per time that room is made, not one per write. Over messages (SCTP), and where a
 //! write takes time, each write is a command of its own.
 
+use anabranch_transport::endpoint::{Command, Message, Reliability, Service};
+use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::time::{Duration, Time};
+
 use super::Commands;
-use crate::endpoint::{Command, Message, Reliability, Service};
-use crate::ground::{Payload, Side};
-use crate::time::{Duration, Time};
 
 /// The largest piece of a stream in one command, in bytes.
 const PIECE: u64 = 1 << 30;

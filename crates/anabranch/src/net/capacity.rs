@@ -8,14 +8,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Rate;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::schedule::{Schedule, Timeline, Timetable, TraceFile};
-use crate::time::Duration;
-use crate::units::Rate;
 
 /// Units of work per byte.
 pub(crate) const UNITS_PER_BYTE: u64 = 8 * 1_000_000_000;

@@ -1,5 +1,8 @@
 //! The schema of a link, and what follows from what is said of it.
 
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +12,7 @@ use super::ground::Direction;
 use super::loss::{LossConfig, LossPlace};
 use super::qdisc::QueueConfig;
 use super::radio::RadioConfig;
-use crate::rng::Streams;
 use crate::schedule::{Schedule, Timeline};
-use crate::time::Duration;
-use crate::units::{Bytes, Probability};
 
 /// A duplex link between two nodes. What is said holds for both directions; `reverse` says what is
 /// different from the second end to the first.

@@ -8,13 +8,13 @@
 mod on_off;
 mod poisson;
 
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::UNITS_PER_BYTE;
-use crate::rng::Streams;
-use crate::time::Duration;
-use crate::units::{Bytes, Rate};
 
 pub(crate) use on_off::OnOff;
 pub(crate) use poisson::Poisson;

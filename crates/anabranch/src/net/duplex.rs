@@ -1,15 +1,16 @@
 //! A duplex link: two directions, and what they share.
 
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+
 use super::config::{LinkConfig, WhenDown};
 use super::ground::{Direction, DropCause, Fate, QueueSample, Release, Step};
 use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::one_way::OneWay;
 use super::radio::RadioConfig;
-use crate::ground::Ecn;
-use crate::report::Report;
-use crate::rng::Streams;
-use crate::time::{Duration, Time};
 
 /// A duplex link.
 ///

@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::time::Time;
+
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::cross_traffic::{CrossCounters, Source, earliest};
 use super::ground::{QueueSample, Verdict, Waiting};
 use super::qdisc::DropTail;
 use crate::schedule::Timeline;
-use crate::time::Time;
 
 /// A first-in-first-out server, event by event.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What the files of links share: directions, packets that are held and released, and what becomes of a packet.
 
-use crate::ground::Ecn;
-use crate::time::Time;
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::time::Time;
 
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

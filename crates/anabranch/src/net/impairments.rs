@@ -1,9 +1,10 @@
 //! What few links do to packets on the wire: corruption, duplication and jitter.
 
-use crate::rng::{Draw as _, Rng, Streams};
+use anabranch_transport::rng::{Draw as _, Rng, Streams};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Probability;
+
 use crate::schedule::{Schedule, Timeline};
-use crate::time::Duration;
-use crate::units::Probability;
 
 /// What a link says of its wire, for one direction.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,9 @@
 //! stages ([`DuplexLink::release`](super::DuplexLink::release)). A medium names the time of its next event
 //! after each call, and has none while it has nothing to do.
 
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Time;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
@@ -14,9 +17,6 @@ use super::config::LinkConfig;
 use super::ground::{Direction, Held, Port, QueueSample, Release};
 use super::queued::QueuedServer;
 use super::radio::{BaseStation, Bearer, Cell, RadioConfig, RadioSample, ServedLink};
-use crate::report::Report;
-use crate::rng::Streams;
-use crate::time::Time;
 
 /// A server of some links.
 #[derive(Clone, Debug)]

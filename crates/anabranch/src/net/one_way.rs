@@ -5,6 +5,11 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+
 use super::capacity::{Capacity, ConstantRate, UNITS_PER_BYTE};
 use super::config::{LinkConfig, WhenDown};
 use super::cross_traffic::Source;
@@ -15,11 +20,7 @@ use super::ledger::{Entry, Ledger};
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::radio::RadioConfig;
 use super::server::{LazyServer, Server};
-use crate::ground::Ecn;
-use crate::report::Report;
-use crate::rng::Streams;
 use crate::schedule::Timeline;
-use crate::time::{Duration, Time};
 
 /// One direction of a link.
 #[derive(Clone, Debug)]

@@ -6,16 +6,17 @@
 //! interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with `drop_tail` both give the
 //! same results.
 
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Time;
+
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
 use super::cross_traffic::{CrossCounters, Source, earliest_index};
 use super::ground::{Direction, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::Sojourns;
-use crate::ground::Ecn;
-use crate::report::Report;
-use crate::rng::Streams;
-use crate::time::Time;
 
 /// The queue and server of one direction.
 #[derive(Clone, Debug)]

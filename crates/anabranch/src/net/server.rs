@@ -297,14 +297,14 @@ impl LazyQueue {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+    use anabranch_transport::units::Rate;
     use proptest::prelude::*;
 
     use super::super::cross_traffic::{CrossTrafficConfig, PoissonConfig};
     use super::super::qdisc::{DropTailConfig, QueueConfig};
     use super::*;
-    use crate::rng::Streams;
     use crate::schedule::Schedule;
-    use crate::units::Rate;
 
     const RATE: u64 = 1_000_000;
 

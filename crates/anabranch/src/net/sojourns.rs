@@ -1,6 +1,6 @@
 //! How long packets waited in a queue: mean, maximum and quantiles, in memory that does not grow.
 
-use crate::report::Report;
+use anabranch_transport::report::Report;
 
 /// Waiting times, in nanoseconds, counted in classes whose width is at most 1/64 of the values in them.
 #[derive(Clone, Debug, Default)]

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use anabranch_transport::rng;
 use serde_json::Value;
-
-use crate::rng;
 
 /// The keys whose values are names of files.
 const FILE_KEYS: [&str; 2] = ["file", "mahimahi"];

@@ -13,6 +13,11 @@ mod tree;
 
 use std::path::Path;
 
+use anabranch_transport::ground::IpVersion;
+use anabranch_transport::rng;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
+use anabranch_transport::{mptcp, sctp, tcp, udp};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -24,13 +29,8 @@ pub use models::models;
 pub use sweep::{AxisValue, Sweep};
 
 use crate::app::AppConfig;
-use crate::ground::IpVersion;
 use crate::net::LinkConfig;
-use crate::rng;
 use crate::text_file;
-use crate::time::Duration;
-use crate::units::Bytes;
-use crate::{mptcp, sctp, tcp, udp};
 
 /// A network, what runs over it, and for how long.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

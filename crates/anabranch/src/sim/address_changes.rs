@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::endpoint::Command;
-use crate::ground::PathId;
+use anabranch_transport::endpoint::Command;
+use anabranch_transport::ground::PathId;
+use anabranch_transport::time::Time;
+
 use crate::scenario::FlowConfig;
-use crate::time::Time;
 
 /// What a host does at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]

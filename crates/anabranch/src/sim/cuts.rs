@@ -1,8 +1,9 @@
 //! Where a run is cut: at the end of its warm-up and between its phases.
 
-use crate::report::Row;
+use anabranch_transport::report::Row;
+use anabranch_transport::time::{Duration, Time};
+
 use crate::scenario::{RunConfig, ScenarioError};
-use crate::time::{Duration, Time};
 
 /// The cuts of a run, and what was reported at each that has been reached.
 pub(super) struct Cuts {

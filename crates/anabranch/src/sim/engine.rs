@@ -1,5 +1,17 @@
 //! The event loop of one run.
 
+use anabranch_transport::cc::Controller;
+use anabranch_transport::endpoint::{Endpoint, Input, Output, PathLimit, PathSample};
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::mptcp;
+use anabranch_transport::path::Selector;
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::sctp::Association;
+use anabranch_transport::tcp::Connection;
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::udp::UdpEndpoint;
+
 use super::address_changes;
 use super::cuts::{self, Cuts};
 use super::event_queue::Class;
@@ -8,20 +20,9 @@ use super::flow_groups::{self, Group};
 use super::network::{Counters, Network};
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
-use crate::cc::Controller;
-use crate::endpoint::{Endpoint, Input, Output, PathLimit, PathSample};
-use crate::ground::{PathId, Side};
-use crate::mptcp;
 use crate::net::{DuplexLink, Media};
-use crate::path::Selector;
-use crate::report::Row;
-use crate::rng::Streams;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
-use crate::sctp::Association;
-use crate::tcp::Connection;
-use crate::time::{Duration, Time};
 use crate::trace::{self, Table, TimeAccounts, Trace};
-use crate::udp::UdpEndpoint;
 
 /// One run of a scenario.
 pub struct Simulation {

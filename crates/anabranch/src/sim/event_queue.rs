@@ -12,7 +12,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::time::Time;
+use anabranch_transport::time::Time;
 
 /// What an event is about; the order of the variants is the order of events at equal times: what
 /// leaves a medium before what comes to it, packets first, timers before application ticks.

@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::endpoint::{
+    Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Transmission,
+};
+use anabranch_transport::ground::PathId;
+use anabranch_transport::mptcp;
+use anabranch_transport::report::Report;
+use anabranch_transport::sctp::Association;
+use anabranch_transport::tcp::Connection;
+use anabranch_transport::time::Time;
+use anabranch_transport::udp::UdpEndpoint;
+
 use super::address_changes::AddressChange;
 use crate::app::AnyApp;
-use crate::endpoint::{Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Transmission};
-use crate::ground::PathId;
-use crate::mptcp;
-use crate::report::Report;
-use crate::sctp::Association;
-use crate::tcp::Connection;
-use crate::time::Time;
-use crate::udp::UdpEndpoint;
 
 /// The transports that there are.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use anabranch_transport::report::Row;
+use anabranch_transport::time::Duration;
 use indexmap::IndexMap;
 
-use crate::report::Row;
 use crate::scenario::{FlowConfig, Scenario, ScenarioError};
-use crate::time::Duration;
 
 /// A flow that stands for several, and these.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,11 @@
 
 use std::ops::Range;
 
-use crate::ground::{Ecn, IpVersion};
+use anabranch_transport::ground::{Ecn, IpVersion};
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::{Body, Fragment, Packet};
+
 use crate::net::DropCause;
-use crate::time::Time;
-use crate::wire::{Body, Fragment, Packet};
 
 /// Datagrams that travel as fragments.
 #[derive(Debug, Default)]
@@ -269,11 +270,11 @@ fn later(one: Option<Loss>, other: Option<Loss>) -> Option<Loss> {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::ground::PathId;
+    use anabranch_transport::wire::udp::Datagram;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ground::PathId;
-    use crate::wire::udp::Datagram;
 
     const PAYLOAD: u32 = 400;
 

@@ -4,16 +4,17 @@
 //! among other packets or a random draw of a shared process decides something (see
 //! [`Routes::set_turns`]), and at the end of its route.
 
+use anabranch_transport::ground::{Ecn, Side};
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::{Body, Fragment, Packet};
+
 use super::event_queue::{Class, EventQueue};
 use super::flow::{self, Alarm};
 use super::fragments::{Datagrams, Loss, Lost};
 use super::packets::{InFlight, PacketSlab, Progress};
 use super::topology::{Hop, Label, Routes, Turn};
-use crate::ground::{Ecn, Side};
 use crate::net::{Direction, DropCause, DuplexLink, Held, Media, Release, Ring, Step};
-use crate::time::Time;
 use crate::trace::Trace;
-use crate::wire::{Body, Fragment, Packet};
 
 /// Links, packets in flight, and the events to come.
 pub(super) struct Network {

@@ -1,7 +1,7 @@
 //! Packets in flight: a slab whose places are used again.
 
-use crate::time::Time;
-use crate::wire::Packet;
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::Packet;
 
 /// A packet on its way.
 #[derive(Debug)]

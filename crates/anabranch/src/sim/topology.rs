@@ -1,10 +1,10 @@
 //! Routes: which links, in which direction, a flow's packets cross, and when each crossing is computed.
 
+use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::rng::fnv1a;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::ground::{IpVersion, Side};
 use crate::net::{Direction, DuplexLink, LinkConfig};
-use crate::rng::fnv1a;
 use crate::scenario::{FlowConfig, PathConfig, Scenario, ScenarioError};
 
 /// One link of a route.

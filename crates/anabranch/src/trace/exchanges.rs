@@ -1,8 +1,9 @@
 //! The exchange trace: one row for every request, page or probe.
 
+use anabranch_transport::time::{Duration, Time};
+
 use super::{Column, Table};
 use crate::app::exchanges::Exchange;
-use crate::time::{Duration, Time};
 
 /// The exchanges of every flow, in the order in which they began.
 pub(crate) fn exchanges_table<'a>(flows: &[String], exchanges: impl Fn(usize) -> &'a [Exchange]) -> Table {

@@ -1,10 +1,11 @@
 //! The frame trace: one row for every frame of a call.
 
+use anabranch_transport::ground::Side;
+use anabranch_transport::quality::Fate;
+use anabranch_transport::time::Time;
+
 use super::{Column, Table};
 use crate::app::Frame;
-use crate::ground::Side;
-use crate::quality::Fate;
-use crate::time::Time;
 
 /// The frames of every flow and side; `status` is `played`, `late` or `lost`.
 pub(crate) fn frames_table(flows: &[String], frames: impl Fn(usize, Side) -> Vec<Frame>) -> Table {

@@ -1,11 +1,12 @@
 //! Head-of-line blocking: data that has arrived and waits for earlier data. The trace has a row for every
 //! interval in which what was missing had been sent on the same path.
 
+use anabranch_transport::endpoint::{HeadOfLine, Transmission};
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::report::Report;
+use anabranch_transport::time::{Duration, Time};
+
 use super::{Column, Table};
-use crate::endpoint::{HeadOfLine, Transmission};
-use crate::ground::{PathId, Side};
-use crate::report::Report;
-use crate::time::{Duration, Time};
 
 /// Nanoseconds in a second.
 const NANOS: f64 = 1e9;

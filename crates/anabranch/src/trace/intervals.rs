@@ -1,8 +1,9 @@
 //! The interval trace: one row for every interval of a bulk transfer.
 
+use anabranch_transport::ground::Side;
+
 use super::{Column, Table};
 use crate::app::bulk::Interval;
-use crate::ground::Side;
 
 /// The intervals of every flow and sending side, as they arrived at the other.
 pub(crate) fn intervals_table(flows: &[String], intervals: impl Fn(usize, Side) -> Vec<Interval>) -> Table {

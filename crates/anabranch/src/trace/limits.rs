@@ -1,11 +1,12 @@
 //! Where the time of each path went: an account of what held its sender back, and the limit trace, a row for
 //! every interval in which that stayed the same.
 
+use anabranch_transport::endpoint::{Limit, PathLimit};
+use anabranch_transport::ground::{PathId, Side};
+use anabranch_transport::report::Report;
+use anabranch_transport::time::{Duration, Time};
+
 use super::{Column, Table};
-use crate::endpoint::{Limit, PathLimit};
-use crate::ground::{PathId, Side};
-use crate::report::Report;
-use crate::time::{Duration, Time};
 
 /// One interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -200,8 +201,9 @@ impl LimitTrace {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::ground::PathId;
+
     use super::*;
-    use crate::ground::PathId;
 
     fn at(seconds: u64) -> Time {
         Time::from_secs(seconds)
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn shares_are_of_the_time_since_the_warm_up() {
         let row = |trace: &LimitTrace, now| {
-            let mut row = crate::report::Row::default();
+            let mut row = anabranch_transport::report::Row::default();
             trace.report(now, 0, Side::A, &mut row.section("a"));
             row
         };

@@ -23,6 +23,10 @@ mod ratings;
 
 use std::borrow::Cow;
 
+use anabranch_transport::endpoint::Event;
+use anabranch_transport::ground::Side;
+use anabranch_transport::time::Time;
+
 pub(crate) use exchanges::exchanges_table;
 pub(crate) use frames::frames_table;
 pub(crate) use head_of_line::HeadOfLineTrace;
@@ -33,10 +37,6 @@ pub(crate) use paths::PathTrace;
 pub(crate) use queues::queues_table;
 pub(crate) use radio::radio_table;
 pub(crate) use ratings::ratings_table;
-
-use crate::endpoint::Event;
-use crate::ground::Side;
-use crate::time::Time;
 
 /// The names of the tables.
 pub const TABLES: [&str; 11] = [
@@ -143,22 +143,7 @@ impl EventTrace {
     pub(crate) fn into_table(self, flows: &[String]) -> Table {
         let mut columns: [Vec<Cow<'static, str>>; 4] = Default::default();
         for (_, flow, side, event) in &self.rows {
-            let (name, detail): (&'static str, String) = match event {
-                Event::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
-                Event::AddressAdded(path) => ("address_added", format!("path {}", path.0)),
-                Event::AddressDeleted(path) => ("address_deleted", format!("path {}", path.0)),
-                Event::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
-                Event::Connected => ("connected", String::new()),
-                Event::PathChanged { path, state } => {
-                    ("path_changed", format!("path {} is {}", path.0, state.name()))
-                }
-                Event::PrimaryChanged { from, to, reason } => {
-                    ("primary_changed", format!("path{} -> path{}: {reason}", from.0, to.0))
-                }
-                Event::Received(_) => ("received", String::new()),
-                Event::Refused(payload) => ("refused", format!("offset {}", payload.offset)),
-                Event::Writable => ("writable", String::new()),
-            };
+            let (name, detail) = event.describe();
             let row = [flows[*flow as usize].clone().into(), side.name().into(), name.into(), detail.into()];
             for (column, value) in columns.iter_mut().zip(row) {
                 column.push(value);

@@ -1,9 +1,10 @@
 //! The packet trace: one row for every packet sent, with its fate.
 
+use anabranch_transport::ground::Side;
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::{Body, Packet};
+
 use super::{Column, Table};
-use crate::ground::Side;
-use crate::time::Time;
-use crate::wire::{Body, Packet};
 
 #[derive(Clone, Copy, Debug)]
 struct Row {

@@ -1,9 +1,10 @@
 //! The path trace: a row whenever the state of an endpoint's path changed.
 
+use anabranch_transport::endpoint::PathSample;
+use anabranch_transport::ground::Side;
+use anabranch_transport::time::{Duration, Time};
+
 use super::{Column, Table};
-use crate::endpoint::PathSample;
-use crate::ground::Side;
-use crate::time::{Duration, Time};
 
 #[derive(Debug)]
 struct Row {

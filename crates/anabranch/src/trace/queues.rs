@@ -1,8 +1,9 @@
 //! The queue trace: a row whenever a link's queue changed.
 
+use anabranch_transport::time::Time;
+
 use super::{Column, Table};
 use crate::net::{Direction, QueueSample};
-use crate::time::Time;
 
 /// The queues of every link and direction until the end of the run: packets and bytes that wait, without
 /// the one being sent.

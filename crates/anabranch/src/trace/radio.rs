@@ -1,8 +1,9 @@
 //! The radio trace: one row for each burst.
 
+use anabranch_transport::time::Time;
+
 use super::{Column, Table};
 use crate::net::{Direction, RadioSample};
-use crate::time::Time;
 
 /// The bursts of every radio link and direction until the end of the run.
 pub(crate) fn radio_table(

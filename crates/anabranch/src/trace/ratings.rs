@@ -1,8 +1,9 @@
 //! The rating trace: one row for every second of a call.
 
+use anabranch_transport::ground::Side;
+
 use super::{Column, Table};
 use crate::app::voip::RatedInterval;
-use crate::ground::Side;
 
 /// The ratings of every flow and sending side, as its listener gives them; seconds without a frame are left
 /// out.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anabranch::report::Row;
 use anabranch::scenario::{ScenarioError, Study};
 use anabranch::sim::{Outcome, Simulation};
+use anabranch_transport::report::Row;
 
 /// The study of a text, with settings; names of files start in the folder for tests' files.
 pub(crate) fn study(text: &str, sets: &[(&str, &str)]) -> Result<Study, ScenarioError> {

@@ -1,7 +1,7 @@
 //! What is measured of one direction of a bulk transfer, at its receiving end.
 
-use crate::report::Report;
-use crate::time::{Duration, Time};
+use anabranch_transport::report::Report;
+use anabranch_transport::time::{Duration, Time};
 
 /// One interval of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,8 +153,9 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::report::Row;
+
     use super::*;
-    use crate::report::Row;
 
     fn ms(millis: u64) -> Time {
         Time::from_millis(millis)

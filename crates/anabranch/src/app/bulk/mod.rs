@@ -3,6 +3,12 @@
 
 mod meter;
 
+use anabranch_transport::endpoint::{Command, Event, Service};
+use anabranch_transport::ground::Side;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::Bytes;
 use arrayvec::ArrayVec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,13 +17,7 @@ pub use self::meter::Interval;
 use self::meter::Meter;
 use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Direction, Start};
-use crate::endpoint::{Command, Event, Service};
-use crate::ground::Side;
-use crate::report::Report;
-use crate::rng::Streams;
 use crate::schedule::{Schedule, Timeline};
-use crate::time::{Duration, Time};
-use crate::units::Bytes;
 
 /// A bulk transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

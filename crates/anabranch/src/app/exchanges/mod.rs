@@ -16,6 +16,11 @@ pub mod web;
 
 use std::collections::VecDeque;
 
+use anabranch_transport::endpoint::{Command, Event, Service};
+use anabranch_transport::ground::Side;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::{Rng, Streams};
+use anabranch_transport::time::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,11 +31,6 @@ use super::drawn::Drawn;
 use super::quantiles::quantiles_ms;
 use super::writer::{MESSAGE, Writer};
 use super::{App, Commands, Start, needs_flow_control};
-use crate::endpoint::{Command, Event, Service};
-use crate::ground::Side;
-use crate::report::Report;
-use crate::rng::{Rng, Streams};
-use crate::time::{Duration, Time};
 
 /// Which connections exchanges use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

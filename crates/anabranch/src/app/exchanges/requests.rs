@@ -1,15 +1,15 @@
 //! Requests and their responses, one after the other: short flows, remote calls, a database.
 
+use anabranch_transport::endpoint::Service;
+use anabranch_transport::rng::{Rng, Streams};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ConnectionUse, Exchanges, Plan, Setup};
 use crate::app::Start;
 use crate::app::drawn::Drawn;
-use crate::endpoint::Service;
-use crate::rng::{Rng, Streams};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// Requests and their responses, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,6 +8,11 @@
 //! they make. All probes of the run count, where the draft takes those of the last four seconds: let the
 //! probes start when the load is steady.
 
+use anabranch_transport::endpoint::Service;
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +20,6 @@ use super::{ConnectionUse, Exchanges, Plan, Setup};
 use crate::app::Start;
 use crate::app::drawn::Drawn;
 use crate::app::quantiles::trimmed_mean_ms;
-use crate::endpoint::Service;
-use crate::report::Report;
-use crate::rng::Streams;
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// Probes that count round trips per minute.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,8 @@
+use anabranch_transport::endpoint::CloseReason;
+use anabranch_transport::report::Row;
+
 use super::*;
 use crate::app::testing::Loopback;
-use crate::endpoint::CloseReason;
-use crate::report::Row;
 use proptest::prelude::*;
 
 const STREAMS: Streams = Streams { seed: 1, replication: 0 };

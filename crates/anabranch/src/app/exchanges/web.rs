@@ -6,16 +6,16 @@
 //! computes, and TLS. Default sizes are the medians of the HTTP Archive: Web Almanac 2024, chapter "Page
 //! Weight", desktop: 2652 KB in 71 requests, of which HTML has 18 KB.
 
+use anabranch_transport::endpoint::Service;
+use anabranch_transport::rng::{Rng, Streams};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ConnectionUse, Exchanges, Plan, Setup};
 use crate::app::Start;
 use crate::app::drawn::{Distribution, Drawn};
-use crate::endpoint::Service;
-use crate::rng::{Rng, Streams};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// Pages of the web.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

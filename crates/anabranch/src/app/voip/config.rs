@@ -1,11 +1,11 @@
 //! What a call is configured by.
 
+use anabranch_transport::quality::{Band, Codec, EModel, JitterBuffer, planning};
+use anabranch_transport::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::{Direction, ReliabilityConfig, Start};
-use crate::quality::{Band, Codec, EModel, JitterBuffer, planning};
-use crate::time::Duration;
 
 /// A telephone call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

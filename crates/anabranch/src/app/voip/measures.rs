@@ -1,8 +1,8 @@
 //! What is measured of a call.
 
-use crate::quality::Rating;
-use crate::report::Report;
-use crate::time::Time;
+use anabranch_transport::quality::Rating;
+use anabranch_transport::report::Report;
+use anabranch_transport::time::Time;
 
 /// What was measured of one direction of a call. sent = played + late + lost.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,6 +11,13 @@ mod config;
 mod measures;
 mod talk_spurts;
 
+use anabranch_transport::endpoint::{Command, Event, Message};
+use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::quality::{CallParameters, Fate, LossPattern, Rating, Slot, Talk};
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+
 pub use self::config::{BurstRatio, DelayBasis, TalkSpurtsConfig, VoipConfig};
 pub use self::measures::{Measures, RatedInterval};
 
@@ -19,12 +26,6 @@ use arrayvec::ArrayVec;
 use self::talk_spurts::TalkSpurts;
 use super::quantiles::quantiles_ms;
 use super::{App, Commands, Direction, Frame};
-use crate::endpoint::{Command, Event, Message};
-use crate::ground::{Payload, Side};
-use crate::quality::{CallParameters, Fate, LossPattern, Rating, Slot, Talk};
-use crate::report::Report;
-use crate::rng::Streams;
-use crate::time::{Duration, Time};
 
 /// The longest call, in frames per direction: about 3 days of 20 ms frames.
 const MAX_FRAMES: u64 = 1 << 24;

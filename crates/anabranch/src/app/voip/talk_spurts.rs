@@ -1,8 +1,9 @@
 //! Talk spurts and pauses, frame by frame.
 
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::Duration;
+
 use super::TalkSpurtsConfig;
-use crate::rng::{Draw as _, Rng};
-use crate::time::Duration;
 
 /// Alternating talk spurts and pauses of exponential lengths, starting with talk.
 #[derive(Debug)]
@@ -38,8 +39,9 @@ impl TalkSpurts {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+
     use super::*;
-    use crate::rng::Streams;
 
     #[test]
     fn the_share_of_talk_is_that_of_the_means() {

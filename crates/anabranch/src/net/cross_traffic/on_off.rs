@@ -4,9 +4,9 @@
 //! of an on period comes at its start; an on period shorter than a packet's distance has just that one,
 //! as in ns-2.
 
-use crate::rng::{BlockRng, Draw};
-use crate::time::Duration;
-use crate::units::{Bytes, Rate};
+use anabranch_transport::rng::{BlockRng, Draw};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Rate};
 
 /// A source of equal packets at equal distances.
 #[derive(Clone, Debug)]

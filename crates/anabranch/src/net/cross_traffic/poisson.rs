@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use crate::rng::{BlockRng, Draw};
+use anabranch_transport::rng::{BlockRng, Draw};
 
 /// A Poisson process.
 #[derive(Clone, Debug)]

@@ -1,13 +1,13 @@
 //! Independent loss: every packet with the same probability.
 
+use anabranch_transport::rng::{Draw, Rng};
+use anabranch_transport::time::Time;
+use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{LossModel, LossPlace};
-use crate::rng::{Draw, Rng};
 use crate::schedule::{Schedule, Timeline};
-use crate::time::Time;
-use crate::units::Probability;
 
 /// Every packet is lost with the same probability, independently.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,10 +41,11 @@ impl LossModel for Bernoulli {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+    use anabranch_transport::time::Duration;
+
     use super::*;
-    use crate::rng::Streams;
     use crate::schedule::Timetable;
-    use crate::time::Duration;
 
     #[test]
     fn the_mean_follows_the_timetable() {

@@ -16,14 +16,14 @@
 //! drawn anew and the chain is that of a draw per step, exactly; with the clock `slot` the draws are in the
 //! order of simulated time, whenever and however often packets ask.
 
+use anabranch_transport::rng::{Draw, Rng};
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Chance, LossModel, LossPlace, LossSharing};
-use crate::rng::{Draw, Rng};
 use crate::schedule::{Changes, Schedule, Timeline, from_words};
-use crate::time::{Duration, Time};
-use crate::units::Probability;
 
 /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott).
 ///
@@ -389,8 +389,9 @@ struct BitCount {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+
     use super::*;
-    use crate::rng::Streams;
     use crate::schedule::Timetable;
 
     const STREAMS: Streams = Streams { seed: 1, replication: 0 };

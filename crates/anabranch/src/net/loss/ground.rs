@@ -1,10 +1,9 @@
 //! What loss models share.
 
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::rng::{Draw as _, Rng};
-use crate::time::Time;
 
 /// A model of loss on one direction, or on both.
 pub(crate) trait LossModel {
@@ -12,7 +11,7 @@ pub(crate) trait LossModel {
     fn is_lost(&mut self, now: Time, size: u32) -> bool;
 }
 
-/// A probability as a draw's 53 bits are compared with it: the same decisions as [`bernoulli`](crate::rng::Draw::bernoulli), in
+/// A probability as a draw's 53 bits are compared with it: the same decisions as [`bernoulli`](anabranch_transport::rng::Draw::bernoulli), in
 /// integers. What is certain takes no draw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance(u64);
@@ -55,8 +54,9 @@ pub enum LossSharing {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+
     use super::*;
-    use crate::rng::Streams;
 
     #[test]
     fn a_chance_decides_as_a_bernoulli_draw() {

@@ -13,11 +13,10 @@ mod gilbert;
 mod ground;
 mod trace;
 
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-
-use crate::rng::Streams;
-use crate::time::Time;
 
 pub(crate) use bernoulli::Bernoulli;
 pub use bernoulli::BernoulliConfig;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use anabranch_transport::time::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{LossModel, LossPlace, LossSharing};
 use crate::schedule::TraceFile;
-use crate::time::{Duration, Time};
 
 /// Loss as a file says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,15 +6,15 @@
 //! the paper, without the threshold that may stand for a full queue). Defaults are among the settings of the paper's
 //! experiments.
 
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{Draw as _, Rng};
-use crate::time::Duration;
-use crate::units::Probability;
 
 /// BLUE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

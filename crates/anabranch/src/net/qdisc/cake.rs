@@ -13,6 +13,9 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::rng::{BlockRng, Draw as _, Rng};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +25,6 @@ use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc};
 use crate::net::capacity::UNITS_PER_BYTE;
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{BlockRng, Draw as _, Rng};
-use crate::time::Duration;
-use crate::units::{Bytes, Rate};
 
 /// CAKE.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

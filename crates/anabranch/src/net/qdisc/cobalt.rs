@@ -7,6 +7,8 @@
 //! queue that has never been late drops the second packet that is, and waits for an interval only from then on.
 //! Deviation: the square root is exact where Linux has a table and a Newton step.
 
+use anabranch_transport::rng::{Draw, Rng};
+use anabranch_transport::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +16,6 @@ use super::codel::check_times;
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{Draw, Rng};
-use crate::time::Duration;
 
 /// COBALT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,14 +7,14 @@
 //! approximates it (`square_root = "newton"`). Deviation: packets have no link-layer header, so an MTU is 1500 B
 //! where Linux has 1514 B.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::ground::{Held, Waiting};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// How 1 / sqrt(count) of CoDel's control law is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,13 +3,13 @@
 //! So the prose of Felix, Santos and Nogueira describes CoDel, whose RFC 8289 drops one packet per interval, and
 //! that only once the delay has lasted for an interval. For comparison with [`codel`](super::codel) alone.
 
+use anabranch_transport::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range};
 use crate::net::ground::{Held, Waiting};
-use crate::time::Duration;
 
 /// CoDel as prose has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,14 +6,14 @@
 //! 3.1); packets without are not affected by the threshold. Limits and thresholds that follow a timetable
 //! decide about arrivals from then on: a packet that waits already stays.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use crate::net::ground::Waiting;
 use crate::schedule::{Changes, Schedule, Timeline, from_words};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// First in, first out, up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

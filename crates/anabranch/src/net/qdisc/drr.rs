@@ -8,14 +8,14 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::rng::{BlockRng, Draw as _};
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{BlockRng, Draw as _};
-use crate::units::Bytes;
 
 /// Deficit round robin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

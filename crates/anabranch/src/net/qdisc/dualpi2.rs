@@ -10,15 +10,15 @@
 //! an update each min(target, R / 3), alpha = 0.1 update / R^2, beta = 0.3 / R. Deviations: the limit
 //! is in packets, as Linux has it, and the step stands for the ramp of appendix A.1, as in Linux.
 
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range, mark};
-use crate::ground::Ecn;
 use crate::net::ground::{Held, Waiting};
-use crate::time::Duration;
-use crate::units::Probability;
 
 /// DualPI2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,11 +8,12 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::rng::{BlockRng, Draw as _};
+use anabranch_transport::units::Bytes;
+
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{BlockRng, Draw as _};
-use crate::units::Bytes;
 
 /// What decides about the packets of one flow's queue.
 pub(crate) trait FlowControl: Clone {

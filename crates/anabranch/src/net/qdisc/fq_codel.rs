@@ -3,6 +3,8 @@
 //! `fair_queue.rs` says how flows are told apart and take turns, `codel.rs` how CoDel differs from Linux's.
 //! Defaults are Linux's (RFC 8290 section 5.2), marks included.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +13,6 @@ use super::fair_queue::{FairQueue, FlowControl, Sharing};
 use super::fifo::Fifo;
 use super::ground::{Drops, Place};
 use crate::net::ground::Held;
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// FQ-CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

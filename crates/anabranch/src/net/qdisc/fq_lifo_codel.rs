@@ -1,5 +1,7 @@
 //! FQ-LIFO-CoDel: flows take turns as in FQ-CoDel (RFC 8290), each with a stack and LIFO-CoDel's state of its own.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +11,6 @@ use super::fifo::Fifo;
 use super::ground::{Drops, Place};
 use super::lifo_codel::{LifoControl, LifoRule};
 use crate::net::ground::Held;
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// FQ-LIFO-CoDel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,9 @@
 //! RFC 8033, and the probability may grow beyond 1. `fair_queue.rs` says how flows are told apart and take turns, `pie.rs`
 //! how PIE differs from Linux's. Defaults are Linux's.
 
+use anabranch_transport::rng::BlockRng;
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +16,6 @@ use super::fifo::Fifo;
 use super::ground::{Drops, Place};
 use super::pie::{self, PieConfig};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::BlockRng;
-use crate::time::Duration;
-use crate::units::{Bytes, Probability};
 
 /// FQ-PIE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

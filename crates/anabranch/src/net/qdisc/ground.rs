@@ -1,9 +1,10 @@
 //! What disciplines share: what each of them does, and what it is built for.
 
-use crate::ground::Ecn;
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::units::Bytes;
+
 use crate::net::ground::{Fate, Held, Waiting};
-use crate::rng::Streams;
-use crate::units::Bytes;
 
 /// Where packets wait and which of them go on, asked packet by packet. Times are in nanoseconds and never
 /// decrease.

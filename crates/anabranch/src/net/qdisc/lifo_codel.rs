@@ -7,6 +7,8 @@
 //! CoDel finds the delay sustained and k is above theta. Where the text restarts at Gamma < 0 and equation 8
 //! at Gamma <= 0, this is the equation.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +16,6 @@ use super::codel::{Control, Settings};
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range};
 use crate::net::ground::{Held, Waiting};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// When LIFO-CoDel drops a packet that it takes off its stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,12 +4,13 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::time::Time;
+
 use super::drop_tail::{DropTail, DropTailConfig};
 use super::ground::{Drops, Place, QueueDisc};
 use crate::net::capacity::UNITS_PER_BYTE;
 use crate::net::ground::{Held, QueueSample, Waiting};
 use crate::schedule::Timeline;
-use crate::time::Time;
 
 /// The packets that wait at one end of a link.
 #[derive(Clone, Debug)]

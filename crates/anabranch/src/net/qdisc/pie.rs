@@ -8,15 +8,15 @@
 //! 1000 packets included. Updates between two packets change nothing that was not known at the first, so they are
 //! made up for at the second.
 
+use anabranch_transport::rng::{Draw, Rng};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{Draw, Rng};
-use crate::time::Duration;
-use crate::units::Probability;
 
 /// PIE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_transport::ground::Ecn;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 use super::ground::{Drops, QueueDisc as _};
 use super::testing::{packet, place};
 use super::{Discipline, QueueConfig};
-use crate::ground::Ecn;
 use crate::net::ground::{Held, Waiting};
 
 /// What happens next, after so many nanoseconds.

@@ -8,14 +8,14 @@
 //! Lengths are in packets. While the queue is empty, the mean falls as if packets as
 //! long as the last transmission had found it so.
 
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::units::Probability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::ground::{Drops, Place, QueueDisc, check_range, mark};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{Draw as _, Rng};
-use crate::units::Probability;
 
 /// RED.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

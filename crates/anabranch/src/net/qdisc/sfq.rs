@@ -7,15 +7,15 @@
 //! Deviations: allotments are exact, where Linux counts in 8 B; a quantum has no link-layer header, 1500 B instead
 //! of 1514 B; the hash changes only when asked to; no RED within a queue.
 
+use anabranch_transport::rng::{BlockRng, Draw as _};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drr::Turns;
 use super::ground::{Drops, Place, QueueDisc, check_quantum, check_range};
 use crate::net::ground::{Held, Waiting};
-use crate::rng::{BlockRng, Draw as _};
-use crate::time::Duration;
-use crate::units::Bytes;
 
 /// Stochastic fairness queueing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,10 @@
 //! What tests of disciplines share.
 
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::rng::Streams;
+
 use super::ground::{Drops, Place, QueueDisc};
-use crate::ground::Ecn;
 use crate::net::ground::{Fate, Held};
-use crate::rng::Streams;
 
 pub(super) fn place() -> Place<'static> {
     Place { key: "queue", streams: Streams { seed: 1, replication: 0 }, component: "queue" }

@@ -6,6 +6,8 @@
 //! discipline that decides at departure. Tokens are counted exactly. The link behind has its own `rate`, which
 //! should be higher.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +17,6 @@ use super::{Discipline, QueueConfig};
 use crate::net::capacity::UNITS_PER_BYTE;
 use crate::net::ground::{Held, Waiting};
 use crate::schedule::Schedule;
-use crate::time::Duration;
-use crate::units::{Bytes, Rate};
 
 /// A token bucket in front of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

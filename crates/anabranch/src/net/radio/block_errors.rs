@@ -12,7 +12,7 @@
 //! mapping by the constellations' own information (IEEE C802.16m-07/142) gives lower SNRs where carriers
 //! differ much.
 
-use crate::rng::{Draw as _, Rng};
+use anabranch_transport::rng::{Draw as _, Rng};
 
 /// Q(x) = 1e-6.
 const AT_THRESHOLD: f64 = 4.753_424_308_822_899;
@@ -71,8 +71,9 @@ impl Iterator for FailedBlocks<'_> {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::rng::Streams;
+
     use super::*;
-    use crate::rng::Streams;
 
     #[test]
     fn the_threshold_is_where_the_standard_puts_it() {

@@ -1,12 +1,13 @@
 //! The queue of one direction of a radio link, with any discipline, and what is measured of it.
 
+use anabranch_transport::report::Report;
+use anabranch_transport::time::Time;
+
 use super::ground::ServedLink;
 use crate::net::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE};
 use crate::net::ground::{Direction, Fate, Held, QueueSample, Release};
 use crate::net::qdisc::{Discipline, Drops, Place, QueueConfig, QueueDisc as _};
 use crate::net::sojourns::Sojourns;
-use crate::report::Report;
-use crate::time::Time;
 
 /// What waits at one end of a link.
 #[derive(Clone, Debug)]
@@ -134,10 +135,11 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::ground::Ecn;
+    use anabranch_transport::rng::Streams;
+
     use super::*;
-    use crate::ground::Ecn;
     use crate::net::qdisc::CodelConfig;
-    use crate::rng::Streams;
 
     /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.
     #[test]

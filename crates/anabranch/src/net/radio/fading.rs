@@ -13,12 +13,12 @@
 
 use std::f64::consts::{PI, TAU};
 
+use anabranch_transport::rng::{Draw as _, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::check_range;
 use super::ofdm::data_carriers;
-use crate::rng::{Draw as _, Rng};
 
 /// Rays of a tap's scattered part. Its mean fourth power is 2 - 1/32 where that of a complex normal variable
 /// is 2.

@@ -3,9 +3,10 @@
 
 use std::f64::consts::{PI, TAU};
 
+use anabranch_transport::rng::{Rng, Streams};
+
 use super::fading::{DopplerSpectrum, Fading, FadingConfig, RayleighConfig, RicianConfig, TapsConfig};
 use super::ofdm::DATA_CARRIERS;
-use crate::rng::{Rng, Streams};
 
 const SPECTRA: [DopplerSpectrum; 2] = [DopplerSpectrum::Jakes, DopplerSpectrum::Rounded];
 

@@ -1,7 +1,8 @@
 //! What radios share: what they are told of the link that they serve, and the check of a number.
 
+use anabranch_transport::rng::Streams;
+
 use crate::net::qdisc::QueueConfig;
-use crate::rng::Streams;
 
 /// A link that a radio serves, beside the radio's own settings.
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@
 //! Reed-Solomon and convolutional code is one OFDM symbol), Table 266 (receiver SNR assumptions); IEEE
 //! 802.16e-2005, the same table, which lists lower numbers.
 
+use anabranch_transport::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ground::check_range;
-use crate::time::Duration;
 
 /// Modulation and code of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

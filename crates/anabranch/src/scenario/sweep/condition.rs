@@ -4,8 +4,9 @@
 //! `-`; `*` and `/`; a minus sign; and numbers with or without a unit, text in quotes, `true`, `false`, names
 //! of axes and parentheses. Quantities are in base units: s, bit/s, B, shares.
 
+use anabranch_transport::units;
+
 use super::value::{AxisValue, Kind, base_number};
-use crate::units;
 
 /// A condition that is known to be about these axes, and to compare numbers with numbers.
 #[derive(Clone, Debug)]

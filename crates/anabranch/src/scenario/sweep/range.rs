@@ -1,9 +1,9 @@
 //! Ranges: numbers and quantities at equal distances or ratios.
 
+use anabranch_transport::units::Measure;
 use serde_json::Value;
 
 use super::config::{Level, LogRange, Range};
-use crate::units::Measure;
 
 /// What values between two ends look like.
 #[derive(Clone, Copy, Debug, PartialEq)]

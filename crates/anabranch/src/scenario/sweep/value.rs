@@ -1,9 +1,8 @@
 //! Values of axes as results have them.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Bytes, Probability, Rate};
 use serde_json::Value;
-
-use crate::time::Duration;
-use crate::units::{Bytes, Probability, Rate};
 
 /// A value of an axis as results have it.
 #[derive(Clone, Debug, PartialEq)]

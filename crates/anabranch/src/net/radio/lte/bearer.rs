@@ -2,17 +2,18 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::Probability;
+
 use super::super::buffer::Buffer;
 use super::super::ground::{ServedLink, check_range};
 use super::config::{HarqConfig, LteConfig, RlcMode};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
 use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::{DropTailConfig, QueueConfig};
-use crate::report::Report;
-use crate::rng::{Draw as _, Rng};
 use crate::schedule::{Schedule, Timeline};
-use crate::time::{Duration, Time};
-use crate::units::Probability;
 
 /// A user's link to its base station.
 #[derive(Clone, Debug)]

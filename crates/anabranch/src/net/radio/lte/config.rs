@@ -1,12 +1,12 @@
 //! The settings of an LTE link.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::{Probability, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::net::capacity::RateConfig;
 use crate::schedule::Schedule;
-use crate::time::Duration;
-use crate::units::{Probability, Rate};
 
 /// An LTE link. Its first end is the base station: forward is downlink. Without limits, `drop_tail` holds 1500
 /// packets, as buffers of RLC do.

@@ -2,6 +2,10 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::Time;
+
 use super::super::buffer::Buffer;
 use super::super::ground::{ServedLink, check_range};
 use super::config::WifiConfig;
@@ -10,10 +14,7 @@ use super::lane::{Counters, Lane};
 use super::phy::Phy;
 use crate::net::ground::{Direction, Held, Port, QueueSample, Release};
 use crate::net::qdisc::QueueConfig;
-use crate::report::Report;
-use crate::rng::Streams;
 use crate::schedule::Schedule;
-use crate::time::Time;
 
 /// A channel and the links on it.
 #[derive(Clone, Debug)]
@@ -85,7 +86,8 @@ impl Cell {
         }
         let rate = config.rate.clone().unwrap_or(Schedule::Constant(self.phy.highest()));
         rate.values().try_for_each(|rate| self.phy.check(rate, &format!("{key}.rate")))?;
-        let rate = rate.map(crate::units::Rate::bits_per_sec).timeline(&format!("{key}.rate"))?;
+        let rate =
+            rate.map(anabranch_transport::units::Rate::bits_per_sec).timeline(&format!("{key}.rate"))?;
         let frame_error_rate = config.frame_error_rate.timeline(&format!("{key}.frame_error_rate"))?;
         check_range(&key, "retry_limit", config.retry_limit.into(), 1.0, 255.0)?;
         for direction in Direction::BOTH {

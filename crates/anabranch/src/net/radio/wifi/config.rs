@@ -1,11 +1,11 @@
 //! The settings of a Wi-Fi link.
 
+use anabranch_transport::units::{Bytes, Probability, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::phy::WifiStandard;
 use crate::schedule::Schedule;
-use crate::units::{Bytes, Probability, Rate};
 
 /// A Wi-Fi link: its two ends are stations of one channel, which both directions share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,12 +7,13 @@
 //! waits for a new backoff in any case (post-backoff); one whose counter is 0 when a packet comes to an idle channel
 //! sends at once, at the next slot. After a collision all wait as long as after a frame without acknowledgement.
 
+use anabranch_transport::rng::{Draw as _, Rng, Streams};
+
 use super::super::ground::check_range;
 use super::config::{BackgroundConfig, WifiConfig};
 use super::lane::Lane;
 use super::phy::{CW_MAX, CW_MIN, Phy};
 use crate::net::ground::{Direction, Fate, Held, Release};
-use crate::rng::{Draw as _, Rng, Streams};
 
 /// The stations of a channel, and the channel.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
 //! One direction of a link on the channel.
 
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::units::Probability;
+
 use super::super::buffer::Buffer;
 use super::phy::{CW_MAX, CW_MIN, Phy};
 use crate::net::ground::{Fate, Held, Release};
-use crate::rng::{Draw as _, Rng};
 use crate::schedule::Timeline;
-use crate::units::Probability;
 
 /// One direction of a link.
 #[derive(Clone, Debug)]

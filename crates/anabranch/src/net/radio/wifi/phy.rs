@@ -1,9 +1,8 @@
 //! How long frames take (IEEE 802.11-2020).
 
+use anabranch_transport::units::Rate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::units::Rate;
 
 /// Physical layer and channel access of a Wi-Fi.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,6 +2,10 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::report::Report;
+use anabranch_transport::rng::{Draw as _, Rng};
+use anabranch_transport::time::Time;
+
 use super::super::block_errors::{FailedBlocks, block_error_rate};
 use super::super::channel::{Channel, Snr};
 use super::super::ground::{ServedLink, check_range};
@@ -12,9 +16,6 @@ use super::frame::{Frame, TAIL_BYTES, UPLINK_PREAMBLE_SYMBOLS, share_out};
 use super::lane::{Blocks, Framing, Lane};
 use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::PacketQueue;
-use crate::report::Report;
-use crate::rng::{Draw as _, Rng};
-use crate::time::Time;
 
 /// A base station and its stations.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! The settings of a station and of its cell.
 
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Rate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +10,6 @@ use super::super::ground::check_range;
 use super::super::link_budget::LinkBudgetConfig;
 use super::super::modulation::{AdaptiveConfig, BurstProfile, FixedConfig, ModulationConfig, Thresholds};
 use super::super::ofdm::CyclicPrefix;
-use crate::time::Duration;
-use crate::units::Rate;
 
 /// A station and its channel. What is left out is as its profile has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

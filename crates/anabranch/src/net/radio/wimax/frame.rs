@@ -3,11 +3,12 @@
 //! Sources: IEEE 802.16-2004 sections 8.3.5.1 (frame structure), 8.3.6.2 and 8.3.6.3 (map elements), 6.3.2.3.2 and
 //! 6.3.2.3.4 (map messages), 6.3.2.1 (MAC headers).
 
+use anabranch_transport::time::Duration;
+
 use super::super::ground::check_range;
 use super::super::ofdm::Ofdm;
 use super::config::CellConfig;
 use crate::net::ground::Direction;
-use crate::time::Duration;
 
 /// Generic MAC header, and cyclic redundancy check.
 pub(super) const MAC_HEADER_BYTES: u32 = 6;
@@ -186,10 +187,10 @@ pub(super) fn share_out(wanted: &[u64], weights: &[u64], available: u64, first: 
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::units::Rate;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::units::Rate;
 
     fn frame() -> Frame {
         Frame::new(&CellConfig::default(), "links.air.radio").unwrap()

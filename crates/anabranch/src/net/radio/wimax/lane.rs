@@ -242,8 +242,9 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::ground::Ecn;
+
     use super::*;
-    use crate::ground::Ecn;
     use crate::net::qdisc::QueueConfig;
 
     fn lane(packs: bool, arq: Option<ArqConfig>) -> Lane {

@@ -9,6 +9,8 @@
 //! Known deviations: HyStart's allowance for bursts uses the last round-trip time where Linux uses the
 //! smoothed one, in its estimate of the pacing rate, and always takes the sender to be unpaced.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,13 @@ pub enum SlowStart {
     /// Until the threshold or a loss (RFC 5681).
     #[default]
     Standard,
+}
+
+impl fmt::Display for SlowStart {
+    /// Its name in a configuration.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
 }
 
 /// The state of a slow start.

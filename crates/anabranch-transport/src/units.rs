@@ -131,15 +131,18 @@ const UNITS: [&[(&str, f64)]; 4] = [Duration::UNITS, Rate::UNITS, Bytes::UNITS, 
 
 /// A number with a unit of whatever kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measure {
-    pub(crate) number: f64,
-    pub(crate) unit: &'static str,
+pub struct Measure {
+    /// How many of the unit.
+    pub number: f64,
+    /// The unit as it is written.
+    pub unit: &'static str,
     units: &'static [(&'static str, f64)],
     scale: f64,
 }
 
 impl Measure {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// The number and unit that a text is; nothing when it is none, or has no unit.
+    pub fn parse(text: &str) -> Option<Self> {
         let (number, unit) = split(text)?;
         let of_kind = |units: &&'static [(&'static str, f64)]| {
             let (unit, scale) = units.iter().find(|(name, _)| !name.is_empty() && *name == unit)?;
@@ -149,14 +152,14 @@ impl Measure {
     }
 
     /// The same in another unit; nothing when that is of another kind.
-    pub(crate) fn number_in(&self, unit: &str) -> Option<f64> {
+    pub fn number_in(&self, unit: &str) -> Option<f64> {
         let (_, scale) = self.units.iter().find(|(name, _)| *name == unit)?;
         Some(if *scale == self.scale { self.number } else { self.number * self.scale / scale })
     }
 }
 
 /// The unit that a text begins with, if it does: the longest.
-pub(crate) fn unit_at(text: &str) -> Option<&'static str> {
+pub fn unit_at(text: &str) -> Option<&'static str> {
     let units = UNITS.iter().flat_map(|units| units.iter().map(|(name, _)| *name));
     units.filter(|name| !name.is_empty() && text.starts_with(name)).max_by_key(|name| name.len())
 }

@@ -281,7 +281,7 @@ impl Association {
     }
 
     /// Messages that fit the send buffer and, fragments in reassembly counted, the receive buffer.
-    pub(crate) fn service(&self) -> Service {
+    pub fn service(&self) -> Service {
         let Parameters { send_buffer, receive_buffer, .. } = self.parameters;
         Service::Messages {
             longest: send_buffer.min(u64::from(receive_buffer)),

@@ -119,7 +119,7 @@ pub enum Service {
 impl Service {
     /// What a connection between these two ends offers.
     #[must_use]
-    pub(crate) fn both(self, other: Self) -> Self {
+    pub fn both(self, other: Self) -> Self {
         match (self, other) {
             (
                 Self::Messages { longest, is_limited },
@@ -200,6 +200,28 @@ pub enum Event {
     Refused(Payload),
     /// There is room in the send buffer again.
     Writable,
+}
+
+impl Event {
+    /// Its name and its particulars, as a trace says them.
+    pub fn describe(&self) -> (&'static str, String) {
+        match self {
+            Self::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
+            Self::AddressAdded(path) => ("address_added", format!("path {}", path.0)),
+            Self::AddressDeleted(path) => ("address_deleted", format!("path {}", path.0)),
+            Self::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
+            Self::Connected => ("connected", String::new()),
+            Self::PathChanged { path, state } => {
+                ("path_changed", format!("path {} is {}", path.0, state.name()))
+            }
+            Self::PrimaryChanged { from, to, reason } => {
+                ("primary_changed", format!("path{} -> path{}: {reason}", from.0, to.0))
+            }
+            Self::Received(_) => ("received", String::new()),
+            Self::Refused(payload) => ("refused", format!("offset {}", payload.offset)),
+            Self::Writable => ("writable", String::new()),
+        }
+    }
 }
 
 /// A message that arrived.
@@ -309,7 +331,7 @@ impl Limit {
 
     /// Its rank among what holds the paths of a connection back: the first of them holds back the whole. What
     /// its ends or its scheduler do comes before what a path does, and of paths the one that fares best counts.
-    pub(crate) fn rank(self) -> usize {
+    pub fn rank(self) -> usize {
         const ORDER: [Limit; 10] = [
             Limit::ReceiveWindow,
             Limit::SendBuffer,
@@ -341,7 +363,7 @@ pub struct PathLimit {
 
 impl PathLimit {
     /// A limit of this path; `earliest` is the path of the earliest data that is not acknowledged.
-    pub(crate) fn new(
+    pub fn new(
         path: PathId,
         limit: Limit,
         earliest: impl FnOnce() -> Option<PathId>,

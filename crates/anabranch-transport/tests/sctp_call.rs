@@ -4,13 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anabranch::endpoint::{Command, Endpoint, Event, Input, Message, Output, Reliability};
-use anabranch::ground::{IpVersion, Payload, Side};
-use anabranch::report::Row;
-use anabranch::rng::{Draw as _, Rng, Streams};
-use anabranch::sctp::{Association, Config};
-use anabranch::time::{Duration, Time};
-use anabranch::wire::Packet;
+use anabranch_transport::endpoint::{Command, Endpoint, Event, Input, Message, Output, Reliability};
+use anabranch_transport::ground::{IpVersion, Payload, Side};
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::{Draw as _, Rng, Streams};
+use anabranch_transport::sctp::{Association, Config};
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::wire::Packet;
 
 const DELAY: Duration = Duration::from_millis(60);
 const TICK: Duration = Duration::from_millis(20);

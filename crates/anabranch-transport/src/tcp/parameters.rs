@@ -162,8 +162,9 @@ impl Config {
         if let Some(cc::Config::Reno(cc::reno::Config { slow_start })) = self.cc
             && slow_start != SlowStart::Standard
         {
-            let name = serde_json::to_string(&slow_start).unwrap_or_default();
-            return Err(format!("cc.slow_start = {name} is not in profile kheirkhah_v1; use \"standard\""));
+            return Err(format!(
+                "cc.slow_start = \"{slow_start}\" is not in profile kheirkhah_v1; use \"standard\""
+            ));
         }
         let (cc, off) = (cc::Config::Reno(cc::reno::Config::default()), Some(false));
         let model = Self {
