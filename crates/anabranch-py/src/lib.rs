@@ -22,7 +22,7 @@ mod _engine {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    const ENGINE_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("ENGINE_SOURCES"));
+    const ENGINE_VERSION: &str = anabranch::VERSION;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

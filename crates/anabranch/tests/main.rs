@@ -3,6 +3,7 @@
 mod applications;
 mod calls;
 mod coupling;
+mod engine_version;
 mod fragmentation;
 mod golden;
 mod layers;
