@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anabranch::batch::{self, BatchError, Job, Options};
+use anabranch::scenario::AxisValue;
 use anabranch::scenario::sweep::{Design, DesignKind, Until};
-use anabranch::scenario::{AxisValue, Study};
 use anabranch::sim::{Guard, Simulation};
+use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};

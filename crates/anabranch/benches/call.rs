@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anabranch::scenario::{Scenario, Study};
+use anabranch::scenario::Scenario;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
 /// The call that speed is stated for, with these settings changed.

@@ -9,8 +9,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use anabranch::scenario::{Scenario, Study};
+use anabranch::scenario::Scenario;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::rng::{Draw as _, Streams};
 
 const ROUNDS: usize = 9;

@@ -1,7 +1,8 @@
 //! A congestion control of one's own beside Reno and CUBIC in the twelve scenarios of `anabranch bench-cc`:
 //! goodput, and mean delay of a probe. `cargo run --example custom_cc`
 
-use anabranch::{scenario::Study, sim::Simulation};
+use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::cc::{self, AckEvent, CongestionControl, CongestionEvent, ControlState};
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::time::Duration;

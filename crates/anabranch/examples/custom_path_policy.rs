@@ -1,7 +1,8 @@
 //! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion score and
 //! changes of the primary path. At the root of the repository: `cargo run --example custom_path_policy`
 
-use anabranch::{scenario::Study, sim::Simulation};
+use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::failover::{self, Failover, Settings};
 use anabranch_transport::path::{

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 /// Replications, and Student's t for one degree of freedom less, 97.5 %.

@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use indexmap::IndexMap;
 
 fn main() -> ExitCode {

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 
 const SCENARIO: &str = r#"
     [links.first]

@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
 
 fn main() {

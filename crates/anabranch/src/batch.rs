@@ -1,4 +1,4 @@
-//! Many runs of a study on several threads.
+//! Many runs of a study on several threads; one after the other without feature `threads`.
 //!
 //! Runs are independent, and results stand in the order of the jobs, so they are the same for any
 //! number of threads.
@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
-use rayon::prelude::*;
 
-use crate::scenario::{Scenario, ScenarioError, Study};
+use crate::parallel;
+use crate::scenario::{Scenario, ScenarioError};
 use crate::sim::{Guard, Outcome, RunError, Simulation};
+use crate::study::Study;
 use crate::trace::Table;
 
 /// One run of a study.
@@ -87,36 +88,35 @@ pub fn run<G: FnMut() -> Option<String>>(
     guard: impl Fn(&Simulation) -> G + Sync,
 ) -> Result<Results, BatchError> {
     let threads = options.threads;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| BatchError::Threads { threads, reason: error.to_string() })?;
     let is_cancelled = || options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-    let outcomes: Vec<Option<Result<Outcome, BatchError>>> = pool.install(|| {
-        let scenarios = scenarios(study, options.seed, jobs, is_cancelled);
-        let run = |job: &Job| {
-            let in_cell =
-                |error: &ScenarioError| BatchError::Scenario { cell: job.cell, error: error.clone() };
-            let scenario = scenarios[&job.cell].as_ref().map_err(in_cell)?;
-            let simulation = Simulation::build(scenario, job.replication, !options.traces.is_empty())
-                .map_err(|error| in_cell(&error))?;
-            let mut watch = guard(&simulation);
-            let mut guard = || if is_cancelled() { Some("cancelled".to_owned()) } else { watch() };
-            let guard: &mut Guard<'_> = &mut guard;
-            let mut outcome = simulation.run(guard).map_err(|error| BatchError::Run { job: *job, error })?;
-            outcome.tables.retain(|table| options.traces.iter().any(|name| name == table.name));
-            Ok(outcome)
-        };
-        let run = |job: &Job| {
-            if is_cancelled() {
-                return None;
-            }
-            let outcome = run(job);
-            // What a cancelled run says is not its fault.
-            if outcome.is_err() && is_cancelled() { None } else { Some(outcome) }
-        };
-        jobs.par_iter().with_max_len(1).map(run).collect()
-    });
+    let outcomes: Result<Vec<Option<Result<Outcome, BatchError>>>, String> =
+        parallel::in_pool(threads, || {
+            let scenarios = scenarios(study, options.seed, jobs, is_cancelled);
+            let run = |job: &Job| {
+                let in_cell =
+                    |error: &ScenarioError| BatchError::Scenario { cell: job.cell, error: error.clone() };
+                let scenario = scenarios[&job.cell].as_ref().map_err(in_cell)?;
+                let simulation = Simulation::build(scenario, job.replication, !options.traces.is_empty())
+                    .map_err(|error| in_cell(&error))?;
+                let mut watch = guard(&simulation);
+                let mut guard = || if is_cancelled() { Some("cancelled".to_owned()) } else { watch() };
+                let guard: &mut Guard<'_> = &mut guard;
+                let mut outcome =
+                    simulation.run(guard).map_err(|error| BatchError::Run { job: *job, error })?;
+                outcome.tables.retain(|table| options.traces.iter().any(|name| name == table.name));
+                Ok(outcome)
+            };
+            let run = |job: &Job| {
+                if is_cancelled() {
+                    return None;
+                }
+                let outcome = run(job);
+                // What a cancelled run says is not its fault.
+                if outcome.is_err() && is_cancelled() { None } else { Some(outcome) }
+            };
+            parallel::map(jobs.iter().collect(), run)
+        });
+    let outcomes = outcomes.map_err(|reason| BatchError::Threads { threads, reason })?;
     let finished = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| {
         let outcome = outcome?;
         Some(outcome.map(|outcome| (*job, outcome)))
@@ -140,7 +140,7 @@ fn scenarios(
         Ok(scenario)
     };
     let unless_cancelled = |cell: u64| (!is_cancelled()).then(|| (cell, scenario(cell)));
-    cells.into_par_iter().filter_map(unless_cancelled).collect()
+    parallel::map(cells, unless_cancelled).into_iter().flatten().collect()
 }
 
 fn collect(study: &Study, finished: Vec<(Job, Outcome)>) -> Results {

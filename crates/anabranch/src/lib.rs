@@ -6,7 +6,7 @@
 //! A scenario says what there is; a [`sim::Simulation`] of it runs once and gives a row of scalars:
 //!
 //! ```
-//! use anabranch::{scenario::Study, sim::Simulation};
+//! use anabranch::{sim::Simulation, study::Study};
 //!
 //! let study = Study::parse(
 //!     r#"
@@ -23,13 +23,20 @@
 //! ```
 //!
 //! [`batch::run`] runs a sweep on several threads; the folder `examples` has more.
+//!
+//! # Features
+//! Both are on unless switched off, for example for WebAssembly; results do not depend on them.
+//! - `threads`: runs of a batch are computed on several threads.
+//! - `files`: scenarios may name files, and files of scenarios can be read.
 
 pub mod app;
 pub mod batch;
 pub mod net;
+mod parallel;
 pub mod scenario;
 pub mod schedule;
 pub mod sim;
+pub mod study;
 mod text_file;
 pub mod trace;
 

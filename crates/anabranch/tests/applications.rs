@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::{Outcome, Simulation};
+use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
 use anabranch_transport::report::Row;
 

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 /// Datagrams of 1518 B over these links in a row, each with `ends` filled in.

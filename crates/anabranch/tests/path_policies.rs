@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch::trace::Column;
 use anabranch_transport::report::Row;
 

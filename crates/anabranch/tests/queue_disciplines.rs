@@ -1,7 +1,7 @@
 //! Queue disciplines that shape, isolate hosts or know L4S, under TCP.
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 /// Loads over one link, from these nodes with these settings of TCP, for 30 s.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::golden::assert_golden;
 use crate::random_scenario;
-use anabranch::scenario::Study;
+use anabranch::study::Study;
 use proptest::prelude::*;
 
 const BASE: &str = r#"

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::golden::assert_golden;
 use anabranch::batch::{self, Columns, Job, Options};
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

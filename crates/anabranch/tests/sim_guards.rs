@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::{Outcome, RunError, Simulation};
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 const BASE: &str = "

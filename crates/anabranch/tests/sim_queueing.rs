@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 fn rows(text: &str, replications: u64) -> Vec<Row> {

@@ -1,8 +1,8 @@
 //! TCP over simulated links against what can be computed by hand: a full link, a window that limits, the
 //! 1/sqrt(p) law; and that tracing and fusing change nothing.
 
-use anabranch::scenario::Study;
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 /// A load that always has something to send, over one link.

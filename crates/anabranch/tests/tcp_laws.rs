@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use anabranch::net::loss::{BernoulliConfig, LossConfig, LossTraceConfig};
-use anabranch::scenario::{Scenario, Study};
+use anabranch::scenario::Scenario;
 use anabranch::schedule::{Schedule, TraceFile};
 use anabranch::sim::Simulation;
+use anabranch::study::Study;
 use anabranch_transport::cc;
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::report::Row;

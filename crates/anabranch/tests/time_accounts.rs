@@ -1,7 +1,7 @@
 //! Time accounts where one cause is known: the account of the sender names it.
 
-use anabranch::scenario::Study;
 use anabranch::sim::{Outcome, Simulation};
+use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
 use anabranch_transport::endpoint::Limit;
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{ScenarioError, tree};
 
 /// Sets one value; tables on the way to it are made where they are missing.
-pub(super) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
+pub(crate) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), ScenarioError> {
     let error = |what: String| ScenarioError::new(format!("cannot set `{path}`: {what}"));
     let mut node = tree;
     let mut walked = String::new();
@@ -50,7 +50,7 @@ pub(super) fn set(tree: &mut Value, path: &str, value: Value) -> Result<(), Scen
 
 /// A value as a command line has it: TOML where it is TOML (`5`, `true`, `[1, 2]`, `"text"`), text
 /// otherwise (`0.1 s`).
-pub(super) fn value_of(text: &str) -> Value {
+pub(crate) fn value_of(text: &str) -> Value {
     let table: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
     table
         .ok()
@@ -61,7 +61,7 @@ pub(super) fn value_of(text: &str) -> Value {
 }
 
 /// Whether a key can be part of a dotted path.
-pub(super) fn is_name(key: &str) -> bool {
+pub(crate) fn is_name(key: &str) -> bool {
     !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 

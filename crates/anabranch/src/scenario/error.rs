@@ -22,7 +22,7 @@ impl ScenarioError {
     }
 
     /// Text that is not TOML: the line and what the parser says of it.
-    pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Self {
+    pub(crate) fn syntax(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().replace('\n', ", ");
         let line =
             error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
@@ -73,7 +73,7 @@ fn ends(text: &str) -> String {
 }
 
 /// Reads a part of a scenario, naming the key in the error.
-pub(super) fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
+pub(crate) fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
     serde_path_to_error::deserialize::<_, T>(tree).map_err(|error| {
         let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
         narrow::<T>(tree, &mut path, &error.inner().to_string());

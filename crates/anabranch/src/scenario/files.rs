@@ -5,12 +5,14 @@ use std::path::Path;
 use anabranch_transport::rng;
 use serde_json::Value;
 
+use crate::text_file;
+
 /// The keys whose values are names of files.
 const FILE_KEYS: [&str; 2] = ["file", "mahimahi"];
 
 /// Makes relative file names start in the scenario's folder, and says where that is: a study may be continued
 /// from anywhere.
-pub(super) fn resolve(tree: &mut Value, folder: &Path) {
+pub(crate) fn resolve(tree: &mut Value, folder: &Path) {
     for_each_name(tree, &mut |name| {
         let path = folder.join(&*name);
         *name = std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
@@ -19,10 +21,9 @@ pub(super) fn resolve(tree: &mut Value, folder: &Path) {
 
 /// Puts a hash of its contents in the place of every file's name, so that a study notices when one changes
 /// and not when it is moved.
-pub(super) fn replace_by_contents(tree: &mut Value) {
+pub(crate) fn replace_by_contents(tree: &mut Value) {
     for_each_name(tree, &mut |name| {
-        let contents = std::fs::read(&*name).unwrap_or_default();
-        *name = format!("{:016x}", rng::fnv1a(&contents));
+        *name = format!("{:016x}", rng::fnv1a(&text_file::contents(name)));
     });
 }
 

@@ -21,7 +21,7 @@ struct Included {
 
 /// Takes `include` out of the tree and puts the files' links and paths behind its own. Names of files start
 /// in `folder`, those in an included file in that file's own folder.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     base: &mut Value,
     sets: &[(String, String)],
     folder: &Path,
@@ -44,7 +44,7 @@ pub(super) fn resolve(
 }
 
 /// The key in the scenario file.
-pub(super) const KEY: &str = "include";
+pub(crate) const KEY: &str = "include";
 
 fn read(name: &Path, folder: &Path) -> Result<Value, ScenarioError> {
     let text = text_file::read(&folder.join(name), MAX_FILE_MEGABYTES).map_err(ScenarioError::new)?;
@@ -81,7 +81,7 @@ fn merge(base: &mut Value, section: &str, items: Value) -> Result<(), ScenarioEr
 mod tests {
     use std::fs;
 
-    use super::super::Study;
+    use crate::study::Study;
 
     const SCENARIO: &str = "
         include = [\"sub/wifi.toml\"]

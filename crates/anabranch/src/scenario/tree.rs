@@ -8,13 +8,13 @@ use serde_json::{Map, Number, Value};
 use super::ScenarioError;
 
 /// The tree of a TOML text.
-pub(super) fn parse(text: &str) -> Result<Value, ScenarioError> {
+pub(crate) fn parse(text: &str) -> Result<Value, ScenarioError> {
     let table = toml::from_str(text).map_err(|error| ScenarioError::syntax(text, &error))?;
     value(toml::Value::Table(table), "")
 }
 
 /// The tree of one value; `key` is the dotted path to it.
-pub(super) fn value(value: toml::Value, key: &str) -> Result<Value, ScenarioError> {
+pub(crate) fn value(value: toml::Value, key: &str) -> Result<Value, ScenarioError> {
     let error = |what: String| Err(ScenarioError::new(format!("{key}: {what}")));
     let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     Ok(match value {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anabranch::scenario::{ScenarioError, Study};
+use anabranch::scenario::ScenarioError;
 use anabranch::sim::{Outcome, Simulation};
+use anabranch::study::Study;
 use anabranch_transport::report::Row;
 
 /// The study of a text, with settings; names of files start in the folder for tests' files.

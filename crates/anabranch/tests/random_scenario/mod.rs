@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anabranch::scenario::{ScenarioError, Study};
+use anabranch::scenario::ScenarioError;
+use anabranch::study::Study;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

@@ -135,13 +135,13 @@ impl Sweep {
     }
 
     /// Makes the settings of a cell.
-    pub(super) fn apply(&self, cell: u64, tree: &mut Value) -> Result<(), ScenarioError> {
+    pub(crate) fn apply(&self, cell: u64, tree: &mut Value) -> Result<(), ScenarioError> {
         let (part, start) = self.part_of(cell);
         part.apply(cell - start, tree)
     }
 
     /// Whether any cell differs from the base scenario.
-    pub(super) fn has_axes(&self) -> bool {
+    pub(crate) fn has_axes(&self) -> bool {
         !self.columns.is_empty()
     }
 
@@ -185,7 +185,7 @@ impl Sweep {
     }
 
     /// Everything in it that decides what a cell is.
-    pub(super) fn identity(&self) -> (Value, Option<Value>) {
+    pub(crate) fn identity(&self) -> (Value, Option<Value>) {
         let mut config = self.config.clone();
         config.each_setting(&mut files::replace_by_contents);
         let Config { zip, conditions, design, axes, cells, mut studies, .. } = config;
@@ -205,7 +205,7 @@ impl Sweep {
 
 impl Config {
     /// Makes relative file names start in a folder.
-    pub(super) fn resolve_files(&mut self, folder: &Path) {
+    pub(crate) fn resolve_files(&mut self, folder: &Path) {
         self.each_setting(&mut |setting| files::resolve(setting, folder));
     }
 

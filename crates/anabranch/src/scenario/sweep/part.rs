@@ -241,7 +241,7 @@ impl Part {
     }
 
     /// The key of an axis in the scenario file.
-    pub(in crate::scenario) fn axis_key(&self, axis: usize) -> String {
+    pub(crate) fn axis_key(&self, axis: usize) -> String {
         let axis = &self.axes[axis].name;
         if self.name == MAIN {
             format!("sweep.axes.{axis}")
@@ -251,7 +251,7 @@ impl Part {
     }
 
     /// A value of an axis as the scenario writes it.
-    pub(in crate::scenario) fn label(&self, axis: usize, position: usize) -> String {
+    pub(crate) fn label(&self, axis: usize, position: usize) -> String {
         self.axes[axis].labels().swap_remove(position)
     }
 
@@ -271,7 +271,7 @@ impl Part {
     }
 
     /// Makes the settings of a cell.
-    pub(in crate::scenario) fn apply(&self, cell: u64, tree: &mut Value) -> Result<(), ScenarioError> {
+    pub(crate) fn apply(&self, cell: u64, tree: &mut Value) -> Result<(), ScenarioError> {
         for (axis, position) in self.axes.iter().zip(self.positions(cell)) {
             if let Some(position) = position {
                 axis.apply(position, tree)?;
@@ -282,7 +282,7 @@ impl Part {
 
     /// For every value of every axis, a cell that has it: axis, position, cell. Of combinations, the others
     /// have their first values.
-    pub(in crate::scenario) fn representatives(&self) -> Vec<(usize, usize, u64)> {
+    pub(crate) fn representatives(&self) -> Vec<(usize, usize, u64)> {
         match &self.cells {
             Cells::Product(dimensions, None) | Cells::Open(dimensions) => {
                 let mut stride = product_of(dimensions);

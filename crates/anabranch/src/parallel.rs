@@ -1,0 +1,54 @@
+//! One computation on many values: on several threads with feature `threads`, one after the other without it.
+//! Results stand in the order of the values either way.
+
+#[cfg(feature = "threads")]
+pub(crate) use threads::{find_first, in_pool, map};
+
+#[cfg(not(feature = "threads"))]
+pub(crate) use alone::{find_first, in_pool, map};
+
+#[cfg(feature = "threads")]
+mod threads {
+    use rayon::prelude::*;
+
+    /// What `work` gives, with so many threads for what it computes with [`map`]; 0 stands for one for each core.
+    ///
+    /// # Errors
+    /// What the system says when it has no such threads.
+    pub(crate) fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> Result<R, String> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        Ok(pool.map_err(|error| error.to_string())?.install(work))
+    }
+
+    /// The results of all values.
+    pub(crate) fn map<T: Send, R: Send>(values: Vec<T>, compute: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
+        values.into_par_iter().with_max_len(1).map(compute).collect()
+    }
+
+    /// The first result that there is.
+    pub(crate) fn find_first<T: Send, R: Send>(
+        values: Vec<T>,
+        compute: impl Fn(T) -> Option<R> + Send + Sync,
+    ) -> Option<R> {
+        values.into_par_iter().find_map_first(compute)
+    }
+}
+
+#[cfg(not(feature = "threads"))]
+mod alone {
+    /// What `work` gives.
+    #[expect(clippy::unnecessary_wraps, reason = "threads can be refused")]
+    pub(crate) fn in_pool<R>(_threads: usize, work: impl FnOnce() -> R) -> Result<R, String> {
+        Ok(work())
+    }
+
+    /// The results of all values.
+    pub(crate) fn map<T, R>(values: Vec<T>, compute: impl Fn(T) -> R) -> Vec<R> {
+        values.into_iter().map(compute).collect()
+    }
+
+    /// The first result that there is.
+    pub(crate) fn find_first<T, R>(values: Vec<T>, compute: impl Fn(T) -> Option<R>) -> Option<R> {
+        values.into_iter().find_map(compute)
+    }
+}

@@ -1,0 +1,204 @@
+//! A scenario file as a study: the scenario, the sweep over it, and each of its cells.
+//!
+//! What is read here can be run: every scenario, and every value of every axis, is checked by building its simulation.
+
+use std::path::Path;
+
+use anabranch_transport::rng;
+use serde_json::{Value, json};
+
+use crate::parallel;
+use crate::scenario::{
+    MAX_FILE_MEGABYTES, Scenario, ScenarioError, Sweep, edit, error, files, include, sweep, tree,
+};
+use crate::sim::Simulation;
+use crate::text_file;
+
+/// A scenario file: a base scenario and the sweep over it, if there is one.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The base scenario as a tree, `sweep` taken out: cells are edits of it.
+    base: Value,
+    /// The base scenario.
+    pub scenario: Scenario,
+    /// The sweep over it; without one there is one cell and one replication.
+    pub sweep: Sweep,
+}
+
+impl Study {
+    /// Reads a scenario file and applies `path = value` settings to it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a scenario.
+    pub fn load(file: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let text = text_file::read(file, MAX_FILE_MEGABYTES).map_err(ScenarioError::new)?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let in_file = |error| ScenarioError::new(format!("{}: {error}", file.display()));
+        let mut study = Self::parse(&text, sets, folder).map_err(in_file)?;
+        if study.scenario.name.is_empty()
+            && let Some(stem) = file.file_stem()
+        {
+            study.scenario.name = stem.to_string_lossy().into_owned();
+        }
+        Ok(study)
+    }
+
+    /// The same for TOML text.
+    ///
+    /// # Errors
+    /// When the text is not a scenario.
+    pub fn parse(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Self, ScenarioError> {
+        let mut base = tree::parse(text)?;
+        include::resolve(&mut base, sets, folder)?;
+        for (path, value) in sets.iter().filter(|(path, _)| path != include::KEY) {
+            edit::set(&mut base, path, edit::value_of(value))?;
+        }
+        files::resolve(&mut base, folder);
+        let sweep = match base.as_object_mut().and_then(|table| table.remove("sweep")) {
+            Some(tree) => {
+                let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
+                config.resolve_files(folder);
+                Sweep::new(config)?
+            }
+            None => Sweep::default(),
+        };
+        let scenario: Scenario = error::from_value(&base, "")?;
+        check_name(&scenario.name)?;
+        let study = Self { base, scenario, sweep };
+        study.check()?;
+        Ok(study)
+    }
+
+    /// One cell of the sweep as a scenario of its own.
+    ///
+    /// # Errors
+    /// When the cell's settings do not go together.
+    pub fn cell(&self, cell: u64) -> Result<Scenario, ScenarioError> {
+        if !self.sweep.has_axes() {
+            return Ok(self.scenario.clone());
+        }
+        let mut tree = self.base.clone();
+        self.sweep.apply(cell, &mut tree)?;
+        let mut scenario: Scenario = error::from_value(&tree, "")?;
+        scenario.name.clone_from(&self.scenario.name);
+        Ok(scenario)
+    }
+
+    /// The scenario and its sweep as TOML, every default filled in.
+    pub fn to_toml(&self) -> String {
+        let scenario = self.scenario.to_toml();
+        if json!(self.sweep.config()) == json!(sweep::Config::default()) {
+            return scenario;
+        }
+        let sweep = toml::to_string_pretty(&json!({ "sweep": self.sweep.config() }));
+        format!("{scenario}\n{}", sweep.expect("a sweep is a tree of tables and plain values"))
+    }
+
+    /// 64 bits that identify everything that can change a result: the base scenario with its seed, the
+    /// axes and the contents of the files it names; not names, descriptions and replications.
+    pub fn hash(&self) -> u64 {
+        let (axes, more) = self.sweep.identity();
+        hash(&self.scenario, &axes, more.as_ref())
+    }
+
+    /// The hash of each cell as a scenario of its own, so that equal cells of different sweeps have the
+    /// same one. Computed on all cores.
+    ///
+    /// # Errors
+    /// The first cell whose settings do not go together.
+    pub fn cell_hashes(&self) -> Result<Vec<u64>, ScenarioError> {
+        let no_axes = json!({});
+        let hash = |cell: u64| {
+            let in_cell = |error| ScenarioError::new(format!("cell {cell}: {error}"));
+            Ok(hash(&self.cell(cell).map_err(in_cell)?, &no_axes, None))
+        };
+        parallel::map((0..self.sweep.cell_count()).collect(), hash).into_iter().collect()
+    }
+
+    /// The study in which a design has these points: for each of them a share of the way, from 0 to 1, for
+    /// each axis of the part of this name.
+    ///
+    /// # Errors
+    /// When there is no such design, when the points are not of it, or when one of them cannot be built.
+    pub fn with_points(&self, part: &str, points: &[Vec<f64>]) -> Result<Self, ScenarioError> {
+        let study = Self { sweep: self.sweep.with_points(part, points)?, ..self.clone() };
+        study.check_sweep()?;
+        Ok(study)
+    }
+
+    fn check(&self) -> Result<(), ScenarioError> {
+        self.scenario.check()?;
+        self.check_sweep()
+    }
+
+    /// Every value of every axis must give a scenario that can be built, in the first cell that has it.
+    fn check_sweep(&self) -> Result<(), ScenarioError> {
+        for part in self.sweep.parts() {
+            let mistake = |(axis, position, cell)| {
+                let mut tree = self.base.clone();
+                let scenario = part.apply(cell, &mut tree).and_then(|()| error::from_value(&tree, ""));
+                let checked = scenario.and_then(|scenario: Scenario| scenario.check());
+                let error = checked.err()?;
+                let sentence =
+                    format!("{}, value `{}`: {error}", part.axis_key(axis), part.label(axis, position));
+                Some(ScenarioError::new(sentence))
+            };
+            if let Some(error) = parallel::find_first(part.representatives(), mistake) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// Whether a simulation can be built from it.
+    ///
+    /// # Errors
+    /// The sentence that says why not.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let sections: [(&str, Vec<&String>); 3] = [
+            ("links", self.links.keys().collect()),
+            ("paths", self.paths.keys().collect()),
+            ("flows", self.flows.keys().collect()),
+        ];
+        for (section, names) in sections {
+            if let Some(name) = names.iter().find(|name| !edit::is_name(name)) {
+                return Err(ScenarioError::new(format!(
+                    "{section}: `{name}` is not a name; use letters, digits, `-` and `_`"
+                )));
+            }
+        }
+        Simulation::build(self, 0, false).map(drop)
+    }
+}
+
+/// Of a scenario, the axes over it and what else the sweep says about cells.
+fn hash(scenario: &Scenario, axes: &Value, more: Option<&Value>) -> u64 {
+    let mut scenario = json!(scenario);
+    scenario["name"] = Value::String(String::new());
+    if let Some(table) = scenario.as_object_mut() {
+        table.shift_remove("description");
+    }
+    // What files hold matters, not where they lie.
+    files::replace_by_contents(&mut scenario);
+    let mut tree = json!({ "scenario": scenario, "axes": axes, "files": [] });
+    if let Some(more) = more {
+        tree["sweep"] = more.clone();
+    }
+    rng::fnv1a(tree.to_string().as_bytes())
+}
+
+/// A scenario's name names files, too.
+fn check_name(name: &str) -> Result<(), ScenarioError> {
+    let is_fine = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | ':');
+    if name.chars().count() <= MAX_NAME && name.chars().all(is_fine) && !name.starts_with('.') {
+        return Ok(());
+    }
+    Err(ScenarioError::new(format!(
+        "name: it names files, too; use at most {MAX_NAME} characters, no `/`, `\\`, `:` or control characters, \
+         and no `.` first"
+    )))
+}
+
+const MAX_NAME: usize = 100;
