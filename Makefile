@@ -48,6 +48,7 @@ bench: ## speed of the engine
 lint: setup ## formatting, clippy, ruff, mypy; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
