@@ -45,13 +45,14 @@ test-python: setup
 bench: ## speed of the engine
 	cargo bench --locked
 
-lint: setup ## formatting, clippy, ruff, mypy; changes nothing
+lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: setup ## formats everything and applies safe fixes
 	cargo fmt --all
@@ -59,13 +60,13 @@ format: setup ## formats everything and applies safe fixes
 	$(BIN)/ruff format
 
 docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
-	$(BIN)/python -m anabranch.docs docs
+	$(BIN)/python tools/scenario_reference.py docs
 
 oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
 	$(BIN)/python -m anabranch.oracles docs
 
 docs-check: setup
-	$(BIN)/python -m anabranch.docs --check docs
+	$(BIN)/python tools/scenario_reference.py --check docs
 
 wheel: $(BIN)/maturin ## dist/ with the source distribution, and a wheel for this platform made from it (some minutes)
 	rm -rf dist
@@ -83,7 +84,7 @@ validate: setup wheel-check ## the long validations: tests marked as slow, prope
 	$(BIN)/python -m anabranch.oracles docs
 	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
-	$(BIN)/python -m anabranch.mobility docs
+	$(BIN)/python tools/mobility.py docs
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
 	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python -m anabranch.papers sctp-handover docs/validation/sctp-handover.md
@@ -91,7 +92,7 @@ validate: setup wheel-check ## the long validations: tests marked as slow, prope
 
 clean: ## removes everything that was built
 	rm -rf target dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f python/anabranch/_engine*.so python/anabranch/_engine*.pyd
 
 $(BIN)/maturin: pyproject.toml

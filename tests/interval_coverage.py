@@ -13,8 +13,10 @@ import numpy as np
 import polars as pl
 
 import anabranch
-from anabranch import _engine, comparison, designs, stats, stopping
+from anabranch import _engine, stats
 from anabranch.report.sensitivity import saltelli_indices
+from anabranch.stats import comparison
+from anabranch.studies import designs, stopping
 from synthetic import ISHIGAMI, ishigami
 
 TRIALS = 2000

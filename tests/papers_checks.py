@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from anabranch import plots
+from anabranch.figures import plots
 
 VERDICTS = {"enum": ["reproduced", "partly", "not_reproduced", "open"]}
 

@@ -23,9 +23,9 @@ from pathlib import Path
 import polars as pl
 
 from anabranch import Study, store
-from anabranch.progress import Status
 from anabranch.store import folder as folders
 from anabranch.store.shard_files import digest
+from anabranch.support.progress import Status
 
 KILLS = 20
 REPLICATIONS = 400

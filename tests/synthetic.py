@@ -9,7 +9,8 @@ import polars as pl
 import anabranch as package
 from anabranch import Scenario
 from anabranch._engine import ENGINE_VERSION
-from anabranch.store import FolderStore, axes_of, cells_of
+from anabranch.store import FolderStore, cells_of
+from anabranch.support.columns import axes_of
 from conftest import CALL
 
 SHARD = 50_000

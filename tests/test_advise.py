@@ -22,8 +22,8 @@ from anabranch.advise.paths import read
 from anabranch.advise.settings import Candidate, possible, settings_of
 from anabranch.cli.app import json_text
 from anabranch.errors import AnabranchError
-from anabranch.execution import Progress
-from anabranch.progress import Status
+from anabranch.studies.execution import Progress
+from anabranch.support.progress import Status
 
 SMALL = search.Effort(screened=32, first=3, last=24)
 STUDY = Path(__file__).parents[1] / "python/anabranch/papers/voip_sctp/scenario.toml"

@@ -19,8 +19,11 @@ import pytest
 from rich.console import Console
 
 import anabranch as package
-from anabranch import cli, docs, files, library, papers, terminal
+import scenario_reference
+from anabranch import cli, papers
 from anabranch.errors import AnabranchError
+from anabranch.studies import library
+from anabranch.support import files, terminal
 from conftest import CALL, COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
 
 COMMANDS = [
@@ -718,4 +721,4 @@ def test_the_exit_code_says_what_standard_error_cannot() -> None:
 
 
 def test_generated_files_are_fresh() -> None:
-    assert docs.stale(ROOT / "docs") == [], "run `make docs`"
+    assert scenario_reference.stale(ROOT / "docs") == [], "run `make docs`"

@@ -16,11 +16,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import anabranch as package
-from anabranch import RunError, Study, cluster
+from anabranch import RunError, Study
 from anabranch.errors import AnabranchError
-from anabranch.execution import Batch
-from anabranch.plan import Run
-from anabranch.progress import Status
+from anabranch.studies import cluster
+from anabranch.studies.plan import Run
+from anabranch.studies.workers import Batch
+from anabranch.support.progress import Status
 from conftest import COMMAND, HANGS_S, ROOT, SWEEP, Command
 
 distributed = pytest.importorskip("distributed")

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 from scipy import stats as scipy_stats
 
-from anabranch import AnabranchError, Study, cli, comparison, stats, terminal
-from anabranch.metrics import more_is_better
+from anabranch import AnabranchError, Study, cli, stats
+from anabranch.stats import comparison
+from anabranch.stats.metrics import more_is_better
+from anabranch.support import terminal, wording
 from interval_coverage import in_best_set, world
 from interval_coverage import rows as rows_of
 
@@ -506,7 +508,7 @@ def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
     assert means({"rto_max": "0.1234561"}, {"rto_max": "0.50"}) == (1.25, 3.1)
     # As tables show it: as many digits as its neighbour needs.
     assert means({"rto_max": "0.987654"}, {"rto_max": 0.1234562}) == (4.2, 2.05)
-    assert terminal.told_apart(values) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
+    assert wording.told_apart(values) == ["0.1234561", "0.1234562", "0.5", "0.987654"]
     said = comparison.compare(
         rows, {"rto_max": 0.1234561}, {"rto_max": 0.1234562}, "call.mos"
     ).sentence
@@ -536,4 +538,4 @@ def test_values_that_print_alike_are_not_taken_for_each_other() -> None:
     ],
 )
 def test_values_are_told_apart(values: list[Any], texts: list[str]) -> None:
-    assert terminal.told_apart(values) == texts
+    assert wording.told_apart(values) == texts

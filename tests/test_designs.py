@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import qmc
 
 import anabranch
-from anabranch import designs
 from anabranch._engine import Scenario
+from anabranch.studies import designs
 from conftest import ROOT
 
 FILE = ROOT / "scenarios" / "timer-space.toml"

@@ -4,12 +4,13 @@ import json
 import re
 from typing import Any
 
-from anabranch import _engine, docs
+import scenario_reference
+from anabranch import _engine
 
 
 def test_every_key_and_kind_is_in_the_reference() -> None:
     schema = json.loads(_engine.schema())
-    text = docs.markdown(schema)
+    text = scenario_reference.markdown(schema)
     keys: set[str] = set()
 
     def collect(node: Any) -> None:
@@ -31,7 +32,7 @@ def test_every_key_and_kind_is_in_the_reference() -> None:
 
 
 def test_every_link_has_its_section() -> None:
-    text = docs.markdown(json.loads(_engine.schema()))
+    text = scenario_reference.markdown(json.loads(_engine.schema()))
     heads = {head.lower() for head in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
     links = set(re.findall(r"\]\(#(\w+)\)", text))
     assert links

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import anabranch as package
-from anabranch import RunError, Study, execution, progress, stats, stopping
+from anabranch import RunError, Study, stats
 from anabranch.errors import AnabranchError
-from anabranch.watch import Watch, usual
+from anabranch.studies import execution, stopping
+from anabranch.studies.watch import Watch, usual
+from anabranch.support import progress
 from conftest import CALL, SWEEP, Command, one_error, written
 
 LENGTHS = (

@@ -10,7 +10,7 @@ import pytest
 
 from anabranch import explain
 from anabranch.explain import accounts, causes
-from anabranch.quantities import octets
+from anabranch.support.quantities import octets
 from conftest import CALL, ROOT, Command, one_error
 
 SCENARIO = """\

@@ -10,8 +10,8 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
-from anabranch import terminal
 from anabranch.oracles import linux_tcp
+from anabranch.support import terminal, wording
 from conftest import ROOT, Command
 
 GOLDEN = ROOT / "docs" / "linux-tcp.csv"
@@ -78,7 +78,7 @@ def test_the_table_fits_the_terminal_with_every_number_whole(width: int) -> None
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     assert set(lines[0]) - {""} <= set(text.split())
     assert text.count("westwood") == len(
-        terminal.groups(linux_tcp.HEADS, lines, width, linux_tcp.KEYS)
+        wording.groups(linux_tcp.HEADS, lines, width, linux_tcp.KEYS)
     )
 
 

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 import anabranch as package
-from anabranch import library, mobility, plots
+import mobility
+from anabranch.figures import plots
+from anabranch.studies import library
 
 
 def found(name: str, replication: int) -> list[mobility.Outcome]:

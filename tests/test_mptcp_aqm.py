@@ -15,8 +15,7 @@ import pytest
 from rich.console import Console
 
 import mptcp_aqm_world as world
-from anabranch import study
-from anabranch.papers import page
+from anabranch.figures.pages import drawing
 from anabranch.papers.mptcp_aqm import HANDOVERS, PAPER, TRACED, figures, outcome, story, studies
 from anabranch.papers.mptcp_aqm.claims import CLAIMS, SHORT, Material, ratio
 from anabranch.papers.mptcp_aqm.factors import (
@@ -33,6 +32,7 @@ from anabranch.papers.mptcp_aqm.samples import COLUMNS, Runs, tidy
 from anabranch.papers.mptcp_aqm.studies import EFFORTS
 from anabranch.papers.mptcp_aqm.traced import rates
 from anabranch.papers.verdicts import Claim
+from anabranch.studies import result
 from papers_checks import check_page, schema
 
 PROFILES = [one.name for one in studies.profiles()]
@@ -70,7 +70,7 @@ def run(queue: str, *, delay_ms: float = 10, name: str = "clean-textbook") -> di
         **studies.delay(delay_ms),
         "flows.transfer.app.bytes": "500 kB",
     }
-    summary = study.run(studies.single(settings)).summary
+    summary = result.run(studies.single(settings)).summary
     assert set(COLUMNS) <= set(summary)
     row = pl.DataFrame([summary]).with_columns(queue=pl.lit(queue), replication=0)
     rate, mss = studies.rate_mbps(settings), studies.mss_bytes(settings)
@@ -100,7 +100,7 @@ def test_the_delay_of_a_is_in_its_round_trip_time() -> None:
 def test_a_fragmented_segment_is_two_packets() -> None:
     settings = studies.profile("fitted").settings
     drop_tail = {**settings, **studies.queue("drop_tail"), "flows.transfer.app.bytes": "100 kB"}
-    summary = study.run(studies.single(drop_tail)).summary
+    summary = result.run(studies.single(drop_tail)).summary
     segments = math.ceil(100_000 / 1458)
     assert summary["link.c.forward.delivered_packets"] >= 2 * segments
 
@@ -313,7 +313,7 @@ def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
 
 
 def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
-    drawn = page.draw(figures.of(found), tmp_path / "figures")
+    drawn = drawing.draw(figures.of(found), tmp_path / "figures")
     assert len(drawn) == 17
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     check_page(tmp_path, len(drawn))

@@ -10,8 +10,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import anabranch as package
-from anabranch import Study, explain, progress
+from anabranch import Study, explain
 from anabranch.errors import AnabranchError
+from anabranch.support import progress
 from conftest import CALL, SWEEP
 
 UNTRACED = package.run(CALL)

@@ -15,6 +15,7 @@ from anabranch.oracles import (
     linux_mptcp,
     linux_sctp,
     linux_sctp_figures,
+    linux_sctp_rows,
     linux_tcp,
     ns3_shared_queue,
 )
@@ -36,27 +37,27 @@ BOUNDS = {
 
 
 @pytest.fixture(scope="module")
-def compared() -> dict[str, linux_sctp.Row]:
-    kernel = [row for row in linux_sctp.kernel_rows() if _name(row) in BOUNDS]
+def compared() -> dict[str, linux_sctp_rows.Row]:
+    kernel = [row for row in linux_sctp_rows.kernel_rows() if _name(row) in BOUNDS]
     return {row.name: row for row in linux_sctp.compare(kernel, replications=20, jobs=2)}
 
 
 def _name(row: dict[str, str]) -> str:
-    return ",".join(row[name] for name in linux_sctp.KEY)
+    return ",".join(row[name] for name in linux_sctp_rows.KEY)
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_linux_sctp_is_near_the_kernel(compared: dict[str, linux_sctp.Row], name: str) -> None:
+def test_linux_sctp_is_near_the_kernel(compared: dict[str, linux_sctp_rows.Row], name: str) -> None:
     for quantity, bound in BOUNDS[name].items():
         assert abs(compared[name].values[quantity].deviation) <= bound, quantity
     if "first_pf_s" in compared[name].values:
         assert compared[name].values["first_pf_s"].happens == 0
 
 
-def test_the_golden_table_holds_these_runs(compared: dict[str, linux_sctp.Row]) -> None:
+def test_the_golden_table_holds_these_runs(compared: dict[str, linux_sctp_rows.Row]) -> None:
     with GOLDEN.open(encoding="utf-8") as lines:
         golden = {_name(row): row for row in csv.DictReader(lines)}
-    assert list(golden) == [_name(row) for row in linux_sctp.kernel_rows()]
+    assert list(golden) == [_name(row) for row in linux_sctp_rows.kernel_rows()]
     for name, row in compared.items():
         for quantity in BOUNDS[name]:
             value = row.values[quantity]
@@ -67,26 +68,26 @@ def test_the_golden_table_holds_these_runs(compared: dict[str, linux_sctp.Row]) 
 def test_every_deviation_of_the_golden_table_has_a_cause() -> None:
     page = (ROOT / "docs" / "linux-sctp.md").read_text("utf-8")
     table = [line for line in page.splitlines() if line.startswith(("| 1 |", "| 2 |", "| 5 |"))]
-    assert len(table) == len(linux_sctp.kernel_rows())
+    assert len(table) == len(linux_sctp_rows.kernel_rows())
     causes = {cell.strip() for line in table for cell in line.split("|")[8::3]}
     assert causes == {"", *linux_sctp.CAUSES}
 
 
 def test_kernel_rows_of_all_setups() -> None:
-    rows = linux_sctp.kernel_rows()
+    rows = linux_sctp_rows.kernel_rows()
     assert [row["setup"] for row in rows] == (
         ["black"] * 63 + ["all_black"] * 14 + ["return"] * 6 + ["hb100"] * 12
     )
     for row in rows:
-        for name in linux_sctp.SETUPS[row["setup"]].quantities:
+        for name in linux_sctp_rows.SETUPS[row["setup"]].quantities:
             assert float(row[name]) >= -1, (row, name)
     first = next(row for row in rows if row["setup"] == "all_black")
     assert (first["first_hb_p1_s"], first["first_hb_p2_s"]) == ("-1", "45.144")
 
 
 def test_set_ups_are_what_the_kernel_had() -> None:
-    rows = {row["setup"]: row for row in linux_sctp.kernel_rows()}
-    toml = {name: linux_sctp.scenario(row).to_toml() for name, row in rows.items()}
+    rows = {row["setup"]: row for row in linux_sctp_rows.kernel_rows()}
+    toml = {name: linux_sctp_rows.scenario(row).to_toml() for name, row in rows.items()}
     assert toml["black"].count("timetable") == 1
     assert toml["all_black"].count("timetable") == 2
     assert toml["return"].count("timetable") == 1
@@ -125,7 +126,7 @@ def test_times_of_a_trace_are_the_first_ones_of_this_end() -> None:
     }
 
 
-def test_the_figure_has_the_kernels_traffic(compared: dict[str, linux_sctp.Row]) -> None:
+def test_the_figure_has_the_kernels_traffic(compared: dict[str, linux_sctp_rows.Row]) -> None:
     figure = linux_sctp_figures.failover(jobs=2)
     for axes in figure.axes:
         curves = [line for line in axes.lines if line.get_linestyle() != "None"]
@@ -137,13 +138,13 @@ def test_the_figure_has_the_kernels_traffic(compared: dict[str, linux_sctp.Row])
                 assert ours[retrans] == pytest.approx(kernel, rel=0.1)
     times = linux_sctp_figures.times(list(compared.values()))
     assert [axes.get_title(loc="left") for axes in times.axes] == [
-        setup.text for setup in linux_sctp.SETUPS.values()
+        setup.text for setup in linux_sctp_rows.SETUPS.values()
     ]
 
 
 def test_verdicts() -> None:
-    def value(kernel: float, mean: float, low: float, high: float) -> linux_sctp.Value:
-        return linux_sctp.Value(kernel, mean, low, high, 1, 0.5, 5.0, observed_s=89.5)
+    def value(kernel: float, mean: float, low: float, high: float) -> linux_sctp_rows.Value:
+        return linux_sctp_rows.Value(kernel, mean, low, high, 1, 0.5, 5.0, observed_s=89.5)
 
     assert value(6.0, 6.09, 6.0, 6.2).verdict == "within"
     assert value(6.0, 6.2, 5.9, 6.4).verdict == "in_range", "20 % from the blackout on"
@@ -161,21 +162,23 @@ def test_compare_prints_every_row(anabranch: Command, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("off") >= 21
     values = json.loads(target.read_text("utf-8"))
-    quantities = [linux_sctp.SETUPS[r["setup"]].quantities for r in linux_sctp.kernel_rows()]
+    quantities = [
+        linux_sctp_rows.SETUPS[r["setup"]].quantities for r in linux_sctp_rows.kernel_rows()
+    ]
     assert len(values) == sum(map(len, quantities))
     assert {"key", "quantity", "kernel", "mean", "verdict"} <= values[0].keys()
-    for setup in linux_sctp.SETUPS.values():
+    for setup in linux_sctp_rows.SETUPS.values():
         assert setup.text in result.stdout
     for figure in ("failover-closed-form", "linux-sctp", "linux-sctp-times"):
         assert (folder / f"{figure}.png").stat().st_size > 10_000
     page = (folder / "index.html").read_text(encoding="utf-8")
-    assert page.count("<tr>") == len(linux_sctp.SETUPS) + len(linux_sctp.kernel_rows())
+    assert page.count("<tr>") == len(linux_sctp_rows.SETUPS) + len(linux_sctp_rows.kernel_rows())
     assert 'class="reproduced"' in page
 
 
-@pytest.mark.parametrize("setup", linux_sctp.SETUPS)
+@pytest.mark.parametrize("setup", linux_sctp_rows.SETUPS)
 def test_every_column_has_a_name_of_its_own(
-    compared: dict[str, linux_sctp.Row], setup: str
+    compared: dict[str, linux_sctp_rows.Row], setup: str
 ) -> None:
     heads = linux_sctp.heads(setup)
     assert len(set(heads)) == len(heads)
@@ -184,7 +187,7 @@ def test_every_column_has_a_name_of_its_own(
     assert len(linux_sctp.cells(row)) == len(heads)
     marked = [heads[column].split(": ")[1] for column in linux_sctp.shades(row)]
     assert marked == ["ours"] * len(row.values)
-    assert linux_sctp.HEADS.keys() == linux_sctp.MEANINGS.keys()
+    assert linux_sctp_rows.HEADS.keys() == linux_sctp.MEANINGS.keys()
 
 
 def test_compare_refuses_one_name_for_two_outputs(anabranch: Command) -> None:

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from anabranch import pages, plots
 from anabranch.explain import figure as explain_figure
-from anabranch.pages import tables
+from anabranch.figures import pages, plots
+from anabranch.figures.pages import tables
 
 VISIONS = {
     "all colours": np.eye(3),

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import stats, stopping
-from anabranch.plan import Plan, Run, ask_once
+from anabranch import stats
+from anabranch.studies import stopping
+from anabranch.studies.plan import Plan, Run, ask_once
 
 CELLS, REPLICATIONS = 5, 7
 

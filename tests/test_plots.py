@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import anabranch as package
-from anabranch import plots
+from anabranch.figures import plots
 from conftest import CALL
 
 FRAMES = pl.DataFrame(

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import captures
-from anabranch import study
 from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.capture import Capture
@@ -27,6 +26,7 @@ from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best
 from anabranch.profile.measurement import Delays, LossSequence
 from anabranch.profile.timed import TimedFit, TimedLosses
+from anabranch.studies import result
 from conftest import ROOT, Command, one_error, written
 
 
@@ -650,7 +650,7 @@ def test_what_is_written_is_what_the_engine_reads(tmp_path: Path, anabranch: Com
     link = tomllib.loads((tmp_path / "wifi.toml").read_text())["links"]["wifi"]
     assert link["loss"]["clock"] == "slot"
     assert link["loss"]["slot"] == "20 ms"
-    summary = study.run(scenario).summary
+    summary = result.run(scenario).summary
     sent, arrived = (summary[f"flow.{name}"] for name in ("sent", "received"))
     assert 1 - arrived / sent == pytest.approx(found["mean_loss"]["value"], rel=0.25)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from anabranch import cli, progress
+from anabranch import cli
 from anabranch.errors import Terminated
+from anabranch.support import progress
 
 
 def test_lines_say_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +109,7 @@ def test_a_bar_says_how_long_it_takes_though_the_total_changes(
 ) -> None:
     """A stopping rule changes what there is in all with every batch."""
     now = 100.0
-    monkeypatch.setattr("anabranch.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("anabranch.support.progress.time.monotonic", lambda: now)
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100)
     bar = progress._Bar("sweep", "runs", console)
@@ -133,7 +134,7 @@ def test_a_terminal_alone_says_that_runs_are_looked_for(
         assert stderr, "standard output is for results"
         return Console(file=screen, force_terminal=is_terminal, width=100)
 
-    monkeypatch.setattr("anabranch.progress.Console", console)
+    monkeypatch.setattr("anabranch.support.progress.Console", console)
     assert cli.main(["sweep", str(sweep_file), "--out", str(tmp_path / "out")]) == 0
     shown = screen.getvalue()
     found = shown.find("small: finding the runs of 6 cells")
@@ -145,7 +146,7 @@ def test_a_terminal_alone_says_that_runs_are_looked_for(
 def test_what_is_waited_for_goes_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(
-        "anabranch.progress.Console", lambda **_: Console(file=screen, force_terminal=True)
+        "anabranch.support.progress.Console", lambda **_: Console(file=screen, force_terminal=True)
     )
     with pytest.raises(ValueError, match="no"), progress.waiting("[bold]work"):
         raise ValueError("no")

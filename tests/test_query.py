@@ -15,7 +15,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from anabranch import AnabranchError, StoreError, Study, store
-from anabranch.query import Tables
+from anabranch.store.query import Tables
+from anabranch.support.columns import is_scalar
 from conftest import COMMAND, HANGS_S, ROOT, SWEEP, Command, one_error, written
 from synthetic import write_study
 
@@ -74,7 +75,7 @@ def test_only_runs_of_the_current_definition_each_once(sweep_file: Path, tmp_pat
     rows = Study(out).query()
     assert rows.height == 4 * 3
     assert rows["rto_max"].unique().sort().to_list() == [0.05, 0.1]
-    known = Study(out).frame(columns=[name for name in rows.columns if store.is_scalar(name)])
+    known = Study(out).frame(columns=[name for name in rows.columns if is_scalar(name)])
     known = known.with_columns(pl.col(pl.Float64).fill_nan(None))
     assert_frame_equal(rows, known, check_exact=True)
     # A column of NULL is one in SQL alone.

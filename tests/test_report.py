@@ -16,10 +16,10 @@ import pytest
 
 import anabranch as package
 from anabranch import AnabranchError, Study, report, stats
+from anabranch.figures.diagram import Diagram
 from anabranch.papers import studies
 from anabranch.report import figures, page
 from anabranch.report.analysis import Analysis, label_table
-from anabranch.report.diagram import Diagram
 from anabranch.report.environments import Environments, divisions
 from anabranch.report.sensitivity import sobol_indices
 from anabranch.store import shard_files

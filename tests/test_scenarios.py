@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 import anabranch as package
-from anabranch import _engine, library
+from anabranch import _engine
+from anabranch.studies import library
 from conftest import SCENARIOS, Command
 
 

@@ -13,8 +13,7 @@ import pytest
 from rich.console import Console
 
 import sctp_handover_world as world
-from anabranch import study
-from anabranch.papers import page
+from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
 from anabranch.papers.sctp_handover import PAPER, claims, figures, outcome, published, studies
 from anabranch.papers.sctp_handover.claims import CLAIMS, PROFILE, Material
@@ -31,6 +30,7 @@ from anabranch.papers.sctp_handover.samples import tidy, to_worse
 from anabranch.papers.sctp_handover.studies import EFFORTS, policies
 from anabranch.papers.sctp_handover.traced import checkpoints, handovers, rates, timeouts, trace
 from anabranch.papers.verdicts import Claim
+from anabranch.studies import result
 from papers_checks import check_page, schema
 
 EXPERIMENT_ARENAS = [studies.experiment(number) for number in EXPERIMENTS]
@@ -72,7 +72,7 @@ def short(number: int, sender: str, *sets: tuple[str, str]) -> dict[str, float]:
     arena = EXPERIMENT_ARENAS[number - 1]
     quick = (("run.duration", "20 s"), ("run.phases", "[]"), *sets)
     scenario = replace(arena, sets=(*arena.sets, *quick)).only(sender)
-    return study.run(scenario).summary
+    return result.run(scenario).summary
 
 
 def test_plain_sctp_gets_what_the_constant_bit_rate_leaves() -> None:
@@ -94,7 +94,7 @@ def test_the_proposal_hands_over_when_path_1_gets_more_load() -> None:
     load = ("links.path1.cross_traffic.1.start", "20 s")
     run = (("run.duration", "40 s"), ("run.phases", "[]"), later, load)
     arena = replace(EXPERIMENT_ARENAS[0], sets=(*EXPERIMENT_ARENAS[0].sets, *run))
-    traces = study.run(arena.only("proposed"), trace=True).traces
+    traces = result.run(arena.only("proposed"), trace=True).traces
     moves = handovers(traces["events"].filter(flow="transfer", side="a"))
     assert moves
     assert moves[0].to == 1
@@ -106,7 +106,7 @@ def test_phases_add_up_to_the_whole() -> None:
     arena = EXPERIMENT_ARENAS[0]
     run = (("run.duration", "9 s"), ("run.phases", '["3 s", "6 s"]'))
     work = replace(arena, sets=(*arena.sets, *run)).tournament(EFFORTS["quick"])
-    rows = pl.DataFrame([study.run(work.scenario, cell=0).summary])
+    rows = pl.DataFrame([result.run(work.scenario, cell=0).summary])
     found = tidy(rows.with_columns(policy=pl.lit("plain"), replication=0), arena).row(0, named=True)
     whole = found["goodput_mbps"]
     assert whole == pytest.approx(sum(found[f"mbps_{phase}"] for phase in (1, 2, 3)) / 3, rel=0.1)
@@ -250,7 +250,7 @@ def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
 
 
 def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
-    drawn = page.draw(figures.of(found), tmp_path / "figures")
+    drawn = drawing.draw(figures.of(found), tmp_path / "figures")
     assert len(drawn) == 4 + 4
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     check_page(tmp_path, len(drawn))

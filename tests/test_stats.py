@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from anabranch import AnabranchError, comparison, stats, stopping
+from anabranch import AnabranchError, stats
 from anabranch.report import sensitivity
 from anabranch.report.analysis import Analysis
-from anabranch.watch import Watch
+from anabranch.stats import comparison
+from anabranch.studies import stopping
+from anabranch.studies.watch import Watch
 from interval_coverage import CASES, Case
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import stats, stopping
+from anabranch import stats
+from anabranch.studies import stopping
 from interval_coverage import one_exponential, one_normal, one_share, stopped
 
 UNTIL = {"metric": "call.mos", "half_width": 0.4}

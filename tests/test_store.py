@@ -18,7 +18,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import anabranch as package
-from anabranch import Scenario, ScenarioError, StoreError, Study, _engine, files, store
+from anabranch import Scenario, ScenarioError, StoreError, Study, _engine, store
 from anabranch.store import (
     FolderStore,
     MemoryStore,
@@ -27,6 +27,7 @@ from anabranch.store import (
     read,
     shard_files,
 )
+from anabranch.support import files
 from conftest import COMMAND, HANGS_S, SWEEP, Command, one_error, written
 
 Runs = Sequence[tuple[int, int]]

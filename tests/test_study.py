@@ -21,8 +21,8 @@ from polars.testing import assert_frame_equal
 
 import anabranch as package
 from anabranch import StoreError, Study
-from anabranch.progress import Status
 from anabranch.store import FolderStore
+from anabranch.support.progress import Status
 from conftest import COMMAND, HANGS_S, SWEEP, Command, one_error, written
 
 REPLICATIONS = 400

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import tcp_wimax_world as world
-from anabranch.papers import page
+from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import compute
 from anabranch.papers.tcp_wimax import (
@@ -407,7 +407,7 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
     assert len(to_draw) == 4 + 4 + 12 + 6
     one_link = re.compile(r"(heatmap|cwnd)-(?!nlos10)")
     few = {name: draw for name, draw in to_draw.items() if not one_link.match(name)}
-    drawn = page.draw(few, tmp_path / "figures")
+    drawn = drawing.draw(few, tmp_path / "figures")
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     check_page(tmp_path, len(drawn))
     body = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -16,9 +16,9 @@ import pytest
 from rich.console import Console
 
 import voip_sctp_world as world
-from anabranch import _engine, study
+from anabranch import _engine
 from anabranch.errors import AnabranchError
-from anabranch.papers import page
+from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Study, compute
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
@@ -338,7 +338,7 @@ def test_one_published_run_is_compared_with_the_spread_of_ours(found: Outcome) -
 @pytest.fixture(scope="module")
 def rendered(found: Outcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
-    drawn = page.draw(figures.of(found), out / "figures")
+    drawn = drawing.draw(figures.of(found), out / "figures")
     (out / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
     return out
 
@@ -396,7 +396,7 @@ def test_the_drawn_run_is_the_one_closest_to_the_published(
         summary = {"call.mos": 2.6, "call.mean_delay_ms": 70.0}
         return type("Result", (), {"traces": {"frames": traced_call().frames}, "summary": summary})
 
-    monkeypatch.setattr(study, "run", run)
+    monkeypatch.setattr("anabranch.papers.voip_sctp.traced.run", run)
     scenario = studies.paper("on_arrival", EFFORTS["quick"]).scenario
     runs = found.runs["on_arrival"]
     drawn = traced.single_runs(scenario, runs)

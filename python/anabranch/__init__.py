@@ -11,21 +11,30 @@ from typing import TYPE_CHECKING
 
 from anabranch._engine import RunError, Scenario, ScenarioError, __version__
 from anabranch.errors import AnabranchError, StoreError
+from anabranch.support.views import drawn_by
 
 if TYPE_CHECKING:
+    from anabranch import stats
     from anabranch.store import merge, migrate, read
-    from anabranch.study import Result, Study, load, run
+    from anabranch.studies.result import Result, load, run
+    from anabranch.studies.study import Study
 else:
     # Polars takes longer to import than most commands to run: not before somebody needs it.
-    _LATE = dict.fromkeys(("Result", "Study", "load", "run"), "study") | dict.fromkeys(
-        ("merge", "migrate", "read"), "store"
-    )
+    _LATE = {
+        "Study": "studies.study",
+        **dict.fromkeys(("Result", "load", "run"), "studies.result"),
+        **dict.fromkeys(("merge", "migrate", "read"), "store"),
+    }
 
     def __getattr__(name: str) -> object:
+        if name == "stats":
+            return import_module("anabranch.stats")
         if name not in _LATE:
             raise AttributeError(f"module `anabranch` has no attribute `{name}`")
         return getattr(import_module(f"anabranch.{_LATE[name]}"), name)
 
+
+drawn_by("anabranch.figures.notebook")
 
 __all__ = [
     "AnabranchError",
@@ -41,4 +50,9 @@ __all__ = [
     "migrate",
     "read",
     "run",
+    "stats",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

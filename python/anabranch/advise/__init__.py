@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch import comparison, stats
+from anabranch import stats
 from anabranch.errors import AnabranchError
-from anabranch.execution import Progress
-from anabranch.study import Value
+from anabranch.stats import comparison
+from anabranch.studies.execution import Progress
+from anabranch.studies.result import Value
 
 from . import linux, search, timeouts
 from .goals import GOALS, Goal

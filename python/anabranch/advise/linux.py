@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.quantities import milliseconds, octets
+from anabranch.support.quantities import milliseconds, octets
 
 from .paths import Paths
 from .settings import DEFAULT, Candidate, is_linux

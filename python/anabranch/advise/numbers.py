@@ -2,7 +2,7 @@
 
 import math
 
-from anabranch.terminal import number
+from anabranch.support.wording import number
 
 NOTHING = 1e-6
 """In MOS, Mbit/s or ms: less is rounding."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
-from anabranch.quantities import bits_per_second
-from anabranch.study import Value, load
+from anabranch.studies.result import Value, load
+from anabranch.support.quantities import bits_per_second
 
 _EXAMPLES = Path(__file__).parent / "examples"
 _SECTIONS = ("links", "paths", "name", "description")

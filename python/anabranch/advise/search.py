@@ -18,8 +18,9 @@ import polars as pl
 
 from anabranch import stats
 from anabranch.errors import AnabranchError
-from anabranch.execution import Progress
-from anabranch.study import Study, Value, load
+from anabranch.studies.execution import Progress
+from anabranch.studies.result import Value, load
+from anabranch.studies.study import Study
 
 from .goals import Goal
 from .paths import toml

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anabranch.errors import AnabranchError
-from anabranch.quantities import milliseconds
+from anabranch.support.quantities import milliseconds
 
 from .paths import Paths
 

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from anabranch.terminal import number
+from anabranch.support.wording import number
 
 from . import Advice, Effect
 from .numbers import LEAST, NOTHING, change, known, signed, size

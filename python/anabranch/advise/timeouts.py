@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from anabranch import stats
-from anabranch.terminal import number
+from anabranch.support.wording import number
 
 from .numbers import NOTHING, known, size
 from .settings import DEFAULT, Candidate, Setting, possible

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from anabranch import execution, progress
 from anabranch.bench_cc import checks, measures, reports, scenarios
 from anabranch.bench_cc.checks import Baseline, Check
 from anabranch.bench_cc.measures import Cell
 from anabranch.errors import whole
-from anabranch.files import check_different, check_file, check_folder, write_atomically
+from anabranch.support import cores, progress
+from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 __all__ = ["bench", "compare"]
 
@@ -52,7 +52,7 @@ def compare(
         Threads; all cores if not given. Never changes a result.
     """
     names = scenarios.chosen(tuple(controls))
-    threads = execution.threads(jobs)
+    threads = cores.threads(jobs)
     replications = whole("replications", replications, 1)
     chosen = scenarios.load(tuple(only), profile)
     total = sum(sum(measures.wanted_of(about, names, replications)) for about in chosen)
@@ -139,7 +139,7 @@ def _page(
     cells: Sequence[Cell], found: Sequence[Check], replications: int, folder: Path
 ) -> list[Path]:
     from anabranch.bench_cc import figures, page  # noqa: PLC0415 - slow to import
-    from anabranch.papers.page import draw  # noqa: PLC0415 - slow to import
+    from anabranch.figures.pages.drawing import draw  # noqa: PLC0415 - slow to import
 
     drawn = draw(figures.of(cells), folder / "figures")
     made = page.of(cells, found, replications, list(drawn))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anabranch import bench_cc
 from anabranch.bench_cc import checks, reports
-from anabranch.files import write_atomically
+from anabranch.support.files import write_atomically
 
 _BEGIN = "<!-- generated: python -m anabranch.bench_cc docs/bench-cc.md -->"
 

@@ -6,8 +6,8 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from anabranch import plots
 from anabranch.bench_cc.measures import Cell, best
+from anabranch.figures import plots
 
 COLUMNS = 4
 

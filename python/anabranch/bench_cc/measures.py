@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from anabranch import execution
 from anabranch.bench_cc.scenarios import BenchScenario
-from anabranch.comparison import best_set
 from anabranch.stats import Interval, mean_interval
+from anabranch.stats.comparison import best_set
 from anabranch.store import FolderStore, free_of_other_engines
+from anabranch.studies import execution
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from anabranch.bench_cc import figures, reports
 from anabranch.bench_cc.checks import Check
 from anabranch.bench_cc.measures import METRICS, Cell, best
-from anabranch.pages.tables import Page, Table
-from anabranch.terminal import counted
+from anabranch.figures.pages.tables import Page, Table
+from anabranch.support.wording import counted
 
 _ASKED = {
     "goodput_mbit_per_s": "the most goodput",

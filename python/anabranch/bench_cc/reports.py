@@ -10,10 +10,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from anabranch import _engine, terminal
+from anabranch import _engine
 from anabranch.bench_cc.checks import Check
 from anabranch.bench_cc.measures import METRICS, Cell, best
 from anabranch.stats import Interval
+from anabranch.support import wording
 
 BEST = "*"
 """Marks the best of a column in each case, and those that cannot be told from it."""
@@ -57,7 +58,7 @@ def tables(cells: Sequence[Cell], width: int) -> Group:
             *([f"  {control}", *values] for control, *values in lines),
         )
     ]
-    return Group(*(_table(heads, cases, kept) for kept in terminal.groups(heads, shown, width, 1)))
+    return Group(*(_table(heads, cases, kept) for kept in wording.groups(heads, shown, width, 1)))
 
 
 def _table(heads: Sequence[str], cases: Mapping[str, Lines], kept: Sequence[int]) -> Table:
@@ -188,7 +189,7 @@ def _digits(value: Interval) -> int:
     return max(0, min(*wanted, 3))
 
 
-NONE = terminal.number(math.nan)
+NONE = wording.number(math.nan)
 """What stands where a case does not have a metric."""
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from anabranch import progress, terminal
-from anabranch.files import check_different, check_file, check_folder
+from anabranch.support import progress, terminal
+from anabranch.support.files import check_different, check_file, check_folder
 
 from .app import Flag, Sets, Whole, app, pairs, write_json
 

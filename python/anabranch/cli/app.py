@@ -12,7 +12,7 @@ from cyclopts import App, Parameter, Token
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
-from anabranch.files import write_atomically
+from anabranch.support.files import write_atomically
 
 app = App(
     name="anabranch",

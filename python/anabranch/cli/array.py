@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 import anabranch
-from anabranch import array_jobs, progress
 from anabranch.errors import AnabranchError
+from anabranch.studies import array_jobs
+from anabranch.support import progress
 
 from .app import Sets, Whole, app, pairs
 from .sweep import Texts, finding_runs, sweep_sets

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from anabranch import terminal
 from anabranch.errors import AnabranchError
+from anabranch.support import terminal
 
 from .app import Flag, Whole, app
 

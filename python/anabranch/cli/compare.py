@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from anabranch import oracles, progress, terminal
+from anabranch import oracles
 from anabranch.errors import AnabranchError
-from anabranch.files import check_different, check_file, check_folder, write_atomically
+from anabranch.support import cores, progress, terminal
+from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from .app import Whole, app, json_text
 
@@ -51,11 +52,9 @@ def compare(
         kernel's, and over the closed form (linux-sctp), our congestion windows over the kernel's
         (linux-tcp), otherwise our numbers over theirs.
     """
-    from anabranch import execution  # noqa: PLC0415 - slow to import
-
     module = importlib.import_module(f"anabranch.oracles.{oracle.replace('-', '_')}")
     count = module.REPLICATIONS if replications is None else replications
-    threads = execution.threads(jobs)
+    threads = cores.threads(jobs)
     if count < 1:
         raise AnabranchError(f"replications is {count}; it must be at least 1")
     check_different(csv=csv_file, json=json_file, plot=plot)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 import anabranch
-from anabranch import terminal
+from anabranch.support import terminal
 
 from .app import app, pairs
 

@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from anabranch import _engine, terminal
+from anabranch import _engine
 from anabranch.errors import AnabranchError
-from anabranch.quantities import milliseconds, share
+from anabranch.support import terminal
+from anabranch.support.quantities import milliseconds, share
 
 from .app import Sets, app, json_text, pairs
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from anabranch import progress, terminal
-from anabranch.files import check_different, check_file
+from anabranch.support import progress, terminal
+from anabranch.support.files import check_different, check_file
 
 from .app import Flag, Natural, Sets, app, pairs, write_json
 
@@ -80,7 +80,7 @@ def explain(
     out = terminal.console()
     out.print(found.tables(out.width))
     if plot is not None:
-        from anabranch import plots  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
 
         for path in plots.save(found.figure(), plot.with_suffix(""), [plot.suffix[1:]]):
             out.print(f"wrote {path}")

@@ -1,7 +1,9 @@
 """`anabranch list`."""
 
-from anabranch import _engine, library, papers, terminal
+from anabranch import _engine, papers
 from anabranch.errors import AnabranchError, suggestion
+from anabranch.studies import library
+from anabranch.support import terminal, wording
 
 from .app import app
 
@@ -34,7 +36,7 @@ def list_(category: str | None = None, /) -> None:
     }
     codecs = _engine.codecs()
     tables["codecs"] = terminal.choices(
-        [tuple(terminal.number(value) for value in codec.values()) for codec in codecs],
+        [tuple(wording.number(value) for value in codec.values()) for codec in codecs],
         *(codecs[0] if codecs else ()),
     )
     if category not in (None, "all", *tables):

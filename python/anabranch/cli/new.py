@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from anabranch import library
+from anabranch.studies import library
 
 from .app import app
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from anabranch import progress, terminal
 from anabranch.errors import AnabranchError
-from anabranch.files import check_different, check_file, check_folder, write_atomically
+from anabranch.support import progress, terminal
+from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from .app import app, write_json
 
@@ -104,7 +104,7 @@ def profile(
 def _figures(found: "Profile", folder: Path | None, name: str) -> list[Path]:
     if folder is None:
         return []
-    from anabranch import plots  # noqa: PLC0415 - slow to import
+    from anabranch.figures import plots  # noqa: PLC0415 - slow to import
     from anabranch.profile import figures  # noqa: PLC0415 - slow to import
 
     return [

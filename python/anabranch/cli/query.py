@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from anabranch import terminal
 from anabranch.errors import AnabranchError
-from anabranch.files import check_different, check_file
-from anabranch.quantities import milliseconds
+from anabranch.support import terminal, wording
+from anabranch.support.files import check_different, check_file
+from anabranch.support.quantities import milliseconds
 
 from .app import Whole, app
 from .messages import say
@@ -73,7 +73,7 @@ def query(
     check_different(**wanted)
     for path in files.values():
         check_file(path)
-    from anabranch.query import Tables  # noqa: PLC0415 - slow to import
+    from anabranch.store.query import Tables  # noqa: PLC0415 - slow to import
 
     out = terminal.console()
     with Tables(folder, jobs, timeout_s=seconds) as tables:
@@ -81,7 +81,7 @@ def query(
             count = tables.save(sql, files)
             for path in files.values():
                 # Not on standard output, which may be one of the files.
-                say(f"wrote {path}: {terminal.counted(count, 'row')}")
+                say(f"wrote {path}: {wording.counted(count, 'row')}")
             return
         frame, total = tables.head(sql, _SHOWN)
     out.print(terminal.frame(frame, out.width, tables.columns["cells"]))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from anabranch import terminal
-from anabranch.files import check_file
+from anabranch.support import terminal
+from anabranch.support.files import check_file
 
 from .app import app
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from anabranch import papers, terminal
+from anabranch import papers
 from anabranch.errors import AnabranchError
+from anabranch.support import terminal
 
 from .app import Flag, Whole, app
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 import anabranch
-from anabranch import _engine, headline, terminal
+from anabranch import _engine
 from anabranch.errors import AnabranchError
-from anabranch.files import check_different, check_file, check_folder, write_atomically
+from anabranch.studies import headline
+from anabranch.support import terminal, wording
+from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from .app import Natural, Sets, app, pairs, write_json
 
 if TYPE_CHECKING:
-    from anabranch.study import Result
+    from anabranch.studies.result import Result
 
 Formats = Annotated[
     tuple[Literal["png", "svg", "pdf"], ...], Parameter(negative="", consume_multiple=True)
@@ -84,7 +86,7 @@ def run(
     result = anabranch.run(loaded, seed=seed, replication=replication, cell=cell, trace=is_traced)
     out = terminal.console()
     if loaded.cell_count > 1:
-        out.print(f"cell {cell} of {loaded.cell_count}: {terminal.key_text(loaded.cell_key(cell))}")
+        out.print(f"cell {cell} of {loaded.cell_count}: {wording.key_text(loaded.cell_key(cell))}")
     for line in headline.lines(result):
         out.print(line)
     if all_:
@@ -97,7 +99,7 @@ def run(
 
         written += write_tables(trace, result.traces)
     if plot is not None:
-        from anabranch import plots, run_page  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots, run_page  # noqa: PLC0415 - slow to import
 
         figures = plots.of_run(result)
         page = plot / f"{loaded.name}.html"

@@ -6,10 +6,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import anabranch
-from anabranch import progress, terminal
-from anabranch.array_jobs import MOST_TASKS
 from anabranch.errors import AnabranchError
-from anabranch.files import check_folder
+from anabranch.studies.array_jobs import MOST_TASKS
+from anabranch.support import progress, terminal, wording
+from anabranch.support.files import check_folder
 
 from .app import Sets, Whole, app, pairs
 
@@ -88,20 +88,20 @@ def sweep(
     if share is not None:
         output.print(f"share {shard} is finished; its runs are in {out / 'rows'}")
         return
-    from anabranch import comparison  # noqa: PLC0415 - slow to import
+    from anabranch.stats import comparison  # noqa: PLC0415 - slow to import
 
     rows = study.frame(columns=metric or ["*.mos"])
     for name in metric or [name for name in rows.columns if name.endswith(".mos")]:
         table, doubts = comparison.judged(rows, name)
-        output.print(terminal.cells(table, comparison.axes_of(rows), name))
+        output.print(terminal.cells(table, comparison.keys_of(rows), name))
         for sentence in doubts:
             output.print(sentence)
-    output.print(f"{terminal.counted(rows.height, 'run')} in {out / 'rows'}")
+    output.print(f"{wording.counted(rows.height, 'run')} in {out / 'rows'}")
 
 
 def finding_runs(scenario: anabranch.Scenario) -> str:
     """What goes on while a study is made: the hash of each cell says which runs it has."""
-    return f"{scenario.name}: finding the runs of {terminal.counted(scenario.cell_count, 'cell')}"
+    return f"{scenario.name}: finding the runs of {wording.counted(scenario.cell_count, 'cell')}"
 
 
 def sweep_sets(until: str | None, traces: tuple[str, ...]) -> dict[str, str]:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
-import anabranch
-from anabranch import _engine, study, terminal
+from anabranch import _engine
+from anabranch._engine import RunError, ScenarioError
 from anabranch.errors import AnabranchError, suggestion, whole
 from anabranch.explain import accounts, calls, causes
 from anabranch.explain.accounts import LIMITS, Account, End, Flow
 from anabranch.explain.calls import Call
 from anabranch.explain.causes import Cause
+from anabranch.studies.result import Result, Value, load, run
+from anabranch.support import terminal, wording
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +49,7 @@ class Alone:
 class Explanation:
     """A run, explained."""
 
-    result: study.Result
+    result: Result
     flow: Flow
     causes: list[Cause]
     main: Cause
@@ -63,7 +65,7 @@ class Explanation:
 
     def _parts(self, width: int) -> "Iterator[RenderableType]":
         flow = self.flow
-        time = f"{terminal.number(flow.start_s, 4)} s to {terminal.number(flow.end_s, 4)} s"
+        time = f"{wording.number(flow.start_s, 4)} s to {wording.number(flow.end_s, 4)} s"
         for end in (flow.sender, flow.receiver):
             if end.connection.total > 0:
                 yield f"{flow.name}, what held {end.host} (side {end.side}) back from {time}:"
@@ -77,10 +79,10 @@ class Explanation:
         yield "\n".join(self.sentences())
 
     def _comparison(self, width: int) -> "RenderableType":
-        rows = [(" + ".join(self.flow.settings["paths"]), terminal.number(self.value, 5), "")]
+        rows = [(" + ".join(self.flow.settings["paths"]), wording.number(self.value, 5), "")]
         for one in self.alone:
-            ratio = terminal.number(self.value / one.value, 3) if one.value else "–"
-            rows.append((f"{one.path} alone", terminal.number(one.value, 5), ratio))
+            ratio = wording.number(self.value / one.value, 3) if one.value else "–"
+            rows.append((f"{one.path} alone", wording.number(one.value, 5), ratio))
         return terminal.side_by_side(("paths", "value", "all together / alone"), rows, width, 1)
 
     def sentences(self) -> list[str]:
@@ -106,8 +108,8 @@ class Explanation:
             return
         best = max(known, key=lambda one: one.value)
         together = " + ".join(self.flow.settings["paths"])
-        values = f"{together} reach {terminal.number(self.value, 5)}"
-        values += "".join(f", {one.path} alone {terminal.number(one.value, 5)}" for one in known)
+        values = f"{together} reach {wording.number(self.value, 5)}"
+        values += "".join(f", {one.path} alone {wording.number(one.value, 5)}" for one in known)
         verdict = "slower" if "goodput" in self.metric else "worse"
         if self.value >= best.value:
             verdict = "faster" if "goodput" in self.metric else "better"
@@ -118,8 +120,8 @@ class Explanation:
 
     def figure(self) -> "Figure":
         """The accounts over time."""
-        from anabranch import plots  # noqa: PLC0415 - slow to import
         from anabranch.explain import figure  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots  # noqa: PLC0415 - slow to import
 
         sender = self.flow.sender
         host, flow = plots.shortened(sender.host), plots.shortened(self.flow.name)
@@ -161,7 +163,7 @@ def _no_steps(_: int) -> Steps:
 def explain(
     scenario: str | Path,
     *,
-    set: Mapping[str, study.Value] | None = None,  # noqa: A002 - as `--set`
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
     flow: str | None = None,
     seed: int | None = None,
     replication: int = 0,
@@ -189,15 +191,15 @@ def explain(
     steps
         Called with the number of such runs before them; gives what to call after each.
     """
-    loaded = anabranch.load(scenario, set)
+    loaded = load(scenario, set)
     cell = whole("cell", cell, 0)
     text = loaded.cell_toml(cell)
     tree = accounts.settings_of(loaded, cell)
     name = accounts.choose(tree, flow)
     which = {"seed": seed, "replication": replication}
     settings = tree["flows"][accounts.members(tree)[name]]
-    result = study.run(
-        anabranch.load(text, {"run.time_accounts": "true"}),
+    result = run(
+        load(text, {"run.time_accounts": "true"}),
         trace=calls.is_call(settings),
         **which,  # type: ignore[arg-type]
     )
@@ -213,8 +215,8 @@ def explain(
             for path in paths:
                 sets = _only(tree, name, path)
                 try:
-                    one = study.run(anabranch.load(text, sets), **which)  # type: ignore[arg-type]
-                except (anabranch.ScenarioError, anabranch.RunError) as error:
+                    one = run(load(text, sets), **which)  # type: ignore[arg-type]
+                except (ScenarioError, RunError) as error:
                     tried.append(Alone(path, math.nan, str(error)))
                 else:
                     tried.append(Alone(path, one.summary.get(f"{name}.{chosen}", math.nan)))
@@ -253,10 +255,10 @@ def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
     return next(found, METRICS[-2])
 
 
-def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, study.Value]:
+def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, Value]:
     """What to set so that the flow has this path only."""
     flow = accounts.members(tree)[name]
-    sets: dict[str, study.Value] = {f"flows.{flow}.paths": f"['{path}']"}
+    sets: dict[str, Value] = {f"flows.{flow}.paths": f"['{path}']"}
     # Settings that name one of several paths name the only one.
     for transport in ("transport", "transport_to"):
         for key in ("path", "primary_path"):
@@ -287,9 +289,9 @@ def _line(row: Account, seen: Sequence[str], *, is_path: bool) -> list[str]:
         *shares,
         str(row.recoveries),
         str(row.timeouts),
-        terminal.number(row.srtt_ms, 4),
-        terminal.number(used / 1e6, 4),
-        terminal.number(rate / 1e6, 4),
+        wording.number(row.srtt_ms, 4),
+        wording.number(used / 1e6, 4),
+        wording.number(rate / 1e6, 4),
     ]
 
 
@@ -301,7 +303,7 @@ def _head_of_line(host: str, receiver: accounts.Receiver) -> str:
     )
     return (
         f"At {host}, data waited for earlier data {100 * receiver.blocked_share:.0f} % of the "
-        f"time, {terminal.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
+        f"time, {wording.number(receiver.mean_bytes / 1e3, 3)} kB on average: {parts}; "
         f"{100 * receiver.again:.0f} % for data that had to be sent again."
     )
 

@@ -14,8 +14,8 @@ import polars as pl
 
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
-from anabranch.quantities import bits_per_second, milliseconds, octets
-from anabranch.study import Result
+from anabranch.studies.result import Result
+from anabranch.support.quantities import bits_per_second, milliseconds, octets
 
 LIMITS = {
     "cwnd_limited": "congestion window used up",

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch import _engine, frames, terminal
+from anabranch import _engine
 from anabranch.explain.accounts import Flow, Tree
 from anabranch.explain.causes import Cause
-from anabranch.study import Result
+from anabranch.studies import frames
+from anabranch.studies.result import Result
+from anabranch.support import terminal
 
 RELEVANT = 0.1
 """MOS from which on a cause is worth mending, as for advice."""

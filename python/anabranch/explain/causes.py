@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from anabranch import terminal
 from anabranch.explain.accounts import Account, End, Flow
+from anabranch.support import wording
 
 FULL = 0.9
 """A path is full when it carries this part of its narrowest link's rate."""
@@ -185,7 +185,7 @@ def _recommended(sender: End) -> tuple[float, str]:
     rates = [path.carried.rate for path in paths if path.carried]
     rtt = max((path.srtt_ms for path in paths), default=math.nan)
     size = 2 * sum(rates) * rtt / 8e3
-    many = " + ".join(terminal.number(rate / 1e6, 3) for rate in rates)
+    many = " + ".join(wording.number(rate / 1e6, 3) for rate in rates)
     many = f"({many})" if len(rates) > 1 else many
     return size, f"2 x {many} Mbit/s x {rtt:.0f} ms, RFC 6182 section 5.3"
 
@@ -231,8 +231,8 @@ def _carries(path: Account) -> str:
     if path.carried is None:
         return "what it carried is not known"
     carried = path.carried
-    of = "" if math.isnan(carried.rate) else f" of {terminal.number(carried.rate / 1e6, 3)}"
-    return f"its link {carried.link} carried {terminal.number(carried.carried / 1e6, 3)}{of} Mbit/s"
+    of = "" if math.isnan(carried.rate) else f" of {wording.number(carried.rate / 1e6, 3)}"
+    return f"its link {carried.link} carried {wording.number(carried.carried / 1e6, 3)}{of} Mbit/s"
 
 
 def _percent(share: float) -> str:
@@ -243,5 +243,5 @@ def _bytes(size: float) -> str:
     """A size as scenarios have it."""
     for unit, factor in (("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
-            return f"{terminal.number(math.ceil(size / factor * 10) / 10, 4)} {unit}"
+            return f"{wording.number(math.ceil(size / factor * 10) / 10, 4)} {unit}"
     return f"{size:.0f} B"

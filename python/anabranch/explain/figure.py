@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from anabranch import plots
 from anabranch.explain.accounts import LIMITS, Account, Flow
+from anabranch.figures import plots
 
 COLOURS = {
     "cwnd_limited": "#009E73",

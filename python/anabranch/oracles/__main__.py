@@ -14,12 +14,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from anabranch import plots
+from anabranch.figures import plots
 from anabranch.oracles import (
     failover,
     linux_aqm,
     linux_mptcp,
     linux_sctp,
+    linux_sctp_rows,
     linux_tcp,
     ns3_shared_queue,
     values,
@@ -77,21 +78,21 @@ def _page(path: Path, summary: str, table: str) -> str:
     return head + "\n\n".join([_BEGIN, summary, table, _END]) + tail
 
 
-def _sctp_summary(rows: list[linux_sctp.Row]) -> str:
+def _sctp_summary(rows: list[linux_sctp_rows.Row]) -> str:
     lines = [
         "| set-up | quantity | mean within 10 % | else the kernel's in our range | outside |",
         "|---|---|---:|---:|---:|",
     ]
     lines += [
-        f"| {linux_sctp.SETUPS[setup].text} | {name} | {count['within']} | {count['in_range']}"
+        f"| {linux_sctp_rows.SETUPS[setup].text} | {name} | {count['within']} | {count['in_range']}"
         f" | {count['outside']} |"
         for (setup, name), count in linux_sctp.counts(rows).items()
     ]
     letters = [row.cause(name) for row in rows for name in row.values]
     lines += ["", *_causes(linux_sctp.CAUSES, letters), ""]
-    for name, setup in linux_sctp.SETUPS.items():
+    for name, setup in linux_sctp_rows.SETUPS.items():
         if setup.tested is not None:
-            number, p = linux_sctp.heartbeat_test(linux_sctp.of_setup(rows, name))
+            number, p = linux_sctp.heartbeat_test(linux_sctp_rows.of_setup(rows, name))
             lines.append(
                 f"- {setup.tested} where {setup.text}: {number} random rows, Kolmogorov-Smirnov"
                 f" p = {p:.2f} that the kernel's are draws from ours."

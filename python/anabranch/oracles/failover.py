@@ -22,9 +22,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-import anabranch
-from anabranch import _engine, plots
-from anabranch.oracles import linux_sctp
+from anabranch import _engine
+from anabranch._engine import Scenario
+from anabranch.figures import plots
+from anabranch.oracles import linux_sctp_rows
+from anabranch.studies.result import load
 
 FIRST_LOST_S = 5.1
 """When the first message after the blackout is sent."""
@@ -121,7 +123,7 @@ class Row:
 
 def scenario(
     path_max_retrans: int, pf_max_retrans: int | None, rto_min_s: float, rto_max_s: float
-) -> anabranch.Scenario:
+) -> Scenario:
     """The set-up with one setting."""
     transport = "flows.call.transport"
     settings: dict[str, str | float | bool] = {
@@ -132,7 +134,7 @@ def scenario(
         f"{transport}.rto_max": f"{rto_max_s:g} s",
     }
     text = (files(__package__) / "failover.toml").read_text("utf-8")
-    return anabranch.load(text, settings)
+    return load(text, settings)
 
 
 def sweep() -> Iterator[Row]:
@@ -211,15 +213,15 @@ def kernel_rows() -> list[KernelRow]:
     """The kernel's rows in which timeouts alone decide."""
     return [
         KernelRow(
-            name=",".join(row[name] for name in linux_sctp.SETTINGS),
+            name=",".join(row[name] for name in linux_sctp_rows.SETTINGS),
             path_max_retrans=int(row["pmr"]),
             rto_initial_s=float(row["rto_initial_ms"]) / 1000,
             rto_min_s=float(row["rto_min_ms"]) / 1000,
             rto_max_s=float(row["rto_max_ms"]) / 1000,
-            inactive_s=float(row["first_unreachable_s"]) - linux_sctp.BLACKOUT_S,
+            inactive_s=float(row["first_unreachable_s"]) - linux_sctp_rows.BLACKOUT_S,
             gap_s=float(row["gap_ms"]) / 1000,
         )
-        for row in linux_sctp.kernel_rows()
+        for row in linux_sctp_rows.kernel_rows()
         if row["setup"] == "black" and row["pf"] == "off"
     ]
 

@@ -11,10 +11,11 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-import anabranch
 from anabranch import _engine
+from anabranch._engine import Scenario
 from anabranch.oracles import values
 from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
+from anabranch.studies.result import load
 
 __all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
 
@@ -100,7 +101,7 @@ def _quantities(
     }
 
 
-def scenario(queue: str, control: str, rate: str | None = None) -> anabranch.Scenario:
+def scenario(queue: str, control: str, rate: str | None = None) -> Scenario:
     """The set-up with one queue, as a scenario file has it, one control and a rate of the link."""
     settings: dict[str, str | float | bool] = {
         "flows.bulk.transport.cc.kind": control,
@@ -108,7 +109,7 @@ def scenario(queue: str, control: str, rate: str | None = None) -> anabranch.Sce
     }
     if rate is not None:
         settings["links.wan.rate"] = rate
-    return anabranch.load(values.text("linux_aqm.toml"), settings)
+    return load(values.text("linux_aqm.toml"), settings)
 
 
 def compare(
@@ -126,7 +127,7 @@ def compare(
             yield Value(key, row.quantity, row.theirs, fmean(ours), *values.quantiles(ours), known)
 
 
-def _runs(reading: anabranch.Scenario, replications: int, jobs: int) -> list[dict[str, float]]:
+def _runs(reading: Scenario, replications: int, jobs: int) -> list[dict[str, float]]:
     runs = [(0, replication) for replication in range(replications)]
     columns = _engine.run_batch(reading, runs, jobs)
 

@@ -16,10 +16,11 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-import anabranch
 from anabranch import _engine
+from anabranch._engine import Scenario
 from anabranch.oracles import values
 from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
+from anabranch.studies.result import load
 
 __all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
 
@@ -91,7 +92,7 @@ def _blackout(line: dict[str, str]) -> tuple[str, str]:
     return _BACKUP if line["path2"] == "backup" else _BLACK, line["cc"]
 
 
-def scenario(case: str, control: str, black_from_s: float | None = None) -> anabranch.Scenario:
+def scenario(case: str, control: str, black_from_s: float | None = None) -> Scenario:
     """The set-up with one transport and control; path 1 turns black then, if at all."""
     cc = f'cc = {{ kind = "{control}" }}'
     kind = case if case in ("mptcp", "tcp") else "mptcp"
@@ -103,7 +104,7 @@ def scenario(case: str, control: str, black_from_s: float | None = None) -> anab
         up = f'[["0 s", true], ["{black_from_s} s", false]{returns}]'
         sets["links.first.up"] = f"{{ timetable = {up} }}"
         sets["links.first.down"] = '"blackhole"'
-    return anabranch.load(values.text("linux_mptcp.toml"), sets)
+    return load(values.text("linux_mptcp.toml"), sets)
 
 
 def compare(

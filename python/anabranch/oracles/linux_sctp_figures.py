@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from anabranch import _engine, plots
-from anabranch.oracles import linux_sctp
-from anabranch.oracles.linux_sctp import BLACKOUT_S, SETUPS, TOLERANCE, Row
+from anabranch import _engine
+from anabranch.figures import plots
+from anabranch.oracles import linux_sctp_rows
+from anabranch.oracles.linux_sctp_rows import BLACKOUT_S, SETUPS, TOLERANCE, Row
 
 _PATH_MAX_RETRANS = tuple(range(1, 6))
 _DASHES: dict[int, Literal["-", "--"]] = {100: "-", 1_000: "-", 10_000: "--", 60_000: "-"}
@@ -27,7 +28,7 @@ def failover(jobs: int = 1) -> Figure:
 
     Without the potentially failed state, in the set-up in which the kernel was measured.
     """
-    kernel = [row for row in linux_sctp.kernel_rows() if row["setup"] == "black"]
+    kernel = [row for row in linux_sctp_rows.kernel_rows() if row["setup"] == "black"]
     kernel = [row for row in kernel if row["pf"] == "off"]
     limits = sorted({(int(row["rto_min_ms"]), int(row["rto_max_ms"])) for row in kernel})
     with plots.style():
@@ -68,7 +69,7 @@ def failover(jobs: int = 1) -> Figure:
 
 def _ours(row: dict[str, str], path_max_retrans: int, jobs: int) -> tuple[float, float]:
     """Ours for the setting of a kernel's row with another Path.Max.Retrans: mean times, in s."""
-    one = linux_sctp.scenario({**row, "pmr": str(path_max_retrans)})
+    one = linux_sctp_rows.scenario({**row, "pmr": str(path_max_retrans)})
     columns = _engine.run_batch(one, [(0, number) for number in range(_RUNS)], jobs)
     inactive = fmean(columns["call.sctp.a.path0.first_inactive_s"]) - BLACKOUT_S
     return inactive, fmean(columns["call.longest_gap_ms"]) / 1000
@@ -76,14 +77,14 @@ def _ours(row: dict[str, str], path_max_retrans: int, jobs: int) -> tuple[float,
 
 def times(rows: Sequence[Row]) -> Figure:
     """Every time of every set-up: our mean and range over the kernel's draw."""
-    setups = [name for name in SETUPS if linux_sctp.of_setup(rows, name)]
+    setups = [name for name in SETUPS if linux_sctp_rows.of_setup(rows, name)]
     with plots.style():
         figure = plots.blank(9, 2.6 + 2.6 * ((len(setups) + 1) // 2))
         panels = figure.subplots((len(setups) + 1) // 2, 2, sharex=True, sharey=True, squeeze=False)
         for axes in panels.flat[len(setups) :]:
             axes.set_visible(False)
         for axes, name in zip(panels.flat, setups, strict=False):
-            _draw_times(axes, linux_sctp.of_setup(rows, name))
+            _draw_times(axes, linux_sctp_rows.of_setup(rows, name))
             axes.set_title(SETUPS[name].text)
         for axes in panels[-1]:
             axes.set_xlabel("Linux 6.12 (s)")
@@ -98,7 +99,7 @@ def times(rows: Sequence[Row]) -> Figure:
                 color=colour,
                 marker=marker,
                 linestyle="none",
-                label=linux_sctp.HEADS[name].rpartition(",")[0],
+                label=linux_sctp_rows.HEADS[name].rpartition(",")[0],
             )
             for name, (colour, marker) in colours
         ]

@@ -20,9 +20,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-import anabranch
-from anabranch import _engine, plots, progress
+from anabranch import _engine
+from anabranch._engine import Scenario
+from anabranch.figures import plots
 from anabranch.stats import mean_interval
+from anabranch.studies.result import load, run
+from anabranch.support import progress
 
 Verdict = Literal["within", "in_interval", "outside"]
 
@@ -149,14 +152,14 @@ def _lines(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
-def scenario(control: str, loss: float) -> anabranch.Scenario:
+def scenario(control: str, loss: float) -> Scenario:
     """The set-up with one control and one share of lost packets."""
     text = (files(__package__) / "linux_tcp_10mbit.toml").read_text("utf-8")
     settings: dict[str, str | float | bool] = {
         "flows.bulk.transport.cc.kind": control,
         "links.wan.loss.probability": f"{loss:.9f}",
     }
-    return anabranch.load(text, settings)
+    return load(text, settings)
 
 
 def compare(
@@ -348,7 +351,7 @@ def figures(_rows: Sequence[Row] = ()) -> dict[str, Figure]:
 
 
 def _draw_windows(axes: Axes, control: str, loss_percent: str, kernel: pl.DataFrame) -> None:
-    result = anabranch.run(scenario(control, float(loss_percent) / 100), trace=True)
+    result = run(scenario(control, float(loss_percent) / 100), trace=True)
     ours = result.traces["paths"].filter(pl.col("side") == "a")
     windows = ours["cwnd_bytes"] / SEGMENT_BYTES
     axes.plot(ours["time_s"], windows, color=plots.COLOURS[0], linewidth=1.2)

@@ -13,9 +13,10 @@ from statistics import fmean
 import polars as pl
 from matplotlib.figure import Figure
 
-import anabranch
+from anabranch._engine import Scenario
 from anabranch.oracles import values
 from anabranch.oracles.values import Measured, Value, as_csv, as_json, cells, shades, summary
+from anabranch.studies.result import load, run
 
 __all__ = ["as_csv", "as_json", "cells", "shades", "summary"]
 
@@ -93,7 +94,7 @@ def kernel_rows() -> list[Measured]:
 
 def scenario(
     key: Mapping[str, str], spacing: str = "cbr", duration_s: float | None = None
-) -> anabranch.Scenario:
+) -> Scenario:
     """The set-up with one setting."""
     rate = float(key["rate"]) * 1e6
     transport = _TRANSPORTS[key["profile"]]
@@ -110,7 +111,7 @@ def scenario(
     # Without a duration, long enough for half of the rate.
     longest = DELIVERED_BYTES * 8 / (rate / 2)
     settings["run.duration"] = f"{longest if duration_s is None else duration_s:.4f} s"
-    return anabranch.load(values.text("ns3_shared_queue.toml"), settings)
+    return load(values.text("ns3_shared_queue.toml"), settings)
 
 
 def compare(
@@ -150,9 +151,9 @@ def _cause(key: Mapping[str, str], row: Measured, mean: float) -> str:
 
 
 def _run(key: Mapping[str, str], spacing: str, replication: int) -> dict[str, float]:
-    first = anabranch.run(scenario(key, spacing), replication=replication, trace=True)
+    first = run(scenario(key, spacing), replication=replication, trace=True)
     seconds = _delivered_at(first.traces["intervals"])
-    scalars = anabranch.run(scenario(key, spacing, seconds), replication=replication).summary
+    scalars = run(scenario(key, spacing, seconds), replication=replication).summary
     link = "link.c.forward"
     received = scalars["a.received_bytes"] + scalars["b.received_bytes"]
     found = {

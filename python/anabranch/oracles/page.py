@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from anabranch.figures.pages import drawing
+from anabranch.figures.pages.tables import Page, Table
 from anabranch.oracles import tables
-from anabranch.pages.tables import Page, Table
-from anabranch.papers import page
 
 _SHADES = {
     "within": "reproduced",
@@ -33,7 +33,7 @@ def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list
         Where they go.
     """
     figures = oracle.figures(rows)
-    drawn = page.draw({name: partial(figures.__getitem__, name) for name in figures}, folder)
+    drawn = drawing.draw({name: partial(figures.__getitem__, name) for name in figures}, folder)
     made = of(oracle, rows, replications, dict.fromkeys(figures, oracle.CAPTION))
     written = [folder / f"{name}.{suffix}" for name in figures for suffix in ("png", "svg", "pdf")]
     return [made.write(folder, drawn, ""), *written]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from anabranch import plots
+from anabranch.figures import plots
 from anabranch.stats import mean_interval
 
 Verdict = Literal["within", "in_range", "outside"]

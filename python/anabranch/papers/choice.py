@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.comparison import best_set, not_resolved
+from anabranch.stats.comparison import best_set, not_resolved
 
 from .intervals import Interval
 from .runs import Runs

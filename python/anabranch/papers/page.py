@@ -1,19 +1,18 @@
 """A paper's page: one HTML file with its figures inside, light and dark.
 
-`base.html.j2` and `macros.html.j2` have what all papers' pages share (and `pages` what all pages
-do); a paper's `page.html.j2` fills its blocks.
+`base.html.j2` has what all papers' pages share (and `figures.pages` what all pages do); a paper's
+`page.html.j2` fills its blocks.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from anabranch import pages, plots, progress
+from anabranch.figures import pages
 
 from .markdown import known
 from .outcome import Outcome
@@ -25,11 +24,11 @@ def render(
 ) -> str:
     """The page of a paper's package as text.
 
-    `figures` are those of `draw`; the context is what the package's template needs, among it
-    `counts`: figure -> how many runs its numbers come from.
+    `figures` are those of `drawing.draw`; the context is what the package's template needs, among
+    it `counts`: figure -> how many runs its numbers come from.
     """
     environment = pages.environment(
-        {"base.html.j2": __package__, "macros.html.j2": __package__, "page.html.j2": package}
+        {"base.html.j2": __package__, "macros.html.j2": pages.__package__, "page.html.j2": package}
     )
     environment.filters["merged"] = merged
     return environment.get_template("page.html.j2").render(
@@ -70,16 +69,3 @@ def watermarked(make: Callable[[], Figure]) -> Figure:
 def merged(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, list[tuple[Any, ...]]]]:
     """Rows of a table that begin alike, one after the other, under their common first cell."""
     return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row[0])]
-
-
-def draw(figures: Mapping[str, Callable[[], Figure]], folder: Path) -> dict[str, str]:
-    """Draws the figures into files; gives each as SVG to stand in the page."""
-    drawn = {}
-    with progress.steps("figures", len(figures), "figures") as step:
-        for name, make in figures.items():
-            figure = make()
-            with plots.laid_out(figure):
-                plots.save(figure, folder / name)
-                drawn[name] = pages.responsive(figure, name)
-            step()
-    return drawn

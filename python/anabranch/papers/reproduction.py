@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from anabranch import execution, progress
 from anabranch.errors import AnabranchError
-from anabranch.files import check_different, check_file, check_folder, write_atomically
+from anabranch.figures.pages import drawing
+from anabranch.support import cores, progress
+from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from . import page, tables
 from .outcome import Outcome
@@ -89,7 +90,7 @@ class Paper(Generic[Found, Effort]):
         """
         if mode not in self.efforts:
             raise AnabranchError(f"mode is `{mode}`; it is one of {', '.join(self.efforts)}")
-        threads = execution.threads(jobs)
+        threads = cores.threads(jobs)
         index = out / "index.html"
         try:
             check_different(out=out, json=json_file)
@@ -102,7 +103,7 @@ class Paper(Generic[Found, Effort]):
             figures = self.figures(found)
             if found.is_smoke:
                 figures = {name: partial(page.watermarked, make) for name, make in figures.items()}
-            drawn = page.draw(figures, out / "figures")
+            drawn = drawing.draw(figures, out / "figures")
             write_atomically(index, self.page(found, drawn).encode())
             content = found.as_json(self.name)
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -143,7 +144,7 @@ class Paper(Generic[Found, Effort]):
                 console.print(Text(f"{finding.id}: {mark}{finding.evidence}"))
 
     def page(self, found: Found, drawn: Mapping[str, str]) -> str:
-        """The page as text, with the figures of `page.draw`."""
+        """The page as text, with the figures of `drawing.draw`."""
         lead = {
             "headline": self.headline(found),
             "runs": self.runs,

@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from anabranch import execution, progress
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError
 from anabranch.store import FolderStore, free_of_other_engines
+from anabranch.studies import execution
+from anabranch.support import progress
 
 Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]

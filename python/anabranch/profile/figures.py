@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from anabranch import plots
+from anabranch.figures import plots
 
 from .estimates import Profile
 from .loss import Losses

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anabranch import progress, store
+from anabranch import store
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.files import write_atomically
-from anabranch.metrics import more_is_better
-from anabranch.study import Study
+from anabranch.stats.metrics import more_is_better
+from anabranch.studies.study import Study
+from anabranch.support import progress
+from anabranch.support.columns import is_scalar
+from anabranch.support.files import write_atomically
 
 from . import page
 from .analysis import Analysis, label_table
@@ -104,7 +106,7 @@ def _saltelli(scenario: Scenario) -> dict[str, Saltelli]:
 def _scalars(folder: Path) -> list[str]:
     """The names of all scalars."""
     names = {name for path in store.shards(folder) for name in pl.read_parquet_schema(path)}
-    return sorted(filter(store.is_scalar, names))
+    return sorted(filter(is_scalar, names))
 
 
 def _chosen(study: Study, names: Sequence[str]) -> list[str]:
@@ -123,7 +125,7 @@ def _chosen(study: Study, names: Sequence[str]) -> list[str]:
         wanted, found = [name for name in names if good(name)], list[str]()
         for start in range(0, len(wanted), MOST_METRICS):
             rows = study.frame(columns=wanted[start : start + MOST_METRICS])
-            found += filter(store.is_scalar, store.without_empty(rows).columns)
+            found += filter(is_scalar, store.without_empty(rows).columns)
             if len(found) >= MOST_METRICS:
                 break
         if found:

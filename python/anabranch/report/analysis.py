@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from anabranch import comparison, stats
-from anabranch.metrics import more_is_better
-from anabranch.stats import Interval
-from anabranch.terminal import number, told_apart
+from anabranch import stats
+from anabranch.stats import Interval, comparison
+from anabranch.stats.metrics import more_is_better
+from anabranch.support.columns import axes_of
+from anabranch.support.wording import number, told_apart
 
 from .sensitivity import Index, Saltelli, saltelli_indices, sobol_indices
 
@@ -99,7 +100,7 @@ class Analysis:
         self.level = level
         self.design = design
         self.maximise = more_is_better(metric)
-        names = [name for name in comparison.axes_of(rows) if name != "study"]
+        names = axes_of(rows)
         firsts = rows.group_by("cell", maintain_order=True).first().select("cell", *names)
         self.cells = firsts
         self.labels = {name: _completed(firsts[name], labels.get(name, {})) for name in names}

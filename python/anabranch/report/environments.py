@@ -7,8 +7,10 @@ from typing import Self
 
 import polars as pl
 
-from anabranch import comparison, store, terminal
 from anabranch.errors import AnabranchError
+from anabranch.stats import comparison
+from anabranch.support import wording
+from anabranch.support.columns import axes_of
 
 from .analysis import Analysis
 
@@ -48,7 +50,7 @@ def divisions(cells: pl.DataFrame, per: Sequence[str]) -> dict[str | None, Divis
     """
     if not per:
         return {}
-    axes = store.axes_of(cells)
+    axes = axes_of(cells)
     comparison.axes_left(cells, axes, per)
     parts: dict[str | None, pl.DataFrame] = {None: cells}
     if "study" in cells.columns:
@@ -124,7 +126,7 @@ def _finding(whole: Analysis, found: Sequence[tuple[str, Analysis]], division: D
     named = ", ".join(f"{name} = {whole.shown(name, first[name])}" for name in choice)
     if int(ranking["best"].sum()) == len(known):
         return f"{metric} is best with {named} {where}."
-    others = terminal.counted(best.height - 1, "other choice")
+    others = wording.counted(best.height - 1, "other choice")
     more = f"so may {others}" if best.height > 1 else "no other choice may"
     return f"{named} may have the best {metric} {where}; {more}."
 

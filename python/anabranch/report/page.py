@@ -15,14 +15,16 @@ import polars as pl
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from anabranch import comparison, pages, store
+from anabranch import store
 from anabranch._engine import Scenario, __version__
-from anabranch.plan import wanted_of
-from anabranch.terminal import counted, number
+from anabranch.figures import pages
+from anabranch.figures.diagram import Diagram, varied
+from anabranch.stats import comparison
+from anabranch.studies.plan import wanted_of
+from anabranch.support.wording import counted, number
 
 from . import figures, sensitivity
 from .analysis import MOST_LEVELS, MOST_SCREENED, Analysis, label_table
-from .diagram import Diagram, varied
 from .environments import Environments
 
 MOST_CELLS = 60

@@ -22,30 +22,22 @@ from .memory import MemoryStore, Run, Store
 from .merging import merge
 from .migration import migrate
 from .rows import (
-    INDEX,
-    OWN_COLUMNS,
     SCHEMA_VERSION,
-    axes_of,
     cells_of,
-    is_scalar,
     rows_of,
     without_empty,
 )
 from .tables import write_tables
 
 __all__ = [
-    "INDEX",
-    "OWN_COLUMNS",
     "SCHEMA_VERSION",
     "FolderStore",
     "MemoryStore",
     "Run",
     "Store",
     "asked_of",
-    "axes_of",
     "cells_of",
     "free_of_other_engines",
-    "is_scalar",
     "merge",
     "migrate",
     "read",

@@ -11,7 +11,7 @@ import polars as pl
 
 from anabranch._engine import ENGINE_VERSION, Scenario, ScenarioError, __version__
 from anabranch.errors import StoreError
-from anabranch.files import write_atomically
+from anabranch.support.files import write_atomically
 
 from .rows import SCHEMA_VERSION, cells_of
 from .tables import parquet, read_table

@@ -12,7 +12,8 @@ import polars as pl
 
 from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import StoreError
-from anabranch.files import write_atomically
+from anabranch.support.columns import INDEX
+from anabranch.support.files import write_atomically
 
 from . import shard_files
 from .definitions import (
@@ -27,7 +28,7 @@ from .definitions import (
 )
 from .locks import hold
 from .memory import Matrix, mark
-from .rows import ADDRESS, INDEX, SCHEMA_VERSION, cells_of, frame
+from .rows import ADDRESS, SCHEMA_VERSION, cells_of, frame
 from .shard_files import FileShard
 from .tables import is_complete, parquet
 

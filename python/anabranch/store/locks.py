@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from anabranch.errors import StoreError
-from anabranch.files import remove_temporaries
+from anabranch.support.files import remove_temporaries
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 

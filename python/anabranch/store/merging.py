@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from anabranch import progress
 from anabranch.errors import StoreError
-from anabranch.files import write_atomically
+from anabranch.support import progress
+from anabranch.support.files import write_atomically
 
 from . import shard_files
 from .definitions import check_same, read_identity

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from anabranch import progress
 from anabranch._engine import Scenario
 from anabranch.errors import StoreError
+from anabranch.support import progress
+from anabranch.support.columns import INDEX, axes_of, is_scalar
 
 from . import shard_files
 from .definitions import (
@@ -22,7 +23,7 @@ from .definitions import (
     write_definition,
 )
 from .locks import hold
-from .rows import INDEX, SCHEMA_VERSION, axes_of, cells_of, is_scalar
+from .rows import SCHEMA_VERSION, cells_of
 from .tables import read_table
 
 _log = logging.getLogger(__name__)

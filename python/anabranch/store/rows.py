@@ -11,19 +11,13 @@ import polars as pl
 
 from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import StoreError
+from anabranch.support.columns import INDEX, OWN_COLUMNS, axes_of, is_scalar
 
 SCHEMA_VERSION = 2
 """Of the folder's layout and of the columns that are not scalars."""
 
-INDEX = ("cell", "replication")
-"""What a row of a frame is found by."""
-
 ADDRESS = ("scenario_hash", "replication")
 """What a stored row is found by, whatever the definition is."""
-
-_PROVENANCE = ("engine_version", "schema_version", "scenario_hash")
-OWN_COLUMNS = {"cell", "replication", "study", "seed", *_PROVENANCE}
-"""Names that no axis may have."""
 
 _GROUP = 16
 """Scalars that are read at once: the rest of the rows need not fit into memory twice."""
@@ -68,11 +62,6 @@ def cells_of(scenario: Scenario) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def axes_of(cells: pl.DataFrame) -> list[str]:
-    """The axes among the columns of `cells_of`."""
-    return [name for name in cells.columns if name not in OWN_COLUMNS]
-
-
 def rows_of(scenario: Scenario, batch: Mapping[str, Any]) -> pl.DataFrame:
     """What is stored of one batch of the engine: its columns, and what tells one run from another.
 
@@ -97,11 +86,6 @@ def rows_of(scenario: Scenario, batch: Mapping[str, Any]) -> pl.DataFrame:
         pl.lit(ENGINE_VERSION).alias("engine_version"),
         pl.lit(SCHEMA_VERSION, pl.UInt32).alias("schema_version"),
     )
-
-
-def is_scalar(name: str) -> bool:
-    """Whether a column is a scalar metric: its name has a dot, an axis's has none."""
-    return "." in name
 
 
 def frame(

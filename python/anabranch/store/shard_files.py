@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from anabranch.errors import StoreError
-from anabranch.files import write_atomically
+from anabranch.support.files import write_atomically
 
 from .rows import ADDRESS, each_once
 from .tables import parquet, read_table

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.files import write_atomically
+from anabranch.support.files import write_atomically
 
 
 def write_tables(folder: Path, tables: dict[str, pl.DataFrame]) -> list[Path]:

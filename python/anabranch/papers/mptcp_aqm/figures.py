@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter
 
-from anabranch import plots
+from anabranch.figures import plots
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import by_claim

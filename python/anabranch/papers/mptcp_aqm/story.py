@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from anabranch.pages import sentence as sentence_case
+from anabranch.figures.pages import sentence as sentence_case
 from anabranch.papers import choice
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval

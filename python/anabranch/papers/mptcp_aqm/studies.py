@@ -12,7 +12,7 @@ from typing import Any
 
 from anabranch._engine import Scenario
 from anabranch.papers.studies import Key, Sets, Study
-from anabranch.toml_text import inline
+from anabranch.support.toml_text import inline
 
 from .factors import BUFFER_PACKETS, COUPLINGS, DELAYS, LIA, PAPERS_QUEUES, QUEUES, UDP_SHARE
 from .samples import COLUMNS

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from anabranch import study
+from anabranch.studies.result import run
 
 from .studies import (
     BASE,
@@ -66,7 +66,7 @@ def handover(transport: str, kind: str) -> Traced:
 
 def trace(settings: Settings) -> Traced:
     """One run with these values."""
-    traces = study.run(single(settings), trace=True).traces
+    traces = run(single(settings), trace=True).traces
     packets = traces["packets"].filter(flow="transfer", side="a", kind="data", fate="delivered")
     delivered = packets.with_columns(delay_ms=1e3 * (pl.col("delivered_s") - pl.col("sent_s")))
     last: Any = delivered["delivered_s"].max() or 0.0

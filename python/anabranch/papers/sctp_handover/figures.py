@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from anabranch import plots
+from anabranch.figures import plots
 
 from .factors import (
     AVAILABLE_MBPS,

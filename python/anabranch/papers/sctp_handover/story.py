@@ -10,7 +10,7 @@ import polars as pl
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval, difference
 from anabranch.papers.verdicts import above, counted
-from anabranch.terminal import counted as counted_runs
+from anabranch.support.wording import counted as counted_runs
 
 from .claims import PROFILE
 from .factors import EXPERIMENTS

@@ -11,10 +11,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from anabranch import library
 from anabranch._engine import Scenario
 from anabranch.papers.studies import Key, Sets, Study
-from anabranch.toml_text import inline
+from anabranch.studies import library
+from anabranch.support.toml_text import inline
 
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
 from .published import of_experiment

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from anabranch import study
+from anabranch.studies.result import run
 
 from .factors import REVERTED_S
 from .studies import Effort, experiment
@@ -78,7 +78,7 @@ def trace(number: int, sender: str, replication: int = 0) -> Traced:
     """One run."""
     arena = experiment(number)
     scenario = arena.only(sender)
-    traces = study.run(scenario, replication=replication, trace=True).traces
+    traces = run(scenario, replication=replication, trace=True).traces
     events, packets, paths = (
         traces[table].filter(flow=arena.flow, side="a") for table in ("events", "packets", "paths")
     )

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from anabranch import _engine, study
+from anabranch import _engine
 from anabranch._engine import Scenario
 from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all, find_cell
+from anabranch.studies.result import run
 
 from . import document, figures, link, outcome, page, story, studies, tables, traced
 from .factors import CONTROLS, PROFILES, READINGS
@@ -80,7 +81,7 @@ def speed(scenario: Scenario) -> Speed:
     )
     wire = studies.wire()
     started = time.process_time()
-    study.run(wire)
+    run(wire)
     cubic = time.process_time() - started
     return Speed(
         studies.DURATION_S * len(cells) / elapsed,

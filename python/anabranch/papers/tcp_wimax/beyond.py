@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from anabranch import plots
+from anabranch.figures import plots
 
 from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
 from .outcome import Outcome, Variant, means

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from anabranch import plots
+from anabranch.figures import plots
 from anabranch.papers import choice
 
 from . import beyond

@@ -14,8 +14,9 @@ from itertools import groupby
 import numpy as np
 import polars as pl
 
-from anabranch import progress, study
 from anabranch.papers.intervals import Interval, interval
+from anabranch.studies.result import run
+from anabranch.support import progress
 
 from .factors import PROFILES
 from .studies import probe
@@ -92,7 +93,7 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
 
 def trace(profile: str, replication: int) -> Traced:
     """Runs the probe once more with traces."""
-    traces = study.run(probe(profile), replication=replication, trace=True).traces
+    traces = run(probe(profile), replication=replication, trace=True).traces
     packets = traces["packets"].filter(side="a").sort("sent_s")
     radio = traces["radio"].filter(link="air", direction="forward")
     # What was under way at the end is neither.

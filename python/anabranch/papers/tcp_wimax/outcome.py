@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from anabranch import stats
-from anabranch.comparison import best_set
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
 from anabranch.papers.verdicts import Comparison, Finding
+from anabranch.stats.comparison import best_set
 
 from . import published
 from .claims import Material, gain_percent, judge_all, ranking, westwood_gain

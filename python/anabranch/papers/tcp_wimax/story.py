@@ -7,10 +7,10 @@ import math
 
 import polars as pl
 
-from anabranch.comparison import needed, not_resolved
 from anabranch.papers.intervals import Interval
 from anabranch.papers.verdicts import above, by_claim, counted
-from anabranch.terminal import counted as counted_runs
+from anabranch.stats.comparison import needed, not_resolved
+from anabranch.support.wording import counted as counted_runs
 
 from .claims import CLEARLY
 from .factors import (

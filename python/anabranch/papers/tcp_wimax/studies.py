@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch._engine import Scenario
 from anabranch.papers.studies import Key, Sets, Study, with_sweep
-from anabranch.toml_text import inline
+from anabranch.support.toml_text import inline
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
 

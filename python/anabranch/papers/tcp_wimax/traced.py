@@ -2,10 +2,11 @@
 
 import polars as pl
 
-from anabranch import progress, study
 from anabranch._engine import Scenario
 from anabranch.papers.intervals import Interval, interval
 from anabranch.papers.studies import find_cell
+from anabranch.studies.result import run
+from anabranch.support import progress
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PROFILES
 
@@ -27,7 +28,7 @@ def windows(scenario: Scenario, replication: int = 0) -> dict[str, pl.DataFrame]
             frames = []
             for control in CONTROLS:
                 cell = find_cell(scenario, claimed(profile, control))
-                result = study.run(scenario, cell=cell, replication=replication, trace=True)
+                result = run(scenario, cell=cell, replication=replication, trace=True)
                 frames.append(thinned(result.traces["paths"], control))
                 step()
             found[profile] = pl.concat(frames)
@@ -42,7 +43,7 @@ def silences(scenario: Scenario, profile: str, replications: int) -> dict[str, I
             cell = find_cell(scenario, claimed(profile, control))
             shares = []
             for replication in range(replications):
-                result = study.run(scenario, cell=cell, replication=replication, trace=True)
+                result = run(scenario, cell=cell, replication=replication, trace=True)
                 shares.append(silent_percent(result.traces["packets"]))
                 step()
             found[control] = interval(shares)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from anabranch import progress, study
 from anabranch._engine import Scenario
 from anabranch.papers.studies import find_cell
+from anabranch.studies.result import run
+from anabranch.support import progress
 
 from . import published
 from .interruptions import interruptions, shares
@@ -66,7 +67,7 @@ def single_runs(scenario: Scenario, runs: Runs) -> dict[int, TracedCall]:
                 "rto_max": rto,
             },
         )
-        result = study.run(scenario, cell=cell, replication=replication, trace=True)
+        result = run(scenario, cell=cell, replication=replication, trace=True)
         found[int(row["figure"])] = TracedCall(
             result.traces["frames"],
             rto,
@@ -91,7 +92,7 @@ def interruption_causes(scenario: Scenario, replications: int) -> pl.DataFrame:
                 scenario, AT_25_MS | {"loss0": 0.1, "loss1": 0.1, "pmr": pmr, "rto_max": 10.0}
             )
             for replication in range(replications):
-                traces = study.run(scenario, cell=cell, replication=replication, trace=True).traces
+                traces = run(scenario, cell=cell, replication=replication, trace=True).traces
                 found = shares(interruptions(traces["frames"], traces["paths"]))
                 rows.append({"pmr": pmr, "replication": replication} | found)
                 step()

@@ -7,7 +7,7 @@ made, if there was one: otherwise the sender held it back.
 
 import polars as pl
 
-from anabranch.study import Result
+from anabranch.studies.result import Result
 
 DATA = ("data", "i_data", "datagram", "fragment")
 """Kinds of packets that carry an application's data."""

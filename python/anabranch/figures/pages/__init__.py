@@ -20,7 +20,7 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
 
-from anabranch import plots
+from anabranch.figures import plots
 
 from .svg import slim
 

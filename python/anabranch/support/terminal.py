@@ -1,23 +1,16 @@
 """Tables for people: the same in a terminal and in a pipe, numbers never cut off."""
 
-import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group
 from rich.table import Table
 
+from anabranch.support.wording import groups, number, told_apart
+
 if TYPE_CHECKING:
     import polars as pl
-
-
-MOST_DIGITS = 17
-"""As many as tell any two numbers apart."""
-
-_GAP = 3
-"""Characters between two columns."""
 
 
 def console() -> Console:
@@ -30,54 +23,6 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Leave it to the command line, which knows the exit code."""
         raise BrokenPipeError
-
-
-def number(value: float | str | bool | None, digits: int = 6) -> str:  # noqa: FBT001 - a table's cell
-    """A number as people write it: no trailing zeros, no exponent for what fits; a dash for NaN."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, bool | str):
-        return str(value)
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{value:.0f}"
-    return f"{value:.{digits}g}"
-
-
-def counted(count: int, thing: str) -> str:
-    """A number of things in words: `1 row`, `2,000 rows`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-def told_apart(
-    values: Iterable[Any], digits: int = 6, write: Callable[[Any, int], str] = number
-) -> list[str]:
-    """Values as `number` writes them; those that would look alike have as many digits as differ."""
-    values = list(values)
-    alike, texts = list(dict.fromkeys(values)), dict[Any, str]()
-    for more in range(digits, MOST_DIGITS + 1):
-        texts |= (written := {value: write(value, more) for value in alike})
-        counts = Counter(written.values())
-        alike = [value for value in alike if counts[written[value]] > 1 and not _is_nan(value)]
-        if not alike:
-            break
-    return [texts[value] for value in values]
-
-
-def _is_nan(value: object) -> bool:
-    return value is None or value != value  # noqa: PLR0124 - NaN differs from itself
-
-
-def key_text(
-    key: Mapping[str, float | str | bool], among: Mapping[str, Iterable[Any]] | None = None
-) -> str:
-    """A cell's place on the axes, `rto_max = 0.1, pmr = 0`.
-
-    `among` has other values of the axes; a value does not look like one of those.
-    """
-    others = among or {}
-    return ", ".join(
-        f"{name} = {told_apart([*others.get(name, ()), value])[-1]}" for name, value in key.items()
-    )
 
 
 def summary(scalars: Mapping[str, float]) -> Table:
@@ -164,23 +109,6 @@ def side_by_side(
             table.add_row(*(line[i] for i in kept))
         tables.append(table)
     return Group(*tables)
-
-
-def groups(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int
-) -> list[list[int]]:
-    """The columns of each table where one with all of them would be too wide, none cut off.
-
-    Each begins with the first `keys` columns; where there are no others, they are the one table.
-    """
-    widths = [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
-    left = width + 1 - sum(widths[:keys])
-    found: list[list[int]] = []
-    for i in range(keys, len(heads)):
-        if not found or sum(widths[j] for j in (*found[-1], i)) > left:
-            found.append([])
-        found[-1].append(i)
-    return [[*range(keys), *group] for group in found or [[]]]
 
 
 def _cell(value: object) -> str:

@@ -3,13 +3,11 @@
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from anabranch import terminal
-from anabranch.quantities import bits_per_second, milliseconds
-
-if TYPE_CHECKING:
-    from anabranch.study import Result
+from anabranch._engine import Scenario
+from anabranch.support import wording
+from anabranch.support.quantities import bits_per_second, milliseconds
 
 FULL = 0.9
 """Part of its rate from which on a link is called full, as `explain` has it."""
@@ -29,11 +27,35 @@ _LOST = {
 _TIMEOUTS = ("t3_expiries", "timeouts")
 
 
-def lines(result: "Result") -> list[str]:
+class Finished(Protocol):
+    """What there is to say of a run: a `Result`, which tells itself by these lines."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What ran."""
+
+    @property
+    def cell(self) -> int:
+        """Which cell of its sweep."""
+
+    @property
+    def seed(self) -> int:
+        """What its random numbers come from."""
+
+    @property
+    def replication(self) -> int:
+        """Which of the repetitions."""
+
+    @property
+    def summary(self) -> Mapping[str, float]:
+        """Every scalar by name."""
+
+
+def lines(result: Finished) -> list[str]:
     """What ran; the result of each flow; what stood in its way."""
     scenario = result.scenario
     tree = tomllib.loads(scenario.cell_toml(result.cell))
-    time = terminal.number(result.summary.get("run.simulated_s"), 4)
+    time = wording.number(result.summary.get("run.simulated_s"), 4)
     which = f"seed {result.seed}, replication {result.replication}"
     if scenario.cell_count > 1:
         which = f"cell {result.cell} of {scenario.cell_count}, {which}"
@@ -77,7 +99,7 @@ def _facts(summary: Mapping[str, float], section: str) -> Iterator[str]:
     if (rate := value("goodput_kbit_per_s")) >= 0:
         yield f"goodput {_rate(rate * 1e3)}"
     if (seconds := value("completion_s")) >= 0:
-        yield f"complete after {terminal.number(seconds, 4)} s"
+        yield f"complete after {wording.number(seconds, 4)} s"
     if value("rpm") >= 0:
         yield f"{value('rpm'):,.0f} round trips per minute"
     for name, what in (("completion", "requests"), ("page_load", "pages")):
@@ -94,10 +116,10 @@ def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
     found = sorted(_of_links(summary, tree), reverse=True)
     texts = [text for _, text in found[:_MOST_OBSTACLES]]
     if len(found) > _MOST_OBSTACLES:
-        texts.append(f"{terminal.counted(len(found) - _MOST_OBSTACLES, 'other link direction')}")
+        texts.append(f"{wording.counted(len(found) - _MOST_OBSTACLES, 'other link direction')}")
     expired = sum(value for name, value in summary.items() if name.rpartition(".")[2] in _TIMEOUTS)
     if expired:
-        texts.append(terminal.counted(int(expired), "retransmission timeout"))
+        texts.append(wording.counted(int(expired), "retransmission timeout"))
     if not texts:
         return "in its way: nothing was lost, no link was full and no timer expired"
     return f"in its way: {'; '.join(texts)}"
@@ -123,17 +145,17 @@ def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator
                 if gone := summary.get(f"{section}.{name}", 0.0):
                     share = 100 * gone / arrived
                     text = f"{where}: {gone:,.0f} of {arrived:,.0f} packets {what}"
-                    yield gone / arrived, f"{text} ({terminal.number(share, 2)} %)"
+                    yield gone / arrived, f"{text} ({wording.number(share, 2)} %)"
 
 
 def _time(ms: float) -> str:
     if ms >= 1e3:
-        return f"{terminal.number(ms / 1e3, 3)} s"
-    return f"{terminal.number(ms, 3)} ms"
+        return f"{wording.number(ms / 1e3, 3)} s"
+    return f"{wording.number(ms, 3)} ms"
 
 
 def _rate(bit_per_s: float) -> str:
     for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bit_per_s >= factor:
-            return f"{terminal.number(bit_per_s / factor, 3)} {unit}"
+            return f"{wording.number(bit_per_s / factor, 3)} {unit}"
     return f"{bit_per_s:.0f} bit/s"

@@ -7,133 +7,19 @@ groups.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch import terminal
 from anabranch.errors import AnabranchError
-
-RESAMPLES = 1999
-"""Bootstrap resamples: about the 2000 that Efron and Tibshirani, An Introduction to the Bootstrap
-(1993), take for BCa intervals in chapter 14."""
-
-MOST_BOOTSTRAPPED = 10_000
-"""Values of a sample from which on BCa's corrections, of order 1/n, are nothing: the t interval
-stands in."""
-
-SEED = 1
-
-_ROUNDING = 1e-12
-"""What differs by less, relatively, is equal."""
-
-_BATCH = 4_000_000
-"""Numbers that are in memory at once while resampling."""
-
-
-class Interval(NamedTuple):
-    """A mean and the half-width of its interval (Student's t).
-
-    The half-width is NaN below two values, the mean below one.
-    """
-
-    mean: float
-    half_width: float
-    n: int
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self.mean + self.half_width
-
-    @property
-    def positive(self) -> bool:
-        """Whether the whole interval lies above 0."""
-        return self.low > 0
-
-    @property
-    def negative(self) -> bool:
-        """Whether the whole interval lies below 0."""
-        return self.high < 0
-
-    def text(self, digits: int = 2, *, signed: bool = False) -> str:
-        """Mean and half-width as people write them."""
-        sign = "+" if signed else ""
-        mean = round(self.mean, digits) + 0.0  # no -0.00
-        if math.isnan(self.half_width):
-            return f"{mean:{sign}.{digits}f}"
-        return f"{mean:{sign}.{digits}f} ± {self.half_width:.{digits}f}"
-
-
-def check_level(level: Any) -> None:
-    """Raises AnabranchError unless it is a confidence level."""
-    if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
-        raise AnabranchError(
-            f"level is {level}; it must lie between 0 and 1, as 0.95 does for 95 %"
-        )
-
-
-def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """The mean of the values that are not NaN, with Student's t interval.
-
-    Law, Simulation Modeling and Analysis, 5th ed., section 4.5.
-    """
-    mean, half_width, n = _t_intervals([[x for x in values if not math.isnan(x)]], level)
-    return Interval(float(mean[0]), float(half_width[0]), int(n[0]))
-
+from anabranch.stats.intervals import check_level, t_intervals
+from anabranch.stats.resampling import bca
+from anabranch.support import wording
 
 Estimator = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
 """Samples of equal size (one a row, no NaN) and a level -> for each: value, low, high."""
-
-
-def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """An `Estimator`: the mean with its bootstrap interval, bias-corrected and accelerated (BCa).
-
-    Unlike the t interval it follows a skewed sample. Efron and Tibshirani (1993), section 14.3.
-    """
-    from scipy.stats import bootstrap  # noqa: PLC0415 - slow to import
-
-    n = samples.shape[1]
-    mean, half_width, _ = _t_intervals(samples, level)
-    low, high = mean - half_width, mean + half_width
-    if n < 2 or n > MOST_BOOTSTRAPPED:
-        return mean, low, high
-    # Equal values have an interval of no width, but no acceleration.
-    varied = np.flatnonzero(~are_equal(samples))
-    size = max(1, _BATCH // (RESAMPLES * n))
-    for start in range(0, len(varied), size):
-        rows = varied[start : start + size]
-        # The same resamples for all, and one sample twice, so that NumPy adds in the same order: a
-        # sample's interval does not depend on the others.
-        found = bootstrap(
-            (samples[rows if len(rows) > 1 else [*rows, *rows]],),
-            np.mean,
-            axis=-1,
-            n_resamples=RESAMPLES,
-            batch=batch(len(rows) * n),
-            confidence_level=level,
-            rng=np.random.default_rng(SEED),
-        ).confidence_interval
-        low[rows], high[rows] = (end[: len(rows)] for end in found)
-    return mean, low, high
-
-
-def are_equal(samples: np.ndarray) -> np.ndarray:
-    """Whether the values of a sample (a row) are all the same but for rounding."""
-    spread = np.ptp(samples, axis=-1)
-    return np.asarray(spread <= _ROUNDING * np.abs(samples).max(axis=-1))
-
-
-def batch(values: int) -> int:
-    """How many resamples of so many values are in memory at once."""
-    return max(1, min(RESAMPLES, _BATCH // values))
 
 
 def quantile(
@@ -188,7 +74,7 @@ def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndar
 def cells(rows: pl.DataFrame, by: Sequence[str], metric: str, level: float = 0.95) -> pl.DataFrame:
     """One row a group of `by`, in order of appearance: `by`, mean, half_width (t), n."""
     groups, samples = _samples(rows, by, metric)
-    mean, half_width, n = _t_intervals(samples, level)
+    mean, half_width, n = t_intervals(samples, level)
     return groups.with_columns(mean=mean, half_width=half_width, n=n)
 
 
@@ -268,7 +154,7 @@ def paired(
     check_level(level)
     values = rows[axis].drop_nulls().unique(maintain_order=True).to_list()
     if baseline not in values:
-        *known, wanted = terminal.told_apart([*values, baseline])
+        *known, wanted = wording.told_apart([*values, baseline])
         raise AnabranchError(f"`{axis}` is never {wanted}: it is {', '.join(known)}")
     pair = [*by, "replication"]
     base = rows.filter(pl.col(axis) == baseline).select(*pair, pl.col(metric).alias("_base"))
@@ -311,27 +197,6 @@ def per_replication(rows: pl.DataFrame, by: Sequence[str], metric: str) -> pl.Da
     found = groups.with_columns(pl.Series(metric, flat), pl.Series("_size", sizes))
     most = pl.col("_size").max().over(by) if by else pl.col("_size").max()
     return found.filter(pl.col("_size") == most).drop("_size")
-
-
-def _t_intervals(
-    samples: Iterable[list[float] | np.ndarray], level: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, half-width and size of each sample.
-
-    Sums are correctly rounded: the same bits for any order of the values.
-    """
-    check_level(level)
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
-
-    sums = []
-    for sample in samples:
-        values = sample.tolist() if isinstance(sample, np.ndarray) else sample
-        centre = math.fsum(values) / len(values) if values else math.nan
-        sums.append((len(values), centre, math.fsum([(x - centre) ** 2 for x in values])))
-    n, mean, squares = np.array(sums, dtype=float).reshape(-1, 3).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        half_width = stdtrit(n - 1, (1 + level) / 2) * np.sqrt(squares / (n - 1)) / np.sqrt(n)
-    return mean, np.where(n < 2, math.nan, half_width), n.astype(np.uint32)
 
 
 def _samples(

@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anabranch import stats, terminal
+from anabranch import stats
+from anabranch.support import wording
 
 USUAL = ("*.mos", "*.goodput*")
 """Scalars that are watched where none is asked for; the first that a study has."""
@@ -66,13 +67,13 @@ class Watch:
         means, widths = self._mean[known], self.half_widths()[known]
         widths[widths < 1e-9 * np.abs(means)] = 0.0  # equal values, but for rounding
         widths = widths[~np.isnan(widths)]
-        values = terminal.number(means.min(), 4)
+        values = wording.number(means.min(), 4)
         if len(means) > 1:
-            values += f" to {terminal.number(means.max(), 4)} in {len(means)} cells"
+            values += f" to {wording.number(means.max(), 4)} in {len(means)} cells"
         if not len(widths):
             return f"{self.metric} {values}"
-        widest = terminal.number(widths.max(), 2)
+        widest = wording.number(widths.max(), 2)
         if len(means) == 1:
             return f"{self.metric} {values} ± {widest}"
-        typical = terminal.number(float(np.median(widths)), 2)
+        typical = wording.number(float(np.median(widths)), 2)
         return f"{self.metric} {values}, ± {typical} (widest ± {widest})"

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from anabranch import _engine
 from anabranch._engine import Scenario, ScenarioError
 from anabranch.errors import AnabranchError
-from anabranch.execution import Batch, run_batch
-from anabranch.plan import Run
+from anabranch.studies.plan import Run
+from anabranch.studies.workers import Batch, run_batch
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -65,7 +65,7 @@ class _Definition:
 
 
 class Cluster:
-    """Workers that are those of a Dask cluster; see `execution.Workers`."""
+    """Workers that are those of a Dask cluster; see `workers.Workers`."""
 
     batch_seconds = 5.0
 

@@ -28,8 +28,9 @@ import polars as pl
 
 from anabranch import store
 from anabranch.errors import AnabranchError, StoreError, suggestion
-from anabranch.execution import threads
-from anabranch.files import opened_atomically
+from anabranch.support.columns import axes_of, is_scalar
+from anabranch.support.cores import threads
+from anabranch.support.files import opened_atomically
 
 _CAST = "cast columns of such types, say `::VARCHAR`"
 
@@ -150,9 +151,9 @@ class Tables:
             self._check_names(shards)
             stored = f"read_parquet({_list(shards)}, union_by_name = true)"
             described = self._execute(f"DESCRIBE SELECT * FROM {stored}")
-            scalars = sorted(name for name, *_ in described if store.is_scalar(name))
+            scalars = sorted(name for name, *_ in described if is_scalar(name))
             source = self._once(stored)
-        axes = store.axes_of(cells)
+        axes = axes_of(cells)
         about = [name for name in ("study", "seed", *axes) if name in cells.columns]
         chosen = [
             "c.cell",
@@ -174,7 +175,7 @@ class Tables:
         named = f"SELECT DISTINCT name FROM parquet_schema({_list(shards)}) ORDER BY name"
         seen: dict[str, str] = {}
         for (name,) in self._execute(named):
-            if (other := seen.setdefault(name.lower(), name)) != name and store.is_scalar(name):
+            if (other := seen.setdefault(name.lower(), name)) != name and is_scalar(name):
                 raise AnabranchError(
                     f"SQL does not tell `{name}` from `{other}`:"
                     " rename what they are of, or read the rows with Study.frame() in Python"

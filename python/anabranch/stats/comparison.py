@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from anabranch import stats, terminal
+from anabranch import stats
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.metrics import more_is_better
 from anabranch.stats import Interval
-from anabranch.store import is_scalar
+from anabranch.stats.metrics import more_is_better
+from anabranch.support import wording
+from anabranch.support.columns import axes_of
+from anabranch.support.views import views
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,19 +36,11 @@ _BLOCK = 128
 _ROUNDING = 1e-9
 """How far, relatively, a sum of squares is off at most: many times what it is."""
 
-_NOT_AXES = {
-    "cell",
-    "replication",
-    "seed",
-    "engine_version",
-    "schema_version",
-    "scenario_hash",
-}
 
-
-def axes_of(rows: pl.DataFrame) -> list[str]:
-    """The columns of a study's rows that tell its cells apart, the sub-study among them."""
-    return [name for name in rows.columns if name not in _NOT_AXES and not is_scalar(name)]
+def keys_of(rows: pl.DataFrame) -> list[str]:
+    """The columns of a study's rows that tell its cells apart: the sub-study, and the axes."""
+    axes = axes_of(rows)
+    return [name for name in rows.columns if name == "study" or name in axes]
 
 
 def best_set(
@@ -193,8 +187,8 @@ def doubt(ranking: pl.DataFrame, by: Sequence[str], metric: str) -> str | None:
         return f"{said}: a difference needs two replications or more to have an interval"
     names = [_key({name: of[name] for name in by}, ranking) for of in (first, row)]
     return (
-        f"{said}: the lead of {names[0]} over {names[1]}, {terminal.number(row['behind'], 3)}, is "
-        f"within its interval of ± {terminal.number(row['behind_half_width'], 2)} after "
+        f"{said}: the lead of {names[0]} over {names[1]}, {wording.number(row['behind'], 3)}, is "
+        f"within its interval of ± {wording.number(row['behind_half_width'], 2)} after "
         f"{min(first['n'], row['n'])} replications; {needed(row['resolved_by'])}"
     )
 
@@ -204,13 +198,13 @@ def judged(rows: pl.DataFrame, metric: str, level: float = 0.95) -> tuple[pl.Dat
 
     Returns
     -------
-    `stats.cells` of each cell with its `axes_of`, and where more or less of the scalar is known to
+    `stats.cells` of each cell with its `keys_of`, and where more or less of the scalar is known to
     be better, a column `best`: whether it may be the best of its sub-study. And a sentence for each
     sub-study in which several cells may be best.
     """
     stats.check_level(level)
     _check_metric(rows, metric)
-    axes = axes_of(rows)
+    axes = keys_of(rows)
     by = ["cell", *axes]
     table = stats.cells(rows, by, metric, level)
     if more_is_better(metric) is None or len(table) < 2:
@@ -277,9 +271,7 @@ class Comparison:
 
     def plot(self) -> "Figure":
         """The means of both selections, and the difference, each with its interval."""
-        from anabranch import notebook  # noqa: PLC0415 - slow to import
-
-        return notebook.figure_of_comparison(self)
+        return views().figure_of_comparison(self)
 
     @property
     def resolved(self) -> bool:
@@ -296,13 +288,13 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The result in plain words."""
-        first, second = (terminal.number(mean.mean, 4) for mean in self.means)
+        first, second = (wording.number(mean.mean, 4) for mean in self.means)
         interval = self.difference
         numbers = (
-            f"{first} against {second}, a difference of {terminal.number(interval.mean, 3)}"
-            f" ± {terminal.number(interval.half_width, 2)} ({100 * self.level:g} %"
-            f" {'paired t' if self.paired else 'Welch'}; BCa {terminal.number(self.low, 3)} to"
-            f" {terminal.number(self.high, 3)}; p = {self.p:.2g};"
+            f"{first} against {second}, a difference of {wording.number(interval.mean, 3)}"
+            f" ± {wording.number(interval.half_width, 2)} ({100 * self.level:g} %"
+            f" {'paired t' if self.paired else 'Welch'}; BCa {wording.number(self.low, 3)} to"
+            f" {wording.number(self.high, 3)}; p = {self.p:.2g};"
             f" {interval.n} {'pairs' if self.paired else 'runs or more each'})"
         )
         if not self.resolved:
@@ -368,7 +360,7 @@ def compare(
     if set(sides[0]["cell"]) == set(sides[1]["cell"]):
         raise AnabranchError(f"{names[0]} and {names[1]} are the same cells")
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        sides = _matched(sides, [axis for axis in axes_of(rows) if axis not in {*a, *b}])
+        sides = _matched(sides, [axis for axis in keys_of(rows) if axis not in {*a, *b}])
     values = [
         stats.per_replication(side, [], metric).filter(pl.col(metric).is_not_nan())
         for side in sides
@@ -553,13 +545,13 @@ def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
             if cell not in there:
                 raise AnabranchError(f"there are no rows of cell {cell}")
         return rows.filter(pl.col("cell").is_in(wanted))
-    axes, whole = axes_of(rows), rows
+    axes, whole = keys_of(rows), rows
     for axis, value in selection.items():
         _check_axis(axis, axes)
         found = _values(rows, axis)
         meant = _meant(found, value, _values(whole, axis))
         if meant is None:
-            *known, never = terminal.told_apart([*found, value])
+            *known, never = wording.told_apart([*found, value])
             raise AnabranchError(
                 f"`{axis}` is never {never}"
                 f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is"
@@ -598,8 +590,8 @@ def _meant(found: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
     except (TypeError, ValueError):
         return None
     numbers = [value for value in found if not isinstance(value, bool | str)]
-    shown = dict(zip(axis, terminal.told_apart(axis), strict=True))
-    alike = [value for value in numbers if terminal.number(value) == terminal.number(number)]
+    shown = dict(zip(axis, wording.told_apart(axis), strict=True))
+    alike = [value for value in numbers if wording.number(value) == wording.number(number)]
     for of in (
         [value for value in numbers if value == number],
         [value for value in numbers if float(shown[value]) == number],
@@ -629,7 +621,7 @@ def _matched(
 def _name(selection: Selection, rows: pl.DataFrame) -> str:
     if isinstance(selection, Mapping):
         among = {axis: _values(rows, axis) for axis in selection}
-        return terminal.key_text(selection, among) or "all cells"
+        return wording.key_text(selection, among) or "all cells"
     if isinstance(selection, int | np.integer):
         return f"cell {selection}"
     return f"cells {', '.join(map(str, selection))}"
@@ -638,7 +630,7 @@ def _name(selection: Selection, rows: pl.DataFrame) -> str:
 def _key(values: Mapping[str, Any], among: pl.DataFrame) -> str:
     """What tells a cell apart, without the axes that it does not have."""
     own = {name: of for name, of in values.items() if of not in (None, "")}
-    return terminal.key_text(own, {name: _values(among, name) for name in own})
+    return wording.key_text(own, {name: _values(among, name) for name in own})
 
 
 def needed(replications: float) -> str:

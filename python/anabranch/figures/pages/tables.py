@@ -6,8 +6,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from anabranch import _engine, pages
-from anabranch.files import write_atomically
+from anabranch import _engine
+from anabranch.figures import pages
+from anabranch.support.files import write_atomically
 
 NAME = "index.html"
 
@@ -49,7 +50,7 @@ class Page:
         folder
             Where it goes.
         drawn
-            The figures as SVG, as `papers.page.draw` gives them.
+            The figures as SVG, as `drawing.draw` gives them.
         figures
             The folder of their files as seen from the page, with a slash at its end, or empty.
         """
@@ -60,7 +61,7 @@ class Page:
     def text(self, drawn: Mapping[str, str], figures: str = "") -> str:
         """The page as HTML."""
         environment = pages.environment(
-            {"tables.html.j2": __package__, "macros.html.j2": "anabranch.papers"}
+            {"tables.html.j2": __package__, "macros.html.j2": __package__}
         )
         return environment.get_template("tables.html.j2").render(
             page=self,

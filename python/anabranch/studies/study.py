@@ -1,8 +1,7 @@
 """Runs and studies from Python: scenarios in, Polars frames out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,18 +10,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from anabranch import _engine, comparison, designs, execution, library, stats, stopping, terminal
-from anabranch._engine import Scenario, ScenarioError
-from anabranch.comparison import Comparison, Selection
-from anabranch.errors import AnabranchError, Named, TemplateError, hinted, suggestion, whole
-from anabranch.execution import Progress, threads
-from anabranch.progress import in_notebook, shown
+from anabranch import stats
+from anabranch._engine import Scenario
+from anabranch.errors import AnabranchError, suggestion, whole
+from anabranch.stats import comparison
+from anabranch.stats.comparison import Comparison, Selection
 from anabranch.store import (
-    OWN_COLUMNS,
     FolderStore,
     MemoryStore,
     Store,
-    axes_of,
     cells_of,
     read,
     read_cells,
@@ -30,181 +26,20 @@ from anabranch.store import (
     traces,
     without_empty,
 )
-from anabranch.toml_text import inline
+from anabranch.studies import execution, stopping
+from anabranch.studies.execution import Progress
+from anabranch.studies.result import Value, loaded
+from anabranch.support import wording
+from anabranch.support.columns import axes_of
+from anabranch.support.cores import threads
+from anabranch.support.progress import in_notebook, shown
+from anabranch.support.views import views
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Value = str | float | bool
-"""A value for `set`; text as the scenario file would have it, without quotes."""
-
-
 MOST_RUNS = 100_000_000
 """Runs that one study may have: which of them are finished is kept in memory."""
-
-
-MOST_NUMBER = 2**64 - 1
-"""The greatest seed, and the greatest number of a replication."""
-
-_TAKEN = {
-    *OWN_COLUMNS,
-    *("mean", "half_width", "n", "value", "low", "high", "p"),
-    *("rank", "best", "behind", "behind_half_width", "resolved_by"),
-}
-"""Columns of frames, `stats` and `comparison` that stand beside the axes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What one run gave."""
-
-    scenario: Scenario
-    seed: int
-    cell: int
-    replication: int
-    summary: dict[str, float]
-    """Every scalar by name, `call.mos`; the unit is last in the name, NaN is "no value"."""
-    traces: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """`frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`; empty unless
-    asked for."""
-
-    def __repr__(self) -> str:
-        """What ran, what came of it, and what stood in its way."""
-        from anabranch import headline  # noqa: PLC0415 - only for people
-
-        return "\n".join(headline.lines(self))
-
-    def _repr_html_(self) -> str:
-        """The same in a notebook, with every scalar to unfold."""
-        from anabranch import notebook  # noqa: PLC0415 - only for people
-
-        return notebook.of_result(self)
-
-    def plot(self, name: str | None = None) -> "Figure":
-        """One of the run's figures; it needs traces.
-
-        Parameters
-        ----------
-        name
-            Which, such as `call-delay`, the delay of each frame; the first if not given.
-        """
-        from anabranch import notebook  # noqa: PLC0415 - slow to import
-
-        return notebook.figure(self, name)
-
-
-def load(
-    source: str | Path,
-    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
-    *,
-    sweep: Mapping[str, Any] | None = None,
-) -> Scenario:
-    """Reads a scenario from a file or from TOML text (text has more than one line, a path has one).
-
-    Parameters
-    ----------
-    source
-        Path or text.
-    set
-        Values to change, by dotted path: `{"flows.call.transport.rto_max": "0.1 s"}`.
-    sweep
-        The sweep, with the keys of the scenario file, instead of the one in it:
-        `{"replications": 20, "axes": {"pmr": {"set": "flows.call.transport.path_max_retrans",
-        "values": [0, 1, 5]}}}`. `set` still changes it.
-
-    A design gets its points here.
-
-    Raises
-    ------
-    AnabranchError, ScenarioError
-        One sentence: the key, what was found, what is allowed.
-    """
-    sets = [(path, _as_text(value)) for path, value in (set or {}).items()]
-    if sweep is not None:
-        sets.insert(0, ("sweep", inline(sweep, "sweep")))
-    if isinstance(source, str) and "\n" in source:
-        return _expanded(_read(Scenario.parse, source, sets))
-    name = Path(source).stem
-    if name in library.scenarios() and not Path(source).exists():
-        raise TemplateError(source, name)
-    return _expanded(_read(Scenario.load, str(source), sets))
-
-
-def _read(
-    reader: Callable[[str, Sequence[tuple[str, str]]], Scenario],
-    source: str,
-    sets: Sequence[tuple[str, str]],
-) -> Scenario:
-    try:
-        return reader(source, sets)
-    except ScenarioError as error:
-        raise ScenarioError(hinted(str(error))) from None
-
-
-def _expanded(scenario: Scenario) -> Scenario:
-    _check_axes(scenario)
-    return designs.expanded(scenario)
-
-
-def _check_axes(scenario: Scenario) -> None:
-    """Raises unless each axis can be a column, in SQL (which takes A for a) and of statistics."""
-    seen: dict[str, str] = {}
-    for axis in scenario.axes:
-        name = axis["name"]
-        if name.lower() in _TAKEN:
-            raise ScenarioError(
-                f"sweep.axes.{name}: `{name.lower()}` is another column of the results;"
-                " use another name"
-            )
-        if (other := seen.setdefault(name.lower(), name)) != name:
-            raise ScenarioError(
-                f"sweep.axes.{name}: SQL does not tell it from `{other}`; use another name"
-            )
-
-
-def run(
-    scenario: Scenario | str | Path,
-    *,
-    seed: int | None = None,
-    replication: int = 0,
-    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
-    cell: int = 0,
-    trace: bool = False,
-) -> Result:
-    """Runs a scenario once.
-
-    Parameters
-    ----------
-    scenario
-        A loaded scenario, a path or TOML text.
-    seed
-        Instead of the scenario's.
-    replication
-        Which of the independent repetitions.
-    set
-        Values to change, by dotted path; only with a path or text.
-    cell
-        Which cell of the scenario's sweep.
-    trace
-        Whether to record traces; never changes the summary.
-    """
-    scenario = _loaded(scenario, set)
-    seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
-    replication = whole("replication", replication, 0, MOST_NUMBER)
-    cell = whole("cell", cell, 0)
-    result = _engine.run(scenario, cell, seed, replication, trace)
-    return Result(
-        scenario=scenario,
-        seed=seed,
-        cell=cell,
-        replication=replication,
-        summary=Named("scalar", result["summary"]),
-        traces=Named(
-            "trace",
-            {name: pl.DataFrame(columns) for name, columns in result["traces"].items()},
-            "the run kept no traces: run it with `trace=True`",
-        ),
-    )
 
 
 class Study:
@@ -252,14 +87,14 @@ class Study:
             self.out = Path(str(scenario))
             self._cells = read_cells(self.out)
         else:
-            self.scenario = _loaded(scenario, set)
+            self.scenario = loaded(scenario, set)
             self._check_total()
             self._cells = cells_of(self.scenario)
             self._memory = MemoryStore(self.scenario)
 
     def __repr__(self) -> str:
         """What is studied, and how much of it is finished."""
-        what = f"Study {self.scenario.name}: {terminal.counted(len(self._cells), 'cell')}"
+        what = f"Study {self.scenario.name}: {wording.counted(len(self._cells), 'cell')}"
         if self.axes:
             what += f" over {', '.join(self.axes)}"
         most = " at most" if any(part["until"] for part in self.scenario.parts) else ""
@@ -268,9 +103,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         """The same in a notebook, with the cells' means to see."""
-        from anabranch import notebook  # noqa: PLC0415 - only for people
-
-        return notebook.of_study(self)
+        return views().of_study(self)
 
     def plot(self, metric: str, x: str | None = None, by: str | None = None) -> "Figure":
         """A scalar against an axis with its intervals.
@@ -284,9 +117,7 @@ class Study:
         by
             The axis that has a line for each value; the other one, if there is one, if not given.
         """
-        from anabranch import notebook  # noqa: PLC0415 - slow to import
-
-        return notebook.figure_of_study(self, metric, x, by)
+        return views().figure_of_study(self, metric, x, by)
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -421,7 +252,7 @@ class Study:
         return traces(self.out, table, None if self._opened else self.scenario)
 
     def query(self, sql: str | None = None, *, timeout_s: float | None = None) -> pl.DataFrame:
-        """What a SELECT over the study folder gives; the tables are those of `anabranch.query`.
+        """What a SELECT over the study folder gives; the tables are those of `store.query`.
 
         The folder's current definition is what is asked, whatever this study would compute.
 
@@ -432,7 +263,7 @@ class Study:
         timeout_s
             Seconds that it may take, then it is an AnabranchError; any number if not given.
         """
-        from anabranch.query import Tables  # noqa: PLC0415 - slow to import
+        from anabranch.store.query import Tables  # noqa: PLC0415 - slow to import
 
         if self.out is None:
             raise AnabranchError("a query needs a study folder: give the study an `out`")
@@ -519,15 +350,3 @@ def _is_folder(scenario: Scenario | str | Path) -> bool:
     if isinstance(scenario, Scenario) or (isinstance(scenario, str) and "\n" in scenario):
         return False
     return Path(scenario).is_dir()
-
-
-def _loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -> Scenario:
-    if not isinstance(scenario, Scenario):
-        return load(scenario, sets)
-    if sets:
-        raise AnabranchError("`set` needs a path or TOML text: this scenario is already loaded")
-    return scenario
-
-
-def _as_text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

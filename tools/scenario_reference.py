@@ -1,7 +1,7 @@
 """The reference of scenario files, generated from the engine's schema.
 
-`python -m anabranch.docs FOLDER` writes `scenario.schema.json` and `scenario.md` there;
-`python -m anabranch.docs --check FOLDER` fails when they are not what it would write.
+`python tools/scenario_reference.py FOLDER` writes `scenario.schema.json` and `scenario.md` there;
+`python tools/scenario_reference.py --check FOLDER` fails when they are not what it would write.
 
 The Markdown shows what schemars derives from the scenario's structs: a section for the file, one
 for each type it uses, and for a `kind`-tagged type one table a kind.

@@ -2,12 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from anabranch import _engine, headline, pages, plots, terminal
+from anabranch import _engine
+from anabranch.figures import pages, plots
+from anabranch.studies import headline
+from anabranch.support import wording
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from anabranch.study import Result
+    from anabranch.studies.result import Result
 
 
 def page(result: "Result", figures: "dict[str, Figure] | None" = None) -> str:
@@ -29,7 +32,7 @@ def page(result: "Result", figures: "dict[str, Figure] | None" = None) -> str:
         first=first,
         lines=others,
         figures={name: pages.responsive(figure, name) for name, figure in figures.items()},
-        scalars=[(name, terminal.number(value)) for name, value in result.summary.items()],
+        scalars=[(name, wording.number(value)) for name, value in result.summary.items()],
         scenario=result.scenario.cell_toml(result.cell),
         scenario_hash=result.scenario.hash,
         engine=_engine.ENGINE_VERSION,

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch import stats, stopping
+from anabranch import stats
 from anabranch._engine import Scenario
+from anabranch.studies import stopping
 
 Run = tuple[int, int]
 """Cell and replication."""

@@ -28,11 +28,11 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogFormatter
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from anabranch import frames as packets
-from anabranch import terminal
-from anabranch.files import write_atomically
-from anabranch.quantities import milliseconds
-from anabranch.study import Result
+from anabranch.studies import frames as packets
+from anabranch.studies.result import Result
+from anabranch.support import wording
+from anabranch.support.files import write_atomically
+from anabranch.support.quantities import milliseconds
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """For lines, in this order."""
@@ -588,7 +588,7 @@ def metric_against_axis(
         names = (
             []
             if by is None
-            else terminal.told_apart(cells[by].unique(maintain_order=True), write=_plain)
+            else wording.told_apart(cells[by].unique(maintain_order=True), write=_plain)
         )
         for i, (_, group) in enumerate(groups):
             rows = group.sort(x)
@@ -653,7 +653,7 @@ def heat_map(
             axes,
             grid,
             limits,
-            *(terminal.told_apart(values, write=_plain) for values in (columns, lines)),
+            *(wording.told_apart(values, write=_plain) for values in (columns, lines)),
         )
         axes.set_xlabel(x)
         axes.set_ylabel(y)

@@ -1,36 +1,31 @@
 """How a study's runs are computed: in batches, by threads or by a cluster; a signal loses none.
 
 One loop hands batches to workers and takes what comes back, in whatever order; one process writes
-the rows. So the loop is the same for threads of this process (`Threads`) and for the workers of a
+the rows. So the loop is the same for threads of this process (`workers.Threads`) and for those of a
 Dask cluster (`cluster.Cluster`), and memory holds no more than the batches at work.
 """
 
 import logging
 import math
-import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from anabranch import _engine, stopping, terminal, watch
-from anabranch._engine import RunError, Scenario, ScenarioError
+from anabranch._engine import RunError, Scenario
 from anabranch.errors import AnabranchError, suggestion, whole
-from anabranch.plan import Plan, Run, Shard, ask_once, wanted_of
-from anabranch.progress import Status
 from anabranch.store import Store, cells_of, rows_of
-
-MOST_JOBS = 1024
-"""Threads that a study may have: more than cores only cost memory."""
+from anabranch.studies import stopping, watch
+from anabranch.studies.cluster import Cluster, connected
+from anabranch.studies.plan import Plan, Run, Shard, ask_once, wanted_of
+from anabranch.studies.workers import Batch, Threads, Workers
+from anabranch.support import wording
+from anabranch.support.progress import Status
 
 _NOTE_SECONDS = 1.0
 """Between two looks at the interval that progress shows."""
@@ -49,160 +44,6 @@ _log = logging.getLogger(__name__)
 
 Progress = Callable[[Status], None]
 """Called with the state of the work when a batch is finished."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What a batch of runs gave."""
-
-    columns: dict[str, NDArray[np.float64]]
-    """Those of `_engine.run_batch`; without runs that failed or were given up."""
-    seconds: float
-    """That the batch took."""
-    traces: Sequence[tuple[int, int, Mapping[str, Any]]] = ()
-    failures: Sequence[tuple[Run, str]] = ()
-    """Runs that failed, and why."""
-
-    def __len__(self) -> int:
-        """Finished runs."""
-        return len(self.columns.get("cell", ()))
-
-
-class Workers(Protocol):
-    """Where batches are computed."""
-
-    @property
-    def batch_seconds(self) -> float:
-        """How long a batch should take."""
-
-    def places(self) -> int:
-        """Batches that should be under way, so that no worker waits."""
-
-    def begin(self, runs: Sequence[Run]) -> None:
-        """Has a batch computed."""
-
-    def wait(self, seconds: float) -> Batch | None:
-        """The next finished batch, if there is one within so many seconds."""
-
-    def cancel(self) -> None:
-        """Gives up the runs at work; called from a signal's handler.
-
-        `wait` gives what is finished.
-        """
-
-    @property
-    def under_way(self) -> int:
-        """Batches that `wait` has still to give."""
-
-    def close(self) -> None:
-        """Gives up what is under way."""
-
-
-def threads(jobs: int | None) -> int:
-    """The number of threads that `jobs` asks for; all cores if it is None."""
-    return whole("jobs", (os.cpu_count() or 1) if jobs is None else jobs, 1, MOST_JOBS)
-
-
-def run_batch(
-    scenario: Scenario,
-    runs: Sequence[Run],
-    traces: Sequence[str] = (),
-    cancel: _engine.Cancel | None = None,
-) -> Batch:
-    """Computes some runs in this thread; those that fail do not keep the others from their rows."""
-    started = time.monotonic()
-
-    def engine(some: Sequence[Run]) -> dict[str, Any]:
-        return _engine.run_batch(scenario, some, 1, cancel=cancel, traces=traces)
-
-    failures: list[tuple[Run, str]] = []
-    try:
-        columns = engine(runs)
-    except (RunError, ScenarioError):
-        # The engine names the first that failed and forgets the others: each by itself, then.
-        columns, failures = _each(engine, runs)
-    kept = columns.pop("traces", ())
-    # A quarter of the memory that lists take, until the rows are written.
-    arrays = {name: np.asarray(values, dtype=float) for name, values in columns.items()}
-    return Batch(arrays, time.monotonic() - started, kept, failures)
-
-
-def _each(
-    engine: Callable[[Sequence[Run]], dict[str, Any]], runs: Sequence[Run]
-) -> tuple[dict[str, Any], list[tuple[Run, str]]]:
-    found: dict[str, Any] = {}
-    failures, rows = [], 0
-    for run in runs:
-        try:
-            one = engine([run])
-        except (RunError, ScenarioError) as error:
-            failures.append((run, str(error)))
-            continue
-        found.setdefault("traces", []).extend(one.pop("traces", ()))
-        if not one["cell"]:  # given up
-            continue
-        for name, values in one.items():
-            found.setdefault(name, [np.nan] * rows).extend(values)
-        rows += 1
-        for name, values in found.items():
-            if name != "traces" and len(values) < rows:
-                values.append(np.nan)
-    return found, failures
-
-
-class Threads:
-    """Workers that are threads of this process: the engine computes without Python's lock."""
-
-    batch_seconds = 1.0
-
-    def __init__(self, scenario: Scenario, jobs: int, traces: Sequence[str] = ()) -> None:
-        self._scenario = scenario
-        self._jobs = jobs
-        self._traces = traces
-        self._cancel = _engine.Cancel()
-        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="anabranch")
-        self._results: SimpleQueue[Batch | BaseException] = SimpleQueue()
-        self._under_way = 0
-
-    def places(self) -> int:
-        """See `Workers`: another batch lies ready for each thread."""
-        return 2 * self._jobs
-
-    def begin(self, runs: Sequence[Run]) -> None:
-        """See `Workers`."""
-        self._under_way += 1
-        self._pool.submit(self._compute, runs)
-
-    def _compute(self, runs: Sequence[Run]) -> None:
-        try:
-            self._results.put(run_batch(self._scenario, runs, self._traces, self._cancel))
-        except BaseException as error:
-            self._results.put(error)
-
-    def wait(self, seconds: float) -> Batch | None:
-        """See `Workers`."""
-        try:
-            result = self._results.get(timeout=seconds)
-        except Empty:
-            return None
-        self._under_way -= 1
-        if isinstance(result, BaseException):
-            raise result
-        return result
-
-    def cancel(self) -> None:
-        """See `Workers`."""
-        self._cancel.set()
-
-    @property
-    def under_way(self) -> int:
-        """See `Workers`."""
-        return self._under_way
-
-    def close(self) -> None:
-        """See `Workers`."""
-        self._cancel.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def compute(
@@ -314,8 +155,6 @@ def compute_study(
         workers: Workers = Threads(scenario, jobs, traces)
         compute(scenario, store, plan, workers, progress=progress, metrics=metrics)
         return
-    from anabranch.cluster import Cluster, connected  # noqa: PLC0415 - needs an extra
-
     with connected(cluster, jobs) as client:
         workers = Cluster(scenario, client, traces)
         compute(scenario, store, plan, workers, progress=progress, metrics=metrics)
@@ -453,9 +292,9 @@ class _Work:
             _log.warning(
                 "%s reached the most replications of the stopping rule with an interval wider than"
                 " it asks; the first is cell %d (%s)",
-                terminal.counted(len(short), "cell"),
+                wording.counted(len(short), "cell"),
                 short[0],
-                terminal.key_text(self._scenario.cell_key(short[0]), self._axes()),
+                wording.key_text(self._scenario.cell_key(short[0]), self._axes()),
             )
         if not self._failures:
             return
@@ -464,7 +303,7 @@ class _Work:
         key = {"seed": self._scenario.seed, **self._scenario.cell_key(cell)}
         raise RunError(
             f"{len(self._failures)} of {self._plan.total} runs failed and have no row; the first is"
-            f" cell {cell}, replication {replication} ({terminal.key_text(key, self._axes())}):"
+            f" cell {cell}, replication {replication} ({wording.key_text(key, self._axes())}):"
             f" {reason}"
         )
 

@@ -5,9 +5,9 @@ import tomllib
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
-from anabranch.files import write_atomically
+from anabranch.support.files import write_atomically
 
-_FOLDER = Path(__file__).parent / "scenarios"
+_FOLDER = Path(__file__).parents[1] / "scenarios"
 
 
 def scenarios() -> dict[str, Path]:

@@ -1,6 +1,6 @@
 """How a call survives the loss of its Wi-Fi: by ASCONF before or after it, or by failover alone.
 
-`python -m anabranch.mobility FOLDER` writes the generated part of `mobility.md` there and its
+`python tools/mobility.py FOLDER` writes the generated part of `mobility.md` there and its
 figure `mobility-mos.png`. Takes some seconds.
 """
 
@@ -14,9 +14,10 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import anabranch
-from anabranch import library, plots
+from anabranch.figures import plots
 from anabranch.stats import mean_interval
-from anabranch.study import Result
+from anabranch.studies import library
+from anabranch.studies.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -25,7 +26,7 @@ REPLICATIONS = 20
 LOSS_S = 15.0
 """When the Wi-Fi goes, in both scenarios."""
 
-_BEGIN = "<!-- generated: python -m anabranch.mobility docs -->"
+_BEGIN = "<!-- generated: python tools/mobility.py docs -->"
 _END = "<!-- end of generated -->"
 _SIDES = (("a", "to the server"), ("b", "to the phone"))
 

@@ -3,14 +3,17 @@
 import html
 from typing import TYPE_CHECKING
 
-from anabranch import headline, plots, terminal, watch
 from anabranch.errors import AnabranchError, suggestion
+from anabranch.figures import plots
+from anabranch.studies import headline, watch
+from anabranch.support import wording
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from anabranch.comparison import Comparison
-    from anabranch.study import Result, Study
+    from anabranch.stats.comparison import Comparison
+    from anabranch.studies.result import Result
+    from anabranch.studies.study import Study
 
 _MOST_LINES = 7
 """Lines of one figure."""
@@ -20,7 +23,7 @@ def of_result(result: "Result") -> str:
     """The lines of a run, and every scalar to unfold."""
     lines = "".join(f"<p>{html.escape(line)}</p>" for line in headline.lines(result))
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{terminal.number(value)}</td></tr>"
+        f"<tr><td>{html.escape(name)}</td><td>{wording.number(value)}</td></tr>"
         for name, value in result.summary.items()
     )
     summary = f"all {len(result.summary)} scalars"

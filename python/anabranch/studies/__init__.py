@@ -1,0 +1,1 @@
+"""Runs and studies: what is asked for, computed, and watched while it is."""

@@ -1,0 +1,193 @@
+"""A scenario that is read, one run of it, and what that gave."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from anabranch import _engine
+from anabranch._engine import Scenario, ScenarioError
+from anabranch.errors import AnabranchError, Named, TemplateError, hinted, whole
+from anabranch.studies import designs, headline, library
+from anabranch.support.columns import OWN_COLUMNS
+from anabranch.support.toml_text import inline
+from anabranch.support.views import views
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+Value = str | float | bool
+"""A value for `set`; text as the scenario file would have it, without quotes."""
+
+MOST_NUMBER = 2**64 - 1
+"""The greatest seed, and the greatest number of a replication."""
+
+_TAKEN = {
+    *OWN_COLUMNS,
+    *("mean", "half_width", "n", "value", "low", "high", "p"),
+    *("rank", "best", "behind", "behind_half_width", "resolved_by"),
+}
+"""Columns of frames, `stats` and `comparison` that stand beside the axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one run gave."""
+
+    scenario: Scenario
+    seed: int
+    cell: int
+    replication: int
+    summary: dict[str, float]
+    """Every scalar by name, `call.mos`; the unit is last in the name, NaN is "no value"."""
+    traces: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """`frames`, `intervals`, `exchanges`, `packets`, `paths`, `queues` and `events`; empty unless
+    asked for."""
+
+    def __repr__(self) -> str:
+        """What ran, what came of it, and what stood in its way."""
+        return "\n".join(headline.lines(self))
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, with every scalar to unfold."""
+        return views().of_result(self)
+
+    def plot(self, name: str | None = None) -> "Figure":
+        """One of the run's figures; it needs traces.
+
+        Parameters
+        ----------
+        name
+            Which, such as `call-delay`, the delay of each frame; the first if not given.
+        """
+        return views().figure(self, name)
+
+
+def load(
+    source: str | Path,
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
+    *,
+    sweep: Mapping[str, Any] | None = None,
+) -> Scenario:
+    """Reads a scenario from a file or from TOML text (text has more than one line, a path has one).
+
+    Parameters
+    ----------
+    source
+        Path or text.
+    set
+        Values to change, by dotted path: `{"flows.call.transport.rto_max": "0.1 s"}`.
+    sweep
+        The sweep, with the keys of the scenario file, instead of the one in it:
+        `{"replications": 20, "axes": {"pmr": {"set": "flows.call.transport.path_max_retrans",
+        "values": [0, 1, 5]}}}`. `set` still changes it.
+
+    A design gets its points here.
+
+    Raises
+    ------
+    AnabranchError, ScenarioError
+        One sentence: the key, what was found, what is allowed.
+    """
+    sets = [(path, _as_text(value)) for path, value in (set or {}).items()]
+    if sweep is not None:
+        sets.insert(0, ("sweep", inline(sweep, "sweep")))
+    if isinstance(source, str) and "\n" in source:
+        return _expanded(_read(Scenario.parse, source, sets))
+    name = Path(source).stem
+    if name in library.scenarios() and not Path(source).exists():
+        raise TemplateError(source, name)
+    return _expanded(_read(Scenario.load, str(source), sets))
+
+
+def _read(
+    reader: Callable[[str, Sequence[tuple[str, str]]], Scenario],
+    source: str,
+    sets: Sequence[tuple[str, str]],
+) -> Scenario:
+    try:
+        return reader(source, sets)
+    except ScenarioError as error:
+        raise ScenarioError(hinted(str(error))) from None
+
+
+def _expanded(scenario: Scenario) -> Scenario:
+    _check_axes(scenario)
+    return designs.expanded(scenario)
+
+
+def _check_axes(scenario: Scenario) -> None:
+    """Raises unless each axis can be a column, in SQL (which takes A for a) and of statistics."""
+    seen: dict[str, str] = {}
+    for axis in scenario.axes:
+        name = axis["name"]
+        if name.lower() in _TAKEN:
+            raise ScenarioError(
+                f"sweep.axes.{name}: `{name.lower()}` is another column of the results;"
+                " use another name"
+            )
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise ScenarioError(
+                f"sweep.axes.{name}: SQL does not tell it from `{other}`; use another name"
+            )
+
+
+def run(
+    scenario: Scenario | str | Path,
+    *,
+    seed: int | None = None,
+    replication: int = 0,
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
+    cell: int = 0,
+    trace: bool = False,
+) -> Result:
+    """Runs a scenario once.
+
+    Parameters
+    ----------
+    scenario
+        A loaded scenario, a path or TOML text.
+    seed
+        Instead of the scenario's.
+    replication
+        Which of the independent repetitions.
+    set
+        Values to change, by dotted path; only with a path or text.
+    cell
+        Which cell of the scenario's sweep.
+    trace
+        Whether to record traces; never changes the summary.
+    """
+    scenario = loaded(scenario, set)
+    seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
+    replication = whole("replication", replication, 0, MOST_NUMBER)
+    cell = whole("cell", cell, 0)
+    result = _engine.run(scenario, cell, seed, replication, trace)
+    return Result(
+        scenario=scenario,
+        seed=seed,
+        cell=cell,
+        replication=replication,
+        summary=Named("scalar", result["summary"]),
+        traces=Named(
+            "trace",
+            {name: pl.DataFrame(columns) for name, columns in result["traces"].items()},
+            "the run kept no traces: run it with `trace=True`",
+        ),
+    )
+
+
+def loaded(scenario: Scenario | str | Path, sets: Mapping[str, Value] | None) -> Scenario:
+    """The scenario itself, or the one that a path or text has."""
+    if not isinstance(scenario, Scenario):
+        return load(scenario, sets)
+    if sets:
+        raise AnabranchError("`set` needs a path or TOML text: this scenario is already loaded")
+    return scenario
+
+
+def _as_text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

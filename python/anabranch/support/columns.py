@@ -1,0 +1,21 @@
+"""The columns of a study's rows: those of every row, axes, and scalars."""
+
+import polars as pl
+
+INDEX = ("cell", "replication")
+"""What a row of a frame is found by."""
+
+_PROVENANCE = ("engine_version", "schema_version", "scenario_hash")
+
+OWN_COLUMNS = {"cell", "replication", "study", "seed", *_PROVENANCE}
+"""Names that no axis may have."""
+
+
+def axes_of(rows: pl.DataFrame) -> list[str]:
+    """The axes of a study, from its rows or its cells."""
+    return [name for name in rows.columns if name not in OWN_COLUMNS and not is_scalar(name)]
+
+
+def is_scalar(name: str) -> bool:
+    """Whether a column is a scalar metric: its name has a dot, an axis's has none."""
+    return "." in name

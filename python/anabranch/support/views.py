@@ -1,0 +1,43 @@
+"""How results are shown in notebooks and drawn: asked of here, known further up.
+
+Results and comparisons stand below the figures and do not import them. The package itself says
+which module draws; it is loaded when something is first shown.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Views(Protocol):
+    """What draws: `anabranch.figures.notebook`."""
+
+    def of_result(self, result: Any) -> str:
+        """A run as HTML."""
+
+    def figure(self, result: Any, name: str | None) -> "Figure":
+        """One of a run's figures."""
+
+    def of_study(self, study: Any) -> str:
+        """A study as HTML."""
+
+    def figure_of_study(self, study: Any, metric: str, x: str | None, by: str | None) -> "Figure":
+        """A scalar against an axis."""
+
+    def figure_of_comparison(self, compared: Any) -> "Figure":
+        """Both means and their difference."""
+
+
+_modules: list[str] = []
+
+
+def drawn_by(module: str) -> None:
+    """Says which module draws, by its whole name."""
+    _modules[:] = [module]
+
+
+def views() -> Views:
+    """What draws."""
+    return cast("Views", import_module(_modules[0]))
