@@ -3,11 +3,11 @@
 `comparison` compares cells, `metrics` knows of which scalars more is better.
 """
 
-from anabranch.stats.estimates import (
+from anabranch.stats.estimators import (
     Estimator,
     cells,
     estimates,
-    p_value,
+    p_values,
     paired,
     per_replication,
     quantile,
@@ -28,7 +28,7 @@ __all__ = [
     "check_level",
     "estimates",
     "mean_interval",
-    "p_value",
+    "p_values",
     "paired",
     "per_replication",
     "quantile",

@@ -7,8 +7,8 @@ groups.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -102,13 +102,20 @@ def estimates(
     """
     check_level(level)
     groups, samples = _samples(rows, by, metric)
-    sizes = np.array([len(sample) for sample in samples], dtype=np.uint32)
     found = np.full((3, len(samples)), math.nan)
-    for n in np.unique(sizes):
-        here = np.flatnonzero(sizes == n)
-        found[:, here] = estimator(np.array([samples[i] for i in here]), level)
+    for here, some in _of_equal_size(samples):
+        found[:, here] = estimator(some, level)
     value, low, high = found
+    sizes = np.array([len(sample) for sample in samples], dtype=np.uint32)
     return groups.with_columns(value=value, low=low, high=high, n=sizes)
+
+
+def _of_equal_size(samples: list[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Where the samples of each size are, and they themselves, one a row."""
+    sizes = np.array([len(sample) for sample in samples])
+    for size in np.unique(sizes):
+        here = np.flatnonzero(sizes == size)
+        yield here, np.array([samples[i] for i in here.tolist()])
 
 
 def paired(
@@ -165,22 +172,26 @@ def paired(
     names = [*by, axis]
     means = cells(differences, names, "_difference", level)
     bounds = estimates(differences, names, "_difference", bca, level)
-    p = p_value(means["mean"], means["half_width"], means["n"], level)
+    _, samples = _samples(differences, names, "_difference")
+    p = np.full(len(samples), math.nan)
+    for here, some in _of_equal_size(samples):
+        p[here] = p_values(some)
     return means.with_columns(bounds["low"], bounds["high"], p=p)
 
 
-def p_value(mean: Any, half_width: Any, n: Any, level: float = 0.95) -> np.ndarray:
-    """Two-sided p of the t test that a mean is 0, from its t interval; NaN below two values."""
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - slow to import
+def p_values(samples: np.ndarray) -> np.ndarray:
+    """Two-sided p of the t test that the mean of a sample (a row) is 0; NaN below two values."""
+    from scipy.stats import ttest_1samp  # noqa: PLC0415 - slow to import
 
-    check_level(level)
-    mean, half_width = np.asarray(mean), np.asarray(half_width)
-    freedom = np.asarray(n, dtype=float) - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(mean) / half_width * stdtrit(freedom, (1 + level) / 2)
-    # Without any spread, a difference is certain, and so is none.
-    t = np.where((half_width == 0) & (mean == 0), 0.0, t)
-    return np.asarray(2 * stdtr(freedom, -t))
+    count, n = samples.shape
+    if n < 2:
+        return np.full(count, math.nan)
+    # Without any spread, a difference is certain, and so is none; of both SciPy says NaN.
+    p: np.ndarray = (samples[:, 0] == 0).astype(float)
+    varied = np.ptp(samples, axis=1) > 0
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of a spread near 0
+        p[varied] = ttest_1samp(samples[varied], 0, axis=1).pvalue
+    return p
 
 
 def per_replication(rows: pl.DataFrame, by: Sequence[str], metric: str) -> pl.DataFrame:
