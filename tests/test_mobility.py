@@ -10,7 +10,7 @@ from anabranch.figures import plots
 from anabranch.studies import library
 
 
-def found(name: str, replication: int) -> list[mobility.Outcome]:
+def found(name: str, replication: int) -> list[mobility.CallSide]:
     way = next(way for way in mobility.WAYS if way.name == name)
     return mobility.outcomes_of(way, replication)
 

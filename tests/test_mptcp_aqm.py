@@ -26,7 +26,7 @@ from anabranch.papers.mptcp_aqm.factors import (
     QUEUES,
     UDP_SHARE,
 )
-from anabranch.papers.mptcp_aqm.outcome import Outcome, Speed
+from anabranch.papers.mptcp_aqm.outcome import MptcpAqmOutcome, Speed
 from anabranch.papers.mptcp_aqm.published import numbers, round_trip_times
 from anabranch.papers.mptcp_aqm.samples import COLUMNS, Runs, tidy
 from anabranch.papers.mptcp_aqm.studies import EFFORTS
@@ -250,7 +250,7 @@ def test_rates_count_what_arrived_in_each_second() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Outcome:
+def found() -> MptcpAqmOutcome:
     """An outcome as published."""
     grids = {name: world.grid(name) for name in PROFILES}
     base = grids[PROFILES[0]]
@@ -258,7 +258,7 @@ def found() -> Outcome:
     delays: dict[str, Any] = {"delay_ms": DELAYS}
     queues = [one.name for one in studies.queues()]
     moving = [one.name for one in studies.queues() if one.name in PAPERS_QUEUES]
-    return Outcome(
+    return MptcpAqmOutcome(
         mode="validate",
         version="0.0.0",
         total_runs=1234,
@@ -304,7 +304,7 @@ def found() -> Outcome:
     )
 
 
-def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
+def test_json_has_the_shape_that_every_paper_has(found: MptcpAqmOutcome) -> None:
     content = json.loads(json.dumps(found.as_json("mptcp-aqm"), allow_nan=False))
     jsonschema.validate(content, schema("mptcp-aqm", "profile", PROFILES))
     assert len(content["claims"]) == len(CLAIMS) * len(PROFILES)
@@ -312,7 +312,7 @@ def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
     assert {cell["verdict"] for cell in content["cells"]} == {"reproduced"}
 
 
-def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
+def test_figures_and_page_are_whole(found: MptcpAqmOutcome, tmp_path: Path) -> None:
     drawn = drawing.draw(figures.of(found), tmp_path / "figures")
     assert len(drawn) == 17
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
@@ -320,7 +320,7 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
+def test_tables_fit_the_terminal(found: MptcpAqmOutcome, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
     PAPER.show(found, console)
     text = console.export_text()
@@ -329,7 +329,7 @@ def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
     assert "What should the router run?" in text
 
 
-def test_the_record_has_every_claim_under_every_profile(found: Outcome) -> None:
+def test_the_record_has_every_claim_under_every_profile(found: MptcpAqmOutcome) -> None:
     text = PAPER.record(found)
     assert len(re.findall(r"^- \*\*\d+\*\*", text, flags=re.MULTILINE)) == len(CLAIMS) * 6
     for one in studies.profiles():
@@ -337,11 +337,11 @@ def test_the_record_has_every_claim_under_every_profile(found: Outcome) -> None:
     assert "nan" not in text.split()
 
 
-def names_of(found: Outcome) -> list[str]:
+def names_of(found: MptcpAqmOutcome) -> list[str]:
     return [one.name for one in story.recommended(found).candidates]
 
 
-def test_what_the_router_should_run_may_be_open(found: Outcome) -> None:
+def test_what_the_router_should_run_may_be_open(found: MptcpAqmOutcome) -> None:
     """A mean that is best by chance is no recommendation: pairs decide, and runs are counted."""
     draw = random.Random(4)
     noise = {
@@ -363,7 +363,9 @@ def test_what_the_router_should_run_may_be_open(found: Outcome) -> None:
     assert "It may be one of" in said
 
 
-def test_the_router_runs_what_harms_the_neighbour_least_among_the_best(found: Outcome) -> None:
+def test_the_router_runs_what_harms_the_neighbour_least_among_the_best(
+    found: MptcpAqmOutcome,
+) -> None:
     choices = story.choices(found)
     assert choices[0].goodput_share.mean == max(one.goodput_share.mean for one in choices)
     best = story.recommended(found).candidates[0]

@@ -445,7 +445,7 @@ def test_what_was_asked_for_and_is_missing_is_said(sweep_file: Path, tmp_path: P
 
 def test_what_was_asked_of_some_cells_is_said(tmp_path: Path) -> None:
     """As papers ask whose quick study has the cells that carry the claims."""
-    few = studies.Study(
+    few = studies.Work(
         name="few",
         title="few",
         scenario=package.load(SWEEP),

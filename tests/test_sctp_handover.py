@@ -24,7 +24,7 @@ from anabranch.papers.sctp_handover.factors import (
     SENDERS,
     better_path,
 )
-from anabranch.papers.sctp_handover.outcome import Outcome
+from anabranch.papers.sctp_handover.outcome import SctpHandoverOutcome
 from anabranch.papers.sctp_handover.published import of_experiment
 from anabranch.papers.sctp_handover.samples import tidy, to_worse
 from anabranch.papers.sctp_handover.studies import EFFORTS, policies
@@ -216,11 +216,11 @@ def test_one_replication_decides_nothing(holding: Material) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(holding: Material) -> Outcome:
+def found(holding: Material) -> SctpHandoverOutcome:
     """An outcome as published."""
     arenas = studies.arenas()
     tournament = {arena.name: world.tournament(arena) for arena in arenas}
-    return Outcome(
+    return SctpHandoverOutcome(
         mode="validate",
         version="0.0.0",
         total_runs=1234,
@@ -241,7 +241,7 @@ def found(holding: Material) -> Outcome:
     )
 
 
-def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
+def test_json_has_the_shape_that_every_paper_has(found: SctpHandoverOutcome) -> None:
     content = json.loads(json.dumps(found.as_json("sctp-handover"), allow_nan=False))
     jsonschema.validate(content, schema("sctp-handover", "experiment", [PROFILE]))
     assert [claim["id"] for claim in content["claims"]] == [str(n) for n in range(1, 10)]
@@ -249,7 +249,7 @@ def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
     assert {cell["verdict"] for cell in content["cells"]} == {"reproduced"}
 
 
-def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
+def test_figures_and_page_are_whole(found: SctpHandoverOutcome, tmp_path: Path) -> None:
     drawn = drawing.draw(figures.of(found), tmp_path / "figures")
     assert len(drawn) == 4 + 4
     (tmp_path / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
@@ -260,7 +260,7 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
+def test_tables_fit_the_terminal(found: SctpHandoverOutcome, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
     PAPER.show(found, console)
     text = console.export_text()
@@ -269,7 +269,7 @@ def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
     assert "Tournament" in text
 
 
-def test_the_record_has_every_claim_and_every_policy(found: Outcome) -> None:
+def test_the_record_has_every_claim_and_every_policy(found: SctpHandoverOutcome) -> None:
     text = PAPER.record(found)
     assert len(re.findall(r"^- \*\*\d\*\*", text, flags=re.MULTILINE)) == len(CLAIMS)
     for policy in policies():

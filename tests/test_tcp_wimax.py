@@ -38,7 +38,7 @@ from anabranch.papers.tcp_wimax.factors import (
     READINGS,
     SEGMENTS,
 )
-from anabranch.papers.tcp_wimax.outcome import Outcome, Speed
+from anabranch.papers.tcp_wimax.outcome import Speed, TcpWimaxOutcome
 from anabranch.papers.tcp_wimax.samples import Runs, pair_shares, station_rows, tidy
 from anabranch.papers.tcp_wimax.studies import EFFORTS, FLOWS, STATIONS
 from anabranch.papers.verdicts import Claim
@@ -303,7 +303,7 @@ def test_stations_share_one_base_station_fairly() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Outcome:
+def found() -> TcpWimaxOutcome:
     """An outcome of runs as published."""
     grid = {reading: world.runs(reading=reading) for reading in READINGS}
     links = world.links()
@@ -366,7 +366,7 @@ def found() -> Outcome:
         )
         for control in CONTROLS
     )
-    return Outcome(
+    return TcpWimaxOutcome(
         mode="validate",
         version="0.0.0",
         grid=grid,
@@ -392,7 +392,7 @@ def found() -> Outcome:
     )
 
 
-def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
+def test_json_has_the_shape_that_every_paper_has(found: TcpWimaxOutcome) -> None:
     content = json.loads(json.dumps(found.as_json("tcp-wimax"), allow_nan=False))
     jsonschema.validate(content, schema("tcp-wimax", "segment_reading", READINGS))
     assert [(claim["id"], claim["profile"]) for claim in content["claims"]] == [
@@ -401,7 +401,7 @@ def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
     assert {cell["verdict"] for cell in content["cells"]} == {"reproduced"}
 
 
-def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
+def test_figures_and_page_are_whole(found: TcpWimaxOutcome, tmp_path: Path) -> None:
     to_draw = figures.of(found)
     # Four profiles: windows, and a heat map for each of three readings.
     assert len(to_draw) == 4 + 4 + 12 + 6
@@ -415,7 +415,7 @@ def test_figures_and_page_are_whole(found: Outcome, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_tables_fit_the_terminal(found: Outcome, width: int) -> None:
+def test_tables_fit_the_terminal(found: TcpWimaxOutcome, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
     PAPER.show(found, console)
     text = console.export_text()
@@ -443,7 +443,7 @@ def test_a_stopped_reproduction_says_how_to_go_on(
         paper.reproduce("quick", 1, tmp_path / "out", None, Console(quiet=True))
 
 
-def test_the_record_has_every_claim_and_no_speed(found: Outcome) -> None:
+def test_the_record_has_every_claim_and_no_speed(found: TcpWimaxOutcome) -> None:
     text = PAPER.record(found)
     assert len(re.findall(r"^- \*\*[1-5]\*\*", text, flags=re.MULTILINE)) == 15
     # What depends on the machine would make every record another one.
@@ -457,7 +457,7 @@ def test_gains_are_of_means(holding: Material) -> None:
     assert gain.mean == pytest.approx(300, rel=0.02)
 
 
-def test_controls_with_the_same_window_share_a_panel(found: Outcome) -> None:
+def test_controls_with_the_same_window_share_a_panel(found: TcpWimaxOutcome) -> None:
     profile = "nlos10"
     traces = found.windows[profile]
     first = traces.filter(control=CONTROLS[0]).drop("control")
@@ -473,7 +473,7 @@ def test_controls_with_the_same_window_share_a_panel(found: Outcome) -> None:
     assert names[0].count(",") == 7
 
 
-def test_who_takes_most_is_said_where_the_runs_tell(found: Outcome) -> None:
+def test_who_takes_most_is_said_where_the_runs_tell(found: TcpWimaxOutcome) -> None:
     clear = story.sentences(found)
     bic, vegas = CONTROLS.index("bic"), CONTROLS.index("vegas")
     assert any(f"{CONTROL_NAMES[CONTROLS[-1]]} takes most, " in s for s in clear)

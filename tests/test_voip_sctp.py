@@ -20,9 +20,9 @@ from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
-from anabranch.papers.studies import Study, compute
+from anabranch.papers.studies import Work, compute
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
-from anabranch.papers.voip_sctp.outcome import Advice, Outcome, Setting
+from anabranch.papers.voip_sctp.outcome import Advice, Setting, VoipSctpOutcome
 from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
 from anabranch.papers.voip_sctp.samples import tidy
 from anabranch.papers.voip_sctp.studies import EFFORTS
@@ -154,11 +154,11 @@ def test_a_study_is_resumed_where_it_stopped(
     counted: list[tuple[int, int]], tmp_path: Path
 ) -> None:
     work = studies.potentially_failed(EFFORTS["quick"])
-    fewer = Study(work.name, work.title, work.scenario, lambda _: 2, work.columns)
+    fewer = Work(work.name, work.title, work.scenario, lambda _: 2, work.columns)
     progressed: list[int] = []
     first = compute(fewer, tmp_path, 1, progressed.append)
     assert sum(progressed) == fewer.total == first.height == len(counted) == 64
-    more = Study(work.name, work.title, work.scenario, lambda _: 3, work.columns)
+    more = Work(work.name, work.title, work.scenario, lambda _: 3, work.columns)
     second = compute(more, tmp_path, 1, progressed.append)
     assert len(counted) == 96
     assert second.height == 96
@@ -200,7 +200,7 @@ def traced_call() -> TracedCall:
 
 
 @pytest.fixture(scope="module")
-def found() -> Outcome:
+def found() -> VoipSctpOutcome:
     """An outcome of runs as published under one clock, of an indifferent world under the other."""
     runs = {
         # Two replications with little noise: half-widths within the tolerance.
@@ -243,7 +243,7 @@ def found() -> Outcome:
             "bias": [0.01, -0.1],
         }
     )
-    return Outcome(
+    return VoipSctpOutcome(
         mode="validate",
         version="0.0.0",
         runs=runs,
@@ -264,7 +264,7 @@ def found() -> Outcome:
     )
 
 
-def test_table_2_is_reproduced_by_runs_as_published(found: Outcome) -> None:
+def test_table_2_is_reproduced_by_runs_as_published(found: VoipSctpOutcome) -> None:
     arrival, slot = found.tables["on_arrival"], found.tables["slot"]
     assert arrival.count("reproduced") == 88
     assert arrival.mean_absolute_error < 0.05
@@ -274,7 +274,7 @@ def test_table_2_is_reproduced_by_runs_as_published(found: Outcome) -> None:
     assert found.robust.delay_centric == "on"
 
 
-def test_advice_helps_hurts_or_is_not_resolved(found: Outcome) -> None:
+def test_advice_helps_hurts_or_is_not_resolved(found: VoipSctpOutcome) -> None:
     helps, hurts, open_ = Interval(0.5, 0.1, 9), Interval(-0.2, 0.1, 9), Interval(0.05, 0.1, 9)
     effects = {"a": (helps, helps), "b": (hurts, hurts), "c": (open_, open_), "d": (helps, open_)}
     advice = [Advice(text, dict(zip(CLOCKS, of, strict=True))) for text, of in effects.items()]
@@ -290,7 +290,7 @@ def test_advice_helps_hurts_or_is_not_resolved(found: Outcome) -> None:
     assert "No recommendation helps under both clocks. Hurts under both clocks: b" in said
 
 
-def test_why_a_harmful_value_is_in_the_best_cell_is_said(found: Outcome) -> None:
+def test_why_a_harmful_value_is_in_the_best_cell_is_said(found: VoipSctpOutcome) -> None:
     gain, loss = (dict.fromkeys(CLOCKS, Interval(mean, 0.05, 9)) for mean in (0.2, -0.15))
     effects = {rto: gain if rto < 0.08 else loss for rto in RTO_MAX_S}
     best = replace(found.optima["on_arrival"], setting=Setting(0.05, 1, "on"))
@@ -305,7 +305,7 @@ def test_why_a_harmful_value_is_in_the_best_cell_is_said(found: Outcome) -> None
     assert not any("all the same" in sentence for sentence in story.sentences(helpful))
 
 
-def test_the_robust_setting_loses_least_under_the_worse_clock(found: Outcome) -> None:
+def test_the_robust_setting_loses_least_under_the_worse_clock(found: VoipSctpOutcome) -> None:
     setting, loss = outcome.robust_setting(found.runs)
     assert isinstance(setting, Setting)
     for table in found.tables.values():
@@ -314,7 +314,7 @@ def test_the_robust_setting_loses_least_under_the_worse_clock(found: Outcome) ->
         assert best - here.measured <= loss + 1e-12
 
 
-def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
+def test_json_has_the_shape_that_every_paper_has(found: VoipSctpOutcome) -> None:
     text = json.dumps(found.as_json("voip-sctp"), allow_nan=False)
     document = json.loads(text)
     jsonschema.validate(document, SCHEMA)
@@ -329,14 +329,14 @@ def test_json_has_the_shape_that_every_paper_has(found: Outcome) -> None:
     ]
 
 
-def test_one_published_run_is_compared_with_the_spread_of_ours(found: Outcome) -> None:
+def test_one_published_run_is_compared_with_the_spread_of_ours(found: VoipSctpOutcome) -> None:
     single = next(cell for cell in found.figure_cells if cell.key["quantity"] == "mos_of_one_run")
     mean = next(cell for cell in found.figure_cells if cell.key["quantity"] == "mean_mos_about")
     assert single.half_width > 3 * mean.half_width
 
 
 @pytest.fixture(scope="module")
-def rendered(found: Outcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rendered(found: VoipSctpOutcome, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
     drawn = drawing.draw(figures.of(found), out / "figures")
     (out / "index.html").write_text(PAPER.page(found, drawn), encoding="utf-8")
@@ -367,7 +367,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(rendered: Path) -> N
     check_page(rendered, 12)
 
 
-def test_the_page_leads_with_the_finding(rendered: Path, found: Outcome) -> None:
+def test_the_page_leads_with_the_finding(rendered: Path, found: VoipSctpOutcome) -> None:
     text = (rendered / "index.html").read_text(encoding="utf-8")
     body = text[text.index("<body>") :]
     assert body.index("loss model&#39;s clock decides") < body.index("<table")
@@ -376,7 +376,7 @@ def test_the_page_leads_with_the_finding(rendered: Path, found: Outcome) -> None
 
 
 @pytest.mark.parametrize("width", [80, 130])
-def test_table_2_fits_the_terminal(found: Outcome, width: int) -> None:
+def test_table_2_fits_the_terminal(found: VoipSctpOutcome, width: int) -> None:
     console = Console(width=width, record=True, file=io.StringIO())
     PAPER.show(found, console)
     text = console.export_text()
@@ -387,7 +387,7 @@ def test_table_2_fits_the_terminal(found: Outcome, width: int) -> None:
 
 
 def test_the_drawn_run_is_the_one_closest_to_the_published(
-    monkeypatch: pytest.MonkeyPatch, found: Outcome
+    monkeypatch: pytest.MonkeyPatch, found: VoipSctpOutcome
 ) -> None:
     asked = {}
 

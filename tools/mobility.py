@@ -56,7 +56,7 @@ WAYS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallSide:
     """What one direction of one call was."""
 
     way: str
@@ -81,7 +81,7 @@ def run(way: Way, replication: int) -> Result:
     return anabranch.run(path, set=way.sets, replication=replication, trace=True)
 
 
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[CallSide]:
     """Every way, replication and direction."""
     replications = range(REPLICATIONS)
     return [
@@ -89,19 +89,19 @@ def outcomes() -> list[Outcome]:
     ]
 
 
-def outcomes_of(way: Way, replication: int) -> list[Outcome]:
+def outcomes_of(way: Way, replication: int) -> list[CallSide]:
     """Both directions of one call."""
     result = run(way, replication)
     return [_outcome(way.name, result, side) for side, _ in _SIDES]
 
 
-def _outcome(way: str, result: Result, side: str) -> Outcome:
+def _outcome(way: str, result: Result, side: str) -> CallSide:
     seconds = result.traces["ratings"].filter(pl.col("side") == side)
     paths = result.traces["paths"].filter(
         (pl.col("side") == side) & (pl.col("path") == 0) & (pl.col("time_s") < LOSS_S)
     )
     direction = {"a": "a_to_b", "b": "b_to_a"}[side]
-    return Outcome(
+    return CallSide(
         way=way,
         side=side,
         interruption_ms=result.summary[f"call.{direction}.longest_gap_ms"],
@@ -117,7 +117,7 @@ def _mean(seconds: pl.DataFrame) -> float:
     return math.fsum(seconds["mos"]) / seconds.height
 
 
-def table(found: list[Outcome]) -> str:
+def table(found: list[CallSide]) -> str:
     """The outcomes as a table in Markdown."""
     lines = [
         "| way | direction | gap, ms | RTO, ms | MOS before | worst second | after | call |",

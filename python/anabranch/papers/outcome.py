@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .verdicts import Comparison, Finding
+from .verdicts import Finding, PublishedNumber
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Outcome:
     version: str
     total_runs: int
     """Simulated runs behind all of this."""
-    cells: list[Comparison]
+    cells: list[PublishedNumber]
     """Every published number beside ours."""
     claims: list[Finding]
     """Every claim under each profile."""

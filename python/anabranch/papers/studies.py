@@ -18,7 +18,7 @@ Sets = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Study:
+class Work:
     """Runs of one scenario: its folder's name, what it is, and how often each cell runs."""
 
     name: str
@@ -48,7 +48,7 @@ def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:
     return Scenario.parse(f"{network}\n{sweep}", sets)
 
 
-def compute_all(works: Sequence[Study], out: Path, jobs: int, what: str) -> dict[str, pl.DataFrame]:
+def compute_all(works: Sequence[Work], out: Path, jobs: int, what: str) -> dict[str, pl.DataFrame]:
     """Computes what the folders of all studies lack, and shows how far it is.
 
     Gives each study's rows by its name; see `compute`.
@@ -65,7 +65,7 @@ def compute_all(works: Sequence[Study], out: Path, jobs: int, what: str) -> dict
         return {work.name: compute(work, out, jobs, advance) for work in works}
 
 
-def compute(work: Study, out: Path, jobs: int, advance: Callable[[int], None]) -> pl.DataFrame:
+def compute(work: Work, out: Path, jobs: int, advance: Callable[[int], None]) -> pl.DataFrame:
     """Computes the runs of a study that its folder lacks, and reads what it needs of all of them.
 
     Parameters

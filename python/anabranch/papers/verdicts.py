@@ -176,7 +176,7 @@ def within(found: Interval, bound: float) -> bool | None:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PublishedNumber:
     """One published number beside ours, as the JSON of `reproduce` has it."""
 
     table: str

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .flows import FEWEST_PACKETS
-from .intervals import LEVEL, Interval, Vector, block_interval, minimum_interval
+from .intervals import LEVEL, Bounds, Vector, block_interval, minimum_interval
 from .loss import Fit, Losses, best
 from .mahimahi import OCTETS
 from .measurement import Delays, Deliveries, LossSequence, Measurement, Opportunities
@@ -36,7 +36,7 @@ class Estimate:
     """A number, its 95 % interval in the same unit, and how it was found."""
 
     value: float
-    interval: Interval
+    interval: Bounds
     how: str
 
 
@@ -144,7 +144,7 @@ def _with_timed_losses(profile: Profile, sequence: LossSequence, times_s: Vector
     )
 
 
-def _of_none(interval: Interval, seconds: float) -> Interval:
+def _of_none(interval: Bounds, seconds: float) -> Bounds:
     """The interval of a mean loss of which so many seconds show nothing.
 
     Single losses would show sooner than bad states: so many visits to one as have none with 5 %,

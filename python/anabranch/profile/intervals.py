@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-Interval = tuple[float, float]
+Bounds = tuple[float, float]
 
 LEVEL = 0.95
 """Level of every interval."""
@@ -13,7 +13,7 @@ _MOST = 10_000
 """Values that a quantile is resampled from at most."""
 
 
-def block_interval(values: Vector, quantile: float | None = None, resamples: int = 999) -> Interval:
+def block_interval(values: Vector, quantile: float | None = None, resamples: int = 999) -> Bounds:
     """Percentile interval of the mean, or of a quantile, of a stationary sequence.
 
     By moving blocks (H. R. Künsch, Annals of Statistics 17(3), 1989) of n^(1/3) values, or of as
@@ -45,7 +45,7 @@ def block_interval(values: Vector, quantile: float | None = None, resamples: int
     return float(low), float(high)
 
 
-def minimum_interval(values: Vector, legs: int) -> tuple[float, Interval]:
+def minimum_interval(values: Vector, legs: int) -> tuple[float, Bounds]:
     """The least value that a delay can have, median-unbiased, and its interval.
 
     Near its minimum a sum of `legs` random delays has the distribution function c x^legs. So the

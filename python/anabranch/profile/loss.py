@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from .intervals import LEVEL, Interval, Vector, block_interval
+from .intervals import LEVEL, Bounds, Vector, block_interval
 
 Flags = NDArray[np.bool_]
 
@@ -61,7 +61,7 @@ class Fit:
 
     model: str
     values: dict[str, float]
-    intervals: dict[str, Interval]
+    intervals: dict[str, Bounds]
     """At 95 %: Wilson's where the states are seen, elsewhere from the observed information."""
     moments: dict[str, float]
     """The same parameters by the method of moments; NaN where the moments have no solution."""
@@ -136,7 +136,7 @@ class Losses:
         return np.asarray(self.lengths[inner][self.kinds[inner] == lost], dtype=np.int64)
 
     @cached_property
-    def mean_loss(self) -> tuple[float, Interval]:
+    def mean_loss(self) -> tuple[float, Bounds]:
         """Share of lost packets, and its interval by moving blocks: bursts make it wider."""
         return float(self.lost.mean()), block_interval(self.lost.astype(float))
 
@@ -268,7 +268,7 @@ class Losses:
         self,
         model: str,
         values: dict[str, float],
-        intervals: dict[str, Interval],
+        intervals: dict[str, Bounds],
         moments: dict[str, float],
         likelihood: float,
     ) -> Fit:
@@ -388,14 +388,14 @@ def _states(model: str, values: Vector) -> Vector:
     return np.array([values[0], values[1], good, bad])
 
 
-def _wilson(count: int, trials: int) -> Interval:
+def _wilson(count: int, trials: int) -> Bounds:
     if trials == 0:
         return 0.0, 1.0
     interval = stats.binomtest(count, trials).proportion_ci(LEVEL, method="wilson")
     return float(interval.low), float(interval.high)
 
 
-def _information_intervals(cost: Any, at: Vector) -> list[Interval]:
+def _information_intervals(cost: Any, at: Vector) -> list[Bounds]:
     """Intervals on the scale of logits."""
     width = information_widths(cost, at)
     low, high = special.expit(at - width), special.expit(at + width)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special, stats
 
-from .intervals import LEVEL, Interval, Vector
+from .intervals import LEVEL, Bounds, Vector
 from .loss import FEWEST_LOSSES, Flags, Losses, information_widths, log_product
 
 PARAMETERS = {
@@ -65,7 +65,7 @@ class TimedFit:
 
     model: str
     values: dict[str, float]
-    intervals: dict[str, Interval]
+    intervals: dict[str, Bounds]
     """At 95 %, from the observed information."""
     mean_loss: float
     """What packets at equal intervals lose of themselves."""
@@ -151,7 +151,7 @@ class TimedLosses(Losses):
             found.append(self._fit_timed("gilbert_elliott", found[-1]))
         return found
 
-    def mean_interval(self, fit: TimedFit) -> Interval:
+    def mean_interval(self, fit: TimedFit) -> Bounds:
         """Of the mean over time under a model, by its profile likelihood."""
         if fit.model == "bernoulli":
             return fit.intervals["probability"]
@@ -363,7 +363,7 @@ def _natural(model: str, coordinates: Vector) -> tuple[Vector, dict[str, float]]
     return np.concatenate([np.log(lengths), special.logit(clipped)]), values
 
 
-def _intervals(model: str, at: Vector, cost: Callable[[Vector], float]) -> dict[str, Interval]:
+def _intervals(model: str, at: Vector, cost: Callable[[Vector], float]) -> dict[str, Bounds]:
     widths = information_widths(cost, at)
     found = {}
     for name, value, width in zip(PARAMETERS[model], at, widths, strict=True):

@@ -15,7 +15,7 @@ from anabranch.papers.studies import compute_all, find_cell
 from . import document, figures, outcome, page, story, studies, tables, traced
 from .claims import CLAIMS, Material
 from .factors import DELAYS, LIA, PAPERS_QUEUES
-from .outcome import Outcome, Speed
+from .outcome import MptcpAqmOutcome, Speed
 from .samples import PACKETS, Runs, tidy
 from .studies import EFFORTS, Effort, mss_bytes, rate_mbps
 
@@ -26,7 +26,7 @@ TRACED = ("drop_tail", "codel", "fq_codel", "lifo_codel", "fq_lifo_codel")
 HANDOVERS = (("model", "codel"), ("rfc", "codel"), ("linux", "codel"))
 
 
-def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> MptcpAqmOutcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "transfers")
@@ -57,7 +57,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     def of_base(name: str, axes: list[str]) -> Runs:
         return Runs(tidy(rows[name], axes, rate, mss), name)
 
-    return Outcome(
+    return MptcpAqmOutcome(
         mode=mode,
         version=_engine.__version__,
         total_runs=sum(work.total for work in works),

@@ -4,7 +4,7 @@ from anabranch.papers.markdown import claims, head, known, line
 from anabranch.papers.verdicts import WORDS, by_claim
 
 from .factors import DELAYS
-from .outcome import Outcome, best_fit, misfit_percent, overall
+from .outcome import MptcpAqmOutcome, best_fit, misfit_percent, overall
 from .published import numbers
 from .story import TITLES
 from .studies import events, profiles
@@ -22,7 +22,7 @@ from .tables import (
 )
 
 
-def sections(outcome: Outcome) -> list[list[str]]:
+def sections(outcome: MptcpAqmOutcome) -> list[list[str]]:
     """What the record says after the finding."""
     return [
         _published(outcome),
@@ -38,7 +38,7 @@ def sections(outcome: Outcome) -> list[list[str]]:
     ]
 
 
-def _published(outcome: Outcome) -> list[str]:
+def _published(outcome: MptcpAqmOutcome) -> list[str]:
     return [
         "## The numbers of the text",
         "",
@@ -60,7 +60,7 @@ def _published(outcome: Outcome) -> list[str]:
     ]
 
 
-def _overall(outcome: Outcome) -> list[str]:
+def _overall(outcome: MptcpAqmOutcome) -> list[str]:
     return [
         "## Verdicts",
         "",
@@ -77,7 +77,7 @@ def _overall(outcome: Outcome) -> list[str]:
     ]
 
 
-def _attribution(outcome: Outcome) -> list[str]:
+def _attribution(outcome: MptcpAqmOutcome) -> list[str]:
     base = [one for one in outcome.claims if one.profile == outcome.base.profile]
     titles = list(outcome.attribution)
     return [
@@ -97,7 +97,7 @@ def _attribution(outcome: Outcome) -> list[str]:
     ]
 
 
-def _fit(outcome: Outcome) -> list[str]:
+def _fit(outcome: MptcpAqmOutcome) -> list[str]:
     rates = next(iter(outcome.fits.values())).frame["rate_mbps"].unique().sort().to_list()
     return [
         "## The rate of C",
@@ -116,7 +116,7 @@ def _fit(outcome: Outcome) -> list[str]:
     ]
 
 
-def _grid(outcome: Outcome, name: str) -> list[str]:
+def _grid(outcome: MptcpAqmOutcome, name: str) -> list[str]:
     return [
         f"## Grid: {TITLES[name]}",
         "",
@@ -128,7 +128,7 @@ def _grid(outcome: Outcome, name: str) -> list[str]:
     ]
 
 
-def _ablations(outcome: Outcome) -> list[str]:
+def _ablations(outcome: MptcpAqmOutcome) -> list[str]:
     return [
         "## Queues with one thing changed",
         "",
@@ -140,7 +140,7 @@ def _ablations(outcome: Outcome) -> list[str]:
     ]
 
 
-def _theta(outcome: Outcome) -> list[str]:
+def _theta(outcome: MptcpAqmOutcome) -> list[str]:
     runs = outcome.theta
     keys = runs.frame.select("queue", "delay_ms").unique(maintain_order=True).rows()
     values = ("goodput_share", "aqm_drops", "drops", "sojourn_ms", "p99_ms", "max_ms")
@@ -164,7 +164,7 @@ def _theta(outcome: Outcome) -> list[str]:
     ]
 
 
-def _beyond(outcome: Outcome) -> list[str]:
+def _beyond(outcome: MptcpAqmOutcome) -> list[str]:
     heads = [f"{title}, {delay} ms" for title, _ in BEYOND_VALUES.values() for delay in DELAYS]
     return [
         "## Beyond the paper: transports and queues",
@@ -177,7 +177,7 @@ def _beyond(outcome: Outcome) -> list[str]:
     ]
 
 
-def _mobility(outcome: Outcome) -> list[str]:
+def _mobility(outcome: MptcpAqmOutcome) -> list[str]:
     return [
         "## Beyond the paper: losses and mobility",
         "",

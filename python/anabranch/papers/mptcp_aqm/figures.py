@@ -31,7 +31,7 @@ from .factors import (
     PATHS,
     QUEUE_NAMES,
 )
-from .outcome import Outcome, misfit_percent
+from .outcome import MptcpAqmOutcome, misfit_percent
 from .published import Number, numbers
 from .samples import Runs
 from .studies import (
@@ -87,7 +87,7 @@ PATH_METRICS = {
 TRACED_QUEUES = ("drop_tail", "codel", "lifo_codel")
 
 
-def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+def of(outcome: MptcpAqmOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
     found: dict[str, Callable[[], Figure]] = {"verdicts": partial(verdicts, outcome)}
     found |= {name: partial(metric, outcome, name) for name in METRICS}
@@ -106,7 +106,7 @@ def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
     }
 
 
-def verdicts(outcome: Outcome) -> Figure:
+def verdicts(outcome: MptcpAqmOutcome) -> Figure:
     """Every claim under every profile, and with one thing of the base changed."""
     columns = [one.title for one in profiles()] + list(outcome.attribution)
     by_number = by_claim(outcome.claims)
@@ -146,7 +146,7 @@ def verdicts(outcome: Outcome) -> Figure:
         return figure
 
 
-def metric(outcome: Outcome, name: str) -> Figure:
+def metric(outcome: MptcpAqmOutcome, name: str) -> Figure:
     """A value against the delay: bars by queue, a panel for each profile."""
     value, label = METRICS[name]
     with plots.style():
@@ -173,7 +173,7 @@ def metric(outcome: Outcome, name: str) -> Figure:
         return figure
 
 
-def path_metric(outcome: Outcome, name: str) -> Figure:
+def path_metric(outcome: MptcpAqmOutcome, name: str) -> Figure:
     """A value of each path against the delay: bars by queue, a line for each network."""
     pattern, label = PATH_METRICS[name]
     with plots.style():
@@ -338,7 +338,7 @@ def _bars(found: Sequence[Interval]) -> list[list[float]]:
     return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
-def fit(outcome: Outcome) -> Figure:
+def fit(outcome: MptcpAqmOutcome) -> Figure:
     """How far the six published round-trip times are missed against the rate of C."""
     titles = {one.name: one.title for one in profiles()}
     with plots.style():

@@ -7,7 +7,7 @@ import polars as pl
 
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, interval
-from anabranch.papers.verdicts import WORDS, Comparison, Finding, Verdict
+from anabranch.papers.verdicts import WORDS, Finding, PublishedNumber, Verdict
 
 from .claims import CLAIMS, Material, ratio
 from .factors import LIA
@@ -20,7 +20,7 @@ LITERAL = "codel_literal"
 
 
 @dataclass(frozen=True)
-class Outcome(outcome.Outcome):
+class MptcpAqmOutcome(outcome.Outcome):
     """Everything that tables, figures, page and JSON show."""
 
     grids: dict[str, Runs]
@@ -58,10 +58,10 @@ class Speed:
     """That come to C, both directions and UDP."""
 
 
-def cells(grids: Mapping[str, Runs]) -> list[Comparison]:
+def cells(grids: Mapping[str, Runs]) -> list[PublishedNumber]:
     """The published numbers beside ours under each profile."""
     return [
-        Comparison(
+        PublishedNumber(
             "text",
             {
                 "profile": profile,

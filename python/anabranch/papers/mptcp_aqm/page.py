@@ -7,7 +7,7 @@ from anabranch.papers.verdicts import by_claim
 from . import story
 from .claims import SHORT
 from .factors import DELAYS
-from .outcome import Outcome, best_fit, overall
+from .outcome import MptcpAqmOutcome, best_fit, overall
 from .published import numbers
 from .studies import attributions, events, networks, profiles, receivers
 from .tables import (
@@ -24,7 +24,7 @@ from .tables import (
 )
 
 
-def context(outcome: Outcome) -> dict[str, Any]:
+def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
     """What the template needs of its own."""
     return {
         "profiles": {one.name: one.title for one in profiles()},
@@ -60,7 +60,7 @@ def context(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _counts(outcome: Outcome) -> dict[str, str]:
+def _counts(outcome: MptcpAqmOutcome) -> dict[str, str]:
     """Figure -> how many runs its numbers come from."""
     sources = {
         ("drops", "goodput", "cwnd", "rtt", "queue", "sojourn"): outcome.base,

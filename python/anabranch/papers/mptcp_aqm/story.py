@@ -16,7 +16,7 @@ from anabranch.papers.verdicts import by_claim
 
 from .claims import Material, ratio
 from .factors import DELAYS, PATHS
-from .outcome import Outcome, best_fit
+from .outcome import MptcpAqmOutcome, best_fit
 from .published import numbers
 from .samples import Runs
 from .studies import networks, profile, profiles, queues, receivers
@@ -66,12 +66,12 @@ class Recommendation:
         return self.shortest.open_words
 
 
-def headline(outcome: Outcome) -> str:
+def headline(outcome: MptcpAqmOutcome) -> str:
     """What the router should run."""
     return answer(outcome)
 
 
-def _paper(outcome: Outcome) -> str:
+def _paper(outcome: MptcpAqmOutcome) -> str:
     """One sentence on what LIFO-CoDel brings, and what for."""
     sound, defect = (
         [lifo_gain(outcome.grids[profile(network.name, name).name]).mean for network in networks()]
@@ -97,7 +97,7 @@ def lifo_gain(runs: Runs, delay_ms: int = DELAYS[0]) -> Interval:
     return ratio(lifo, codel, "goodput_share")
 
 
-def sentences(outcome: Outcome) -> list[str]:
+def sentences(outcome: MptcpAqmOutcome) -> list[str]:
     """Verdicts, causes, the rate of C, the paper's contradictions, and what a router should run."""
     return [
         recommendation(outcome),
@@ -109,7 +109,7 @@ def sentences(outcome: Outcome) -> list[str]:
     ]
 
 
-def choices(outcome: Outcome) -> list[Choice]:
+def choices(outcome: MptcpAqmOutcome) -> list[Choice]:
     """Every queue as a router meets it, the best goodput first."""
     runs = outcome.beyond.where(transport=REAL)
     found = []
@@ -122,7 +122,7 @@ def choices(outcome: Outcome) -> list[Choice]:
     return sorted(found, key=lambda one: -one.goodput_share.mean)
 
 
-def recommended(outcome: Outcome) -> Recommendation:
+def recommended(outcome: MptcpAqmOutcome) -> Recommendation:
     """The queue that harms the neighbour least.
 
     Of those with as good a goodput as the best one's and delays that a call bears; where none bears
@@ -177,7 +177,7 @@ def _bounds(
     )
 
 
-def answer(outcome: Outcome) -> str:
+def answer(outcome: MptcpAqmOutcome) -> str:
     """What the router should run, in a sentence."""
     found = recommended(outcome)
     best = found.candidates[0]
@@ -193,7 +193,7 @@ def answer(outcome: Outcome) -> str:
     )
 
 
-def recommendation(outcome: Outcome) -> str:
+def recommendation(outcome: MptcpAqmOutcome) -> str:
     """Why the router should run that, beside the queues that are known best."""
     by_name = {one.name: one for one in choices(outcome)}
     found = recommended(outcome)
@@ -215,7 +215,7 @@ def recommendation(outcome: Outcome) -> str:
     )
 
 
-def speed(outcome: Outcome) -> str:
+def speed(outcome: MptcpAqmOutcome) -> str:
     """How fast it was computed."""
     found = outcome.speed
     return (
@@ -224,7 +224,7 @@ def speed(outcome: Outcome) -> str:
     )
 
 
-def _verdicts(outcome: Outcome) -> str:
+def _verdicts(outcome: MptcpAqmOutcome) -> str:
     """How many claims hold how widely; which they are stands in the table of claims."""
     groups = dict.fromkeys(("all", "some", "partly", "open", "none"), 0)
     claims = by_claim(outcome.claims)
@@ -247,7 +247,7 @@ def _verdicts(outcome: Outcome) -> str:
     return f"Of {len(claims)} claims over {len(TITLES)} profiles: {', '.join(parts)}."
 
 
-def _defect(outcome: Outcome) -> str:
+def _defect(outcome: MptcpAqmOutcome) -> str:
     """What the receiver's defect does in each network."""
     parts = []
     for network in networks():
@@ -264,7 +264,7 @@ def _defect(outcome: Outcome) -> str:
     return f"What the receiver's defect does: {'; '.join(parts)}."
 
 
-def _fit(outcome: Outcome) -> str:
+def _fit(outcome: MptcpAqmOutcome) -> str:
     parts = []
     for name, runs in outcome.fits.items():
         rate, misfit = best_fit(runs)
@@ -272,7 +272,7 @@ def _fit(outcome: Outcome) -> str:
     return f"The rate of C at which the six published RTTs fit best: {'; '.join(parts)}."
 
 
-def _nine(outcome: Outcome) -> str:
+def _nine(outcome: MptcpAqmOutcome) -> str:
     material = Material(outcome.base)
     ours = [
         ratio(material.cell("drop_tail", 100), material.cell("codel", 100), f"rtt_{path}_ms")

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study
+from anabranch.papers.studies import Key, Sets, Work
 from anabranch.support.toml_text import inline
 
 from .factors import BUFFER_PACKETS, COUPLINGS, DELAYS, LIA, PAPERS_QUEUES, QUEUES, UDP_SHARE
@@ -177,7 +177,7 @@ def sets(settings: Settings) -> Sets:
 DELAY_AXIS = {str(milliseconds): delay(milliseconds) for milliseconds in DELAYS}
 
 
-def grid(one: Profile, effort: Effort) -> Study:
+def grid(one: Profile, effort: Effort) -> Work:
     """Queue, coupling and delay under a profile."""
     name = f"grid/{one.name}"
     axes: Axes = {
@@ -189,10 +189,10 @@ def grid(one: Profile, effort: Effort) -> Study:
     def replications(key: Key) -> int:
         return effort.grid if key["coupling"] == LIA else effort.couplings
 
-    return Study(name, one.title, scenario(name, one.settings, axes), replications, COLUMNS)
+    return Work(name, one.title, scenario(name, one.settings, axes), replications, COLUMNS)
 
 
-def fit(one: Profile, effort: Effort) -> Study:
+def fit(one: Profile, effort: Effort) -> Work:
     """Round-trip times against C."""
     name = f"fit/{one.name}"
     axes: Axes = {
@@ -203,10 +203,10 @@ def fit(one: Profile, effort: Effort) -> Study:
         },
     }
     loaded = scenario(name, one.settings, axes)
-    return Study(name, f"rate of C, {one.title}", loaded, lambda _: effort.fit, COLUMNS)
+    return Work(name, f"rate of C, {one.title}", loaded, lambda _: effort.fit, COLUMNS)
 
 
-def attribution(change: Reading, effort: Effort) -> Study:
+def attribution(change: Reading, effort: Effort) -> Work:
     """The grid of the base with one thing of another profile."""
     name = f"attribution/{change.name}"
     axes: Axes = {
@@ -215,7 +215,7 @@ def attribution(change: Reading, effort: Effort) -> Study:
         "delay_ms": DELAY_AXIS,
     }
     loaded = scenario(name, attributed(change), axes)
-    return Study(name, change.title, loaded, lambda _: effort.couplings, COLUMNS)
+    return Work(name, change.title, loaded, lambda _: effort.couplings, COLUMNS)
 
 
 def attributed(change: Reading) -> dict[str, Any]:
@@ -223,17 +223,17 @@ def attributed(change: Reading) -> dict[str, Any]:
     return {**profile().settings, **change.settings}
 
 
-def ablations(effort: Effort) -> Study:
+def ablations(effort: Effort) -> Work:
     """The queue disciplines with one thing changed."""
     axes: Axes = {
         "change": {change.name: change.settings for change in changes()},
         "delay_ms": DELAY_AXIS,
     }
     loaded = scenario("ablations", profile().settings, axes)
-    return Study("ablations", "one thing changed", loaded, lambda _: effort.ablations, COLUMNS)
+    return Work("ablations", "one thing changed", loaded, lambda _: effort.ablations, COLUMNS)
 
 
-def theta(effort: Effort) -> Study:
+def theta(effort: Effort) -> Work:
     """LIFO-CoDel and others with longer and longer delays on A."""
     kinds = ("codel", "fq_codel", "lifo_codel", "lifo_plain")
     cases = {kind: queue(kind) for kind in kinds[:3]}
@@ -243,10 +243,10 @@ def theta(effort: Effort) -> Study:
         "delay_ms": {str(milliseconds): delay(milliseconds) for milliseconds in LONG_DELAYS},
     }
     loaded = scenario("theta", profile().settings, axes)
-    return Study("theta", "longer delays on A", loaded, lambda _: effort.theta, COLUMNS)
+    return Work("theta", "longer delays on A", loaded, lambda _: effort.theta, COLUMNS)
 
 
-def beyond(effort: Effort) -> Study:
+def beyond(effort: Effort) -> Work:
     """Every transport with every queue."""
     axes: Axes = {
         "transport": {one.name: {TRANSPORT: one.settings} for one in transports()},
@@ -254,10 +254,10 @@ def beyond(effort: Effort) -> Study:
         "delay_ms": DELAY_AXIS,
     }
     loaded = scenario("beyond", NETWORK, axes)
-    return Study("beyond", "beyond the paper", loaded, lambda _: effort.beyond, COLUMNS)
+    return Work("beyond", "beyond the paper", loaded, lambda _: effort.beyond, COLUMNS)
 
 
-def mobility(effort: Effort) -> Study:
+def mobility(effort: Effort) -> Work:
     """Losses, and a Wi-Fi that goes."""
     axes: Axes = {
         "transport": {
@@ -272,10 +272,10 @@ def mobility(effort: Effort) -> Study:
     }
     settings = {**NETWORK, **delay(MOVING_DELAY_MS), "run.duration": f"{MOVING_S:g} s"}
     loaded = scenario("mobility", settings, axes)
-    return Study("mobility", "losses and mobility", loaded, lambda _: effort.beyond, COLUMNS)
+    return Work("mobility", "losses and mobility", loaded, lambda _: effort.beyond, COLUMNS)
 
 
-def all_studies(effort: Effort) -> Iterator[Study]:
+def all_studies(effort: Effort) -> Iterator[Work]:
     """Every study of a mode."""
     for one in profiles():
         yield grid(one, effort)

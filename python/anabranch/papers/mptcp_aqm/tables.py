@@ -10,7 +10,7 @@ from anabranch.papers.markdown import known
 from anabranch.papers.tables import STYLES, titled
 
 from .factors import COUPLING_NAMES, COUPLINGS, DELAYS, LIA, QUEUE_NAMES, QUEUES
-from .outcome import Outcome
+from .outcome import MptcpAqmOutcome
 from .published import numbers
 from .samples import Runs
 from .story import speed
@@ -51,7 +51,7 @@ BEYOND_VALUES = {
 }
 
 
-def of(outcome: Outcome, width: int) -> list[RenderableType]:
+def of(outcome: MptcpAqmOutcome, width: int) -> list[RenderableType]:
     """The published numbers, the grid of the base, ablations and what lies beyond."""
     is_wide = width >= WIDE
     values = list(VALUES) if is_wide else list(SHORT)
@@ -68,7 +68,7 @@ WIDE = 130
 """From this width on, everything is shown; below, half of the profiles and of the values."""
 
 
-def published(outcome: Outcome, shown: Sequence[Profile]) -> Table:
+def published(outcome: MptcpAqmOutcome, shown: Sequence[Profile]) -> Table:
     """The paper's numbers beside ours under these profiles."""
     table = titled("The text's numbers (LIA)")
     table.add_column("", ratio=1)

@@ -17,14 +17,14 @@ from anabranch.papers.studies import compute_all
 from . import document, figures, outcome, page, story, studies, tables, traced
 from .claims import CLAIMS, PROFILE, Material
 from .factors import EXPERIMENTS, SENDERS
-from .outcome import Outcome
+from .outcome import SctpHandoverOutcome
 from .samples import Runs, tidy
 from .studies import EFFORTS, Effort
 
 __all__ = ["PAPER"]
 
 
-def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> SctpHandoverOutcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "runs")
@@ -45,7 +45,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     material = Material(
         runs, {number: traced.proposed(number, effort) for number in EXPERIMENTS}, failover_s
     )
-    return Outcome(
+    return SctpHandoverOutcome(
         mode=mode,
         version=_engine.__version__,
         total_runs=sum(work.total for work in works),

@@ -5,12 +5,12 @@ from anabranch.papers.verdicts import WORDS
 
 from .claims import PROFILE
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES
-from .outcome import Outcome, names
+from .outcome import SctpHandoverOutcome, names
 from .studies import Arena, policies, variants_of
 from .tables import ablation_cells, ablation_heads, heads, results
 
 
-def sections(outcome: Outcome) -> list[list[str]]:
+def sections(outcome: SctpHandoverOutcome) -> list[list[str]]:
     """What the record says after the finding."""
     return [
         _published(outcome),
@@ -21,7 +21,7 @@ def sections(outcome: Outcome) -> list[list[str]]:
     ]
 
 
-def _published(outcome: Outcome) -> list[str]:
+def _published(outcome: SctpHandoverOutcome) -> list[str]:
     return [
         "## The two tables, Mbit/s",
         "",
@@ -40,7 +40,7 @@ def _published(outcome: Outcome) -> list[str]:
     ]
 
 
-def _handovers(outcome: Outcome) -> list[str]:
+def _handovers(outcome: SctpHandoverOutcome) -> list[str]:
     lines = ["## Handovers of the proposed sender", "", "First traced runs."]
     for number, runs in outcome.traced.items():
         lines += ["", *head(f"experiment {number}, run", "time s", "to", "why")]
@@ -52,7 +52,7 @@ def _handovers(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _tournament(outcome: Outcome, arena: Arena) -> list[str]:
+def _tournament(outcome: SctpHandoverOutcome, arena: Arena) -> list[str]:
     runs = outcome.tournament[arena.name]
     titles = {policy.name: policy.title for policy in policies()}
     return [
@@ -66,7 +66,7 @@ def _tournament(outcome: Outcome, arena: Arena) -> list[str]:
     ]
 
 
-def _ablations(outcome: Outcome, number: int) -> list[str]:
+def _ablations(outcome: SctpHandoverOutcome, number: int) -> list[str]:
     return [
         f"## One thing changed at a time, {EXPERIMENT_NAMES[number]}",
         "",

@@ -22,7 +22,7 @@ from .factors import (
     SENDERS,
     better_path,
 )
-from .outcome import Outcome, names
+from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
 from .studies import Arena, policies
 from .traced import Traced
@@ -34,7 +34,7 @@ COLUMNS = 5
 """Of the tournament's panels."""
 
 
-def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+def of(outcome: SctpHandoverOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
     found: dict[str, Callable[[], Figure]] = {
         "tables": partial(tables, outcome),
@@ -47,7 +47,7 @@ def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
     return found
 
 
-def tables(outcome: Outcome) -> Figure:
+def tables(outcome: SctpHandoverOutcome) -> Figure:
     """Throughput in each phase: ours as bars with intervals, the paper's as marks."""
     with plots.style():
         figure = plots.blank(10, 3.8)
@@ -205,7 +205,7 @@ def handovers(traced: dict[int, list[Traced]]) -> Figure:
         return figure
 
 
-def tournament(outcome: Outcome) -> Figure:
+def tournament(outcome: SctpHandoverOutcome) -> Figure:
     """Throughput or MOS of every policy, one panel for each arena."""
     order = [policy.name for policy in policies()]
     lines = math.ceil(len(outcome.arenas) / COLUMNS)
@@ -229,7 +229,7 @@ def tournament(outcome: Outcome) -> Figure:
         return figure
 
 
-def _ranks(axes: Axes, outcome: Outcome, arena: Arena, order: list[str]) -> None:
+def _ranks(axes: Axes, outcome: SctpHandoverOutcome, arena: Arena, order: list[str]) -> None:
     value, unit = ("mos", "MOS") if arena.is_call else ("goodput_mbps", "throughput (Mbit/s)")
     runs = outcome.tournament[arena.name]
     for index, name in enumerate(order):
@@ -265,7 +265,7 @@ def _one_scale(panels: list[Axes]) -> None:
         axes.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
-def switching(outcome: Outcome) -> Figure:
+def switching(outcome: SctpHandoverOutcome) -> Figure:
     """Switches of every policy in the experiments, by whether the new path has more."""
     order = [policy.name for policy in policies()]
     with plots.style():

@@ -7,7 +7,7 @@ import polars as pl
 
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval
-from anabranch.papers.verdicts import SHARE_TOLERANCE, Comparison, Verdict, verdict
+from anabranch.papers.verdicts import SHARE_TOLERANCE, PublishedNumber, Verdict, verdict
 
 from .factors import EXPERIMENTS, SENDERS
 from .published import phases
@@ -20,7 +20,7 @@ MEASURED = "measured"
 
 
 @dataclass(frozen=True)
-class Outcome(outcome.Outcome):
+class SctpHandoverOutcome(outcome.Outcome):
     """Everything that tables, figures, page and JSON show."""
 
     arenas: list[Arena]
@@ -39,7 +39,7 @@ class Outcome(outcome.Outcome):
         return self.tournament[f"experiment{number}"]
 
 
-def cells(runs: Mapping[int, Runs]) -> list[Comparison]:
+def cells(runs: Mapping[int, Runs]) -> list[PublishedNumber]:
     """The published tables beside ours."""
     found = []
     for phase in phases():
@@ -48,7 +48,7 @@ def cells(runs: Mapping[int, Runs]) -> list[Comparison]:
             paper = phase.of(sender)
             is_computed = phase.experiment == 2 and sender == "plain"
             found.append(
-                Comparison(
+                PublishedNumber(
                     "2" if phase.experiment == 1 else "4",
                     {
                         "experiment": phase.experiment,

@@ -4,13 +4,13 @@ from typing import Any
 
 from .claims import PROFILE
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
-from .outcome import Outcome, names
+from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
 from .studies import policies, variants_of
 from .tables import ablation_cells, ablation_heads, heads, results
 
 
-def context(outcome: Outcome) -> dict[str, Any]:
+def context(outcome: SctpHandoverOutcome) -> dict[str, Any]:
     """What the template needs of its own."""
     titles = {policy.name: policy.title for policy in policies()}
     by_key = {

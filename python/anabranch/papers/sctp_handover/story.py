@@ -14,7 +14,7 @@ from anabranch.support.wording import counted as counted_runs
 
 from .claims import PROFILE
 from .factors import EXPERIMENTS
-from .outcome import Outcome, names
+from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
 from .samples import Runs
 from .studies import policies
@@ -27,7 +27,7 @@ _LISTED = 5
 """Policies that a sentence names at most."""
 
 
-def headline(outcome: Outcome) -> str:
+def headline(outcome: SctpHandoverOutcome) -> str:
     """One sentence on what the proposal brings in each experiment."""
     parts, gains = [], []
     for number in EXPERIMENTS:
@@ -61,7 +61,7 @@ def headline(outcome: Outcome) -> str:
     )
 
 
-def sentences(outcome: Outcome) -> list[str]:
+def sentences(outcome: SctpHandoverOutcome) -> list[str]:
     """Verdicts, spurious handovers, failover, checkpoints, and the tournament."""
     return [
         f"Of {len(outcome.claims)} claims: {counted(outcome.claims)}.",
@@ -74,7 +74,7 @@ def sentences(outcome: Outcome) -> list[str]:
     ]
 
 
-def _spurious(outcome: Outcome, number: int) -> str:
+def _spurious(outcome: SctpHandoverOutcome, number: int) -> str:
     runs = outcome.experiment(number).where(policy="proposed")
     switches, worse, reverted, checkpoints, probe_kb, timeouts = (
         runs.mean(name)
@@ -88,7 +88,7 @@ def _spurious(outcome: Outcome, number: int) -> str:
     )
 
 
-def _after_losses(outcome: Outcome) -> str:
+def _after_losses(outcome: SctpHandoverOutcome) -> str:
     lossy, clean = (_followed_percent(outcome, is_lossy=is_lossy) for is_lossy in (True, False))
     return (
         "A checkpoint is a burst, and what a full queue takes from the end of a burst only a"
@@ -97,7 +97,7 @@ def _after_losses(outcome: Outcome) -> str:
     )
 
 
-def _followed_percent(outcome: Outcome, *, is_lossy: bool) -> str:
+def _followed_percent(outcome: SctpHandoverOutcome, *, is_lossy: bool) -> str:
     found = [
         any(0 < time_s - checkpoint.time_s <= AFTER_S for time_s in run.timeouts_s)
         for runs in outcome.traced.values()
@@ -108,7 +108,7 @@ def _followed_percent(outcome: Outcome, *, is_lossy: bool) -> str:
     return f"{100 * sum(found) / len(found):.0f} %" if found else "none"
 
 
-def _winner(outcome: Outcome, number: int) -> str:
+def _winner(outcome: SctpHandoverOutcome, number: int) -> str:
     runs = outcome.experiment(number)
     found = choice.best(runs, ["policy"], "goodput_mbps")
     first = found.candidates[0]
@@ -133,7 +133,7 @@ def _titles(policies: Sequence[str]) -> str:
     return "; ".join(listed) + (f"; and {more} more" if more else "")
 
 
-def _calls(outcome: Outcome) -> str:
+def _calls(outcome: SctpHandoverOutcome) -> str:
     arenas = [arena.name for arena in outcome.arenas if arena.is_call]
     frame = pl.concat([outcome.tournament[name].frame.select(COMPARED) for name in arenas])
     runs = Runs(frame, PROFILE)

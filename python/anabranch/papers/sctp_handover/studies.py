@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study
+from anabranch.papers.studies import Key, Sets, Work
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
@@ -183,7 +183,7 @@ class Arena:
         sets = tuple((path, inline(value)) for path, value in self.case(policy).items())
         return Scenario.parse(self.text, (*self.sets, *sets))
 
-    def tournament(self, effort: Effort) -> Study:
+    def tournament(self, effort: Effort) -> Work:
         """Every policy in it."""
 
         def replications(key: Key) -> int:
@@ -193,11 +193,11 @@ class Arena:
 
         cases = {policy.name: self.case(policy) for policy in policies()}
         scenario = self.scenario("policy", cases, ())
-        return Study(
+        return Work(
             f"tournament/{self.name}", self.title, scenario, replications, tuple(self.columns)
         )
 
-    def ablations(self, sender: str, effort: Effort) -> Study:
+    def ablations(self, sender: str, effort: Effort) -> Work:
         """One sender of the tables with one thing changed at a time."""
         policy = next(policy for policy in policies() if policy.name == sender)
         cases = {
@@ -206,7 +206,7 @@ class Arena:
             if sender in variant.sets
         }
         sets = tuple((path, inline(value)) for path, value in self.case(policy).items())
-        return Study(
+        return Work(
             f"ablations/{self.name}-{sender}",
             f"{self.title}, {policy.title}",
             self.scenario("variant", cases, sets),
@@ -242,10 +242,10 @@ def arenas() -> list[Arena]:
     return found
 
 
-def death(effort: Effort) -> Study:
+def death(effort: Effort) -> Work:
     """Plain SCTP when path 1 dies in experiment 1."""
     arena = experiment(1)
-    return Study(
+    return Work(
         "death",
         "path 1 dies",
         Scenario.parse(arena.text, (*arena.sets, *DEATH)),
@@ -254,7 +254,7 @@ def death(effort: Effort) -> Study:
     )
 
 
-def all_studies(effort: Effort) -> Iterator[Study]:
+def all_studies(effort: Effort) -> Iterator[Work]:
     """Every study of a mode."""
     for arena in arenas():
         yield arena.tournament(effort)

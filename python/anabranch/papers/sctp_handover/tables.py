@@ -8,7 +8,7 @@ from anabranch.papers.markdown import known
 from anabranch.papers.tables import STYLES, titled
 
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
-from .outcome import Outcome
+from .outcome import SctpHandoverOutcome
 from .published import of_experiment
 from .samples import Runs
 from .studies import Arena, policies, variants_of
@@ -21,7 +21,7 @@ WIDE = 120
 """From this width on, intervals are shown in every table."""
 
 
-def of(outcome: Outcome, width: int) -> list[RenderableType]:
+def of(outcome: SctpHandoverOutcome, width: int) -> list[RenderableType]:
     """The published tables, the tournament in short, the ablations."""
     wide = width >= WIDE
     return [
@@ -32,7 +32,7 @@ def of(outcome: Outcome, width: int) -> list[RenderableType]:
     ]
 
 
-def published(outcome: Outcome, number: int) -> Table:
+def published(outcome: SctpHandoverOutcome, number: int) -> Table:
     """One experiment's throughputs beside the paper's."""
     grid = titled(f"Throughput in Mbit/s, {EXPERIMENT_NAMES[number]}")
     grid.add_column("", no_wrap=True)
@@ -49,7 +49,7 @@ def published(outcome: Outcome, number: int) -> Table:
     return grid
 
 
-def transfers(outcome: Outcome) -> Table:
+def transfers(outcome: SctpHandoverOutcome) -> Table:
     """The tournament in the experiments: throughput, and switches with those to the worse path."""
     grid = titled("Tournament in the experiments (worse: to the path that has less)")
     grid.add_column("", ratio=1)
@@ -71,7 +71,7 @@ def transfers(outcome: Outcome) -> Table:
     return grid
 
 
-def calls(outcome: Outcome, *, wide: bool) -> Table:
+def calls(outcome: SctpHandoverOutcome, *, wide: bool) -> Table:
     """The tournament's calls: MOS."""
     grid = titled("Tournament of calls: MOS")
     grid.add_column("", min_width=14)
@@ -106,7 +106,7 @@ def results(arena: Arena, runs: Runs) -> list[str]:
     ]
 
 
-def ablations(outcome: Outcome, number: int, *, wide: bool) -> Table:
+def ablations(outcome: SctpHandoverOutcome, number: int, *, wide: bool) -> Table:
     """The proposed sender's throughputs with one thing changed at a time."""
     grid = titled(f"One thing changed, Mbit/s (plain | proposed), {EXPERIMENT_NAMES[number]}")
     grid.add_column("", ratio=1)
@@ -124,7 +124,7 @@ def ablation_heads(number: int) -> list[str]:
     return [*(phase.key for phase in of_experiment(number)), "switches", "to worse"]
 
 
-def ablation_cells(outcome: Outcome, number: int, title: str) -> list[str]:
+def ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> list[str]:
     """One variant's throughputs by phase, and its handovers."""
     plain, proposed = (outcome.ablations[number, sender].where(variant=title) for sender in SENDERS)
     return [

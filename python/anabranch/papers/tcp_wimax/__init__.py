@@ -17,14 +17,14 @@ from anabranch.studies.result import run
 
 from . import document, figures, link, outcome, page, story, studies, tables, traced
 from .factors import CONTROLS, PROFILES, READINGS
-from .outcome import Outcome, Speed
+from .outcome import Speed, TcpWimaxOutcome
 from .samples import Runs, pair_shares, station_rows, tidy
 from .studies import EFFORTS, STATIONS, Effort
 
 __all__ = ["PAPER"]
 
 
-def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "transfers")
@@ -34,7 +34,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     scenario = works[0].scenario
     base = grid["write"].claimed("nlos10").frame
     recommended = {profile: outcome.recommend(grid["write"], profile) for profile in PROFILES}
-    return Outcome(
+    return TcpWimaxOutcome(
         mode=mode,
         version=_engine.__version__,
         grid=grid,

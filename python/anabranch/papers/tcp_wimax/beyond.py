@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from anabranch.figures import plots
 
 from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
-from .outcome import Outcome, Variant, means
+from .outcome import TcpWimaxOutcome, Variant, means
 from .studies import FLOWS, STATIONS
 
 PROFILE_COLOURS = dict(zip(PROFILES, plots.COLOURS, strict=False))
 NAMES = list(CONTROL_NAMES.values())
 
 
-def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures by file name, drawn when called."""
     return {
         "distance": partial(distance, outcome.distance),

@@ -7,12 +7,12 @@ from anabranch.papers.markdown import claims, head, line
 from anabranch.papers.verdicts import WORDS
 
 from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES, READING_NAMES
-from .outcome import Outcome, aggression, means
+from .outcome import TcpWimaxOutcome, aggression, means
 from .studies import FLOWS, STATIONS
 from .tables import LINK_HEADS, link_cells
 
 
-def sections(outcome: Outcome) -> list[list[str]]:
+def sections(outcome: TcpWimaxOutcome) -> list[list[str]]:
     """What the record says after the finding."""
     return [
         _links(outcome),
@@ -27,7 +27,7 @@ def sections(outcome: Outcome) -> list[list[str]]:
     ]
 
 
-def _links(outcome: Outcome) -> list[str]:
+def _links(outcome: TcpWimaxOutcome) -> list[str]:
     return [
         "## What the links do to packets of 1500 B",
         "",
@@ -40,7 +40,7 @@ def _links(outcome: Outcome) -> list[str]:
     ]
 
 
-def _throughput(outcome: Outcome) -> list[str]:
+def _throughput(outcome: TcpWimaxOutcome) -> list[str]:
     lines = [
         "## Goodput in Mbit/s and coefficient of variation of 1 s goodput",
         "",
@@ -55,7 +55,7 @@ def _throughput(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _numbers(outcome: Outcome) -> list[str]:
+def _numbers(outcome: TcpWimaxOutcome) -> list[str]:
     lines = [
         "## Numbers of the paper's text",
         "",
@@ -75,7 +75,7 @@ def _numbers(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _flows(outcome: Outcome) -> list[str]:
+def _flows(outcome: TcpWimaxOutcome) -> list[str]:
     lines = [
         "## Jain's index of 2, 4, 8 and 16 transfers with the same control",
         "",
@@ -94,7 +94,7 @@ def _flows(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _pairs(outcome: Outcome) -> list[str]:
+def _pairs(outcome: TcpWimaxOutcome) -> list[str]:
     lines = [
         "## Two controls on one link: mean share against the eight others",
         "",
@@ -108,7 +108,7 @@ def _pairs(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _stations(outcome: Outcome) -> list[str]:
+def _stations(outcome: TcpWimaxOutcome) -> list[str]:
     lines = [
         "## 1, 2, 4 and 8 stations at one base station: Mbit/s of all, Jain's index",
         "",
@@ -131,7 +131,7 @@ def _stations(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _sensitivity(outcome: Outcome) -> list[str]:
+def _sensitivity(outcome: TcpWimaxOutcome) -> list[str]:
     lines = [
         "## Sensitivity: one thing changed at a time",
         "",
@@ -162,7 +162,7 @@ def _sensitivity(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _coherence(outcome: Outcome) -> list[str]:
+def _coherence(outcome: TcpWimaxOutcome) -> list[str]:
     found = means(outcome.coherence, ["doppler_hz", "control"], "goodput_mbps")
     shifts = sorted(found["doppler_hz"].unique())
     lines = [

@@ -31,14 +31,14 @@ from .factors import (
     size,
 )
 from .link import Link
-from .outcome import Outcome
+from .outcome import TcpWimaxOutcome
 from .samples import Runs
 
 SHOWN_S = 60.0
 """Of the SNR over time."""
 
 
-def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
     found: dict[str, Callable[[], Figure]] = {
         "throughput": partial(throughput, outcome.write, outcome.links),

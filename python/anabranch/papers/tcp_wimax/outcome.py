@@ -8,7 +8,7 @@ import polars as pl
 from anabranch import stats
 from anabranch.papers import outcome
 from anabranch.papers.intervals import Interval, difference, interval
-from anabranch.papers.verdicts import Comparison, Finding
+from anabranch.papers.verdicts import Finding, PublishedNumber
 from anabranch.stats.comparison import best_set
 
 from . import published
@@ -72,7 +72,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Outcome(outcome.Outcome):
+class TcpWimaxOutcome(outcome.Outcome):
     """Everything that tables, figures, page and JSON show."""
 
     grid: dict[str, Runs]
@@ -124,7 +124,7 @@ def judge(
     ]
 
 
-def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[Comparison]:
+def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[PublishedNumber]:
     """The numbers of the paper's text beside ours, under every reading."""
     found = []
     for row in published.numbers().iter_rows(named=True):
@@ -134,7 +134,7 @@ def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[Comparison]:
             else:
                 ours = westwood_gain(grid[reading])
             found.append(
-                Comparison(
+                PublishedNumber(
                     row["table"],
                     {
                         "profile": row["profile"],

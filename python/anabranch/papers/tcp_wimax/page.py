@@ -16,10 +16,10 @@ from .factors import (
     SEGMENTS,
     size,
 )
-from .outcome import Outcome, aggression
+from .outcome import TcpWimaxOutcome, aggression
 
 
-def context(outcome: Outcome) -> dict[str, Any]:
+def context(outcome: TcpWimaxOutcome) -> dict[str, Any]:
     """What the template needs of its own."""
     there = set(outcome.shares["profile"])
     return {
@@ -44,7 +44,7 @@ def context(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _counts(outcome: Outcome) -> dict[str, str]:
+def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
     """Figure -> how many runs its numbers come from."""
     claimed = ", ".join(
         f"{outcome.write.claimed(profile).repeated} ({PROFILE_NAMES[profile]})"

@@ -22,7 +22,7 @@ from .factors import (
     SEGMENTS,
     size,
 )
-from .outcome import Outcome, Recommendation, aggression, reading_effect
+from .outcome import Recommendation, TcpWimaxOutcome, aggression, reading_effect
 from .traced import SILENT_S
 
 WEAK = "nlos10"
@@ -32,7 +32,7 @@ NS3_CUBIC_MS = 14.0
 cores."""
 
 
-def headline(outcome: Outcome) -> str:
+def headline(outcome: TcpWimaxOutcome) -> str:
     """Which control the weak link without line of sight should run."""
     found = outcome.recommendations.get(WEAK)
     if found is None:
@@ -53,7 +53,7 @@ def headline(outcome: Outcome) -> str:
     )
 
 
-def ranking(outcome: Outcome) -> str:
+def ranking(outcome: TcpWimaxOutcome) -> str:
     """One sentence on what is left of the paper's ranking."""
     base = outcome.claimed
     link = outcome.links["nlos10"]
@@ -70,7 +70,7 @@ def ranking(outcome: Outcome) -> str:
     )
 
 
-def sentences(outcome: Outcome) -> list[str]:
+def sentences(outcome: TcpWimaxOutcome) -> list[str]:
     """Verdicts, readings, recommendations and what lies beyond, one sentence each."""
     return [
         *([ranking(outcome)] if WEAK in outcome.recommendations else []),
@@ -109,7 +109,7 @@ def recommendation(found: Recommendation) -> str:
     )
 
 
-def speed(outcome: Outcome) -> str | None:
+def speed(outcome: TcpWimaxOutcome) -> str | None:
     """How fast it was computed, where that was measured."""
     if outcome.speed is None:
         return None
@@ -122,7 +122,7 @@ def speed(outcome: Outcome) -> str | None:
     )
 
 
-def _verdicts(outcome: Outcome) -> str:
+def _verdicts(outcome: TcpWimaxOutcome) -> str:
     parts = [
         f"{counted([one for one in outcome.claims if one.profile == reading])}"
         f" ({READING_NAMES[reading]})"
@@ -131,7 +131,7 @@ def _verdicts(outcome: Outcome) -> str:
     return f"Of {len(by_claim(outcome.claims))} claims: {'; '.join(parts)}."
 
 
-def _silence(outcome: Outcome) -> str:
+def _silence(outcome: TcpWimaxOutcome) -> str:
     least, most = (
         choose(outcome.silences, key=lambda control: outcome.silences[control].mean)
         for choose in (min, max)
@@ -146,7 +146,7 @@ def _silence(outcome: Outcome) -> str:
     )
 
 
-def _readings(outcome: Outcome) -> str:
+def _readings(outcome: TcpWimaxOutcome) -> str:
     effects = {
         reading: {
             profile: reading_effect(outcome.grid, reading, profile)
@@ -166,7 +166,7 @@ def _readings(outcome: Outcome) -> str:
     )
 
 
-def _fairness(outcome: Outcome) -> list[str]:
+def _fairness(outcome: TcpWimaxOutcome) -> list[str]:
     """Which control takes most of a link from another, and which least."""
     found = []
     for profile in ("nlos30", "nlos10"):

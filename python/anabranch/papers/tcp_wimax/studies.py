@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study, with_sweep
+from anabranch.papers.studies import Key, Sets, Work, with_sweep
 from anabranch.support.toml_text import inline
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
@@ -177,7 +177,7 @@ def variants() -> list[Described]:
     return _described("sensitivity.toml", "variant")
 
 
-def grid(reading: Described, effort: Effort) -> Study:
+def grid(reading: Described, effort: Effort) -> Work:
     """The paper's 1080 cells under one reading."""
 
     def replications(key: Key) -> int:
@@ -188,15 +188,15 @@ def grid(reading: Described, effort: Effort) -> Study:
         return wanted
 
     loaded = Scenario.parse(_text("scenario.toml"), reading.sets + effort.sets)
-    return Study(f"grid/{reading.name}", reading.title, loaded, replications, GRID_COLUMNS)
+    return Work(f"grid/{reading.name}", reading.title, loaded, replications, GRID_COLUMNS)
 
 
-def all_studies(effort: Effort) -> Iterator[Study]:
+def all_studies(effort: Effort) -> Iterator[Work]:
     """Every study of a mode."""
     assert tuple(reading.name for reading in readings()) == READINGS
     for reading in readings():
         yield grid(reading, effort)
-    yield Study(
+    yield Work(
         "probe",
         "what the links do to packets",
         _with_sweep("sweep_probe.toml", PROBE + PROBED + effort.sets),
@@ -210,14 +210,14 @@ def all_studies(effort: Effort) -> Iterator[Study]:
             "link.air.forward.mean_snr_db",
         ),
     )
-    yield Study(
+    yield Work(
         "distance",
         "modulation against distance",
         _with_sweep("sweep_distance.toml", PROBE + SATURATED + effort.sets),
         lambda _: effort.distance,
         ("bulk.goodput_kbit_per_s", "link.air.forward.mean_bits_per_symbol"),
     )
-    yield Study(
+    yield Work(
         "coherence",
         "how fast the channel changes",
         _with_sweep("sweep_coherence.toml", NLOS10 + SUI4 + effort.sets),
@@ -225,21 +225,21 @@ def all_studies(effort: Effort) -> Iterator[Study]:
         TRANSFER_COLUMNS,
     )
     for number, variant in enumerate(variants()):
-        yield Study(
+        yield Work(
             f"sensitivity/{number:02}",
             variant.title,
             _with_sweep("sweep_sensitivity.toml", NLOS10 + variant.sets + effort.sets),
             lambda _: effort.sensitivity,
             TRANSFER_COLUMNS,
         )
-    yield Study(
+    yield Work(
         "flows",
         "transfers at once",
         _with_sweep("sweep_flows.toml", CONCURRENT + STAGGERED + effort.sets),
         lambda key: _of_profile(effort, key, effort.flows),
         ("bulk.goodput_kbit_per_s", "bulk.jain", "link.air.forward.queue_full_packets"),
     )
-    yield Study(
+    yield Work(
         "pairs",
         "two controls against each other",
         Scenario.parse(_network() + _text("sweep_pairs.toml"), CONCURRENT + effort.sets),
@@ -247,7 +247,7 @@ def all_studies(effort: Effort) -> Iterator[Study]:
         ("first.goodput_kbit_per_s", "second.goodput_kbit_per_s"),
     )
     for count in STATIONS:
-        yield Study(
+        yield Work(
             f"stations/{count}",
             f"{count} stations per base station",
             Scenario.parse(stations_text(count), CONCURRENT + effort.sets),

@@ -10,19 +10,19 @@ from anabranch.papers.tables import STYLES, titled
 from . import story
 from .factors import CONTROL_NAMES, CONTROLS, PROFILES
 from .link import Link
-from .outcome import Outcome
+from .outcome import TcpWimaxOutcome
 
 LINK_HEADS = ("SNR dB", "loss %", "burst ms", "coherence s", "bits per symbol", "datagrams Mbit/s")
 
 
-def of(outcome: Outcome, _width: int) -> list[RenderableType]:
+def of(outcome: TcpWimaxOutcome, _width: int) -> list[RenderableType]:
     """Links, throughput, the paper's numbers, speed."""
     found: list[RenderableType] = [links(outcome), throughput(outcome), numbers(outcome)]
     speed = story.speed(outcome)
     return found if speed is None else [*found, Text(speed)]
 
 
-def links(outcome: Outcome) -> Table:
+def links(outcome: TcpWimaxOutcome) -> Table:
     """What each profile does to full-size packets."""
     grid = titled("The links, for packets of 1500 B")
     grid.add_column("", no_wrap=True)
@@ -45,7 +45,7 @@ def link_cells(link: Link) -> list[str]:
     ]
 
 
-def throughput(outcome: Outcome) -> Table:
+def throughput(outcome: TcpWimaxOutcome) -> Table:
     """Goodput and its variation with writes of 4 KB and buffers of 512 KB."""
     grid = titled("Goodput in Mbit/s, coefficient of variation: writes of 4 KB, buffers of 512 KB")
     grid.add_column("", no_wrap=True)
@@ -60,7 +60,7 @@ def throughput(outcome: Outcome) -> Table:
     return grid
 
 
-def numbers(outcome: Outcome) -> Table:
+def numbers(outcome: TcpWimaxOutcome) -> Table:
     """The numbers of the paper's text beside ours."""
     grid = titled("The paper's numbers")
     for head in ("link", "quantity", "segment is"):

@@ -14,7 +14,7 @@ from anabranch.papers.reproduction import Paper
 from anabranch.papers.studies import compute_all
 
 from . import document, figures, outcome, page, story, studies, tables, traced
-from .outcome import Outcome
+from .outcome import VoipSctpOutcome
 from .published import CLOCKS
 from .samples import Runs, tidy
 from .studies import EFFORTS, Effort
@@ -22,7 +22,7 @@ from .studies import EFFORTS, Effort
 __all__ = ["PAPER"]
 
 
-def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
+def compute(mode: str, effort: Effort, out: Path, jobs: int) -> VoipSctpOutcome:
     """Runs the studies and puts together what they say."""
     works = list(studies.all_studies(effort))
     rows = compute_all(works, out, jobs, "calls")
@@ -37,7 +37,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> Outcome:
     causes = {
         clock: traced.interruption_causes(scenarios[clock], effort.traced) for clock in CLOCKS
     }
-    return Outcome(
+    return VoipSctpOutcome(
         mode=mode,
         version=_engine.__version__,
         runs=runs,

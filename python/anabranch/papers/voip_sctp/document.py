@@ -4,11 +4,11 @@ from anabranch.papers.markdown import claims, head, line
 from anabranch.papers.verdicts import WORDS
 
 from . import story
-from .outcome import Outcome, Table2
+from .outcome import Table2, VoipSctpOutcome
 from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 
-def sections(outcome: Outcome) -> list[list[str]]:
+def sections(outcome: VoipSctpOutcome) -> list[list[str]]:
     """What the record says after the finding."""
     return [
         *(_table2(outcome.tables[clock]) for clock in CLOCKS),
@@ -36,7 +36,7 @@ def _table2(table: Table2) -> list[str]:
     return lines
 
 
-def _figures(outcome: Outcome) -> list[str]:
+def _figures(outcome: VoipSctpOutcome) -> list[str]:
     lines = [
         "## Numbers that the text gives for figures 3 to 6",
         "",
@@ -57,7 +57,7 @@ def _figures(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _sensitivity(outcome: Outcome) -> list[str]:
+def _sensitivity(outcome: VoipSctpOutcome) -> list[str]:
     lines = [
         "## Sensitivity: what each choice of the interpretation is worth",
         "",

@@ -17,7 +17,7 @@ from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
 
 from . import published
-from .outcome import Outcome, Table2
+from .outcome import Table2, VoipSctpOutcome
 from .published import CLOCKS, COLUMNS, DELAY_CENTRIC, LOSSES, PMR, RTO_MAX_S
 from .samples import Runs
 from .traced import TracedCall
@@ -41,7 +41,7 @@ LOW, HIGH = 1.0, 4.5
 """MOS from the least to a little over what G.711 has without any impairment (4.41)."""
 
 
-def of(outcome: Outcome) -> dict[str, Callable[[], Figure]]:
+def of(outcome: VoipSctpOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
     found: dict[str, Callable[[], Figure]] = {
         "table2": partial(table2, outcome.tables),
@@ -386,7 +386,7 @@ def sensitivity(rows: pl.DataFrame) -> Figure:
         return figure
 
 
-def _plain_udp(outcome: Outcome, loss: float, clock: str) -> float | None:
+def _plain_udp(outcome: VoipSctpOutcome, loss: float, clock: str) -> float | None:
     """Only known for the clock that the named settings ran with."""
     rows = outcome.settings.filter(setting="udp", loss_share=loss)
     return float(rows["mean"].item()) if clock == "on_arrival" and rows.height else None

@@ -14,7 +14,7 @@ import polars as pl
 from anabranch.papers import choice, outcome
 from anabranch.papers.choice import Best
 from anabranch.papers.intervals import Interval, interval, prediction_half_width
-from anabranch.papers.verdicts import Comparison, Finding
+from anabranch.papers.verdicts import Finding, PublishedNumber
 
 from . import published
 from .claims import Material, judge_all
@@ -85,7 +85,7 @@ class Table2:
     """Table 2 under one loss clock."""
 
     clock: str
-    cells: list[Comparison]
+    cells: list[PublishedNumber]
     means: pl.DataFrame
 
     @property
@@ -94,7 +94,7 @@ class Table2:
         return mean_absolute_error(self.means)
 
     @property
-    def worst(self) -> list[Comparison]:
+    def worst(self) -> list[PublishedNumber]:
         """The three cells furthest from the paper."""
         return sorted(self.cells, key=lambda cell: -abs(cell.deviation))[:3]
 
@@ -107,7 +107,7 @@ class Table2:
         """How many cells have this verdict."""
         return sum(cell.verdict == verdict for cell in self.cells)
 
-    def find(self, rto_max_s: float, delay_centric: str, pmr: int) -> Comparison:
+    def find(self, rto_max_s: float, delay_centric: str, pmr: int) -> PublishedNumber:
         """The cell of these settings."""
         key = {"rto_max_s": rto_max_s, "delay_centric": delay_centric, "pmr": pmr}
         return next(cell for cell in self.cells if key.items() <= cell.key.items())
@@ -132,7 +132,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Outcome(outcome.Outcome):
+class VoipSctpOutcome(outcome.Outcome):
     """Everything that tables, figures, page and JSON show."""
 
     runs: dict[str, Runs]
@@ -156,7 +156,7 @@ class Outcome(outcome.Outcome):
     """Figure number -> the traced run that figures 3 and 4 draw."""
 
     @property
-    def figure_cells(self) -> list[Comparison]:
+    def figure_cells(self) -> list[PublishedNumber]:
         """The numbers that the text gives for figures 3 to 6."""
         return [cell for cell in self.cells if cell.table != TABLE_2]
 
@@ -184,7 +184,7 @@ def table2(runs: Runs) -> Table2:
     return Table2(runs.clock, compared, means)
 
 
-def cells(runs: dict[str, Runs], tables: dict[str, Table2]) -> list[Comparison]:
+def cells(runs: dict[str, Runs], tables: dict[str, Table2]) -> list[PublishedNumber]:
     """Table 2 and the figures' numbers beside ours, under both clocks."""
     return [
         *(cell for clock in CLOCKS for cell in tables[clock].cells),
@@ -288,7 +288,7 @@ def robust_setting(runs: dict[str, Runs]) -> tuple[Setting, float]:
     return Setting(*(row[name] for name in SETTING)), float(row["bound"])
 
 
-def figure_cells(runs: Runs) -> list[Comparison]:
+def figure_cells(runs: Runs) -> list[PublishedNumber]:
     """What the text says about figures 3 to 6, beside ours.
 
     One published run is compared with the spread of ours: its half-width is that of the interval

@@ -4,11 +4,11 @@ from typing import Any
 
 from . import story
 from .figures import SETTING_NAMES
-from .outcome import Outcome
+from .outcome import VoipSctpOutcome
 from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 
-def context(outcome: Outcome) -> dict[str, Any]:
+def context(outcome: VoipSctpOutcome) -> dict[str, Any]:
     """What the template needs of its own."""
     return {
         "summaries": {clock: story.table_summary(outcome.tables[clock]) for clock in CLOCKS},
@@ -23,7 +23,7 @@ def context(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _counts(outcome: Outcome) -> dict[str, str]:
+def _counts(outcome: VoipSctpOutcome) -> dict[str, str]:
     """Figure -> how many calls its numbers come from."""
     found = {}
     for number, loss in ((5, 0.1), (6, 0.02)):
@@ -50,7 +50,7 @@ def _range(counts: list[int]) -> str:
     return f"{most}" if least == most else f"{least} to {most}"
 
 
-def _settings(outcome: Outcome) -> dict[str, dict[float, Any]]:
+def _settings(outcome: VoipSctpOutcome) -> dict[str, dict[float, Any]]:
     """Setting -> loss -> row, in the order of the scenario."""
     rows: dict[str, dict[float, Any]] = {name: {} for name in SETTING_NAMES}
     for row in outcome.settings.iter_rows(named=True):

@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import polars as pl
 
-from anabranch.papers.verdicts import SHARE_TOLERANCE, Comparison, verdict
+from anabranch.papers.verdicts import SHARE_TOLERANCE, PublishedNumber, verdict
 
 CLOCKS = ("on_arrival", "slot")
 CLOCK_NAMES = {"on_arrival": "on arrival (ns-2)", "slot": "every 5 ms (the paper's words)"}
@@ -30,10 +30,10 @@ def compare(
     half_width: float,
     *,
     unit: str = "MOS",
-) -> Comparison:
+) -> PublishedNumber:
     """A comparison with its verdict."""
     tolerance = MOS_TOLERANCE if unit == "MOS" else SHARE_TOLERANCE * abs(published)
-    return Comparison(
+    return PublishedNumber(
         table,
         key,
         published,

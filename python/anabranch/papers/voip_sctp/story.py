@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from anabranch.papers.intervals import Interval
 
-from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Outcome, Table2
+from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Table2, VoipSctpOutcome
 from .published import CLOCKS, RTO_MAX_S
 
 RECOMMENDED_S = 0.1
 """The RTO.Max that the paper recommends, in seconds."""
 
 
-def headline(outcome: Outcome) -> str:
+def headline(outcome: VoipSctpOutcome) -> str:
     """What a call should set."""
     question = "What should a call over two lossy SCTP paths set?"
     if math.isnan(outcome.robust_loss):
@@ -26,7 +26,7 @@ def headline(outcome: Outcome) -> str:
     )
 
 
-def _decides(outcome: Outcome) -> str:
+def _decides(outcome: VoipSctpOutcome) -> str:
     """One sentence on what decides the table."""
     errors = {clock: outcome.tables[clock].mean_absolute_error for clock in CLOCKS}
     arrival, slot = errors["on_arrival"], errors["slot"]
@@ -45,7 +45,7 @@ def _decides(outcome: Outcome) -> str:
     )
 
 
-def sentences(outcome: Outcome) -> list[str]:
+def sentences(outcome: VoipSctpOutcome) -> list[str]:
     """What each clock says about the best RTO.Max, what recommendations do under both, and why."""
     found = [
         _decides(outcome),
@@ -73,7 +73,7 @@ def table_summary(table: Table2) -> str:
     )
 
 
-def _optimum(outcome: Outcome, clock: str) -> str:
+def _optimum(outcome: VoipSctpOutcome, clock: str) -> str:
     found = outcome.optima[clock]
     words = {
         "on_arrival": "Losses drawn on arrival (ns-2)",
@@ -98,7 +98,7 @@ def _optimum(outcome: Outcome, clock: str) -> str:
     return f"{words}: {best}{others}. {cell}"
 
 
-def _survivors(outcome: Outcome) -> str:
+def _survivors(outcome: VoipSctpOutcome) -> str:
     heads = {HELPS: "Helps", HURTS: "Hurts", OPEN: "Not resolved"}
     sentences = []
     for word, head in heads.items():
@@ -114,7 +114,7 @@ def _survivors(outcome: Outcome) -> str:
     return " ".join(sentences)
 
 
-def _pmr(outcome: Outcome) -> str | None:
+def _pmr(outcome: VoipSctpOutcome) -> str | None:
     """Why PMR 1 is in the best cell although it hurts at the RTO.Max of the recommendations."""
     best = outcome.optima[CLOCKS[0]].setting
     recommended = outcome.pmr_effects[RECOMMENDED_S]
@@ -131,7 +131,7 @@ def _pmr(outcome: Outcome) -> str | None:
     return sentence + (f"; on arrival it helps at {_list(helps)}." if helps else ".")
 
 
-def _robust(outcome: Outcome) -> str:
+def _robust(outcome: VoipSctpOutcome) -> str:
     loss = outcome.robust_loss
     if math.isnan(loss):
         return (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Study, label, with_sweep
+from anabranch.papers.studies import Key, Sets, Work, label, with_sweep
 
 from .published import CLOCKS
 
@@ -90,7 +90,7 @@ EFFORTS = {
 """By mode. `validate` is everything behind docs/validation.md without the paper's whole grid."""
 
 
-def paper(clock: str, effort: Effort) -> Study:
+def paper(clock: str, effort: Effort) -> Work:
     """The paper's 7,128 cells under one loss clock."""
 
     def replications(key: Key) -> int:
@@ -104,7 +104,7 @@ def paper(clock: str, effort: Effort) -> Study:
         return wanted
 
     title = {"on_arrival": "losses on arrival", "slot": "losses every 5 ms"}[clock]
-    return Study(
+    return Work(
         f"paper-{clock}",
         title,
         Scenario.parse(_text("scenario.toml"), clock_sets(clock)),
@@ -113,9 +113,9 @@ def paper(clock: str, effort: Effort) -> Study:
     )
 
 
-def settings(effort: Effort) -> Study:
+def settings(effort: Effort) -> Work:
     """Named settings on the paper's paths."""
-    return Study(
+    return Work(
         "settings",
         "named settings",
         _with_sweep(_text("sweep_settings.toml")),
@@ -124,10 +124,10 @@ def settings(effort: Effort) -> Study:
     )
 
 
-def potentially_failed(effort: Effort) -> Study:
+def potentially_failed(effort: Effort) -> Work:
     """RFC 7829 on the paper's paths."""
     loaded = _with_sweep(_text("sweep_potentially_failed.toml"), TEN_PERCENT)
-    return Study(
+    return Work(
         "potentially-failed",
         "potentially failed",
         loaded,
@@ -163,7 +163,7 @@ def variants() -> list[Variant]:
     ]
 
 
-def sensitivity(number: int, variant: Variant, effort: Effort) -> Study:
+def sensitivity(number: int, variant: Variant, effort: Effort) -> Work:
     """Table 2's cells under one variant."""
     sweep = _text("sweep_table2.toml")
     if variant.policy:
@@ -177,7 +177,7 @@ def sensitivity(number: int, variant: Variant, effort: Effort) -> Study:
             assert state in sweep, "the sweep says which policy each state of delay-centric is"
             sweep = sweep.replace(state, changed)
     loaded = _with_sweep(sweep, TEN_PERCENT + variant.sets)
-    return Study(
+    return Work(
         f"sensitivity/{number:02}", variant.name, loaded, lambda _: effort.sensitivity, COLUMNS
     )
 
@@ -188,7 +188,7 @@ def clock_sets(clock: str) -> Sets:
     return tuple((f"links.{link}.loss.clock", clock) for link in LAST_LINKS)
 
 
-def all_studies(effort: Effort) -> Iterator[Study]:
+def all_studies(effort: Effort) -> Iterator[Work]:
     """Every study of a mode, in the order of their weight for the page's first lines."""
     for clock in CLOCKS:
         yield paper(clock, effort)

@@ -5,17 +5,17 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.papers.tables import STYLES, titled
-from anabranch.papers.verdicts import Comparison
+from anabranch.papers.verdicts import PublishedNumber
 
 from . import story
-from .outcome import Outcome, Table2
+from .outcome import Table2, VoipSctpOutcome
 from .published import CLOCK_NAMES, DELAY_CENTRIC, PMR, RTO_MAX_S
 
 WIDE = 128
 """Characters that Table 2 needs on one line a row; below, its cells have two lines."""
 
 
-def of(outcome: Outcome, width: int) -> list[RenderableType]:
+def of(outcome: VoipSctpOutcome, width: int) -> list[RenderableType]:
     """Table 2 under both clocks, figures' numbers."""
     found: list[RenderableType] = [
         Group(table2(table, compact=width < WIDE), Text(story.table_summary(table)))
@@ -54,7 +54,7 @@ def table2(table: Table2, *, compact: bool = False) -> Table:
     return grid
 
 
-def figures(cells: list[Comparison]) -> Table:
+def figures(cells: list[PublishedNumber]) -> Table:
     """The numbers that the text gives for figures 3 to 6."""
     grid = titled("Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)")
     for heading in ("figure", "losses", "RTO.Max", "quantity"):
@@ -71,7 +71,7 @@ def figures(cells: list[Comparison]) -> Table:
     return grid
 
 
-def _cell(cell: Comparison, *, compact: bool) -> Text:
+def _cell(cell: PublishedNumber, *, compact: bool) -> Text:
     # Two digits, as the half-widths allow; "-.04", without its zero, makes eight columns fit on 80.
     deviation = (
         f"{cell.deviation:+.2f}".replace("0.", ".", 1)
