@@ -1,8 +1,9 @@
 """Two captures of the same packets, one of each end: delays and losses one way."""
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,23 +44,59 @@ def measure(near: Iterable[Packet], far: Iterable[Packet]) -> Measurement:
     first. Clocks need not agree where both directions have packets: half of the sum of the least
     delays is taken as the least delay of each.
     """
-    seen: list[dict[bytes, _Seen]] = []
-    for packets in (near, far):
-        found: dict[bytes, _Seen] = {}
-        for each in packets:
-            of = (each.source, each.destination)
-            found.setdefault(_identity(each), _Seen(each.time_ns, of, each.octets))
-        seen.append(found)
+    first, second = _seen(near), _seen(far)
     # In the order of the first capture's times, which decides between directions of one count.
-    both = sorted((key for key in seen[0] if key in seen[1]), key=lambda key: seen[0][key].time_ns)
+    both = sorted((key for key in first if key in second), key=lambda key: first[key].time_ns)
     if len(both) < FEWEST_PACKETS:
         raise AnabranchError(
             f"only {len(both)} packets are in both captures; they have to be of the same traffic, "
             "without translation of addresses between them"
         )
-    pair = Counter(seen[0][key].hosts for key in both).most_common(1)[0][0]
+    pair = Counter(first[key].hosts for key in both).most_common(1)[0][0]
+    ends = _aligned(first, second, both, pair)
+    journeys = _journeys(ends, pair)
+    if any(each.delay_s < 0 for each in journeys):
+        raise AnabranchError(
+            "packets arrive before they are sent: the clocks of the captures disagree, and packets "
+            "of one direction alone cannot align them"
+        )
+    return _measurement(journeys, ends.notes)
+
+
+class _Ends(NamedTuple):
+    """Both captures, and what is to be added to the sender's times."""
+
+    sender: dict[bytes, _Seen]
+    receiver: dict[bytes, _Seen]
+    offset_ns: int
+    notes: list[str]
+
+
+class _Journey(NamedTuple):
+    """A packet that was sent; times count from the first one's departure."""
+
+    sent_s: float
+    arrived_s: float | None
+    delay_s: float
+    """NaN if it did not arrive."""
+    octets: float
+
+
+def _seen(packets: Iterable[Packet]) -> dict[bytes, _Seen]:
+    """The packets of a capture, each where it is first."""
+    seen: dict[bytes, _Seen] = {}
+    for packet in packets:
+        hosts = (packet.source, packet.destination)
+        seen.setdefault(_identity(packet), _Seen(packet.time_ns, hosts, packet.octets))
+    return seen
+
+
+def _aligned(
+    first: dict[bytes, _Seen], second: dict[bytes, _Seen], both: Sequence[bytes], pair: Pair
+) -> _Ends:
+    """Which capture is the sender's, and how its clock goes by the receiver's."""
+    sender, receiver = first, second
     back = (pair[1], pair[0])
-    sender, receiver = seen
 
     def later_ns(of: Pair) -> list[int]:
         """How much later the receiver's capture has what both have, by the captures' clocks."""
@@ -74,51 +111,64 @@ def measure(near: Iterable[Packet], far: Iterable[Packet]) -> Measurement:
         sender, receiver = receiver, sender
         ahead, behind = later_ns(pair), later_ns(back)
         notes.append("the second capture is taken to be the sender's, as its times tell")
-    offset_ns = 0
-    if behind:
-        offset_ns = (min(ahead) + max(behind)) // 2
-        notes.append("the clocks are aligned by assuming the same least delay both ways")
-    else:
+    if not behind:
         notes.append("one direction only: the clocks of both captures are taken to agree")
+        return _Ends(sender, receiver, 0, notes)
+    notes.append("the clocks are aligned by assuming the same least delay both ways")
+    return _Ends(sender, receiver, (min(ahead) + max(behind)) // 2, notes)
+
+
+def _journeys(ends: _Ends, pair: Pair) -> list[_Journey]:
+    """Those of one direction, in the order in which they began."""
     sent = sorted(
-        ((key, packet) for key, packet in sender.items() if packet.hosts == pair),
+        ((key, packet) for key, packet in ends.sender.items() if packet.hosts == pair),
         key=lambda each: each[1].time_ns,
     )
-    inside = [index for index, (key, _) in enumerate(sent) if key in receiver]
+    inside = [index for index, (key, _) in enumerate(sent) if key in ends.receiver]
     # Before the first and after the last packet that both have, one capture may not have run.
     sent = sent[inside[0] : inside[-1] + 1]
+    offset_ns = ends.offset_ns
     began_ns = sent[0][1].time_ns + offset_ns
-    times_sent, sizes, lost, delays, arrivals = [], [], [], [], []
+    journeys = []
     for key, packet in sent:
-        arrived = receiver.get(key)
-        times_sent.append((packet.time_ns + offset_ns - began_ns) / 1e9)
-        sizes.append(float(packet.octets))
-        lost.append(arrived is None)
-        if arrived is not None:
-            delays.append((arrived.time_ns - packet.time_ns - offset_ns) / 1e9)
-            arrivals.append(((arrived.time_ns - began_ns) / 1e9, float(packet.octets)))
-    if min(delays) < 0:
-        raise AnabranchError(
-            "packets arrive before they are sent: the clocks of the captures disagree, and packets "
-            "of one direction alone cannot align them"
+        arrived = ends.receiver.get(key)
+        journeys.append(
+            _Journey(
+                sent_s=(packet.time_ns + offset_ns - began_ns) / 1e9,
+                arrived_s=None if arrived is None else (arrived.time_ns - began_ns) / 1e9,
+                delay_s=math.nan
+                if arrived is None
+                else (arrived.time_ns - packet.time_ns - offset_ns) / 1e9,
+                octets=float(packet.octets),
+            )
         )
-    times, octets = np.array(sorted(arrivals)).T
-    flags, when = np.array(lost), np.array(times_sent)
+    return journeys
+
+
+def _measurement(journeys: Sequence[_Journey], notes: list[str]) -> Measurement:
+    sent_s = [each.sent_s for each in journeys]
+    lost = np.array([each.arrived_s is None for each in journeys])
+    when, sizes = np.array(sent_s), np.array([each.octets for each in journeys])
+    delays = np.array([each.delay_s for each in journeys])
+    arrivals = sorted(
+        (each.arrived_s, each.octets) for each in journeys if each.arrived_s is not None
+    )
+    times, octets = np.array(arrivals).T
     return Measurement(
-        f"{len(sent)} packets seen at both ends",
+        f"{len(journeys)} packets seen at both ends",
         Delays(
-            np.array(delays),
+            delays[~lost],
             1,
             "one-way delays",
-            times_s=when[~flags],
-            octets=np.array(sizes)[~flags],
+            times_s=when[~lost],
+            octets=sizes[~lost],
         ),
         LossSequence(
-            flags,
+            lost,
             "packets that only the sender's capture has",
-            spacing_s=spacing(times_sent),
+            spacing_s=spacing(sent_s),
             times_s=when,
-            octets=np.array(sizes),
+            octets=sizes,
         ),
         Deliveries(times, octets, float(np.quantile(octets, 0.9)), "packets that arrived"),
         notes=notes,

@@ -7,24 +7,24 @@ Dask cluster (`cluster.Cluster`), and memory holds no more than the batches at w
 
 import logging
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from anabranch._engine import RunError, Scenario
-from anabranch.errors import AnabranchError, suggestion, whole
+from anabranch.errors import AnabranchError, whole
 from anabranch.store import Store, cells_of, rows_of
-from anabranch.studies import stopping, watch
+from anabranch.studies import scalars, stopping, watch
 from anabranch.studies.cluster import Cluster, connected
+from anabranch.studies.interruption import interruptible
 from anabranch.studies.plan import Plan, Run, Shard, ask_once, wanted_of
 from anabranch.studies.workers import Batch, Threads, Workers
 from anabranch.support import wording
+from anabranch.support.columns import is_scalar
 from anabranch.support.progress import Status
 
 _NOTE_SECONDS = 1.0
@@ -84,7 +84,7 @@ def compute(
         In the end, if runs failed; all others are stored.
     """
     work = _Work(scenario, store, plan, workers, metrics)
-    with _interruptible(work.cancel) as interruption:
+    with interruptible(work.cancel) as interruption:
         try:
             _log.info("%d of %d runs are finished", plan.done, plan.total)
             work.tell(progress)
@@ -161,7 +161,7 @@ def compute_study(
 
 
 class _Work:
-    """A study under way."""
+    """A study under way: what is handed out, and what becomes of it when it comes back."""
 
     def __init__(
         self,
@@ -176,13 +176,11 @@ class _Work:
         self._plan = plan
         self._workers = workers
         self._metrics = [*metrics, *plan.metrics]
-        self._size = 1
+        self._pace = _Pace(workers.batch_seconds)
+        self._note = _Note(scenario, store, plan, self._metrics)
+        self._failures = _Failures(scenario)
         self._rows: list[pl.DataFrame] = []
-        self._noted = time.monotonic()
-        self._failures: list[tuple[Run, str]] = []
-        self._names: set[str] | None = None
-        self._watch: watch.Watch | None = None
-        self._note = ""
+        self._is_begun = False
         self._is_cancelled = False
         for metric in plan.metrics if plan.is_resumed else ():
             rows = store.read([metric])
@@ -197,17 +195,15 @@ class _Work:
 
     def tell(self, progress: Progress | None) -> None:
         """Reports the state."""
-        if self._watch is not None and time.monotonic() > self._noted + _NOTE_SECONDS:
-            self._noted = time.monotonic()
-            self._note = self._watch.text()
+        note = self._note.text()
         if progress is not None:
             plan = self._plan
-            progress(Status(plan.done, plan.total, plan.is_estimate, self._note))
+            progress(Status(plan.done, plan.total, plan.is_estimate, note))
 
     def hand_out(self) -> bool:
         """Gives work to all workers; says whether any is under way."""
         workers = self._workers
-        while workers.under_way < workers.places() and (runs := self._plan.take(self._size)):
+        while workers.under_way < workers.places() and (runs := self._plan.take(self._pace.size)):
             workers.begin(runs)
         return workers.under_way > 0
 
@@ -215,23 +211,19 @@ class _Work:
         """Takes all finished batches, if there are any soon."""
         batch = self._workers.wait(_WAIT_SECONDS)
         while batch is not None:
-            self._failures += batch.failures
+            self._failures.add(batch.failures)
             if finished := len(batch):
-                rate = finished / max(batch.seconds, 1e-3)
-                # At most fourfold: the first runs say little about the others.
-                most = min(4 * finished, _MOST_IN_BATCH)
-                self._size = max(1, min(round(rate * self._workers.batch_seconds), most))
+                self._pace.learn(finished, batch.seconds)
                 self._keep(batch)
             if len(self._failures) > _MOST_FAILURES:
                 self.conclude()
             batch = self._workers.wait(0.0)
 
     def _keep(self, batch: Batch) -> None:
-        if self._names is None:
-            self._watch = self._watched(batch.columns)
         rows = rows_of(self._scenario, batch.columns)
         cells = batch.columns["cell"].astype(np.int64)
         replications = rows["replication"].to_list()
+        self._note.hear(cells, batch.columns)
         if self._scenario.traces:
             traces = {(cell, replication): tables for cell, replication, tables in batch.traces}
             for run in zip(cells.tolist(), replications, strict=True):
@@ -239,46 +231,13 @@ class _Work:
         self._rows.append(rows)
         self._plan.done += rows.height
         for metric in self._plan.metrics:
-            values = batch.columns.get(metric)
-            found = [math.nan] * len(cells) if values is None else values.tolist()
-            self._plan.learn(metric, zip(cells.tolist(), replications, found, strict=True))
-        if self._watch is not None and self._watch.metric in batch.columns:
-            self._watch.add(cells, batch.columns[self._watch.metric])
-        if self._names is None:
-            self._names = {name for name in batch.columns if "." in name}
-            self._check()
-
-    def _watched(self, columns: Iterable[str]) -> watch.Watch | None:
-        """The scalar whose interval is shown, with what the store knows of it already."""
-        metric = self._metrics[0] if self._metrics else watch.usual(columns)
-        if metric is None:
-            return None
-        found = watch.Watch(metric, self._scenario.cell_count, self._plan.level)
-        if self._plan.is_resumed:
-            rows = self._store.read([metric])
-            if metric in rows.columns:
-                found.add(rows["cell"].to_numpy(), rows[metric].to_numpy())
-        return found
-
-    def _check(self) -> None:
-        """Raises unless all scalars asked for exist, in the first cell or in another kind of it."""
-        names = self._names or set()
-        if all(metric in names for metric in self._metrics):
-            return
-        others = Threads(self._scenario, 1)  # this one hears signals
-        try:
-            for cell in _kinds(self._scenario):
-                others.begin([(cell, 0)])
-            while others.under_way and not self._is_cancelled:
-                if (batch := others.wait(_WAIT_SECONDS)) is not None:
-                    names |= batch.columns.keys()
-        finally:
-            others.close()
-        if self._is_cancelled:
-            return
-        for metric in self._metrics:
-            if metric not in names:
-                raise AnabranchError(f"there is no scalar `{metric}`{suggestion(metric, names)}")
+            column = batch.columns.get(metric)
+            values = [math.nan] * len(cells) if column is None else column.tolist()
+            self._plan.learn(metric, zip(cells.tolist(), replications, values, strict=True))
+        if not self._is_begun:
+            self._is_begun = True
+            names = [name for name in batch.columns if is_scalar(name)]
+            scalars.check(self._scenario, self._metrics, names, lambda: self._is_cancelled)
 
     def save(self) -> None:
         """Stores the rows that have come since the last time."""
@@ -294,78 +253,96 @@ class _Work:
                 " it asks; the first is cell %d (%s)",
                 wording.counted(len(short), "cell"),
                 short[0],
-                wording.key_text(self._scenario.cell_key(short[0]), self._axes()),
+                wording.key_text(self._scenario.cell_key(short[0]), _axes(self._scenario)),
             )
-        if not self._failures:
+        self._failures.conclude(self._plan.total)
+
+
+class _Pace:
+    """How many runs a batch should have, from what the last ones took."""
+
+    def __init__(self, batch_seconds: float) -> None:
+        self._batch_seconds = batch_seconds
+        self.size = 1
+
+    def learn(self, finished: int, seconds: float) -> None:
+        """So many runs took so long."""
+        rate = finished / max(seconds, 1e-3)
+        # At most fourfold: the first runs say little about the others.
+        most = min(4 * finished, _MOST_IN_BATCH)
+        self.size = max(1, min(round(rate * self._batch_seconds), most))
+
+
+class _Note:
+    """The interval of a scalar that progress shows."""
+
+    def __init__(
+        self, scenario: Scenario, store: Store, plan: Plan, metrics: Sequence[str]
+    ) -> None:
+        self._scenario = scenario
+        self._store = store
+        self._plan = plan
+        self._metric = metrics[0] if metrics else None
+        self._watch: watch.Watch | None = None
+        self._is_begun = False
+        self._written = time.monotonic()
+        self._text = ""
+
+    def hear(self, cells: NDArray[np.int64], columns: Mapping[str, NDArray[np.float64]]) -> None:
+        """Takes the values of a batch, by the cells of its runs."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._watch = self._begin(columns)
+        if self._watch is not None and self._watch.metric in columns:
+            self._watch.add(cells, columns[self._watch.metric])
+
+    def _begin(self, columns: Iterable[str]) -> watch.Watch | None:
+        """With what the store knows of the scalar already."""
+        metric = watch.usual(columns) if self._metric is None else self._metric
+        if metric is None:
+            return None
+        begun = watch.Watch(metric, self._scenario.cell_count, self._plan.level)
+        if self._plan.is_resumed:
+            rows = self._store.read([metric])
+            if metric in rows.columns:
+                begun.add(rows["cell"].to_numpy(), rows[metric].to_numpy())
+        return begun
+
+    def text(self) -> str:
+        """The interval as it was some moments ago."""
+        if self._watch is not None and time.monotonic() > self._written + _NOTE_SECONDS:
+            self._written = time.monotonic()
+            self._text = self._watch.text()
+        return self._text
+
+
+class _Failures:
+    """Runs that failed, and why."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._runs: list[tuple[Run, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def add(self, runs: Iterable[tuple[Run, str]]) -> None:
+        """Those of a batch."""
+        self._runs += runs
+
+    def conclude(self, total: int) -> None:
+        """Raises if runs failed, of so many in all."""
+        if not self._runs:
             return
-        (cell, replication), reason = min(self._failures)
+        (cell, replication), reason = min(self._runs)
         reason = reason.removeprefix(f"cell {cell}, replication {replication}: ")
         key = {"seed": self._scenario.seed, **self._scenario.cell_key(cell)}
+        place = wording.key_text(key, _axes(self._scenario))
         raise RunError(
-            f"{len(self._failures)} of {self._plan.total} runs failed and have no row; the first is"
-            f" cell {cell}, replication {replication} ({wording.key_text(key, self._axes())}):"
-            f" {reason}"
+            f"{len(self._runs)} of {total} runs failed and have no row; the first is"
+            f" cell {cell}, replication {replication} ({place}): {reason}"
         )
 
-    def _axes(self) -> dict[str, list[Any]]:
-        return {axis["name"]: axis["values"] for axis in self._scenario.axes}
 
-
-def _kinds(scenario: Scenario) -> list[int]:
-    """Cells that show the first values of each axis, a few: another setting, other scalars."""
-    seen: set[tuple[str, object]] = set()
-    found = []
-    for cell in range(min(scenario.cell_count, 10_000)):
-        values = set(scenario.cell_key(cell).items())
-        if not values <= seen:
-            seen |= values
-            found.append(cell)
-        if len(found) == 32:
-            break
-    return found
-
-
-class _Interruption:
-    """A first Ctrl-C or SIGTERM that waits until it is delivered."""
-
-    def __init__(self) -> None:
-        self.number: int | None = None
-
-    @property
-    def is_heard(self) -> bool:
-        return self.number is not None
-
-    def deliver(self) -> None:
-        """Lets the signal have its effect, if there was one."""
-        if self.number is not None:
-            signal.raise_signal(self.number)
-
-
-@contextmanager
-def _interruptible(cancel: Callable[[], None]) -> Iterator[_Interruption]:
-    """While it lasts, a first Ctrl-C or SIGTERM calls `cancel` and waits until it is delivered."""
-    interruption = _Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        yield interruption  # only the main thread hears signals
-        return
-    before = {
-        number: handler
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
-    }
-
-    def hear(number: int, _: object) -> None:
-        interruption.number = number
-        restore()  # a second one does not wait
-        cancel()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    for number in before:
-        signal.signal(number, hear)
-    try:
-        yield interruption
-    finally:
-        restore()
+def _axes(scenario: Scenario) -> dict[str, list[Any]]:
+    return {axis["name"]: axis["values"] for axis in scenario.axes}

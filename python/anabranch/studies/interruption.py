@@ -1,0 +1,53 @@
+"""Signals that wait until what is finished is saved."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Interruption:
+    """A first Ctrl-C or SIGTERM that waits until it is delivered."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether there was one."""
+        return self.number is not None
+
+    def deliver(self) -> None:
+        """Lets the signal have its effect, if there was one."""
+        if self.number is not None:
+            signal.raise_signal(self.number)
+
+
+@contextmanager
+def interruptible(cancel: Callable[[], None]) -> Iterator[Interruption]:
+    """While it lasts, a first Ctrl-C or SIGTERM calls `cancel` and waits until it is delivered."""
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption  # only the main thread hears signals
+        return
+    before = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if (handler := signal.getsignal(number)) not in (None, signal.SIG_IGN)
+    }
+
+    def hear(number: int, _: object) -> None:
+        interruption.number = number
+        restore()  # a second one does not wait
+        cancel()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in before:
+        signal.signal(number, hear)
+    try:
+        yield interruption
+    finally:
+        restore()
