@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -459,6 +459,69 @@ def _matrix(samples: pl.DataFrame, groups: pl.DataFrame, metric: str) -> np.ndar
     return matrix
 
 
+class _Rivals(NamedTuple):
+    """The rows that are screened, as sums over pairs of them need them."""
+
+    values: np.ndarray
+    is_complete: bool
+    """Whether no value is missing."""
+    has: np.ndarray
+    """1 where there is a value, 0 where there is none."""
+    centred: np.ndarray
+    """Without what all rows share in a replication, which is in no difference; 0 for no value."""
+    squares: np.ndarray
+    """Of the centred values."""
+    sums: np.ndarray
+    """Of each row's centred values."""
+    sizes: np.ndarray
+    """Of their squares."""
+
+
+class _Leads(NamedTuple):
+    """Of each pair of rows, the sums over the replications that both have."""
+
+    n: Any
+    """How many these are; one number where no value is missing."""
+    lead: np.ndarray
+    """Of the differences, the first row's values minus the other's."""
+    spread: np.ndarray
+    """Of the squares of the differences."""
+    size: np.ndarray
+    """Of the squares of both rows' values, in which the rounding of the others is counted."""
+
+
+def _rivals(values: np.ndarray, rivals: int) -> _Rivals:
+    known = ~np.isnan(values)
+    counts = np.maximum(known[:rivals].sum(axis=0), 1)
+    shared = np.nan_to_num(np.nansum(values[:rivals], axis=0) / counts, posinf=0, neginf=0)
+    centred = np.where(known, values - shared, 0)
+    squares = centred**2
+    return _Rivals(
+        values=values,
+        is_complete=bool(known[:rivals].all()),
+        has=known.astype(float),
+        centred=centred,
+        squares=squares,
+        sums=centred.sum(axis=1),
+        sizes=squares.sum(axis=1),
+    )
+
+
+def _leads(rows: _Rivals, block: np.ndarray, others: np.ndarray) -> _Leads:
+    """Each row of the block against each of the others, by products of matrices."""
+    size = np.add.outer(rows.sizes[block], rows.sizes[others])
+    centred, has, squares = rows.centred, rows.has, rows.squares
+    if rows.is_complete:
+        n: Any = rows.values.shape[1]
+        lead, spread = np.subtract.outer(rows.sums[block], rows.sums[others]), size.copy()
+    else:
+        n = (has[block] @ has[others].T).astype(np.intp)
+        lead = centred[block] @ has[others].T - has[block] @ centred[others].T
+        spread = squares[block] @ has[others].T + has[block] @ squares[others].T
+    spread -= centred[block] @ (2 * centred[others]).T
+    return _Leads(n, lead, spread, size)
+
+
 @np.errstate(invalid="ignore")
 def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
     """Which rows no other row beats; the first `rivals` have values.
@@ -472,45 +535,35 @@ def _screened(values: np.ndarray, rivals: int, tail: float) -> np.ndarray:
     equal_to = [firsts.setdefault(row.tobytes(), i) for i, row in enumerate(values[:rivals])]
     different = np.array(list(firsts.values()), dtype=int)
     left[different] = True
-    known = ~np.isnan(values)
-    complete = bool(known[:rivals].all())
+    rows = _rivals(values, rivals)
     number = np.arange(values.shape[1] + 1)
     quantiles = _t_quantile(number, tail)
     squared = quantiles * np.abs(quantiles)
     n_squared, bounds = number * squared, _ROUNDING * number * (number + quantiles**2)
-    # What all rows share in a replication is in no difference.
-    counts = np.maximum(known[:rivals].sum(axis=0), 1)
-    shared = np.nan_to_num(np.nansum(values[:rivals], axis=0) / counts, posinf=0, neginf=0)
-    centred = np.where(known, values - shared, 0)
-    has, squares = known.astype(float), centred**2
-    sums, sizes = centred.sum(axis=1), squares.sum(axis=1)
     for start in range(0, len(different), _BLOCK):
         block, others = different[start : start + _BLOCK], different[left[different]]
-        if complete:
+        if rows.is_complete:
             others = others[others > block[0]]  # the order of the means is that of the differences
-        size = np.add.outer(sizes[block], sizes[others])
-        if complete:
-            n = values.shape[1]
-            lead, spread = np.subtract.outer(sums[block], sums[others]), size.copy()
-        else:
-            n = (has[block] @ has[others].T).astype(np.intp)
-            lead = centred[block] @ has[others].T - has[block] @ centred[others].T
-            spread = squares[block] @ has[others].T + has[block] @ squares[others].T
-        spread -= centred[block] @ (2 * centred[others]).T
+        n, lead, spread, size = _leads(rows, block, others)
         # mean > t deviation / sqrt(n), with both sides squared and multiplied by n^2 (n - 1).
         excess = lead * ((n - 1) * np.abs(lead) + squared[n] * lead) - n_squared[n] * spread
         rounding = bounds[n] * size
         left[others[(excess > rounding).any(axis=0)]] = False
-        unsure = np.abs(excess) <= rounding
-        unsure &= np.not_equal.outer(block, others)
+        unsure = (np.abs(excess) <= rounding) & np.not_equal.outer(block, others)
         for i in np.flatnonzero(unsure.any(axis=1)):
             close = others[unsure[i] & left[others]]
-            if complete:
+            if rows.is_complete:
                 close = close[close > block[i]]
-            counts, mean, deviation = _differences(values[block[i] : block[i] + 1], values[close])
-            left[close[mean > quantiles[counts] * deviation / np.sqrt(counts)]] = False
+            left[_beaten(values, block[i], close, quantiles)] = False
     left[:rivals] = left[equal_to]
     return left
+
+
+def _beaten(values: np.ndarray, row: int, others: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """Those of the others that a row beats, by the differences themselves."""
+    n, mean, deviation = _differences(values[row : row + 1], values[others])
+    beaten: np.ndarray = others[mean > quantiles[n] * deviation / np.sqrt(n)]
+    return beaten
 
 
 def _differences(
