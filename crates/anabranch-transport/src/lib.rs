@@ -78,6 +78,7 @@ pub mod ground;
 mod linux_rtt;
 pub mod mptcp;
 pub mod path;
+mod procedures;
 pub mod quality;
 pub mod report;
 pub mod rng;

@@ -81,10 +81,10 @@ impl Association {
                     self.credit(tsn, &chunk);
                     self.paths[chunk.path.index()].acked.earliest = true;
                 }
-                // It arrived after all. Linux does not credit it to a path.
+                // It arrived after all.
                 SentState::Lost => {
                     let acked = &mut self.paths[chunk.path.index()].acked;
-                    acked.clears_errors |= !self.parameters.linux;
+                    acked.clears_errors |= self.parameters.procedures.marked_data_clears_errors;
                     acked.is_sure |= !chunk.on_several_paths;
                 }
                 SentState::Abandoned => {
@@ -93,9 +93,9 @@ impl Association {
                     acked.clears_errors |= self.parameters.credit_abandoned;
                     acked.earliest |= self.parameters.credit_abandoned;
                 }
-                // Linux restarts the timer for these too (`sctp_check_transmitted`).
                 SentState::Acked => {
-                    self.paths[chunk.path.index()].acked.earliest |= self.parameters.linux;
+                    self.paths[chunk.path.index()].acked.earliest |=
+                        self.parameters.procedures.timer_follows_cumulative_tsn;
                 }
             }
         }
@@ -155,9 +155,8 @@ impl Association {
                     .iter()
                     .take(index)
                     .any(|earlier| earlier.state == SentState::InFlight && earlier.path == chunk.path);
-                // Linux restarts the timer for what is acknowledged cumulatively
-                // (`sctp_check_transmitted`).
-                self.paths[chunk.path.index()].acked.earliest |= is_earliest && !self.parameters.linux;
+                self.paths[chunk.path.index()].acked.earliest |=
+                    is_earliest && !self.parameters.procedures.timer_follows_cumulative_tsn;
                 if self.load_sharing.is_some() {
                     self.note_gap_acked(index, is_earliest);
                 }
@@ -167,7 +166,7 @@ impl Association {
                 self.outstanding.lost -= 1;
                 self.outstanding.change(index, SentState::Acked, chunk.path);
                 let acked = &mut self.paths[chunk.path.index()].acked;
-                acked.clears_errors |= !self.parameters.linux;
+                acked.clears_errors |= self.parameters.procedures.marked_data_clears_errors;
                 acked.is_sure |= !chunk.on_several_paths;
             }
             // A gap block can only come from data that did arrive.

@@ -185,7 +185,7 @@ impl Association {
                 releases_acked: parameters.load_sharing.as_ref().is_some_and(|config| config.nr_sack),
                 buffered: vec![Buffered::default(); sharing_paths],
                 // Load sharing, which Linux has not, splits buffers by the bytes of chunks.
-                memory: KernelMemory::new(parameters.linux && sharing_paths == 0),
+                memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing_paths == 0),
                 ..Outstanding::new(local_initial_tsn)
             },
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
@@ -201,8 +201,7 @@ impl Association {
             received: ReceivedTsns::new(0),
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
-            // Linux acknowledges the first DATA at once (`peer.sack_needed` starts at 1).
-            delayed_sack: DelayedSack::new(parameters.linux),
+            delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),

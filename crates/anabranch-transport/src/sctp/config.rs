@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{load_sharing, stream_scheduler};
+use super::{load_sharing, procedures, stream_scheduler};
 use crate::time::Duration;
 use crate::units::{Bytes, Limit};
 use crate::{cc, path};
@@ -162,6 +162,9 @@ pub struct Config {
     /// same; default false, in profile ns2 true: studies with ns-2 count the packets that arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliver_overtaken: Option<bool>,
+    /// Rules in which Linux differs from RFC 9260; default those of the profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub procedures: Option<procedures::Config>,
     /// Congestion control of every path; default SCTP's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,

@@ -30,9 +30,8 @@ impl Association {
         if before.state != PathState::Inactive {
             self.status[index].error_count += 1;
         }
-        // Linux backs off last (`sctp_do_8_2_transport_strike`): the first heartbeat on a suspect path
-        // is timed by the RTO before.
-        if !self.parameters.linux {
+        let backs_off_last = self.parameters.procedures.backs_off_last;
+        if !backs_off_last {
             self.paths[index].rto.back_off(&self.parameters.rto);
         }
         // Section 8.1.
@@ -53,7 +52,7 @@ impl Association {
         if is_inactive && strike == Strike::Timeout && self.parameters.heartbeat.after_failure {
             self.send_heartbeat(now, path);
         }
-        if self.parameters.linux {
+        if backs_off_last {
             self.paths[index].rto.back_off(&self.parameters.rto);
         }
         if strike == Strike::Heartbeat && self.probing.is_some() {
@@ -62,19 +61,18 @@ impl Association {
         self.tell_selector(now, PathEvent::ErrorCounted(path));
     }
 
-    /// RFC 7829 section 3.2: more errors than PFMR, not more than PMR; Linux asks for less than PMR
-    /// (`sctp_do_8_2_transport_strike`).
+    /// RFC 7829 section 3.2: more errors than PFMR, not more than PMR.
     fn is_potentially_failed(&self, errors: u32) -> bool {
         let max = self.parameters.path_max_retrans;
-        self.parameters.pf_max_retrans.is_some_and(|pf_max| {
-            errors > pf_max && if self.parameters.linux { errors < max } else { errors <= max }
-        })
+        let at_max = errors == max && self.parameters.procedures.suspects_at_path_max_retrans;
+        self.parameters.pf_max_retrans.is_some_and(|pf_max| errors > pf_max && (errors < max || at_max))
     }
 
     /// A SACK acknowledged data sent on `path`, and on no other path if it `is_sure`; it came over `from` (RFC
     /// 9260 section 8.2).
     pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId, is_sure: bool) {
         self.errors_in_a_row = 0;
+        let procedures = &self.parameters.procedures;
         let status = &mut self.status[path.index()];
         // RFC 7829 section 3.2: where it is not known which path data took, its acknowledgement says nothing of
         // one that has failed or may have.
@@ -84,10 +82,8 @@ impl Association {
         status.error_count = 0;
         let comes_back = match status.state {
             PathState::Active => false,
-            // Linux: only when the SACK came over it, and not from potentially failed
-            // (`sctp_check_transmitted`).
-            PathState::Inactive => !self.parameters.linux || path == from,
-            PathState::PotentiallyFailed => !self.parameters.linux,
+            PathState::Inactive => procedures.sacks_revive_from_any_path || path == from,
+            PathState::PotentiallyFailed => procedures.sacks_clear_suspicion,
         };
         if comes_back {
             self.change_path_state(now, path, PathState::Active);
@@ -96,8 +92,7 @@ impl Association {
 
     /// A heartbeat was answered (RFC 9260 sections 8.3 and 5.4).
     pub(super) fn clear_errors_by_heartbeat(&mut self, now: Time, path: PathId) {
-        // Linux does not let them keep an association that waits for its end (`sctp_cmd_transport_on`).
-        if !self.parameters.linux || self.state == State::Established {
+        if self.parameters.procedures.heartbeats_keep_closing || self.state == State::Established {
             self.errors_in_a_row = 0;
         }
         let status = &mut self.status[path.index()];

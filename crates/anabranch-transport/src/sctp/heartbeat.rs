@@ -136,7 +136,9 @@ impl Association {
         }
         let path = PathId(longest as u8);
         if self.paths[longest].heartbeat.idle_since <= self.heartbeat.started_at {
+            let rto = self.paths[longest].rto.rto;
             self.send_heartbeat(now, path);
+            self.shrink_idle_window(path, rto);
         }
         self.start_one_timer(now, path);
     }
@@ -161,9 +163,7 @@ impl Association {
                 return;
             }
             self.send_heartbeat(now, path);
-            // Linux adjusts the window of an idle path with its heartbeat.
-            let own = &mut self.paths[path.index()];
-            own.cc.on_idle(&IdleEvent::new(rto, rto));
+            self.shrink_idle_window(path, rto);
             // What waits leaves with it as far as the window of its path is open now, and on the path that the
             // strike may have chosen (`sctp_outq_uncork`).
             self.start_heartbeat_timer(now, path);
@@ -176,9 +176,18 @@ impl Association {
         // RFC 7829 section 3.2: the one on its way counts after one RTO; another would put that off.
         let is_asked = status.state == PathState::PotentiallyFailed && !own.heartbeat.timeout.is_never();
         if (is_idle || !status.confirmed) && !is_asked {
+            let rto = own.rto.rto;
             self.send_heartbeat(now, path);
+            self.shrink_idle_window(path, rto);
         }
         self.start_heartbeat_timer(now, path);
+    }
+
+    /// With the heartbeat that a path gets because it is idle, where its window shrinks then.
+    fn shrink_idle_window(&mut self, path: PathId, rto: Duration) {
+        if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
+            self.paths[path.index()].cc.on_idle(&IdleEvent::new(rto, rto));
+        }
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
@@ -258,9 +267,10 @@ impl Association {
         if own.heartbeat.nonce != info.nonce {
             return;
         }
-        // Linux takes no answer that is later than the next heartbeat (`sctp_sf_backbeat_8_3`).
         let longest = self.parameters.heartbeat.interval + own.rto.rto;
-        if self.parameters.linux && now.saturating_since(info.sent_at) > longest {
+        if !self.parameters.procedures.takes_late_heartbeat_acks
+            && now.saturating_since(info.sent_at) > longest
+        {
             return;
         }
         if let Some(mark) = info.pair {

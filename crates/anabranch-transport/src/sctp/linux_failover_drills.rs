@@ -4,6 +4,7 @@
 use super::Config;
 use super::association::State;
 use super::config::Profile;
+use super::procedures;
 use super::testing::{Pair, config, ms};
 use crate::endpoint::Event;
 use crate::ground::{PathId, Side};
@@ -14,6 +15,23 @@ use crate::wire::sctp::chunk::HeartbeatInfo;
 
 fn linux() -> Config {
     Config { path_verification: Some(false), ..config(Profile::Linux) }
+}
+
+#[test]
+fn a_rule_of_linux_can_be_set_alone() {
+    let rule = |value| procedures::Config { charges_kernel_memory: value, ..procedures::Config::default() };
+    for (profile, value, taken) in [
+        (Profile::Rfc9260, None, 425),
+        (Profile::Rfc9260, Some(true), 139),
+        (Profile::Linux, Some(false), 425),
+    ] {
+        let base = Config { path_verification: Some(false), ..config(profile) };
+        let mut pair = Pair::open(&Config { procedures: Some(rule(value)), ..base }, 1);
+        pair.set_up(0, false);
+        let sent = pair.send_reliable(taken + 1, 500);
+        let refused = |at: usize| pair.heard(Side::A, &Event::Refused(sent[at]));
+        assert!(!refused(taken - 1) && refused(taken), "{profile:?}, {value:?}");
+    }
 }
 
 /// A message of 500 bytes every 20 ms.

@@ -39,6 +39,7 @@ pub mod parameters;
 mod path;
 mod pr_sctp;
 mod probing;
+pub mod procedures;
 #[cfg(test)]
 mod properties;
 mod reassembly;

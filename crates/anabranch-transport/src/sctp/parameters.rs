@@ -4,6 +4,7 @@ use super::config::{
     Buffer, Config, HeartbeatPeriod, HeartbeatRule, MissingReportsPer, Profile, RttSampling, SackPath,
 };
 use super::load_sharing;
+use super::procedures::Procedures;
 use super::rto::RtoParameters;
 use super::stream_scheduler;
 use crate::cc::sctp::{IdleRule, InitialWindow};
@@ -49,8 +50,9 @@ pub struct Parameters {
     pub(super) asks_for_sure_acks: bool,
     /// Whether a path that is no longer potentially failed begins with a window of one segment.
     pub(super) restarts_after_suspicion: bool,
-    /// What the kernel does differently and no setting says: each place names the kernel's function.
-    pub(super) linux: bool,
+    pub(super) procedures: Procedures,
+    /// The rules that congestion control follows.
+    pub(super) rules: cc::Rules,
     pub(super) accounting: Accounting,
     pub(super) cc: cc::Config,
     pub(super) policy: path::Config,
@@ -232,7 +234,8 @@ impl Config {
             // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. It was a rule of the drafts of
             // RFC 7829; the RFC has dropped it, and Linux with it.
             restarts_after_suspicion: freebsd || ns2,
-            linux,
+            procedures: self.procedures.unwrap_or_default().resolve(usize::from(linux)),
+            rules: if linux { cc::Rules::Linux6 } else { cc::Rules::Rfc },
             accounting: Accounting::of(profile),
             cc,
             policy: self.policy.clone().unwrap_or_default(),

@@ -4,7 +4,7 @@
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
 use crate::cc::sctp::InitialWindow;
-use crate::cc::{self, Controller, Rules, Setup};
+use crate::cc::{self, Controller, Setup};
 use crate::ground::IpVersion;
 use crate::time::Time;
 use crate::wire::sctp::COMMON_HEADER_BYTES;
@@ -115,7 +115,6 @@ impl Path {
             _ => InitialWindow::default(),
         };
         let initial_cwnd = initial_window.bytes(mss, ip);
-        let rules = if parameters.linux { Rules::Linux6 } else { Rules::Rfc };
-        Setup { mss, initial_cwnd, rules, seed: 0 }
+        Setup { mss, initial_cwnd, rules: parameters.rules, seed: 0 }
     }
 }

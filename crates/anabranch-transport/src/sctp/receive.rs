@@ -176,8 +176,7 @@ impl Association {
             || self.parameters.sack_delay == Duration::ZERO
         {
             self.send_sack();
-        } else if self.delayed_sack.timer.is_never() || self.parameters.linux {
-            // Linux starts the delay anew with every packet (`sctp_gen_sack`).
+        } else if self.delayed_sack.timer.is_never() || self.parameters.procedures.data_restarts_sack_delay {
             self.delayed_sack.timer = self.deadline(now, self.parameters.sack_delay);
         }
     }
@@ -215,7 +214,11 @@ impl Association {
         self.delayed_sack.sent();
         self.stats.sacks_sent += 1;
         // Section 6.2: no more of them than fit into the path MTU, the lowest first.
-        let most = if self.parameters.linux { LINUX_MAX_GAP_BLOCKS } else { self.sack_entries };
+        let most = if self.parameters.procedures.few_gap_blocks {
+            self.sack_entries.min(LINUX_MAX_GAP_BLOCKS)
+        } else {
+            self.sack_entries
+        };
         let gap_blocks = self.received.gap_blocks(most);
         let mut duplicates = std::mem::take(&mut self.received.duplicates);
         duplicates.truncate(self.sack_entries - gap_blocks.len());

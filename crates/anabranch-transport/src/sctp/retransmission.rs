@@ -68,9 +68,9 @@ impl Association {
         }
     }
 
-    /// Linux asks the window of the path that it sends again on even after a timeout.
+    /// Whether the window of the path that is sent again on is asked after a timeout too, and full.
     fn is_retransmission_window_full(&mut self, now: Time) -> bool {
-        if !self.parameters.linux {
+        if !self.parameters.procedures.asks_window_for_chunks {
             return false;
         }
         let Some((index, path)) = self.next_retransmission(now) else { return false };
@@ -81,19 +81,19 @@ impl Association {
         is_full
     }
 
-    /// Linux takes marked data that finds the window full for sent as far as heartbeats go, which wait for as
-    /// long as the application calls (`__sctp_outq_flush_rtx` asks for the timer then too).
+    /// Marked data finds the window full: where that counts as sent, heartbeats wait for as long as the application
+    /// calls.
     fn note_attempt(&mut self, now: Time, path: PathId) {
-        if self.parameters.linux {
+        if self.parameters.procedures.waiting_data_defers_heartbeats {
             self.paths[path.index()].last_data = now;
         }
     }
 
-    /// Linux asks the window for every chunk, but for those that missing reports told of
-    /// (`sctp_packet_can_append_data`).
+    /// Whether a chunk has to wait, where the window is asked for every chunk: not for those that missing reports told
+    /// of.
     fn is_window_full_for(&self, path: PathId, index: usize) -> bool {
         let path = &self.paths[path.index()];
-        self.parameters.linux
+        self.parameters.procedures.asks_window_for_chunks
             && self.outstanding.chunks[index].timed_out
             && path.outstanding >= path.cc.limits().cwnd
     }
@@ -138,11 +138,10 @@ impl Association {
         while let Some((index, path)) = self.next_retransmission(now) {
             let known = limits.iter().find(|&&(known, _)| known == path).map(|&(_, limit)| limit);
             let limit = known.unwrap_or_else(|| {
-                // Linux limits bursts of new data only (`sctp_outq_flush_data`).
-                let limit = if self.parameters.linux {
-                    self.paths[path.index()].cc.limits().cwnd
-                } else {
+                let limit = if self.parameters.procedures.limits_bursts_of_retransmissions {
                     self.burst_limit(path)
+                } else {
+                    self.paths[path.index()].cc.limits().cwnd
                 };
                 limits.push((path, limit));
                 limit
@@ -163,10 +162,11 @@ impl Association {
         let Some((index, path)) = self.next_retransmission(now) else { return };
         let headers = self.headers_bytes;
         let own = &self.paths[path.index()];
-        let segmented = if self.parameters.linux { own.cc.limits().cwnd / 2 } else { 0 };
+        let is_segmented = self.parameters.procedures.segments_retransmissions;
+        let segmented = if is_segmented { own.cc.limits().cwnd / 2 } else { 0 };
         let mut room = segmented.min(LINUX_GSO_MAX_BYTES).max(own.mtu) - headers;
         room -= self.retransmit_packet(now, path, index, room);
-        while self.parameters.linux {
+        while is_segmented {
             let Some((index, next)) = self.next_retransmission(now) else { return };
             let length = self.outstanding.chunks[index].length;
             let is_full = self.is_window_full_for(path, index);
@@ -208,8 +208,9 @@ impl Association {
         let mut size = headers;
         let mut bytes = 0;
         // Section 7.2.4 rule 4: the timer runs anew when fast retransmit sends the first outstanding chunk of
-        // this path again. Linux starts one that stands still only (`sctp_transport_reset_t3_rtx`).
-        let restarts_timer = !self.parameters.linux && self.is_first_of(path, first);
+        // this path again.
+        let restarts_timer =
+            !self.parameters.procedures.timer_follows_cumulative_tsn && self.is_first_of(path, first);
         let mut left = self.outstanding.lost;
         let mut index = first;
         while left > 0 && index < self.outstanding.chunks.len() {

@@ -89,9 +89,7 @@ impl Association {
     }
 
     pub(super) fn note_idle(&mut self, now: Time, path: PathId) {
-        // Linux adjusts the window of an idle path with its heartbeats (`sctp_cmd_interpreter`,
-        // SCTP_CMD_TRANSPORT_IDLE).
-        if self.parameters.linux {
+        if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
             return;
         }
         let path = &mut self.paths[path.index()];
@@ -134,8 +132,8 @@ impl Association {
             let length = front.remaining().min(self.fragment_limit);
             let wire = self.data_header + ((length + 3) & !3);
             let full = size + wire > mtu || messages == self.parameters.bundle_max;
-            // Linux asks the window for every chunk (`sctp_packet_can_append_data`).
-            let ends = |own: &Path| self.parameters.linux && own.outstanding >= own.cc.limits().cwnd;
+            let asks_window = self.parameters.procedures.asks_window_for_chunks;
+            let ends = |own: &Path| asks_window && own.outstanding >= own.cc.limits().cwnd;
             if messages > 0 && (full || length > self.peer_rwnd || ends(&self.paths[path.index()])) {
                 break;
             }

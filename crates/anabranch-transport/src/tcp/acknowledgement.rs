@@ -305,11 +305,12 @@ impl Connection {
     }
 
     /// When the segment was sent at the latest whose timestamp is echoed, where RACK asks for it (RFC 8985 section
-    /// 6.2 step 2, condition 1). Linux does not (`tcp_rack_advance`). Only a cumulative acknowledgement answers the
+    /// 6.2 step 2, condition 1). Only a cumulative acknowledgement answers the
     /// question: behind a hole the echo stays that of the last segment in order (RFC 7323 section 4.3), so that for
     /// what is acknowledged selectively, as a tail loss probe is, it does not say which transmission has arrived.
     fn timestamp_origin(&self, echo: Option<u32>) -> Option<Time> {
-        let echo = echo.filter(|_| !self.parameters.linux && self.uses_rack())?;
+        let asks = self.parameters.procedures.rack_asks_the_echo && self.uses_rack();
+        let echo = echo.filter(|_| asks)?;
         let first = self.timestamp(Time::ZERO);
         Some(Time::from_millis(u64::from(echo.wrapping_sub(first)) + 1))
     }
@@ -352,8 +353,7 @@ impl Connection {
             let millis = self.timestamp(now).wrapping_sub(echo);
             if millis < 1 << 20 {
                 let rtt = Duration::from_millis(u64::from(millis.max(1)));
-                // Linux, tcp_ack_update_rtt: controls hear of it too.
-                ack.rtt = self.parameters.linux.then_some(rtt);
+                ack.rtt = self.parameters.procedures.timestamps_reach_control.then_some(rtt);
                 self.take_rtt_sample(now, rtt, rtt);
                 return true;
             }

@@ -36,7 +36,7 @@ impl Connection {
     /// `tcp_tso_autosize`): a millisecond's worth at the pace, and more where the round-trip time is short.
     #[inline]
     pub(super) fn largest_burst(&self) -> u32 {
-        if !self.parameters.linux_6 {
+        if !self.parameters.procedures.sends_bursts {
             return 1;
         }
         let of_pace = self.pace().unwrap_or(u64::MAX) >> PACING_SHIFT;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::procedures;
 use crate::cc;
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -38,7 +39,8 @@ pub struct Config {
     /// allows (1460 B for 1500 B over IPv4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mss: Option<Bytes>,
-    /// The initial congestion window; default "rfc6928", in profile `linux_2_6_20` "rfc3390".
+    /// The initial congestion window; default "rfc6928", in profile `linux_6` 10 segments,
+    /// in profile `linux_2_6_20` "rfc3390".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
     /// When less than a full segment waits; default "minshall", in profile rfc "rfc896".
@@ -132,6 +134,9 @@ pub struct Config {
     /// default true, in profiles `linux_2_6_20` and rfc false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_counting: Option<bool>,
+    /// Rules in which Linux differs from the RFCs; default those of the profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub procedures: Option<procedures::Config>,
     /// Whether means are reported as well: of the window over time, of all samples of the round-trip time, and of
     /// window and smoothed round-trip time over the changes of the window; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +183,7 @@ pub enum Profile {
 pub enum InitialWindow {
     /// Two to four segments (RFC 3390): min(4 MSS, max(2 MSS, 4380 B)).
     Rfc3390,
-    /// Ten segments, 14600 B at most (RFC 6928); Linux counts ten segments whatever their size.
+    /// Ten segments, 14600 B at most (RFC 6928).
     Rfc6928,
     /// This many segments, from 1 to 1000.
     Segments(u32),

@@ -203,7 +203,7 @@ impl Connection {
     /// Whether what waits for an acknowledgement gets it as the application reads again (Linux:
     /// `tcp_cleanup_rbuf`).
     pub(super) fn is_ack_due_to_reading(&self) -> bool {
-        self.parameters.linux_6
+        self.parameters.procedures.reading_acknowledges
             && self.delayed_ack.is_pending
             && (self.has_enough_to_acknowledge() || self.is_push_due())
     }

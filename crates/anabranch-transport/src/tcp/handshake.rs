@@ -327,9 +327,8 @@ impl Connection {
         self.board = Scoreboard::new(self.uses_rack());
         self.board.highest_sacked = 1;
         self.recovery = Recovery::new(1);
-        // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN; Linux
-        // (`tcp_init_transfer`): after the second one.
-        let cut = if self.parameters.linux { 2 } else { 1 };
+        // RFC 5681 section 3.1, RFC 6928 section 2: one segment after a lost SYN.
+        let cut = if self.parameters.procedures.forgives_one_lost_syn { 2 } else { 1 };
         let initial_cwnd =
             if retransmissions >= cut { self.mss } else { self.parameters.initial_cwnd(self.mss) };
         if !self.has_own_cc {
@@ -344,7 +343,7 @@ impl Connection {
             let rtt = now.saturating_since(sent_at);
             self.take_rtt_sample(now, rtt, rtt);
             self.rack.advance(now, sent_at, 0, false, None);
-        } else if !self.parameters.linux {
+        } else if self.parameters.procedures.raises_rto_after_lost_syn {
             let rto = self.rtt.rto().max(RTO_AFTER_LOST_SYN);
             self.rtt.set_rto(rto.min(self.parameters.rto_max));
         }

@@ -35,6 +35,7 @@ mod measures;
 mod newreno;
 mod pacing;
 pub mod parameters;
+pub mod procedures;
 #[cfg(test)]
 mod properties;
 mod prr;

@@ -3,6 +3,7 @@
 use super::config::{
     Config, EcnMode, InitialWindow, LossDetection, Nagle, Profile, RtoEstimator, WindowReduction,
 };
+use super::procedures::Procedures;
 use crate::cc::{self, slow_start::SlowStart};
 use crate::ground::IpVersion;
 use crate::time::Duration;
@@ -62,10 +63,7 @@ pub struct Parameters {
     pub(super) path: u8,
     /// Bytes of options without meaning in every segment.
     pub(super) nops: u8,
-    /// What the kernel does differently and no setting says: each place names the kernel's function.
-    pub(super) linux: bool,
-    /// The same of kernels since 6.7.
-    pub(super) linux_6: bool,
+    pub(super) procedures: Procedures,
 }
 
 impl Config {
@@ -96,10 +94,11 @@ impl Config {
             receive_buffer: self.receive_buffer.map_or(pick(1 << 20, 6 << 20), |size| size.0),
             receive_autotuning: self.receive_autotuning.unwrap_or(profile == Profile::Linux6),
             mss_clamp: self.mss.map_or(u32::MAX, |size| size.0 as u32),
-            initial_window: self.initial_window.unwrap_or(if old {
-                InitialWindow::Rfc3390
-            } else {
-                InitialWindow::Rfc6928
+            initial_window: self.initial_window.unwrap_or(match profile {
+                Profile::Linux2620 => InitialWindow::Rfc3390,
+                // TCP_INIT_CWND.
+                Profile::Linux6 => InitialWindow::Segments(10),
+                Profile::Rfc | Profile::KheirkhahV1 => InitialWindow::Rfc6928,
             }),
             nagle: self.nagle.unwrap_or(if rfc { Nagle::Rfc896 } else { Nagle::Minshall }),
             timestamps: self.timestamps.unwrap_or(true),
@@ -151,8 +150,11 @@ impl Config {
             destination_port: self.destination_port.unwrap_or(5_001),
             path: self.path.unwrap_or(0),
             nops: 0,
-            linux: !rfc,
-            linux_6: profile == Profile::Linux6,
+            procedures: self.procedures.unwrap_or_default().resolve(match profile {
+                Profile::Rfc | Profile::KheirkhahV1 => 0,
+                Profile::Linux2620 => 1,
+                Profile::Linux6 => 2,
+            }),
         }
         .checked()
     }
@@ -294,8 +296,6 @@ impl Parameters {
         match self.initial_window {
             // RFC 3390 section 1: min(4 MSS, max(2 MSS, 4380)).
             InitialWindow::Rfc3390 => (4 * mss).min((2 * mss).max(4_380)) / mss * mss,
-            // Linux: TCP_INIT_CWND.
-            InitialWindow::Rfc6928 if self.linux => 10 * mss,
             // RFC 6928 section 2: min(10 MSS, max(2 MSS, 14600)).
             InitialWindow::Rfc6928 => (10 * mss).min((2 * mss).max(14_600)),
             InitialWindow::Segments(count) => count.saturating_mul(mss),

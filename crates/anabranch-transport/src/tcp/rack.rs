@@ -180,7 +180,8 @@ impl Connection {
         if wait.is_zero() {
             return false;
         }
-        let wait = if self.parameters.linux { wait + LEAST_TIMEOUT } else { wait };
+        let has_margin = self.parameters.procedures.reordering_timer_has_margin;
+        let wait = if has_margin { wait + LEAST_TIMEOUT } else { wait };
         let at = self.deadline(now, wait);
         self.timer.start_reordering(at);
         true
@@ -221,7 +222,7 @@ impl Connection {
             Some(srtt) => {
                 let is_alone = self.board.len() == 1;
                 srtt * 2
-                    + match (self.parameters.linux, is_alone) {
+                    + match (self.parameters.procedures.probe_waits_for_rto_min, is_alone) {
                         (true, true) => self.parameters.rto_min,
                         (true, false) => LEAST_TIMEOUT,
                         (false, true) => WORST_ACK_DELAY,

@@ -174,11 +174,11 @@ impl Connection {
     }
 
     /// Whether a segment of this age, which may be a pure acknowledgement, is one from before (RFC 7323 section
-    /// 5.3 R1). Linux lets one tick pass, and duplicate acknowledgements that say nothing new and are not older
-    /// than a timeout (`tcp_paws_discard`, `tcp_disordered_ack`).
+    /// 5.3 R1). Where old timestamps are tolerated, not by one tick, and not a duplicate acknowledgement that says nothing
+    /// new and is not older than a timeout.
     #[cold]
     fn is_from_before(&self, segment: &Segment, start: u64, end: u64, age: i32) -> bool {
-        if !self.parameters.linux {
+        if !self.parameters.procedures.tolerates_old_timestamps {
             return true;
         }
         if age <= 1 || self.recent_timestamp == 0 {
@@ -193,11 +193,10 @@ impl Connection {
         !(is_duplicate && window <= self.sender.window && age as u64 <= replayed)
     }
 
-    /// RFC 7323 section 5.3 R1: a segment from before is acknowledged and dropped. Linux answers those without data
-    /// once in 500 ms (`tcp_oow_rate_limited`).
+    /// RFC 7323 section 5.3 R1: a segment from before is acknowledged and dropped.
     #[cold]
     fn on_old_timestamp(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
-        if self.parameters.linux_6 && start == end {
+        if self.parameters.procedures.limits_answers_to_old_timestamps && start == end {
             if self.old_answered_at.is_some_and(|at| now < at + OLD_ANSWER_INTERVAL) {
                 return;
             }
@@ -284,7 +283,7 @@ impl Connection {
             return self.delayed_ack.on_out_of_order();
         }
         if end > next {
-            if self.parameters.linux_6 {
+            if self.parameters.procedures.reading_acknowledges {
                 self.delayed_ack.note_push(length, segment.flags.has(Flags::PSH));
             }
             self.tune_for_data(now, segment, end, is_larger);

@@ -217,7 +217,7 @@ impl Connection {
         if !self.parameters.limited_transmit && self.recovery.is_calm() {
             // Without RFC 3042, what was acknowledged selectively lets nothing out.
             out += self.board.sacked;
-        } else if !self.parameters.linux && self.recovery.is_calm() {
+        } else if self.parameters.procedures.limits_limited_transmit && self.recovery.is_calm() {
             // RFC 3042 section 2: two segments at most.
             out += self.board.sacked.saturating_sub(2);
         }

@@ -1,6 +1,7 @@
 //! Tail loss probes: RFC 8985 section 7.
 
 use super::*;
+use crate::tcp::procedures;
 use crate::tcp::testing::Drill;
 use crate::wire::tcp::Flags;
 
@@ -22,7 +23,13 @@ fn rfc8985_7_2_the_last_segment_is_sent_again_after_two_round_trips() {
 
 #[test]
 fn rfc8985_7_2_the_wait_is_two_round_trips_and_in_linux_two_milliseconds_more() {
-    for (settings, millis) in [(rfc(), 400), (linux(), 402)] {
+    // The rule can also be set alone.
+    let set = |base: Config, value| Config {
+        procedures: Some(procedures::Config { probe_waits_for_rto_min: Some(value), ..Default::default() }),
+        ..base
+    };
+    let (late, early) = (set(rfc(), true), set(linux(), false));
+    for (settings, millis) in [(rfc(), 400), (late, 402), (linux(), 402), (early, 400)] {
         let mut drill = Drill::open(&settings, false);
         drill.write(4 * SIZE).segments(SIZE);
         drill.at(200).ack(2 * SIZE, &[]).at(millis - 1);

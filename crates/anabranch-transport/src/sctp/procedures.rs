@@ -1,0 +1,65 @@
+//! Rules in which Linux differs from RFC 9260 and that no other setting names.
+
+use crate::procedures::procedures;
+
+procedures! {
+    "SctpProcedures",
+    /// Rules in which Linux differs from RFC 9260. A rule that is left out has its profile's value; defaults
+    /// in the descriptions are those of profile rfc9260 and all others but linux.
+    2 columns:
+
+    /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
+    /// on a suspect path waits for the RTO before it; default false, in profile linux true
+    /// (`sctp_do_8_2_transport_strike`).
+    backs_off_last: [false, true];
+    /// Whether a path with Path.Max.Retrans errors is potentially failed, or only one with fewer; default
+    /// true (RFC 7829 section 3.2), in profile linux false (`sctp_do_8_2_transport_strike`).
+    suspects_at_path_max_retrans: [true, false];
+    /// Whether acknowledged data makes the potentially failed path that it was sent on active; default true,
+    /// in profile linux false (`sctp_check_transmitted`).
+    sacks_clear_suspicion: [true, false];
+    /// Whether acknowledged data makes the inactive path that it was sent on active whichever path the SACK
+    /// comes over, or only when it comes over that one; default true, in profile linux false
+    /// (`sctp_check_transmitted`).
+    sacks_revive_from_any_path: [true, false];
+    /// Whether the acknowledgement of data that had been marked for retransmission clears the errors of the
+    /// path that it was sent on; default true, in profile linux false (`sctp_check_transmitted`).
+    marked_data_clears_errors: [true, false];
+    /// Whether answered heartbeats clear the errors of an association that is being closed; default true, in
+    /// profile linux false (`sctp_cmd_transport_on`).
+    heartbeats_keep_closing: [true, false];
+    /// Whether an answer to a heartbeat counts that is later than HB.interval and RTO together; default true,
+    /// in profile linux false (`sctp_sf_backbeat_8_3`).
+    takes_late_heartbeat_acks: [true, false];
+    /// Whether data that waits for the window puts heartbeats off as sent data does; default false, in
+    /// profile linux true (`__sctp_outq_flush_rtx`).
+    waiting_data_defers_heartbeats: [false, true];
+    /// Whether the retransmission timer starts anew when the cumulative TSN passes chunks of its path,
+    /// instead of when the earliest one is acknowledged or sent again; default false (RFC 9260 sections 6.3.2
+    /// and 7.2.4), in profile linux true (`sctp_check_transmitted`, `sctp_transport_reset_t3_rtx`).
+    timer_follows_cumulative_tsn: [false, true];
+    /// Whether the window is asked for every chunk, not for every packet, and after a timeout too; default
+    /// false, in profile linux true (`sctp_packet_can_append_data`).
+    asks_window_for_chunks: [false, true];
+    /// Whether Max.Burst limits retransmissions too; default true, in profile linux false
+    /// (`sctp_outq_flush_data`).
+    limits_bursts_of_retransmissions: [true, false];
+    /// Whether a retransmission at once is as large as the device segments, up to half the window; default
+    /// false: one packet, in profile linux true (`sctp_packet_will_fit`).
+    segments_retransmissions: [false, true];
+    /// Whether the window of an idle path shrinks with its heartbeats, instead of when it next sends; default
+    /// false, in profile linux true (`SCTP_CMD_TRANSPORT_IDLE`).
+    idle_window_shrinks_with_heartbeats: [false, true];
+    /// Whether the first data is acknowledged at once; default false, in profile linux true
+    /// (`peer.sack_needed` starts at 1).
+    first_sack_at_once: [false, true];
+    /// Whether every packet with data starts the delay of the SACK anew; default false, in profile linux true
+    /// (`sctp_gen_sack`).
+    data_restarts_sack_delay: [false, true];
+    /// Whether a SACK has 16 gap blocks at most, instead of as many as fit; default false, in profile linux
+    /// true (`SCTP_MAX_GABS`).
+    few_gap_blocks: [false, true];
+    /// Whether the send buffer is charged with the kernel's memory for each chunk; default false, in profile
+    /// linux true (`sctp_set_owner_w`). With load sharing it is not.
+    charges_kernel_memory: [false, true];
+}

@@ -1,0 +1,44 @@
+//! Rules in which the RFCs and Linux differ and that no other setting names.
+
+use crate::procedures::procedures;
+
+procedures! {
+    "TcpProcedures",
+    /// Rules in which Linux differs from the RFCs. A rule that is left out has its profile's value; defaults
+    /// in the descriptions are those of profile rfc and `kheirkhah_v1`. "Linux" is both profiles of it.
+    3 columns:
+
+    /// Whether the reordering timer of RACK has 2 ms more; default false, in Linux true
+    /// (`tcp_rack_mark_lost`).
+    reordering_timer_has_margin: [false, true, true];
+    /// Whether a tail loss probe waits for RTO.Min more where one segment is outstanding and for 2 ms more
+    /// otherwise, instead of for 200 ms and nothing; default false (RFC 8985 section 7.2), in Linux true
+    /// (`tcp_schedule_loss_probe`).
+    probe_waits_for_rto_min: [false, true, true];
+    /// Whether RACK asks the timestamp echo which transmission of a segment has arrived; default true (RFC
+    /// 8985 section 6.2), in Linux false (`tcp_rack_advance`).
+    rack_asks_the_echo: [true, false, false];
+    /// Whether congestion control hears of round-trip times that only timestamps tell; default false, in
+    /// Linux true (`tcp_ack_update_rtt`).
+    timestamps_reach_control: [false, true, true];
+    /// Whether one lost SYN leaves the initial window alone, and only the second one makes it one segment;
+    /// default false (RFC 6928 section 2), in Linux true (`tcp_init_transfer`).
+    forgives_one_lost_syn: [false, true, true];
+    /// Whether RTO is 3 s at least after a lost SYN; default true (RFC 6298 section 5.7), in Linux false.
+    raises_rto_after_lost_syn: [true, false, false];
+    /// Whether limited transmit sends two segments at most; default true (RFC 3042 section 2), in Linux
+    /// false.
+    limits_limited_transmit: [true, false, false];
+    /// Whether segments from before by one tick, and old duplicate acknowledgements that say nothing new, are
+    /// taken; default false (RFC 7323 section 5.3), in Linux true (`tcp_paws_discard`, `tcp_disordered_ack`).
+    tolerates_old_timestamps: [false, true, true];
+    /// Whether old segments without data are answered once in 500 ms at most; default false, in profile
+    /// `linux_6` true (`tcp_oow_rate_limited`).
+    limits_answers_to_old_timestamps: [false, false, true];
+    /// Whether the application's reading acknowledges what waits, where enough does or the sender pushed;
+    /// default false, in profile `linux_6` true (`tcp_cleanup_rbuf`).
+    reading_acknowledges: [false, false, true];
+    /// Whether as many segments leave at once as the device segments, a millisecond's worth at the pace;
+    /// default false, in profile `linux_6` true (`tcp_tso_autosize`).
+    sends_bursts: [false, false, true];
+}
