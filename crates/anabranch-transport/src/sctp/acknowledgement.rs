@@ -42,12 +42,12 @@ impl Association {
             self.follow_sack(now);
         }
         // D ii.
-        self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes) as u32;
-        if sack.a_rwnd == 0 && self.outstanding.bytes > 0 {
+        self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.bytes()) as u32;
+        if sack.a_rwnd == 0 && self.outstanding.bytes() > 0 {
             // Section 6.1 A: a peer that answers probes with a closed window is not unreachable.
             self.errors_in_a_row = 0;
-            for (path, status) in self.paths.iter().zip(&mut self.status) {
-                if path.outstanding > 0 {
+            for (index, status) in self.status.iter_mut().enumerate() {
+                if self.outstanding.on(PathId(index as u8)) > 0 {
                     status.error_count = 0;
                 }
             }
@@ -102,9 +102,7 @@ impl Association {
     }
 
     fn credit(&mut self, tsn: u32, chunk: &Sent) {
-        self.outstanding.bytes -= u64::from(chunk.length);
         let path = &mut self.paths[chunk.path.index()];
-        path.outstanding -= chunk.window_bytes;
         path.acked.bytes += chunk.window_bytes;
         // Section 8.2.
         path.acked.clears_errors = true;
@@ -163,7 +161,6 @@ impl Association {
                 self.outstanding.change(index, SentState::Acked, chunk.path);
             }
             SentState::Lost => {
-                self.outstanding.lost -= 1;
                 self.outstanding.change(index, SentState::Acked, chunk.path);
                 let acked = &mut self.paths[chunk.path.index()].acked;
                 acked.clears_errors |= self.parameters.procedures.marked_data_clears_errors;
@@ -203,15 +200,12 @@ impl Association {
     /// The peer has dropped data it had acknowledged in a gap block.
     fn renege(&mut self, tsn: u32) {
         let index = self.outstanding.index(tsn);
-        let Some(&Sent { state, path, length, window_bytes, .. }) = self.outstanding.chunks.get(index) else {
+        let Some(&Sent { state, path, window_bytes, .. }) = self.outstanding.chunks.get(index) else {
             return;
         };
         if state == SentState::Acked {
             self.outstanding.change(index, SentState::InFlight, path);
-            let path = &mut self.paths[path.index()];
-            path.outstanding += window_bytes;
-            path.acked.reneged_bytes += window_bytes;
-            self.outstanding.bytes += u64::from(length);
+            self.paths[path.index()].acked.reneged_bytes += window_bytes;
         }
     }
 
@@ -222,6 +216,7 @@ impl Association {
         let cumulative = self.outstanding.cumulative_tsn();
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
+            let outstanding = self.outstanding.on(id);
             let path = &mut self.paths[index];
             let acked = std::mem::take(&mut path.acked);
             let in_recovery = path.fast_recovery_exit.is_some();
@@ -232,9 +227,9 @@ impl Association {
                 path.fast_recovery_exit = None;
             }
             if acked.bytes > 0 {
-                let outstanding_before = path.outstanding + acked.bytes - acked.reneged_bytes;
+                let outstanding_before = outstanding + acked.bytes - acked.reneged_bytes;
                 let mut event = AckEvent {
-                    outstanding: path.outstanding,
+                    outstanding,
                     cumulative_advanced: advanced,
                     in_recovery,
                     ..AckEvent::new(now, acked.bytes, outstanding_before)
@@ -244,7 +239,7 @@ impl Association {
                 }
                 path.cc.on_ack(&event);
             }
-            if path.outstanding == 0 {
+            if outstanding == 0 {
                 // Section 6.3.2 R2.
                 path.t3 = Time::NEVER;
             } else if acked.earliest || path.t3.is_never() {
@@ -253,7 +248,7 @@ impl Association {
             }
             if let Some(sent_at) = acked.probe_sent_at {
                 self.take_rtt_sample(now, id, sent_at);
-                if acked.earliest && self.paths[index].outstanding > 0 {
+                if acked.earliest && outstanding > 0 {
                     let rto = self.paths[index].rto.rto;
                     self.paths[index].t3 = clock.deadline(now, rto);
                 }

@@ -525,9 +525,8 @@ impl Association {
         let old = &self.paths[path.index()];
         let fresh = Path::new(&self.parameters, old.mtu, self.ip, old.heartbeat.nonce);
         // With the deletion refused, data may have waited here.
-        let Path { outstanding, t3, first_inactive, first_potentially_failed, .. } = *old;
-        self.paths[path.index()] =
-            Path { outstanding, t3, first_inactive, first_potentially_failed, ..fresh };
+        let Path { t3, first_inactive, first_potentially_failed, .. } = *old;
+        self.paths[path.index()] = Path { t3, first_inactive, first_potentially_failed, ..fresh };
         if let Some(sharing) = &self.load_sharing {
             sharing.join(&self.parameters, self.ip, path, &mut self.paths[path.index()]);
         }
@@ -584,21 +583,15 @@ impl Association {
             if self.outstanding.chunks[index].path != path {
                 continue;
             }
-            if self.outstanding.chunks[index].state == SentState::InFlight {
-                if self.is_given_up(now, index) {
-                    let bytes = self.outstanding.chunks[index].window_bytes;
-                    self.paths[path.index()].outstanding -= bytes;
-                    self.paths[to.index()].outstanding += bytes;
-                } else {
-                    self.mark_lost(now, index, true);
-                }
+            if self.outstanding.chunks[index].state == SentState::InFlight && !self.is_given_up(now, index) {
+                self.mark_lost(now, index, true);
             }
             self.outstanding.change(index, self.outstanding.chunks[index].state, to);
         }
         let own = &mut self.paths[path.index()];
         own.t3 = Time::NEVER;
         own.rtt_probe = None;
-        if self.paths[to.index()].outstanding > 0 && self.paths[to.index()].t3.is_never() {
+        if self.outstanding.on(to) > 0 && self.paths[to.index()].t3.is_never() {
             let rto = self.paths[to.index()].rto.rto;
             self.paths[to.index()].t3 = self.deadline(now, rto);
         }

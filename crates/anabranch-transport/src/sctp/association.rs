@@ -7,9 +7,8 @@ use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
 use super::interleaving::Interleaved;
-use super::kernel_memory::KernelMemory;
 use super::load_sharing::LoadSharing;
-use super::outstanding::{Buffered, Outstanding};
+use super::outstanding::Outstanding;
 use super::parameters::Parameters;
 use super::path::Path;
 use super::probing::Probing;
@@ -153,7 +152,6 @@ impl Association {
             .load_sharing
             .as_ref()
             .map(|config| Box::new(LoadSharing::new(config, parameters, ip, &mut paths)));
-        let sharing_paths = if load_sharing.is_some() { paths.len() } else { 0 };
         // RFC 9260 section 5.3.1: a tag is never zero.
         let local_tag = (handshake_rng.bits() as u32).max(1);
         let local_initial_tsn = handshake_rng.bits() as u32;
@@ -181,13 +179,7 @@ impl Association {
             reconfiguration: None,
             load_sharing,
             queue: SendQueue::new(parameters.stream_scheduler.build()),
-            outstanding: Outstanding {
-                releases_acked: parameters.load_sharing.as_ref().is_some_and(|config| config.nr_sack),
-                buffered: vec![Buffered::default(); sharing_paths],
-                // Load sharing, which Linux has not, splits buffers by the bytes of chunks.
-                memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing_paths == 0),
-                ..Outstanding::new(local_initial_tsn)
-            },
+            outstanding: Outstanding::new(local_initial_tsn, &parameters, mtus.len()),
             advanced_peer_ack_point: local_initial_tsn.wrapping_sub(1),
             peer_rwnd: 0,
             next_mid: vec![0; usize::from(parameters.streams)],
@@ -592,7 +584,7 @@ impl Endpoint for Association {
                 path: id,
                 cwnd: control.cwnd,
                 ssthresh: control.ssthresh,
-                outstanding: path.outstanding,
+                outstanding: self.outstanding.on(id),
                 srtt: path.rto.srtt,
                 rto: path.rto.rto,
                 delivery_rate: None,

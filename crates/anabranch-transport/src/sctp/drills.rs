@@ -967,7 +967,7 @@ mod partial_reliability {
             let then = talk(&mut pair, ms(200), ONCE);
             pair.run_for(ms(100));
             assert_eq!(pair.received(Side::B).last(), then.last(), "and acknowledgement goes on");
-            assert_eq!(pair.ends[0].outstanding.bytes, 0);
+            assert_eq!(pair.ends[0].outstanding.bytes(), 0);
         }
     }
 
@@ -998,7 +998,7 @@ mod partial_reliability {
         pair.run_for(ms(500));
         assert_eq!(pair.received(Side::B).last(), Some(&next));
         assert_eq!(pair.sent(Side::A, "forward_tsn").len(), 1, "with the SACK that shows the gap");
-        assert_eq!(pair.ends[0].outstanding.bytes, 0);
+        assert_eq!(pair.ends[0].outstanding.bytes(), 0);
     }
 }
 

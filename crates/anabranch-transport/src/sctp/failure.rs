@@ -111,7 +111,7 @@ impl Association {
         match state {
             PathState::Active => {
                 if from == PathState::PotentiallyFailed && self.parameters.restarts_after_suspicion {
-                    let event = CongestionEvent::new(now, CongestionKind::Restart, own.outstanding);
+                    let event = CongestionEvent::new(now, CongestionKind::Restart, self.outstanding.on(path));
                     own.cc.on_congestion(&event);
                 }
             }

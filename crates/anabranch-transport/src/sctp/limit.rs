@@ -51,20 +51,20 @@ impl Association {
     fn limit_of_new_data(&self, path: PathId) -> Limit {
         let own = &self.paths[path.index()];
         let has_queued = !self.queue.is_empty();
-        if !has_queued && self.outstanding.lost == 0 && !self.has_refused {
+        if !has_queued && self.outstanding.lost() == 0 && !self.has_refused {
             return Limit::Application;
         }
-        if own.outstanding + self.copied(path) >= own.cc.limits().cwnd {
+        if self.outstanding.on(path) + self.copied(path) >= own.cc.limits().cwnd {
             return Limit::CongestionWindow;
         }
-        if !has_queued && self.outstanding.lost == 0 {
+        if !has_queued && self.outstanding.lost() == 0 {
             return Limit::SendBuffer;
         }
-        if has_queued && self.next_fragment() > self.peer_rwnd && self.outstanding.bytes > 0 {
+        if has_queued && self.next_fragment() > self.peer_rwnd && self.outstanding.bytes() > 0 {
             return Limit::ReceiveWindow;
         }
         let is_little = self.parameters.nagle
-            && self.outstanding.bytes > 0
+            && self.outstanding.bytes() > 0
             && self.queue.bytes < u64::from(self.fragment_limit);
         if has_queued && is_little {
             return if self.has_refused { Limit::SendBuffer } else { Limit::Application };

@@ -70,9 +70,8 @@ fn sctp_packet_can_append_data_asks_the_window_for_every_chunk() {
     pair.set_up(0, false);
     // Past the first timeout: the window is one MTU, three of these.
     talk(&mut pair, 75);
-    let path = &pair.ends[0].paths[0];
     assert_eq!(pair.ends[0].status[0].error_count, 1);
-    assert_eq!(path.outstanding, 1_500);
+    assert_eq!(pair.ends[0].outstanding.on(PathId(0)), 1_500);
 }
 
 #[test]

@@ -317,7 +317,7 @@ impl Association {
             self.note_idle(now, PathId(index as u8));
         }
         let windows = self.windows(&sharing);
-        let limits = self.limits(&sharing.config, self.outstanding.bytes);
+        let limits = self.limits(&sharing.config, self.outstanding.bytes());
         sharing.spared.fill(false);
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
@@ -344,9 +344,9 @@ impl Association {
     /// Fills one packet, sends it on the first of these paths, and copies of it on the others.
     fn send_on(&mut self, now: Time, paths: &[PathId], sharing: &mut LoadSharing) {
         let Some((&path, further)) = paths.split_first() else { return };
-        let (first, before) = (self.outstanding.next_tsn(), self.outstanding.bytes);
+        let (first, before) = (self.outstanding.next_tsn(), self.outstanding.bytes());
         self.send_packet(now, path);
-        sharing.sent_bytes[path.index()] += self.outstanding.bytes - before;
+        sharing.sent_bytes[path.index()] += self.outstanding.bytes() - before;
         for &path in further {
             self.send_copies(now, path, first, sharing);
         }
@@ -383,7 +383,7 @@ impl Association {
         *copied += in_window;
         sharing.copied_bytes[path.index()] += u64::from(bytes);
         let own = &mut self.paths[path.index()];
-        own.cc.on_sent(&SentEvent::new(now, bytes, own.outstanding + *copied));
+        own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + *copied));
     }
 
     /// Copies whose chunks are acknowledged, lost or given up make room again.
@@ -412,9 +412,10 @@ impl Association {
             });
             let exit = self.outstanding.next_tsn().wrapping_sub(1);
             for (index, path) in self.paths.iter_mut().enumerate() {
-                let outstanding = path.outstanding + copied[index];
+                let in_flight = self.outstanding.on(PathId(index as u8));
+                let outstanding = in_flight + copied[index];
                 if acked[index] > 0 {
-                    let outstanding_before = path.outstanding + before[index];
+                    let outstanding_before = in_flight + before[index];
                     path.cc.on_ack(&AckEvent {
                         outstanding,
                         in_recovery: path.fast_recovery_exit.is_some(),
@@ -444,7 +445,7 @@ impl Association {
         let Some(blocking) = self.outstanding.chunks.front() else { return };
         // A chunk is moved once.
         let can_move = blocking.state == SentState::InFlight && blocking.transmissions == 1;
-        if sides == Sides::Off || !can_move || self.outstanding.lost > 0 || self.selection.held {
+        if sides == Sides::Off || !can_move || self.outstanding.lost() > 0 || self.selection.held {
             return;
         }
         let from = blocking.path;
@@ -464,7 +465,7 @@ impl Association {
             index != from.index()
                 && self.status[index].is_usable()
                 && self.paths[index].fast_recovery_exit.is_none()
-                && self.paths[index].outstanding + sharing.copied[index] < windows[index]
+                && self.outstanding.on(PathId(index as u8)) + sharing.copied[index] < windows[index]
                 && is_blocked(index)
         });
         let Some(target) = target else { return };
@@ -476,11 +477,11 @@ impl Association {
         let exit = self.outstanding.next_tsn().wrapping_sub(1);
         let waits_for_forward = self.advanced_peer_ack_point != self.outstanding.cumulative_tsn();
         let own = &mut self.paths[from.index()];
-        if own.outstanding == 0 && !waits_for_forward {
+        if self.outstanding.on(from) == 0 && !waits_for_forward {
             own.t3 = Time::NEVER;
         }
         if own.fast_recovery_exit.is_none() {
-            let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, own.outstanding);
+            let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, self.outstanding.on(from));
             own.cc.on_congestion(&event);
             own.fast_recovery_exit = Some(exit);
         }
@@ -493,16 +494,16 @@ impl Association {
     #[cold]
     pub(super) fn note_blocking(&mut self, now: Time) {
         let Some(sharing) = &self.load_sharing else { return };
-        let limits = self.limits(&sharing.config, self.outstanding.bytes);
+        let limits = self.limits(&sharing.config, self.outstanding.bytes());
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
         let has_room = |index: usize| {
-            let in_use = self.paths[index].outstanding + sharing.copied[index];
+            let in_use = self.outstanding.on(PathId(index as u8)) + sharing.copied[index];
             self.carries_new(index) && in_use < self.paths[index].cc.limits().cwnd
         };
         let mut roomy = (0..self.paths.len()).filter(|&index| has_room(index)).peekable();
         let blocking = match waiting {
             _ if roomy.peek().is_none() => None,
-            Some(length) if length > self.peer_rwnd && self.outstanding.bytes > 0 => {
+            Some(length) if length > self.peer_rwnd && self.outstanding.bytes() > 0 => {
                 Some(Blocking::ReceiveBuffer)
             }
             Some(length) => roomy.find_map(|index| self.split(sharing, limits, index, length)),
@@ -519,7 +520,7 @@ impl Association {
     /// What holds new data back on a path whose windows have room: its share of a buffer, or the scheduler.
     pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<Limit> {
         let sharing = self.load_sharing.as_ref()?;
-        let limits = self.limits(&sharing.config, self.outstanding.bytes);
+        let limits = self.limits(&sharing.config, self.outstanding.bytes());
         match self.split(sharing, limits, path.index(), self.next_fragment()) {
             Some(Blocking::ReceiveBuffer) => Some(Limit::ReceiveWindow),
             Some(Blocking::SendBuffer) => Some(Limit::SendBuffer),
@@ -577,7 +578,7 @@ impl Association {
                 SplitBy::Buffered => buffered,
                 SplitBy::Outstanding => self.outstanding.buffered[index].in_flight,
             };
-            let is_probe = taken == 0 || self.outstanding.bytes == 0;
+            let is_probe = taken == 0 || self.outstanding.bytes() == 0;
             !is_probe && taken + u64::from(length) > limit
         };
         if sides.has_receiver() && exceeds(buffered.receiver, limits.receiver) {
@@ -600,7 +601,7 @@ impl Association {
         (0..self.paths.len())
             .map(|index| {
                 let (path, id) = (&self.paths[index], PathId(index as u8));
-                let outstanding = path.outstanding + sharing.copied[index];
+                let outstanding = self.outstanding.on(id) + sharing.copied[index];
                 let ControlState { cwnd, ssthresh, .. } = path.cc.state();
                 PathView {
                     is_usable: self.carries_new(index),

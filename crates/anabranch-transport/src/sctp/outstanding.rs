@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 
 use super::kernel_memory::KernelMemory;
+use super::parameters::Parameters;
 use super::tsn;
 use crate::endpoint::Message;
 use crate::ground::PathId;
@@ -100,8 +101,11 @@ pub(super) struct Outstanding {
     /// TSN of the first chunk of the queue: one past the cumulative TSN.
     pub(super) first_tsn: u32,
     pub(super) chunks: VecDeque<Sent>,
-    /// Bytes in flight on all paths.
-    pub(super) bytes: u64,
+    /// Bytes of user data in flight on all paths.
+    bytes: u64,
+    /// What the chunks in flight take up of each path's congestion window, in bytes
+    /// ([`Flight`](super::parameters::Flight)).
+    in_windows: SmallVec<[u32; 4]>,
     /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned nor released.
     pub(super) held_bytes: u64,
     /// What these, and chunks that have not left yet, take up of the send buffer besides.
@@ -111,25 +115,28 @@ pub(super) struct Outstanding {
     /// Whether chunks are released once a gap block acknowledges them (NR-SACK).
     pub(super) releases_acked: bool,
     /// Chunks marked for retransmission.
-    pub(super) lost: u32,
+    lost: u32,
     /// Chunks given up.
-    pub(super) abandoned: u32,
+    abandoned: u32,
     /// No chunk before this TSN is marked for retransmission.
-    pub(super) lost_from: u32,
+    lost_from: u32,
     /// What the Gap Ack Blocks of the last SACK covered.
     pub(super) gap_acked: Ranges,
 }
 
 impl Outstanding {
-    pub(super) fn new(first_tsn: u32) -> Self {
+    pub(super) fn new(first_tsn: u32, parameters: &Parameters, paths: usize) -> Self {
+        let sharing = parameters.load_sharing.as_ref();
         Self {
             first_tsn,
             chunks: VecDeque::new(),
             bytes: 0,
+            in_windows: SmallVec::from_elem(0, paths),
             held_bytes: 0,
-            memory: KernelMemory::default(),
-            buffered: Vec::new(),
-            releases_acked: false,
+            // Load sharing, which Linux has not, splits buffers by the bytes of chunks.
+            memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing.is_none()),
+            buffered: vec![Buffered::default(); if sharing.is_some() { paths } else { 0 }],
+            releases_acked: sharing.is_some_and(|config| config.nr_sack),
             lost: 0,
             abandoned: 0,
             lost_from: first_tsn,
@@ -155,8 +162,63 @@ impl Outstanding {
         self.first_tsn.wrapping_add(index as u32)
     }
 
+    /// Bytes of user data in flight on all paths.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What the chunks in flight on this path take up of its congestion window, in bytes.
+    #[inline(always)]
+    pub(super) fn on(&self, path: PathId) -> u32 {
+        self.in_windows[path.index()]
+    }
+
+    /// Chunks marked for retransmission.
+    pub(super) const fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Chunks given up.
+    pub(super) const fn abandoned(&self) -> u32 {
+        self.abandoned
+    }
+
+    /// A chunk of this position is in this state and on this path: the sums hold it.
+    #[inline(always)]
+    fn add(&mut self, index: usize, state: SentState, path: PathId, length: u32, window_bytes: u32) {
+        match state {
+            SentState::InFlight => {
+                self.bytes += u64::from(length);
+                self.in_windows[path.index()] += window_bytes;
+            }
+            SentState::Lost => {
+                let tsn = self.tsn(index);
+                if self.lost == 0 || tsn::before(tsn, self.lost_from) {
+                    self.lost_from = tsn;
+                }
+                self.lost += 1;
+            }
+            SentState::Abandoned => self.abandoned += 1,
+            SentState::Acked => {}
+        }
+    }
+
+    /// The same is over.
+    #[inline(always)]
+    fn subtract(&mut self, state: SentState, path: PathId, length: u32, window_bytes: u32) {
+        match state {
+            SentState::InFlight => {
+                self.bytes -= u64::from(length);
+                self.in_windows[path.index()] -= window_bytes;
+            }
+            SentState::Lost => self.lost -= 1,
+            SentState::Abandoned => self.abandoned -= 1,
+            SentState::Acked => {}
+        }
+    }
+
     pub(super) fn push(&mut self, chunk: Sent) {
-        self.bytes += u64::from(chunk.length);
+        self.add(self.chunks.len(), chunk.state, chunk.path, chunk.length, chunk.window_bytes);
         self.held_bytes += u64::from(chunk.length);
         if !self.buffered.is_empty() {
             self.enter(&chunk);
@@ -164,7 +226,7 @@ impl Outstanding {
         self.chunks.push_back(chunk);
     }
 
-    /// Removes the first chunk. The caller has taken it off the bytes in flight.
+    /// Removes the first chunk.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<Sent> {
         if !self.buffered.is_empty()
@@ -174,11 +236,7 @@ impl Outstanding {
         }
         let chunk = self.chunks.pop_front()?;
         self.first_tsn = self.first_tsn.wrapping_add(1);
-        match chunk.state {
-            SentState::Abandoned => self.abandoned -= 1,
-            SentState::Lost => self.lost -= 1,
-            SentState::Acked | SentState::InFlight => {}
-        }
+        self.subtract(chunk.state, chunk.path, chunk.length, chunk.window_bytes);
         if self.is_held(chunk.state) {
             self.held_bytes -= u64::from(chunk.length);
             self.memory.release_chunk(chunk.length);
@@ -199,7 +257,9 @@ impl Outstanding {
     /// Changes the state and the path of the chunk at this position.
     #[inline(always)]
     pub(super) fn change(&mut self, index: usize, state: SentState, path: PathId) {
-        let Sent { state: before, length, .. } = self.chunks[index];
+        let Sent { state: before, path: from, length, window_bytes, .. } = self.chunks[index];
+        self.subtract(before, from, length, window_bytes);
+        self.add(index, state, path, length, window_bytes);
         match (self.is_held(before), self.is_held(state)) {
             (true, false) => {
                 self.held_bytes -= u64::from(length);
@@ -263,15 +323,6 @@ impl Outstanding {
         let index = (start..self.chunks.len()).find(|&i| self.chunks[i].state == SentState::Lost)?;
         self.lost_from = self.tsn(index);
         Some(index)
-    }
-
-    /// Takes note that the chunk at this position was marked for retransmission.
-    pub(super) fn note_lost(&mut self, index: usize) {
-        let tsn = self.tsn(index);
-        if self.lost == 0 || tsn::before(tsn, self.lost_from) {
-            self.lost_from = tsn;
-        }
-        self.lost += 1;
     }
 }
 

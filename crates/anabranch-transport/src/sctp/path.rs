@@ -18,8 +18,6 @@ pub(super) struct Path {
     pub(super) cc: Controller,
     /// What its congestion control calls a segment, in bytes.
     pub(super) segment: u32,
-    /// Bytes in flight, as congestion windows count them ([`Flight`](super::parameters::Flight)).
-    pub(super) outstanding: u32,
     /// When T3-rtx expires; [`Time::NEVER`] when it is stopped.
     pub(super) t3: Time,
     /// The chunk whose round-trip time is being measured.
@@ -85,7 +83,6 @@ impl Path {
             rto: RtoEstimator::new(&parameters.rto),
             cc: parameters.cc.build(&setup),
             segment: setup.mss,
-            outstanding: 0,
             t3: Time::NEVER,
             rtt_probe: None,
             last_data: Time::NEVER,

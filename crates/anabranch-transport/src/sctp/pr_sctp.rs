@@ -47,15 +47,12 @@ impl Association {
                 continue;
             }
             last = at;
-            match self.outstanding.chunks[at].state {
-                SentState::InFlight => self.take_off_flight(at),
-                SentState::Lost => self.outstanding.lost -= 1,
-                SentState::Acked | SentState::Abandoned => {}
-            }
             let Sent { state, path, .. } = self.outstanding.chunks[at];
+            if state == SentState::InFlight {
+                self.stop_waiting_for(at);
+            }
             if state != SentState::Abandoned {
                 self.outstanding.change(at, SentState::Abandoned, path);
-                self.outstanding.abandoned += 1;
                 self.stats.data_chunks_abandoned += 1;
             }
         }
@@ -79,7 +76,6 @@ impl Association {
                 ending: true,
                 ..last
             });
-            self.outstanding.abandoned += 1;
         }
         self.report_abandoned(message);
     }
@@ -158,7 +154,7 @@ impl Association {
         if tsn::before(self.advanced_peer_ack_point, cumulative) {
             self.advanced_peer_ack_point = cumulative;
         }
-        if self.outstanding.abandoned == 0 {
+        if self.outstanding.abandoned() == 0 {
             return;
         }
         loop {

@@ -164,9 +164,9 @@ impl Association {
         let limit = if probe.is_burst { u32::MAX } else { self.burst_limit(probe.path) };
         while probe.left > 0 && self.may_send_new(now, probe.path, limit) {
             let first = self.outstanding.next_tsn();
-            let before = self.outstanding.bytes;
+            let before = self.outstanding.bytes();
             self.send_packet(now, probe.path);
-            let bytes = (self.outstanding.bytes - before) as u32;
+            let bytes = (self.outstanding.bytes() - before) as u32;
             let count = self.outstanding.next_tsn().wrapping_sub(first);
             probe.tsns.extend((0..count).map(|step| first.wrapping_add(step)));
             probe.left = probe.left.saturating_sub(bytes);

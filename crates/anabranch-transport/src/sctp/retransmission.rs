@@ -22,7 +22,7 @@ impl Association {
         own.t3 = Time::NEVER;
         own.timeout_exit = Some(self.outstanding.next_tsn().wrapping_sub(1));
         // E1.
-        own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, own.outstanding));
+        own.cc.on_congestion(&CongestionEvent::new(now, CongestionKind::Timeout, self.outstanding.on(path)));
         self.leave_fast_recovery(path);
         if self.probing.is_some() {
             self.note_recovery_end(now, true);
@@ -49,7 +49,8 @@ impl Association {
             if !self.is_retransmission_window_full(now) {
                 self.retransmit_one_packet(now);
             }
-            if self.parameters.send_on_timeout && (self.outstanding.lost == 0 || self.load_sharing.is_some())
+            if self.parameters.send_on_timeout
+                && (self.outstanding.lost() == 0 || self.load_sharing.is_some())
             {
                 self.send(now);
             }
@@ -92,22 +93,20 @@ impl Association {
     /// Whether a chunk has to wait, where the window is asked for every chunk: not for those that missing reports told
     /// of.
     fn is_window_full_for(&self, path: PathId, index: usize) -> bool {
-        let path = &self.paths[path.index()];
         self.parameters.procedures.asks_window_for_chunks
             && self.outstanding.chunks[index].timed_out
-            && path.outstanding >= path.cc.limits().cwnd
+            && self.outstanding.on(path) >= self.paths[path.index()].cc.limits().cwnd
     }
 
     /// Takes a chunk in flight off the outstanding bytes and marks it for retransmission, or gives it
     /// up where its reliability says so.
     pub(super) fn mark_lost(&mut self, now: Time, index: usize, timed_out: bool) {
-        self.take_off_flight(index);
+        self.stop_waiting_for(index);
         self.outstanding.change(index, SentState::Lost, self.outstanding.chunks[index].path);
         let chunk = &mut self.outstanding.chunks[index];
         chunk.missing_reports = 0;
         chunk.timed_out = timed_out;
         let Sent { path, length, .. } = *chunk;
-        self.outstanding.note_lost(index);
         if self.probing.is_some() {
             self.note_probe_loss(path, self.outstanding.tsn(index), length);
         }
@@ -116,19 +115,17 @@ impl Association {
         }
     }
 
-    /// A chunk in flight counts as outstanding no longer (section 6.2.1 C: the window it used is free).
-    pub(super) fn take_off_flight(&mut self, index: usize) {
+    /// The sender does not wait for a chunk in flight any longer (section 6.2.1 C: the peer's window it used is free).
+    pub(super) fn stop_waiting_for(&mut self, index: usize) {
         let tsn = self.outstanding.tsn(index);
         let chunk = &self.outstanding.chunks[index];
         debug_assert_eq!(chunk.state, SentState::InFlight);
-        let Sent { length, window_bytes, .. } = *chunk;
+        let length = chunk.length;
         let path = &mut self.paths[chunk.path.index()];
-        path.outstanding -= window_bytes;
         // Karn's rule, section 6.3.1 C5: nothing is measured on what is sent again or given up.
         if path.rtt_probe == Some(tsn) {
             path.rtt_probe = None;
         }
-        self.outstanding.bytes -= u64::from(length);
         self.peer_rwnd = self.peer_rwnd.saturating_add(length);
     }
 
@@ -146,7 +143,7 @@ impl Association {
                 limits.push((path, limit));
                 limit
             });
-            if self.paths[path.index()].outstanding >= limit {
+            if self.outstanding.on(path) >= limit {
                 self.note_attempt(now, path);
                 break;
             }
@@ -211,7 +208,7 @@ impl Association {
         // this path again.
         let restarts_timer =
             !self.parameters.procedures.timer_follows_cumulative_tsn && self.is_first_of(path, first);
-        let mut left = self.outstanding.lost;
+        let mut left = self.outstanding.lost();
         let mut index = first;
         while left > 0 && index < self.outstanding.chunks.len() {
             let tsn = self.outstanding.tsn(index);
@@ -241,10 +238,7 @@ impl Association {
             chunk.fast_retransmitted |= !chunk.timed_out;
             let sent = *chunk;
             self.add_data(&mut packet, &sent, tsn);
-            self.outstanding.lost -= 1;
-            self.outstanding.bytes += u64::from(length);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
-            self.paths[path.index()].outstanding += sent.window_bytes;
             self.stats.data_chunks_retransmitted += 1;
             size += wire;
             bytes += length;
@@ -328,7 +322,11 @@ impl Association {
             if is_reported {
                 let cwnd_before = path.cc.limits().cwnd;
                 // Rule 2.
-                let event = CongestionEvent::new(now, CongestionKind::FastRetransmit, path.outstanding);
+                let event = CongestionEvent::new(
+                    now,
+                    CongestionKind::FastRetransmit,
+                    self.outstanding.on(PathId(index as u8)),
+                );
                 path.cc.on_congestion(&event);
                 self.note_fast_retransmit(now, PathId(index as u8), cwnd_before);
             }

@@ -3,7 +3,6 @@
 
 use super::association::{Association, State};
 use super::outstanding::{Sent, SentState};
-use super::path::Path;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::Message;
 use crate::ground::{PathId, Payload};
@@ -15,7 +14,7 @@ impl Association {
     /// Sends what may be sent: marked chunks first, then new ones (section 6.1 C).
     #[inline(always)]
     pub(super) fn send(&mut self, now: Time) {
-        if self.outstanding.lost > 0 || !self.queue.is_empty() || self.state != State::Established {
+        if self.outstanding.lost() > 0 || !self.queue.is_empty() || self.state != State::Established {
             self.send_waiting(now);
         }
     }
@@ -26,12 +25,12 @@ impl Association {
             return;
         }
         if !self.selection.held {
-            if self.outstanding.lost > 0 {
+            if self.outstanding.lost() > 0 {
                 self.retransmit(now);
             }
             if self.load_sharing.is_some() {
                 self.send_shared(now);
-            } else if self.outstanding.lost == 0 && !self.queue.is_empty() {
+            } else if self.outstanding.lost() == 0 && !self.queue.is_empty() {
                 if self.probing.is_some() {
                     self.send_probe(now);
                 }
@@ -62,17 +61,17 @@ impl Association {
                 continue;
             }
             // Section 6.1 B: nothing new while cwnd or more is outstanding.
-            if self.paths[path.index()].outstanding >= limit {
+            if self.outstanding.on(path) >= limit {
                 return false;
             }
             // Section 6.1 A: the receiver's window, but for one packet as a probe.
             let length = front.remaining().min(self.fragment_limit);
-            if length > self.peer_rwnd && self.outstanding.bytes > 0 {
+            if length > self.peer_rwnd && self.outstanding.bytes() > 0 {
                 return false;
             }
             // Section 6.1, Nagle's algorithm.
             return !(self.parameters.nagle
-                && self.outstanding.bytes > 0
+                && self.outstanding.bytes() > 0
                 && self.queue.bytes < u64::from(self.fragment_limit));
         }
         false
@@ -80,10 +79,12 @@ impl Association {
 
     /// The window for this occasion: cwnd, but no more than Max.Burst packets (section 6.1 D).
     pub(super) fn burst_limit(&self, path: PathId) -> u32 {
-        let path = &self.paths[path.index()];
-        let cwnd = path.cc.limits().cwnd;
+        let own = &self.paths[path.index()];
+        let cwnd = own.cc.limits().cwnd;
         match self.parameters.max_burst {
-            Some(packets) => cwnd.min(path.outstanding.saturating_add(packets.saturating_mul(path.segment))),
+            Some(packets) => {
+                cwnd.min(self.outstanding.on(path).saturating_add(packets.saturating_mul(own.segment)))
+            }
             None => cwnd,
         }
     }
@@ -92,10 +93,11 @@ impl Association {
         if self.parameters.procedures.idle_window_shrinks_with_heartbeats {
             return;
         }
+        let outstanding = self.outstanding.on(path);
         let path = &mut self.paths[path.index()];
         // RFC 9260 section 7.2.1: before the first data it is the initial window that counts, however long that
         // takes; since then, `last_data` is no longer [`Time::NEVER`].
-        if path.outstanding == 0 {
+        if outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
             if idle >= path.rto.rto {
                 path.cc.on_idle(&IdleEvent::new(idle, path.rto.rto));
@@ -133,8 +135,9 @@ impl Association {
             let wire = self.data_header + ((length + 3) & !3);
             let full = size + wire > mtu || messages == self.parameters.bundle_max;
             let asks_window = self.parameters.procedures.asks_window_for_chunks;
-            let ends = |own: &Path| asks_window && own.outstanding >= own.cc.limits().cwnd;
-            if messages > 0 && (full || length > self.peer_rwnd || ends(&self.paths[path.index()])) {
+            let ends =
+                || asks_window && self.outstanding.on(path) >= self.paths[path.index()].cc.limits().cwnd;
+            if messages > 0 && (full || length > self.peer_rwnd || ends()) {
                 break;
             }
             let beginning = front.sent == 0;
@@ -172,7 +175,6 @@ impl Association {
             self.outstanding.push(sent);
             self.queue.advance(length);
             let own = &mut self.paths[path.index()];
-            own.outstanding += window_bytes;
             // RFC 9260 section 6.3.1 C4: one measurement per round trip.
             own.rtt_probe.get_or_insert(tsn);
             self.peer_rwnd = self.peer_rwnd.saturating_sub(length);
@@ -221,7 +223,7 @@ impl Association {
         if path.t3.is_never() {
             path.t3 = clock.deadline(now, path.rto.rto);
         }
-        path.cc.on_sent(&SentEvent::new(now, bytes, path.outstanding));
+        path.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(id)));
         if self.probing.is_some() {
             self.status[id.index()].sent_bytes += u64::from(bytes);
         }

@@ -295,10 +295,14 @@ impl Association {
             chunks.iter().filter(|chunk| wanted(chunk)).map(|chunk| u64::from(chunk.window_bytes)).sum()
         };
         let in_flight = bytes(&|chunk| chunk.state == SentState::InFlight);
-        assert_eq!(self.outstanding.bytes, in_flight, "bytes in flight");
+        assert_eq!(self.outstanding.bytes(), in_flight, "bytes in flight");
         for (index, path) in self.paths.iter().enumerate() {
             let own = in_window(&|c| c.state == SentState::InFlight && c.path.index() == index);
-            assert_eq!(u64::from(path.outstanding), own, "bytes in flight on path {index}");
+            assert_eq!(
+                u64::from(self.outstanding.on(PathId(index as u8))),
+                own,
+                "bytes in flight on path {index}"
+            );
             assert!(own == 0 || !path.t3.is_never() || self.is_over(), "T3-rtx of path {index} stands still");
         }
         let mut buffered = vec![Buffered::default(); self.paths.len()];
@@ -318,8 +322,8 @@ impl Association {
             assert_eq!(self.outstanding.buffered, buffered, "bytes in the buffers by path");
         }
         let count = |state: SentState| chunks.iter().filter(|c| c.state == state).count();
-        assert_eq!(self.outstanding.lost as usize, count(SentState::Lost), "lost chunks");
-        assert_eq!(self.outstanding.abandoned as usize, count(SentState::Abandoned), "abandoned chunks");
+        assert_eq!(self.outstanding.lost() as usize, count(SentState::Lost), "lost chunks");
+        assert_eq!(self.outstanding.abandoned() as usize, count(SentState::Abandoned), "abandoned chunks");
         if let Some(sharing) = &self.load_sharing {
             sharing.check_accounts();
         }
