@@ -21,7 +21,6 @@ macro_rules! procedures {
         }
 
         /// The rules, all of them set.
-        #[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) struct Procedures {
             $($(#[$doc])*

@@ -163,7 +163,10 @@ impl Association {
         let segmented = if is_segmented { own.cc.limits().cwnd / 2 } else { 0 };
         let mut room = segmented.min(LINUX_GSO_MAX_BYTES).max(own.mtu) - headers;
         room -= self.retransmit_packet(now, path, index, room);
-        while is_segmented {
+        if !is_segmented {
+            return;
+        }
+        loop {
             let Some((index, next)) = self.next_retransmission(now) else { return };
             let length = self.outstanding.chunks[index].length;
             let is_full = self.is_window_full_for(path, index);

@@ -39,8 +39,8 @@ pub struct Config {
     /// allows (1460 B for 1500 B over IPv4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mss: Option<Bytes>,
-    /// The initial congestion window; default "rfc6928", in profile `linux_6` 10 segments,
-    /// in profile `linux_2_6_20` "rfc3390".
+    /// The initial congestion window; default 10 segments, in profile rfc "rfc6928", in
+    /// profile `linux_2_6_20` "rfc3390".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<InitialWindow>,
     /// When less than a full segment waits; default "minshall", in profile rfc "rfc896".
