@@ -9,11 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 16] = [
+const TRANSPORT: [(&str, &str); 17] = [
     ("time", ""),
     ("units", "time"),
     ("rng", "time"),
     ("report", ""),
+    ("procedures", ""),
     ("ground", ""),
     ("wire", "ground time"),
     ("timer", "rng time"),
@@ -23,8 +24,8 @@ const TRANSPORT: [(&str, &str); 16] = [
     // The policy `echo` rates a call, hence `quality`.
     ("path", "ground quality time units"),
     ("endpoint", "ground path report time units wire"),
-    ("sctp", "cc endpoint ground linux_rtt path report rng time timer units wire"),
-    ("tcp", "cc endpoint ground linux_rtt path report rng time timer units wire"),
+    ("sctp", "cc endpoint ground linux_rtt path procedures report rng time timer units wire"),
+    ("tcp", "cc endpoint ground linux_rtt path procedures report rng time timer units wire"),
     ("mptcp", "cc endpoint ground path report rng tcp time units wire"),
     ("udp", "endpoint ground report time wire"),
 ];

@@ -16,6 +16,7 @@ pub struct LossPattern {
 
 impl LossPattern {
     /// The next frame was heard, or not.
+    #[inline]
     pub fn push(&mut self, is_lost: bool) {
         self.frames += 1;
         if is_lost {

@@ -32,11 +32,13 @@ impl Slot {
     }
 
     /// The one-way delay, if a frame arrived.
+    #[inline]
     pub const fn delay(self) -> Option<Duration> {
         if self.0 < Self::SILENT.0 { Some(Duration::from_nanos(self.0)) } else { None }
     }
 
     /// Whether there was a frame at all.
+    #[inline]
     pub const fn is_frame(self) -> bool {
         self.0 != Self::SILENT.0
     }

@@ -447,6 +447,7 @@ impl Association {
         }
     }
 
+    #[inline]
     fn next_timeout(&self) -> Time {
         let mut next = self.heartbeat.timer.min(self.delayed_sack.timer);
         if self.state != State::Established {
@@ -569,6 +570,7 @@ impl Endpoint for Association {
         }
     }
 
+    #[inline]
     fn poll_output(&mut self, _now: Time) -> Output {
         match self.outputs.pop_front() {
             Some(output) => output,
