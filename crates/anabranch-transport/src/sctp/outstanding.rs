@@ -105,7 +105,7 @@ pub(super) struct Outstanding {
     bytes: u64,
     /// What the chunks in flight take up of each path's congestion window, in bytes
     /// ([`Flight`](super::parameters::Flight)).
-    in_windows: SmallVec<[u32; 4]>,
+    in_windows: Vec<u32>,
     /// Bytes of chunks that are held: neither passed by the cumulative TSN nor abandoned nor released.
     pub(super) held_bytes: u64,
     /// What these, and chunks that have not left yet, take up of the send buffer besides.
@@ -131,7 +131,7 @@ impl Outstanding {
             first_tsn,
             chunks: VecDeque::new(),
             bytes: 0,
-            in_windows: SmallVec::from_elem(0, paths),
+            in_windows: vec![0; paths],
             held_bytes: 0,
             // Load sharing, which Linux has not, splits buffers by the bytes of chunks.
             memory: KernelMemory::new(parameters.procedures.charges_kernel_memory && sharing.is_none()),
@@ -217,6 +217,7 @@ impl Outstanding {
         }
     }
 
+    #[inline(always)]
     pub(super) fn push(&mut self, chunk: Sent) {
         self.add(self.chunks.len(), chunk.state, chunk.path, chunk.length, chunk.window_bytes);
         self.held_bytes += u64::from(chunk.length);
