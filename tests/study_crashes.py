@@ -59,7 +59,7 @@ def kill_at_random(folder: Path, sweep: Path) -> None:
     moments = random.Random(20)
     started = time.monotonic()
     expected = _expected(sweep, folder, REPLICATIONS)
-    longest = 0.1 + (time.monotonic() - started) / 5  # however busy this machine is
+    longest = 0.1 + (time.monotonic() - started) / 5
     log = os.open(folder.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def live(jobs: int) -> None:
@@ -74,14 +74,18 @@ def kill_at_random(folder: Path, sweep: Path) -> None:
         folders._MANY = 5  # shards are made one in every life
         Study(sweep, folder, replications=REPLICATIONS, jobs=jobs).run(hear)
 
-    kills = 0
+    kills, found = 0, [""]
     while kills < KILLS:
         child = start(partial(live, 1 + kills % 3))
         time.sleep(moments.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
+        before, found = found, folder.with_suffix(".log").read_text().split() or [""]
         if (code := ended(child)) == KILLED:
             kills += 1
+            # However busy the machine becomes: one that got nowhere makes later ones longer.
+            longest *= 1.1 if found[-1] == before[-1] else 1
             continue
+        longest /= 1.1
         assert code == 0
         assert ended(start(lambda: check(folder, expected))) == 0
         shutil.rmtree(folder)
