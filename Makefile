@@ -86,6 +86,7 @@ validate: setup wheel-check ## the long validations: tests marked as slow, prope
 	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
 	$(BIN)/python tools/mobility.py docs
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
+	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
 	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python -m anabranch.papers sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python -m anabranch.papers mptcp-aqm docs/validation/mptcp-aqm.md

@@ -10,7 +10,7 @@ it is worse than promised. About ten minutes on two cores; the same numbers each
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -138,7 +138,10 @@ def pinged(path: TruePath, seed: int, folder: Path, count: int = PINGS) -> Profi
     return estimate(measure([captures.ping_text(folder / f"{path.name}.txt", times)]))
 
 
-MEASURED: dict[str, Callable[[TruePath, int, Path], Profile]] = {
+Way = Callable[[TruePath, int, Path], Profile]
+"""Measures a path, with a seed, in a folder."""
+
+MEASURED: dict[str, Way] = {
     "captures": captured,
     "pings": pinged,
 }
@@ -196,18 +199,18 @@ def compare(
     folder: Path,
     *,
     effort: search.Effort = EFFORT,
-    ways: Iterable[str] = MEASURED,
+    ways: Mapping[str, Way] = MEASURED,
 ) -> Comparison:
     """Measures the paths, asks for advice, and runs what is recommended over the true paths."""
     true = [_written(folder, path.name, path.toml) for path in paths]
     best = advise.advise(true, goal, effort=effort, jobs=1)
     advised: dict[str, advise.Advice | str] = {}
-    for way in ways:
+    for way, found_by in ways.items():
         of_way = folder / way
         of_way.mkdir()
         files = []
         for i, path in enumerate(paths):
-            found = MEASURED[way](path, 2 * seed + i, of_way)
+            found = found_by(path, 2 * seed + i, of_way)
             text = output.toml(found, path.name, ENDS)
             files.append(_written(of_way, path.name, text))
         try:
@@ -285,7 +288,8 @@ def case(
     folder.mkdir(parents=True, exist_ok=True)
     if ways is None:
         ways = [way for way in MEASURED if way != "pings" or goal in BY_PINGS]
-    return compare(goal, paths, number + 1, folder, effort=effort, ways=ways)
+    measured = {way: MEASURED[way] for way in ways}
+    return compare(goal, paths, number + 1, folder, effort=effort, ways=measured)
 
 
 @dataclass(frozen=True)
