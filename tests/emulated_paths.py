@@ -4,7 +4,7 @@ python tests/emulated_paths.py FILE
 
 The kernel's TCP, echo requests and tcpdump over the link of `emulated_link.py`: what real captures
 have and simulated ones lack. Writes the record docs/validation/profile-emulated.md; exit status 1
-where it is worse than promised. About twelve minutes of real time, root only: where namespaces
+where it is worse than promised. About ten minutes of real time, root only: where namespaces
 cannot be had it says so in a line and leaves the record alone. The times are those of a real
 machine, so the numbers are not the same each time.
 """
@@ -31,7 +31,7 @@ LINKS = {
 }
 """The paths of `profile_paths.OWN`."""
 
-RUNS = 4
+RUNS = 3
 TRANSFER_S = 40.0
 PINGS = 9000
 INTERVAL_S = 0.01
