@@ -76,8 +76,10 @@ wheel: $(BIN)/maturin ## dist/ with the source distribution, and a wheel for thi
 wheel-check: wheel ## installs the wheel where there is no compiler, and draws a first figure within a minute
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
-validate: setup wheel-check ## the long validations: tests marked as slow, properties of 10,000 cases, golden records in docs/validation
-	PROPTEST_CASES=10000 cargo test --locked --profile dev -- --include-ignored
+# A case of a property about whole simulations costs a thousand times what one about a part does.
+validate: setup wheel-check ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
+	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
+	PROPTEST_CASES=1000 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The folders of what computes a result, beside this file.
+/// The folders of what computes a result, beside this file: Cargo runs it in its own folder.
 pub const CRATES: [&str; 2] = ["../anabranch-transport/src", "src"];
 
 fn main() {
     let mut sources = Sources::empty();
     for folder in CRATES {
-        sources.read_crate(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+        sources.read_crate(Path::new(folder));
     }
     for file in &sources.files {
         println!("cargo:rerun-if-changed={}", file.display());

@@ -68,7 +68,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    const FIRST_SLOTS: usize = 64;
+    const FIRST_SLOTS: usize = 128;
 
     /// From now on the link may be asked as far ahead of the run as this, in nanoseconds.
     pub(crate) fn runs_ahead_by(&mut self, ahead: u64) {
@@ -108,8 +108,10 @@ impl Ledger {
     fn make_room(&mut self, now: u64) {
         let ahead = self.ahead;
         let matters = |entry: &Entry| entry.settled > now.saturating_sub(ahead);
-        // Nearly always the fates come true in the order of their entries.
-        let settled = self.log.iter().position(matters).unwrap_or(self.log.len());
+        // Nearly always the fates come true in the order of their entries. Eight are asked at once, without a
+        // branch for each; up to seven that are settled stay.
+        let done = |entries: &&[Entry]| !entries.iter().fold(false, |any, entry| any | matters(entry));
+        let settled = 8 * self.log.chunks_exact(8).take_while(done).count();
         self.log.drain(..settled);
         let room = self.log.capacity();
         if self.log.len() > room / 2 {
