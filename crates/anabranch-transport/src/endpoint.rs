@@ -10,17 +10,85 @@
 //! The same object serves the simulator and the real-time driver.
 //!
 //! The enums that are handed over for every packet have tags as wide as what follows them: with a narrow tag
-//! the compiler copies the rest in pieces that overlap, which costs more than all of it (measured).
+//! the compiler copies the rest in pieces that overlap (`docs/performance.md` has what that costs).
 
-use crate::ground::{PathId, Payload};
-use crate::path::{PathState, Reason};
+use crate::cc::Controller;
+use crate::ground::{IpVersion, PathId, Payload, Side};
+use crate::path::{PathState, Reason, Selector};
 use crate::report::Report;
+use crate::rng::Streams;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 use crate::wire::Packet;
 
+/// A transport protocol: its settings, from which the two ends of a connection are built.
+pub trait Transport {
+    /// An end.
+    type Endpoint: Endpoint;
+
+    /// Builds an end.
+    ///
+    /// # Errors
+    /// When the settings are impossible, by themselves or with these paths: one sentence that names the key, the
+    /// value found and what is allowed.
+    fn build(&self, site: &Site<'_>) -> Result<Self::Endpoint, String>;
+}
+
+/// Where an endpoint is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The end of the connection that it is.
+    pub side: Side,
+    /// The largest IP packet that each of its paths carries, in bytes.
+    pub mtus: &'a [u32],
+    /// The version of IP.
+    pub ip: IpVersion,
+    /// Where everything random in it comes from.
+    pub streams: Streams,
+    /// What its connection is called: with `flow/call`, the names of TCP's streams start with `flow/call/tcp/a`.
+    pub connection: &'a str,
+}
+
+impl Site<'_> {
+    /// What the names of this protocol's streams start with.
+    pub(crate) fn name(&self, protocol: &str) -> String {
+        format!("{}/{protocol}/{}", self.connection, self.side.name())
+    }
+}
+
 /// A transport endpoint. See the [module](self) for the contract.
 pub trait Endpoint {
+    /// The protocol's name in lower case, as metrics and messages have it.
+    fn protocol(&self) -> &'static str;
+
+    /// Whether its peer may speak this protocol.
+    fn understands(&self, protocol: &str) -> bool {
+        protocol == self.protocol()
+    }
+
+    /// What it offers its application.
+    fn service(&self) -> Service;
+
+    /// Gives a path another congestion control than the settings name, for this and further connections. False where
+    /// the protocol has none; the path is one of those that [`Endpoint::sample_paths`] gives.
+    fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
+        false
+    }
+
+    /// Gives the endpoint another path policy than the settings name. False where the protocol has none.
+    fn set_path_selector(&mut self, _selector: Selector) -> bool {
+        false
+    }
+
+    /// Lets the addresses of side A come and go; these paths are not there at first.
+    ///
+    /// # Errors
+    /// When the protocol cannot do that, or not with these paths: one sentence.
+    fn enable_reconfiguration(&mut self, _absent: &[PathId]) -> Result<(), String> {
+        let protocol = self.protocol();
+        Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
+    }
+
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);
 

@@ -39,6 +39,7 @@ pub mod sim;
 pub mod study;
 mod text_file;
 pub mod trace;
+pub mod transports;
 
 /// The version of the engine: the release, and a hash of its sources without comments and tests. Two engines of one
 /// version give the same results.

@@ -10,7 +10,7 @@ use anabranch_transport::endpoint::{
     CloseReason, Command, Endpoint, Event, Input, Output, Received, Service,
 };
 use anabranch_transport::ground::{IpVersion, Payload, Side};
-use anabranch_transport::quality::{Codec, EModel, Fate, JitterBuffer};
+use anabranch_transport::quality::{Codec, EModel, JitterBuffer, Playout};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
@@ -119,9 +119,9 @@ fn late_lost_and_gaps() {
     assert_eq!((m.p95_delay_ms, m.p99_delay_ms), (60.0, 161.0));
     let frames = voip.frames(Side::A);
     assert_eq!(frames.len(), 100);
-    assert_eq!((frames[12].arrived, frames[12].fate), (None, Fate::Lost));
+    assert_eq!((frames[12].arrived, frames[12].fate), (None, Playout::Lost));
     assert_eq!(frames[20].arrived, Some(frames[20].made + ms(161)));
-    assert_eq!(frames[20].fate, Fate::Late);
+    assert_eq!(frames[20].fate, Playout::Late);
     assert_eq!(frames[99].made, Time::from_millis(2_980));
 }
 

@@ -23,7 +23,7 @@ const TRANSPORT: [(&str, &str); 17] = [
     ("cc", "ground rng time units"),
     // The policy `echo` rates a call, hence `quality`.
     ("path", "ground quality time units"),
-    ("endpoint", "ground path report time units wire"),
+    ("endpoint", "cc ground path report rng time units wire"),
     ("sctp", "cc endpoint ground linux_rtt path procedures report rng time timer units wire"),
     ("tcp", "cc endpoint ground linux_rtt path procedures report rng time timer units wire"),
     ("mptcp", "cc endpoint ground path report rng tcp time units wire"),
@@ -31,15 +31,16 @@ const TRANSPORT: [(&str, &str); 17] = [
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.
-const ANABRANCH: [(&str, &str); 10] = [
+const ANABRANCH: [(&str, &str); 11] = [
+    ("transports", ""),
     ("text_file", ""),
     ("parallel", ""),
     ("schedule", "text_file"),
     ("net", "schedule"),
     ("app", "schedule"),
     ("trace", "app net"),
-    ("scenario", "app net text_file trace"),
-    ("sim", "app net scenario trace"),
+    ("scenario", "app net text_file trace transports"),
+    ("sim", "app net scenario trace transports"),
     ("study", "parallel scenario sim text_file"),
     ("batch", "parallel scenario sim study trace"),
 ];

@@ -29,7 +29,7 @@ struct Arrival {
 /// Gives the packets to the link in the order of time, as an engine with an event per crossing does, and
 /// returns what became of each of them.
 fn drive(link: &mut DuplexLink, arrivals: &[Arrival]) -> Vec<Step> {
-    let mut steps = vec![Step::Held; arrivals.len()];
+    let mut steps = vec![Step::Stays; arrivals.len()];
     let mut crossings: Vec<(Time, usize, Ecn)> = Vec::new();
     let resume_until = |link: &mut DuplexLink, steps: &mut [Step], crossings: &mut Vec<_>, now: Time| {
         crossings.sort_by_key(|&(at, index, _): &(Time, usize, Ecn)| (at, index));
@@ -308,7 +308,7 @@ proptest! {
         let mut ahead = in_time.clone();
         prop_assume!(in_time.can_run_ahead());
         let expected = drive(&mut in_time, &arrivals);
-        let mut steps = vec![Step::Held; arrivals.len()];
+        let mut steps = vec![Step::Stays; arrivals.len()];
         for direction in Direction::BOTH {
             for (index, arrival) in arrivals.iter().enumerate() {
                 if arrival.direction == direction {

@@ -16,7 +16,7 @@ impl Connection {
     ///
     /// # Errors
     /// When none is there at first: one sentence.
-    pub fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+    pub(super) fn let_addresses_change(&mut self, absent: &[PathId]) -> Result<(), String> {
         if absent.len() == self.subflows.len() {
             return Err("addresses: no path is there at first; leave one without `add`".into());
         }

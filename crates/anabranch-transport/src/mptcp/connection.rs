@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::config::Config;
 use super::parameters::Parameters;
 use super::receive::Receiver;
 use super::send::Sender;
@@ -10,7 +11,8 @@ use super::subflow::{Mapping, Subflow};
 use crate::cc::Controller;
 use crate::cc::coupled::Group;
 use crate::endpoint::{
-    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Output, PathLimit, PathSample, Transmission,
+    CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site,
+    Transmission, Transport,
 };
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
@@ -117,11 +119,6 @@ impl Connection {
     /// What has been counted so far, in all connections.
     pub const fn stats(&self) -> &Stats {
         &self.stats
-    }
-
-    /// Gives a subflow another congestion control than the settings name, for this and further connections.
-    pub fn set_congestion_control(&mut self, path: PathId, control: Controller) {
-        self.subflows[path.index()].tcp.set_congestion_control(control);
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
@@ -323,7 +320,39 @@ impl Connection {
     }
 }
 
+impl Transport for Config {
+    type Endpoint = Connection;
+
+    fn build(&self, site: &Site<'_>) -> Result<Connection, String> {
+        let &Site { side, mtus, ip, streams, .. } = site;
+        let parameters = self.resolve()?;
+        parameters.check_paths(mtus, ip)?;
+        Ok(Connection::new(&parameters, side, mtus, ip, streams, &site.name("mptcp")))
+    }
+}
+
 impl Endpoint for Connection {
+    fn protocol(&self) -> &'static str {
+        "mptcp"
+    }
+
+    /// It falls back to TCP (RFC 8684 section 3.1).
+    fn understands(&self, protocol: &str) -> bool {
+        matches!(protocol, "mptcp" | "tcp")
+    }
+
+    fn service(&self) -> Service {
+        Service::Stream
+    }
+
+    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
+        self.subflows[path.index()].tcp.set_congestion_control(path, control)
+    }
+
+    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        self.let_addresses_change(absent)
+    }
+
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;

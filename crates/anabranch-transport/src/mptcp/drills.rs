@@ -2,7 +2,7 @@
 
 use super::testing::{Pair, Wire, config, ms, plain};
 use super::{Config, Profile, Rejoin};
-use crate::endpoint::{CloseReason, Command, Event};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event};
 use crate::ground::Side;
 use crate::path::PathState;
 use crate::tcp;

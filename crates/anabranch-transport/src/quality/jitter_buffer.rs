@@ -79,7 +79,7 @@ impl Talk<'_> {
 
 /// What the listener's end did with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Playout {
     /// It arrived after its time to be played.
     Late,
     /// It did not arrive.
@@ -152,7 +152,7 @@ impl Default for JitterBuffer {
 
 impl JitterBuffer {
     /// Tells `heard` the index and the fate of every frame, in the order of their making.
-    pub fn play(&self, talk: Talk<'_>, mut heard: impl FnMut(usize, Fate)) {
+    pub fn play(&self, talk: Talk<'_>, mut heard: impl FnMut(usize, Playout)) {
         match *self {
             Self::Fixed { depth } => {
                 let deadline = talk.first_delay().unwrap_or_default() + depth;
@@ -207,11 +207,11 @@ impl JitterBuffer {
     }
 }
 
-fn fate(slot: Slot, playout_delay: Duration) -> Fate {
+fn fate(slot: Slot, playout_delay: Duration) -> Playout {
     match slot.delay() {
-        None => Fate::Lost,
-        Some(delay) if delay > playout_delay => Fate::Late,
-        Some(_) => Fate::Played { playout_delay },
+        None => Playout::Lost,
+        Some(delay) if delay > playout_delay => Playout::Late,
+        Some(_) => Playout::Played { playout_delay },
     }
 }
 
@@ -228,7 +228,7 @@ fn adaptive(
     adjust_every: Duration,
     factor: f64,
     mut estimator: impl Estimator,
-    heard: &mut impl FnMut(usize, Fate),
+    heard: &mut impl FnMut(usize, Playout),
 ) {
     // The estimates may know only what has arrived: frames in order of arrival.
     let mut arrivals: Vec<(Time, usize, Duration)> = Vec::with_capacity(talk.slots.len());
@@ -356,14 +356,14 @@ mod tests {
         delay_ms.map_or(Slot::LOST, |ms| Slot::arrived(Duration::from_millis(ms)))
     }
 
-    fn fates(buffer: JitterBuffer, slots: &[Slot]) -> Vec<(usize, Fate)> {
+    fn fates(buffer: JitterBuffer, slots: &[Slot]) -> Vec<(usize, Playout)> {
         let mut fates = Vec::new();
         buffer.play(Talk { slots, period: PERIOD }, |index, fate| fates.push((index, fate)));
         fates
     }
 
-    fn played(ms: u64) -> Fate {
-        Fate::Played { playout_delay: Duration::from_millis(ms) }
+    fn played(ms: u64) -> Playout {
+        Playout::Played { playout_delay: Duration::from_millis(ms) }
     }
 
     const ADAPTIVE: JitterBuffer =
@@ -375,21 +375,21 @@ mod tests {
         // Frame 1 arrives at 20 + 50 = 70 ms, before frame 0 at 80 ms: the base is 50 ms.
         let slots = [Some(80), Some(50), None, Some(150), Some(151)].map(slot);
         let expected =
-            [(0, played(150)), (1, played(150)), (2, Fate::Lost), (3, played(150)), (4, Fate::Late)];
+            [(0, played(150)), (1, played(150)), (2, Playout::Lost), (3, played(150)), (4, Playout::Late)];
         assert_eq!(fates(JitterBuffer::default(), &slots), expected);
     }
 
     #[test]
     fn of_frames_in_one_packet_the_first_made_is_the_base() {
         let slots = [Some(90), Some(70), Some(191)].map(slot);
-        assert_eq!(fates(JitterBuffer::default(), &slots)[2], (2, Fate::Late));
+        assert_eq!(fates(JitterBuffer::default(), &slots)[2], (2, Playout::Late));
         assert_eq!(fates(JitterBuffer::default(), &slots)[1], (1, played(190)));
     }
 
     #[test]
     fn nothing_arrived() {
-        assert_eq!(fates(JitterBuffer::default(), &[Slot::LOST, Slot::SILENT]), [(0, Fate::Lost)]);
-        assert_eq!(fates(ADAPTIVE, &[Slot::LOST, Slot::SILENT]), [(0, Fate::Lost)]);
+        assert_eq!(fates(JitterBuffer::default(), &[Slot::LOST, Slot::SILENT]), [(0, Playout::Lost)]);
+        assert_eq!(fates(ADAPTIVE, &[Slot::LOST, Slot::SILENT]), [(0, Playout::Lost)]);
         assert_eq!(fates(SPIKE, &[]), []);
     }
 
@@ -399,7 +399,7 @@ mod tests {
         // The variation starts at half the delay and decays by 0.998002 per frame: 4 x 30 ms x
         // 0.998002^19950 is below a nanosecond.
         let (_, last) = fates(ADAPTIVE, &slots)[19_999];
-        let Fate::Played { playout_delay } = last else { panic!("{last:?}") };
+        let Playout::Played { playout_delay } = last else { panic!("{last:?}") };
         assert!(playout_delay.saturating_sub(Duration::from_millis(60)) < Duration::from_micros(1));
         let (_, first) = fates(ADAPTIVE, &slots)[0];
         assert_eq!(first, played(60 + 4 * 30));
@@ -413,7 +413,7 @@ mod tests {
             fates(ADAPTIVE, &slots)
                 .into_iter()
                 .filter_map(|(_, fate)| {
-                    if let Fate::Played { playout_delay } = fate { Some(playout_delay) } else { None }
+                    if let Playout::Played { playout_delay } = fate { Some(playout_delay) } else { None }
                 })
                 .collect();
         delays.dedup();
@@ -466,9 +466,9 @@ mod tests {
                 proptest::prop_assert_eq!(fates.iter().map(|&(i, _)| i).collect::<Vec<_>>(), frames);
                 for (index, fate) in fates {
                     match fate {
-                        Fate::Lost => proptest::prop_assert!(slots[index].delay().is_none()),
-                        Fate::Late => proptest::prop_assert!(slots[index].delay().is_some()),
-                        Fate::Played { playout_delay } => {
+                        Playout::Lost => proptest::prop_assert!(slots[index].delay().is_none()),
+                        Playout::Late => proptest::prop_assert!(slots[index].delay().is_some()),
+                        Playout::Played { playout_delay } => {
                             proptest::prop_assert!(slots[index].delay().unwrap() <= playout_delay);
                         }
                     }
@@ -482,7 +482,7 @@ mod tests {
             let slots: Vec<Slot> = delays.iter().map(|&ms| slot(Some(ms))).collect();
             let count = |depth| {
                 let buffer = JitterBuffer::Fixed { depth: Duration::from_millis(depth) };
-                fates(buffer, &slots).iter().filter(|(_, fate)| *fate != Fate::Late).count()
+                fates(buffer, &slots).iter().filter(|(_, fate)| *fate != Playout::Late).count()
             };
             proptest::prop_assert!(count(depth + 10) >= count(depth));
             proptest::prop_assert!(count(depth) >= 1);

@@ -15,7 +15,7 @@ pub mod wideband;
 pub use burst::LossPattern;
 pub use codecs::{Band, Codec, CodecData};
 pub use emodel::{mos_from_r, r_from_mos};
-pub use jitter_buffer::{Fate, JitterBuffer, Slot, Talk};
+pub use jitter_buffer::{JitterBuffer, Playout, Slot, Talk};
 pub use rating::{CallParameters, EModel, Rating};
 
 /// One named term of a rating: symbol of the recommendation, value, meaning with unit.

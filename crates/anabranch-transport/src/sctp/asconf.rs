@@ -98,7 +98,7 @@ impl Association {
     ///
     /// # Errors
     /// When the primary path is among them: one sentence.
-    pub fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+    pub(super) fn let_addresses_change(&mut self, absent: &[PathId]) -> Result<(), String> {
         let primary = self.selection.primary;
         if absent.contains(&primary) {
             let PathId(number) = primary;

@@ -2,7 +2,7 @@
 
 use super::testing::{Logged, Pair, config, drop_first, ms};
 use super::{Config, Profile};
-use crate::endpoint::{CloseReason, Command, Event, Reliability};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Reliability};
 use crate::ground::{IpVersion, PathId, Side};
 use crate::path::failover::REQUESTED;
 use crate::path::{PathState, Reason};

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::asconf::Reconfiguration;
+use super::config::Config;
 use super::delayed_sack::DelayedSack;
 use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
@@ -17,10 +18,10 @@ use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
 use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
-use crate::cc::CongestionControl as _;
+use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
-    Reliability, Service, Transmission,
+    Reliability, Service, Site, Transmission, Transport,
 };
 use crate::ground::{Ecn, IpVersion, PathId, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
@@ -209,17 +210,6 @@ impl Association {
         &self.stats
     }
 
-    /// Gives a path another congestion control than the settings name.
-    pub fn set_congestion_control(&mut self, path: PathId, control: crate::cc::Controller) {
-        self.paths[path.index()].cc = control;
-    }
-
-    /// Gives the association another path policy than the settings name.
-    pub fn set_path_selector(&mut self, selector: Selector) {
-        self.selector = selector;
-        self.prepare_probing();
-    }
-
     fn on_command(&mut self, now: Time, command: Command) {
         match command {
             Command::Abort => self.abort(now, ErrorCause::UserInitiatedAbort),
@@ -269,15 +259,6 @@ impl Association {
         self.queue.push(now, message);
         self.outstanding.memory.charge_message(length, self.fragment_limit);
         self.send(now);
-    }
-
-    /// Messages that fit the send buffer and, fragments in reassembly counted, the receive buffer.
-    pub fn service(&self) -> Service {
-        let Parameters { send_buffer, receive_buffer, .. } = self.parameters;
-        Service::Messages {
-            longest: send_buffer.min(u64::from(receive_buffer)),
-            is_limited: send_buffer < u64::MAX,
-        }
     }
 
     /// Bytes in the send buffer.
@@ -559,7 +540,46 @@ impl Association {
     }
 }
 
+impl Transport for Config {
+    type Endpoint = Association;
+
+    fn build(&self, site: &Site<'_>) -> Result<Association, String> {
+        let &Site { side, mtus, ip, streams, .. } = site;
+        let parameters = self.resolve()?;
+        parameters.check_paths(mtus)?;
+        Ok(Association::new(&parameters, side, mtus, ip, streams, &site.name("sctp")))
+    }
+}
+
 impl Endpoint for Association {
+    fn protocol(&self) -> &'static str {
+        "sctp"
+    }
+
+    /// Messages that fit the send buffer and, fragments in reassembly counted, the receive buffer.
+    fn service(&self) -> Service {
+        let Parameters { send_buffer, receive_buffer, .. } = self.parameters;
+        Service::Messages {
+            longest: send_buffer.min(u64::from(receive_buffer)),
+            is_limited: send_buffer < u64::MAX,
+        }
+    }
+
+    fn set_congestion_control(&mut self, path: PathId, control: Controller) -> bool {
+        self.paths[path.index()].cc = control;
+        true
+    }
+
+    fn set_path_selector(&mut self, selector: Selector) -> bool {
+        self.selector = selector;
+        self.prepare_probing();
+        true
+    }
+
+    fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
+        self.let_addresses_change(absent)
+    }
+
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;

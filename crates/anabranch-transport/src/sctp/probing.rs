@@ -248,7 +248,7 @@ mod tests {
     use super::super::config::Profile;
     use super::super::testing::{Logged, Pair, config, drop_first, ms};
     use super::*;
-    use crate::endpoint::{Command, Event};
+    use crate::endpoint::{Command, Endpoint as _, Event};
     use crate::ground::Side;
     use crate::path::failover::{self, Failover, Settings};
     use crate::path::{PathSelector, PathStatus, Retransmission, Selection, Selector};

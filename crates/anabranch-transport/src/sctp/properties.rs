@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::config::{Buffer, MissingReportsPer, RtoBackoff, RtoRule, RttSampling, SackPath};
 use super::testing::{Pair, Wire, ms};
 use super::{Config, Profile, load_sharing, stream_scheduler};
-use crate::endpoint::{CloseReason, Command, Event, Message, Reliability};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Message, Reliability};
 use crate::ground::{PathId, Payload, Side};
 use crate::path::{self, failover, scheduler, throughput_checkpoint};
 use crate::time::Duration;

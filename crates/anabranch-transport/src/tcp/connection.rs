@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::config::Config;
 use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
 use super::handshake::Handshake;
@@ -23,7 +24,7 @@ use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller, Setup};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
-    Transmission,
+    Service, Site, Transmission, Transport,
 };
 use crate::ground::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
@@ -207,12 +208,6 @@ impl Connection {
         &self.stats
     }
 
-    /// Gives the endpoint another congestion control than the settings name, for this and further connections.
-    pub fn set_congestion_control(&mut self, control: Controller) {
-        self.cc = control;
-        self.has_own_cc = true;
-    }
-
     fn on_command(&mut self, now: Time, command: Command) {
         match command {
             Command::Abort => self.abort(now),
@@ -368,7 +363,37 @@ impl Connection {
     }
 }
 
+impl Transport for Config {
+    type Endpoint = Connection;
+
+    fn build(&self, site: &Site<'_>) -> Result<Connection, String> {
+        let &Site { side, mtus, ip, streams, .. } = site;
+        let parameters = self.resolve()?;
+        parameters.check_paths(mtus, ip)?;
+        Ok(Connection::new(&parameters, side, mtus, ip, streams, &site.name("tcp")))
+    }
+}
+
 impl Endpoint for Connection {
+    fn protocol(&self) -> &'static str {
+        "tcp"
+    }
+
+    /// An end with MPTCP falls back to TCP (RFC 8684 section 3.1).
+    fn understands(&self, protocol: &str) -> bool {
+        matches!(protocol, "mptcp" | "tcp")
+    }
+
+    fn service(&self) -> Service {
+        Service::Stream
+    }
+
+    fn set_congestion_control(&mut self, _path: PathId, control: Controller) -> bool {
+        self.cc = control;
+        self.has_own_cc = true;
+        true
+    }
+
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;

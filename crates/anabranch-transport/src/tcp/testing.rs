@@ -372,7 +372,7 @@ impl Drill {
         drill.seen = drill.sent.len();
         if segments > 0 {
             let window = FixedWindow(segments * drill.end.mss);
-            drill.end.set_congestion_control(Controller::Custom(Box::new(window)));
+            drill.end.set_congestion_control(PathId(0), Controller::Custom(Box::new(window)));
         }
         drill
     }

@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use super::Config;
-use crate::endpoint::{CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Received};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint, Event, Input, Message, Output, PathSample, Received, Service, Site,
+    Transport,
+};
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::report::Report;
 use crate::time::Time;
@@ -86,7 +89,24 @@ impl UdpEndpoint {
     }
 }
 
+impl Transport for Config {
+    type Endpoint = UdpEndpoint;
+
+    fn build(&self, site: &Site<'_>) -> Result<UdpEndpoint, String> {
+        self.check(site.mtus.len())?;
+        Ok(UdpEndpoint::new(self, site.side, site.ip))
+    }
+}
+
 impl Endpoint for UdpEndpoint {
+    fn protocol(&self) -> &'static str {
+        "udp"
+    }
+
+    fn service(&self) -> Service {
+        Service::Datagrams
+    }
+
     fn handle_input(&mut self, _now: Time, input: Input) {
         match input {
             Input::Command(Command::Send(Message { payload, .. })) => self.send(payload),

@@ -17,7 +17,7 @@ mod writer;
 
 use anabranch_transport::endpoint::{Command, Event, Reliability};
 use anabranch_transport::ground::Side;
-use anabranch_transport::quality::Fate;
+use anabranch_transport::quality::Playout;
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::{Draw as _, Rng};
 use anabranch_transport::time::{Duration, Time};
@@ -83,7 +83,7 @@ pub struct Frame {
     /// When it arrived, if it did.
     pub arrived: Option<Time>,
     /// What the receiving end did with it.
-    pub fate: Fate,
+    pub fate: Playout,
 }
 
 /// Commands for a flow's endpoints, in order.

@@ -6,13 +6,20 @@ use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
 
 use super::config::{LinkConfig, WhenDown};
-use super::ground::{Direction, DropCause, Fate, QueueSample, Release, Step};
+use super::ground::{Direction, DropCause, Fate, Pass, QueueSample, Release, Step};
 use super::ledger;
 use super::loss::{Loss, LossModel as _, LossPlace, LossSharing};
 use super::one_way::OneWay;
 use super::radio::RadioConfig;
 
-/// A duplex link.
+/// A duplex link. A packet comes into it by one of two ways:
+///
+/// ```text
+/// accept = pass (quick) + decide (the rest) ──► Deliver at a known time │ Drop │ Stays
+///                                          └──► Cross: what is lost on the wire depends on the other
+///                                               direction, so it is drawn in time: resume
+/// hold ──► the medium's queue, and an event of the medium ──► release ──► Deliver │ Drop
+/// ```
 ///
 /// Calls in one direction have times that never decrease. Where [`DuplexLink::can_run_ahead`] says so, a
 /// direction may be called ahead of simulated time, without regard to the other direction.
@@ -111,7 +118,7 @@ impl DuplexLink {
 
     /// The stages before the medium. The error is the fate of a packet that goes no further.
     pub(crate) fn hold(&mut self, now: Time, direction: Direction, size: u32) -> Result<(), Step> {
-        if self.loses_on_arrival(now, direction, size) {
+        if self.ingress_loss.is_some() && self.ingress_loses(now, direction, size) {
             return Err(Step::Drop(DropCause::Lost));
         }
         let one_way = &mut self.directions[direction.index()];
@@ -166,24 +173,25 @@ impl DuplexLink {
     /// Takes a packet of `size` bytes that arrives at `now`, which never decreases within a direction.
     #[inline]
     pub fn accept(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
-        if self.loses_on_arrival(now, direction, size) {
-            return Step::Drop(DropCause::Lost);
-        }
-        match self.accept_surely(now, direction, size) {
-            Some(at) => Step::Deliver { at, ecn, copy: None },
-            None => self.accept_arrived(now, direction, size, ecn),
+        match self.pass(now, direction, size) {
+            Pass::Arrives(at) => Step::Deliver { at, ecn, copy: None },
+            Pass::Lost => Step::Drop(DropCause::Lost),
+            Pass::Undecided => self.decide(now, direction, size, ecn),
         }
     }
 
-    /// The first part of [`DuplexLink::accept`]: whether a process that both directions move loses the packet
-    /// before its queue.
+    /// The quick part of [`DuplexLink::accept`], which is all of it for a packet about which there is nothing to
+    /// decide. It does not look at the ECN field.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "most links have no such process, and then it is one comparison"
-    )]
-    pub(crate) fn loses_on_arrival(&mut self, now: Time, direction: Direction, size: u32) -> bool {
-        self.ingress_loss.is_some() && self.ingress_loses(now, direction, size)
+    #[expect(clippy::inline_always, reason = "most links share no loss, and then it is one comparison")]
+    pub(crate) fn pass(&mut self, now: Time, direction: Direction, size: u32) -> Pass {
+        if self.ingress_loss.is_some() && self.ingress_loses(now, direction, size) {
+            return Pass::Lost;
+        }
+        match self.directions[direction.index()].accept_surely(now, size) {
+            Some(at) => Pass::Arrives(at),
+            None => Pass::Undecided,
+        }
     }
 
     #[inline(never)]
@@ -196,16 +204,9 @@ impl DuplexLink {
         is_lost
     }
 
-    /// The second part, for a packet about which there is nothing else to decide: its arrival at the other end.
-    /// None if it has not taken it.
-    #[inline]
-    pub(crate) fn accept_surely(&mut self, now: Time, direction: Direction, size: u32) -> Option<Time> {
-        self.directions[direction.index()].accept_surely(now, size)
-    }
-
-    /// The second part for all others.
+    /// The rest of [`DuplexLink::accept`], for a packet that [`DuplexLink::pass`] left undecided.
     #[inline(never)]
-    pub(crate) fn accept_arrived(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
+    pub(crate) fn decide(&mut self, now: Time, direction: Direction, size: u32, ecn: Ecn) -> Step {
         debug_assert!(!self.has_medium(direction), "such a link holds packets");
         let one_way = &mut self.directions[direction.index()];
         match &mut self.wire_loss {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use anabranch_transport::time::Time;
 
-use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
+use super::capacity::{Departure, MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::cross_traffic::{CrossCounters, Source, earliest};
 use super::ground::{QueueSample, Verdict, Waiting};
 use super::qdisc::DropTail;
@@ -140,10 +140,10 @@ impl EventedServer {
         let found_units = self.line.units();
         let marked = self.discipline.at(now).is_marked(self.line.waiting());
         let Some(id) = self.enter(size) else { return Verdict::Full };
-        match fate_of(id, self.line.clone()) {
-            Fate::Departs(at) => Verdict::Departs { at, found_units, marked },
-            Fate::Flushed(at) => Verdict::Flushed(at),
-            Fate::Stays => Verdict::Stays,
+        match departure(id, self.line.clone()) {
+            Departure::At(at) => Verdict::Departs { at, found_units, marked },
+            Departure::Flushed(at) => Verdict::Flushed(at),
+            Departure::Never => Verdict::Stays,
         }
     }
 
@@ -207,29 +207,23 @@ impl EventedServer {
     }
 }
 
-enum Fate {
-    Departs(u64),
-    Flushed(u64),
-    Stays,
-}
-
 /// Lets a copy of the line run on until the packet has left it. What arrives later does not matter to a
 /// packet in a first-in-first-out queue.
-fn fate_of(id: u64, mut line: Line) -> Fate {
+fn departure(id: u64, mut line: Line) -> Departure {
     for _ in 0..Varying::MAX_CHANGES {
         let completion = line.completion();
         let change = line.change();
         let next = completion.min(change);
         if next == u64::MAX {
-            return Fate::Stays;
+            return Departure::Never;
         }
         line.send_until(next);
         if !line.holds(id) {
-            return Fate::Departs(next);
+            return Departure::At(next);
         }
         if change == next && line.change_now() {
-            return Fate::Flushed(next);
+            return Departure::Flushed(next);
         }
     }
-    Fate::Stays
+    Departure::Never
 }

@@ -40,7 +40,7 @@ impl Direction {
 }
 
 /// Why a packet goes no further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropCause {
     /// The queue discipline dropped it before the queue was full.
     Aqm,
@@ -55,6 +55,9 @@ pub enum DropCause {
 }
 
 impl DropCause {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Aqm, Self::Corrupted, Self::Down, Self::Lost, Self::QueueFull];
+
     /// In lower case, for traces.
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,26 +96,28 @@ pub enum Step {
     /// It goes no further.
     Drop(DropCause),
     /// It stays in the link to the end of the run: the link is down and never comes up again.
-    Held,
+    Stays,
 }
 
-/// What becomes of a packet.
+/// What a link does with a packet at first sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// It arrives at the other end at this time.
+    Arrives(Time),
+    /// A process of loss that both directions share loses it before the queue.
+    Lost,
+    /// It takes more than a look.
+    Undecided,
+}
+
+/// What becomes of a packet in a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Dropped by active queue management.
-    Aqm,
+    /// It is delivered, and was made by the link.
     Copied,
-    Corrupted,
     #[default]
     Delivered,
-    Down,
-    Lost,
-    QueueFull,
-}
-
-impl Fate {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Aqm, Self::Copied, Self::Corrupted, Self::Delivered, Self::Down, Self::Lost, Self::QueueFull];
+    Dropped(DropCause),
 }
 
 /// A packet in a medium.
@@ -142,7 +147,7 @@ pub(crate) struct Release {
     pub(crate) packet: Held,
     /// When, in nanoseconds; may lie ahead, and never decreases within a direction of a link.
     pub(crate) at: u64,
-    /// `Delivered` to the link's last stages, or what it is lost of.
+    /// Whether it goes on to the link's last stages.
     pub(crate) fate: Fate,
 }
 

@@ -4,13 +4,24 @@
 //! those that have arrived or whose fate comes true later are taken back. So a link that was asked ahead
 //! of time reports what one that was asked in time would.
 
-use super::ground::Fate;
+use super::ground::{DropCause, Fate};
 
 /// How far ahead of the run a link may be asked without saying so, in nanoseconds: longer than packets
 /// usually take over a chain of links.
 pub(crate) const AHEAD_LIMIT: u64 = 1_000_000_000;
 
-const FATES: usize = Fate::ALL.len();
+const FATES: usize = 2 + DropCause::ALL.len();
+
+impl Fate {
+    /// Its place in the counters.
+    const fn index(self) -> usize {
+        match self {
+            Self::Copied => 0,
+            Self::Delivered => 1,
+            Self::Dropped(cause) => 2 + cause as usize,
+        }
+    }
+}
 
 /// A packet whose fate has not come true yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,8 +101,8 @@ impl Ledger {
         self.arrived += 1;
         self.served += 1;
         self.found_units += i128::from(found_units);
-        self.packets[fate as usize] += 1;
-        self.bytes[fate as usize] += u64::from(size);
+        self.packets[fate.index()] += 1;
+        self.bytes[fate.index()] += u64::from(size);
         self.log(now, Entry { arrived: now, settled, found_units, size, marked: false, fate });
     }
 
@@ -143,7 +154,7 @@ impl Ledger {
     /// Adds an entry once, or takes it back with -1 in wrapping arithmetic.
     #[inline]
     fn count(&mut self, entry: &Entry, times: u64) {
-        let fate = entry.fate as usize;
+        let fate = entry.fate.index();
         self.packets[fate] = self.packets[fate].wrapping_add(times);
         self.bytes[fate] = self.bytes[fate].wrapping_add(u64::from(entry.size).wrapping_mul(times));
         self.marked = self.marked.wrapping_add(u64::from(entry.marked).wrapping_mul(times));
@@ -155,11 +166,16 @@ impl Ledger {
     }
 
     pub(crate) fn packets(&self, fate: Fate) -> u64 {
-        self.packets[fate as usize]
+        self.packets[fate.index()]
+    }
+
+    /// Packets, copies included, whose fate has come true.
+    pub(crate) fn settled(&self) -> u64 {
+        self.packets.iter().sum()
     }
 
     pub(crate) fn bytes(&self, fate: Fate) -> u64 {
-        self.bytes[fate as usize]
+        self.bytes[fate.index()]
     }
 
     pub(crate) fn marked(&self) -> u64 {

@@ -31,7 +31,7 @@ pub use cross_traffic::{
 };
 pub use duplex::DuplexLink;
 pub use ground::{Direction, DropCause, QueueSample, Step};
-pub(crate) use ground::{Held, Release};
+pub(crate) use ground::{Held, Pass, Release};
 pub(crate) use medium::Media;
 pub(crate) use radio::RadioSample;
 pub(crate) use ring::Ring;

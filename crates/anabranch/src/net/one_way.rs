@@ -77,6 +77,13 @@ struct Crossing {
     marked: bool,
 }
 
+impl Crossing {
+    /// A packet that the server never takes.
+    fn unserved(arrived: u64, at: u64, size: u32) -> Self {
+        Self { arrived, at, found_units: Entry::NOT_SERVED, size, ecn: Ecn::NotEct, marked: false }
+    }
+}
+
 impl OneWay {
     /// The direction of a link whose configuration is already that of this direction; `key` names it in
     /// messages.
@@ -215,7 +222,14 @@ impl OneWay {
             Err(step) => return step,
         };
         let crossing = Time::from_nanos(departure);
-        let mut entry = Entry { arrived, settled: departure, found_units, size, marked, fate: Fate::Lost };
+        let mut entry = Entry {
+            arrived,
+            settled: departure,
+            found_units,
+            size,
+            marked,
+            fate: Fate::Dropped(DropCause::Lost),
+        };
         if self.is_lossy_on_wire && self.loses_on_wire(crossing, size) {
             self.ledger.enter(arrived, entry);
             return Step::Drop(DropCause::Lost);
@@ -248,12 +262,12 @@ impl OneWay {
     fn enter(&mut self, now: Time, size: u32, ecn: Ecn) -> Result<Crossing, Step> {
         let arrived = now.as_nanos();
         if self.ingress_loss.is_lost(now, size) {
-            return Err(self.drop_at(arrived, arrived, size, Fate::Lost));
+            return Err(self.drop_at(arrived, arrived, size, DropCause::Lost));
         }
         if let Some(up) = &mut self.up_to_enter
             && !up.at(arrived)
         {
-            return Err(self.drop_at(arrived, arrived, size, Fate::Down));
+            return Err(self.drop_at(arrived, arrived, size, DropCause::Down));
         }
         let (at, found_units, marked) = self.serve(arrived, size, ecn)?;
         Ok(Crossing { arrived, at, found_units, size, ecn: if marked { Ecn::Ce } else { ecn }, marked })
@@ -263,19 +277,19 @@ impl OneWay {
     fn refuse(&mut self, verdict: Verdict, arrived: u64, size: u32) -> Step {
         match verdict {
             Verdict::Departs { .. } => unreachable!("it leaves the server"),
-            Verdict::Down => self.drop_at(arrived, arrived, size, Fate::Down),
-            Verdict::Flushed(at) => self.drop_at(arrived, at, size, Fate::Down),
-            Verdict::Full => self.drop_at(arrived, arrived, size, Fate::QueueFull),
+            Verdict::Down => self.drop_at(arrived, arrived, size, DropCause::Down),
+            Verdict::Flushed(at) => self.drop_at(arrived, at, size, DropCause::Down),
+            Verdict::Full => self.drop_at(arrived, arrived, size, DropCause::QueueFull),
             Verdict::Stays => {
-                self.drop_at(arrived, u64::MAX, size, Fate::Delivered);
-                Step::Held
+                self.note(Crossing::unserved(arrived, u64::MAX, size), u64::MAX, Fate::Delivered);
+                Step::Stays
             }
         }
     }
 
     /// A packet that a process of both directions loses before this direction's queue.
     pub(crate) fn lose_on_arrival(&mut self, now: Time, size: u32) -> Step {
-        self.drop_at(now.as_nanos(), now.as_nanos(), size, Fate::Lost)
+        self.drop_at(now.as_nanos(), now.as_nanos(), size, DropCause::Lost)
     }
 
     /// The second half: wire loss, corruption, duplication, jitter and delay. `is_lost` says that a
@@ -285,18 +299,18 @@ impl OneWay {
         let at = crossing.at;
         let now = Time::from_nanos(at);
         if is_lost || self.wire_loss.is_lost(now, crossing.size) {
-            return self.settle_later(crossing, at, Fate::Lost);
+            return self.drop(crossing, DropCause::Lost);
         }
         if let Some(up) = &mut self.up_to_cross
             && !up.at(at)
         {
-            return self.settle_later(crossing, at, Fate::Down);
+            return self.drop(crossing, DropCause::Down);
         }
         let mut delivery = now + self.delay.at(at);
         let mut is_copied = false;
         if let Some(impairments) = &mut self.impairments {
             if impairments.corrupts(at) {
-                return self.settle_later(crossing, at, Fate::Corrupted);
+                return self.drop(crossing, DropCause::Corrupted);
             }
             is_copied = impairments.duplicates(at);
             delivery += impairments.jitter(at);
@@ -308,14 +322,11 @@ impl OneWay {
         let mut copy = None;
         if is_copied {
             // The copy follows its original at once.
-            self.settle_later(
-                Crossing { found_units: Entry::NOT_SERVED, marked: false, ..crossing },
-                delivery.as_nanos(),
-                Fate::Copied,
-            );
+            let copied = Crossing { found_units: Entry::NOT_SERVED, marked: false, ..crossing };
+            self.note(copied, delivery.as_nanos(), Fate::Copied);
             copy = Some(delivery);
         }
-        self.settle_later(crossing, delivery.as_nanos(), Fate::Delivered);
+        self.note(crossing, delivery.as_nanos(), Fate::Delivered);
         Step::Deliver { at: delivery, ecn: crossing.ecn, copy }
     }
 
@@ -354,7 +365,7 @@ impl OneWay {
     /// The first half of a link that a medium serves. The error is the fate of a packet that goes no further.
     pub(crate) fn hold(&mut self, now: Time, size: u32) -> Result<(), Step> {
         if self.ingress_loss.is_lost(now, size) {
-            return Err(self.drop_at(now.as_nanos(), now.as_nanos(), size, Fate::Lost));
+            return Err(self.drop_at(now.as_nanos(), now.as_nanos(), size, DropCause::Lost));
         }
         self.held += 1;
         Ok(())
@@ -366,15 +377,14 @@ impl OneWay {
         let Release { packet: Held { arrived, size, ecn, found_units, is_marked, .. }, at, fate, .. } =
             *release;
         self.held -= 1;
-        if matches!(fate, Fate::Aqm | Fate::Down | Fate::QueueFull) {
-            return self.drop_at(arrived, at, size, fate);
-        }
         let marked = is_marked && is_capable(ecn);
         let ecn = if marked { Ecn::Ce } else { ecn };
         let crossing = Crossing { arrived, at, found_units, size, ecn, marked };
         match fate {
-            Fate::Delivered => self.leave(crossing, is_lost),
-            lost => self.settle_later(crossing, at, lost),
+            Fate::Copied | Fate::Delivered => self.leave(crossing, is_lost),
+            // It was served, and lost on the air.
+            Fate::Dropped(cause @ (DropCause::Corrupted | DropCause::Lost)) => self.drop(crossing, cause),
+            Fate::Dropped(cause) => self.drop_at(arrived, at, size, cause),
         }
     }
 
@@ -389,10 +399,9 @@ impl OneWay {
             server.finish(end.as_nanos());
         }
         self.ledger.finish(end.as_nanos());
-        let settled: u64 = Fate::ALL.iter().map(|&fate| self.ledger.packets(fate)).sum();
         assert_eq!(
             self.ledger.arrived() + self.ledger.copied(),
-            settled + self.ledger.in_link(),
+            self.ledger.settled() + self.ledger.in_link(),
             "a link's packets are delivered, dropped or in it: {:?}",
             self.ledger
         );
@@ -424,13 +433,13 @@ impl OneWay {
         report.count("arrived_packets", ledger.arrived() + crossing);
         report.count("delivered_packets", ledger.packets(Fate::Delivered) + ledger.packets(Fate::Copied));
         report.count("delivered_bytes", ledger.bytes(Fate::Delivered) + ledger.bytes(Fate::Copied));
-        report.count("lost_packets", ledger.packets(Fate::Lost));
-        report.count("queue_full_packets", ledger.packets(Fate::QueueFull));
+        report.count("lost_packets", ledger.packets(Fate::Dropped(DropCause::Lost)));
+        report.count("queue_full_packets", ledger.packets(Fate::Dropped(DropCause::QueueFull)));
         if self.is_queued {
-            report.count("aqm_packets", ledger.packets(Fate::Aqm));
+            report.count("aqm_packets", ledger.packets(Fate::Dropped(DropCause::Aqm)));
         }
-        report.count("down_packets", ledger.packets(Fate::Down));
-        report.count("corrupted_packets", ledger.packets(Fate::Corrupted));
+        report.count("down_packets", ledger.packets(Fate::Dropped(DropCause::Down)));
+        report.count("corrupted_packets", ledger.packets(Fate::Dropped(DropCause::Corrupted)));
         report.count("duplicated_packets", ledger.copied());
         report.count("marked_packets", ledger.marked());
         report.scalar("in_link_packets", (ledger.in_link() + crossing) as f64);
@@ -450,24 +459,22 @@ impl OneWay {
         }
     }
 
-    /// Ends a packet that the server has not served.
-    fn drop_at(&mut self, arrived: u64, at: u64, size: u32, fate: Fate) -> Step {
-        let crossing =
-            Crossing { arrived, at, found_units: Entry::NOT_SERVED, size, ecn: Ecn::NotEct, marked: false };
-        self.settle_later(crossing, at, fate)
+    /// Drops a packet that the server has not served.
+    fn drop_at(&mut self, arrived: u64, at: u64, size: u32, cause: DropCause) -> Step {
+        self.drop(Crossing::unserved(arrived, at, size), cause)
     }
 
+    /// Drops a packet as it leaves the server.
+    fn drop(&mut self, crossing: Crossing, cause: DropCause) -> Step {
+        self.note(crossing, crossing.at, Fate::Dropped(cause));
+        Step::Drop(cause)
+    }
+
+    /// Notes what becomes of a packet at this time, in nanoseconds.
     #[inline]
-    fn settle_later(&mut self, crossing: Crossing, settled: u64, fate: Fate) -> Step {
+    fn note(&mut self, crossing: Crossing, settled: u64, fate: Fate) {
         let Crossing { arrived, found_units, size, marked, .. } = crossing;
         self.ledger.enter(arrived, Entry { arrived, settled, found_units, size, marked, fate });
-        Step::Drop(match fate {
-            Fate::Aqm => DropCause::Aqm,
-            Fate::Corrupted => DropCause::Corrupted,
-            Fate::Down => DropCause::Down,
-            Fate::QueueFull => DropCause::QueueFull,
-            Fate::Copied | Fate::Delivered | Fate::Lost => DropCause::Lost,
-        })
     }
 }
 

@@ -14,7 +14,7 @@ use anabranch_transport::time::Time;
 use super::capacity::{MAX_BACKLOG_UNITS, UNITS_PER_BYTE, Varying};
 use super::config::LinkConfig;
 use super::cross_traffic::{CrossCounters, Source, earliest_index};
-use super::ground::{Direction, Fate, Held, QueueSample, Release, Waiting};
+use super::ground::{Direction, DropCause, Fate, Held, QueueSample, Release, Waiting};
 use super::qdisc::{Discipline, Drops, Place, QueueDisc as _};
 use super::sojourns::Sojourns;
 
@@ -98,7 +98,7 @@ impl QueuedServer {
         self.advance(packet.arrived, releases);
         self.held += 1;
         if self.is_closed() {
-            self.release(packet, Fate::Down, releases);
+            self.release(packet, Fate::Dropped(DropCause::Down), releases);
         } else {
             self.enter(packet, releases);
         }
@@ -221,7 +221,7 @@ impl QueuedServer {
             self.wake = self.discipline.not_before();
             assert!(self.wake > self.now, "a discipline holds back what may leave now");
         }
-        self.settle_drops(releases);
+        self.release_drops(releases);
         self.note_waiting();
     }
 
@@ -238,7 +238,7 @@ impl QueuedServer {
         } else {
             self.drops.overflow(packet);
         }
-        self.settle_drops(releases);
+        self.release_drops(releases);
         if self.serving.is_none() {
             self.serve_next(releases);
         } else {
@@ -284,25 +284,25 @@ impl QueuedServer {
         (self.left, self.wake) = (0, u64::MAX);
         for packet in lost {
             if packet.slot != BACKGROUND {
-                self.release(packet, Fate::Down, releases);
+                self.release(packet, Fate::Dropped(DropCause::Down), releases);
             }
         }
         self.note_waiting();
     }
 
     /// Lets go what the discipline has dropped.
-    fn settle_drops(&mut self, releases: &mut Vec<Release>) {
+    fn release_drops(&mut self, releases: &mut Vec<Release>) {
         if self.drops.0.is_empty() {
             return;
         }
         let mut drops = std::mem::take(&mut self.drops);
-        for (packet, fate) in drops.0.drain(..) {
+        for (packet, cause) in drops.0.drain(..) {
             if packet.slot == BACKGROUND {
-                let is_full = fate == Fate::QueueFull;
+                let is_full = cause == DropCause::QueueFull;
                 self.cross_counters.dropped_full += u64::from(is_full);
                 self.cross_counters.dropped_aqm += u64::from(!is_full);
             } else {
-                self.release(packet, fate, releases);
+                self.release(packet, Fate::Dropped(cause), releases);
             }
         }
         self.drops = drops;

@@ -1,9 +1,26 @@
 //! Queue and server of one direction of a link: the lazy one, and the choice between it and its evented
 //! twin.
 //!
-//! The lazy server knows the departure of a packet when it arrives. Cross traffic is brought up to date
-//! when a packet of interest arrives. At equal times packets leave first, then the link's state changes,
-//! then cross traffic arrives in the order of its sources, then the packet of interest.
+//! The lazy server knows the departure of a packet when it arrives: the work that it finds unfinished, and its own.
+//! Cross traffic is brought up to date when a packet of interest arrives. At equal times packets leave first, then the
+//! link's state changes, then cross traffic arrives in the order of its sources, then the packet of interest.
+//!
+//! ```text
+//! unfinished work        cross traffic, entered when P comes, in one go where the queue surely takes it
+//!   │   ╲   │╲       ▼ ▼         ▼
+//!   │    ╲  │ ╲     │╲│╲        │╲  P: found_units, what is there before it
+//!   │     ╲ │  ╲    │   ╲       │ ╲│╲
+//!   └──────╲┴───╲───┴────╲──────┴────╲──► time
+//!                                     its departure
+//! ```
+//!
+//! Each packet takes the first of these ways that is open to it, since each costs more than the one before:
+//!
+//! | way | open where | what it needs |
+//! |---|---|---|
+//! | [`Lone`] | constant rate, no marks, no cross traffic, and the server is idle | the time of the last departure |
+//! | [`LazyServer::queue_surely`] | constant rate, no marks, and the queue is short enough to take it surely | the unfinished work |
+//! | [`LazyQueue::accept`] | always | what waits, packet by packet |
 
 use super::backlog::Backlog;
 use super::capacity::{Capacity, ConstantRate, Departure, UNITS_PER_BYTE, Varying};

@@ -14,7 +14,6 @@ pub(crate) mod tree;
 use anabranch_transport::ground::IpVersion;
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
-use anabranch_transport::{mptcp, sctp, tcp, udp};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +25,7 @@ pub use sweep::{AxisValue, Sweep};
 
 use crate::app::AppConfig;
 use crate::net::LinkConfig;
+use crate::transports::TransportConfig;
 
 /// A network, what runs over it, and for how long.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -185,20 +185,6 @@ pub struct AddressChange {
     /// The path on which the address goes: nothing leaves from it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete: Option<String>,
-}
-
-/// The transport protocol and its settings.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TransportConfig {
-    /// Multipath TCP (RFC 8684), with the coupling and the scheduler of one's choice.
-    Mptcp(Box<mptcp::Config>),
-    /// SCTP (RFC 9260), multi-homed, with partial reliability.
-    Sctp(Box<sctp::Config>),
-    /// TCP (RFC 9293), with the congestion control of one's choice.
-    Tcp(Box<tcp::Config>),
-    /// UDP (RFC 768), with or without RTP.
-    Udp(udp::Config),
 }
 
 impl Scenario {

@@ -1,28 +1,26 @@
 //! The event loop of one run.
 
 use anabranch_transport::cc::Controller;
-use anabranch_transport::endpoint::{Endpoint, Input, Output, PathLimit, PathSample};
+use anabranch_transport::endpoint::{Endpoint, Input, Output, PathLimit, PathSample, Site, Transport};
 use anabranch_transport::ground::{PathId, Side};
-use anabranch_transport::mptcp;
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::sctp::Association;
-use anabranch_transport::tcp::Connection;
 use anabranch_transport::time::{Duration, Time};
-use anabranch_transport::udp::UdpEndpoint;
 
 use super::address_changes;
+use super::alarm::{Alarm, Rung};
 use super::cuts::{self, Cuts};
 use super::event_queue::Class;
-use super::flow::{Alarm, AnyEndpoint, Flow, Ring};
+use super::flow::Flow;
 use super::flow_groups::{self, Group};
-use super::network::{Counters, Network};
+use super::network::Network;
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::net::{DuplexLink, Media};
-use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError, TransportConfig};
+use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError};
 use crate::trace::{self, Table, TimeAccounts, Trace};
+use crate::transports::AnyEndpoint;
 
 /// One run of a scenario.
 pub struct Simulation {
@@ -156,55 +154,55 @@ impl Simulation {
         control: Controller,
     ) -> Result<(), ScenarioError> {
         let mut samples = std::mem::take(&mut self.samples);
-        let Some(endpoint) = self.endpoint(flow, side)?.filter(|it| !matches!(it, AnyEndpoint::Udp(_)))
-        else {
-            let sentence = format!("flows.{flow}: there is no such flow over MPTCP, SCTP or TCP");
-            return Err(ScenarioError::new(sentence));
-        };
+        let endpoint = self.endpoint(flow, side)?;
         samples.clear();
         endpoint.sample_paths(&mut samples);
-        if !samples.iter().any(|sample| sample.path == path) {
-            let last = samples.last().map_or(0, |sample| sample.path.0);
+        if let Some(last) = samples.last().map(|sample| sample.path.0)
+            && !samples.iter().any(|sample| sample.path == path)
+        {
             return Err(ScenarioError::new(format!(
                 "flows.{flow}.paths: there is no path {}; paths are counted from 0 to {last}",
                 path.0
             )));
         }
-        match endpoint {
-            AnyEndpoint::Mptcp(connection) => connection.set_congestion_control(path, control),
-            AnyEndpoint::Sctp(association) => association.set_congestion_control(path, control),
-            AnyEndpoint::Tcp(connection) => connection.set_congestion_control(control),
-            AnyEndpoint::Udp(_) => {}
+        if endpoint.set_congestion_control(path, control) {
+            Ok(())
+        } else {
+            let protocol = endpoint.protocol();
+            Err(ScenarioError::new(format!("flows.{flow}: \"{protocol}\" has no congestion control")))
         }
-        Ok(())
     }
 
     /// Gives one end of an SCTP flow a path policy of the user's own, before the run.
     ///
     /// # Errors
-    /// When there is no such flow over SCTP.
+    /// When there is no such flow, or its transport has no path policy.
     pub fn set_path_selector(
         &mut self,
         flow: &str,
         side: Side,
         selector: Selector,
     ) -> Result<(), ScenarioError> {
-        let Some(AnyEndpoint::Sctp(association)) = self.endpoint(flow, side)? else {
-            return Err(ScenarioError::new(format!("flows.{flow}: there is no such flow over SCTP")));
-        };
-        association.set_path_selector(selector);
-        Ok(())
+        let endpoint = self.endpoint(flow, side)?;
+        if endpoint.set_path_selector(selector) {
+            Ok(())
+        } else {
+            let protocol = endpoint.protocol();
+            Err(ScenarioError::new(format!("flows.{flow}: \"{protocol}\" has no path policy")))
+        }
     }
 
-    /// One end of the flow of this name, if there is one; an error where the name stands for several flows.
-    fn endpoint(&mut self, flow: &str, side: Side) -> Result<Option<&mut AnyEndpoint>, ScenarioError> {
+    /// One end of the flow of this name; an error where there is none or the name stands for several flows.
+    fn endpoint(&mut self, flow: &str, side: Side) -> Result<&mut AnyEndpoint, ScenarioError> {
         if let Some(group) = self.groups.iter().find(|group| group.name == flow) {
             let (first, last) = (&group.members[0], &group.members[group.members.len() - 1]);
             let sentence = format!("flows.{flow}: it stands for {first} to {last}; name one of these");
             return Err(ScenarioError::new(sentence));
         }
-        let index = self.flow_names.iter().position(|name| name == flow);
-        Ok(index.map(|index| &mut self.flows[index].endpoints[side.index()]))
+        match self.flow_names.iter().position(|name| name == flow) {
+            Some(index) => Ok(&mut self.flows[index].endpoints[side.index()]),
+            None => Err(ScenarioError::new(format!("flows.{flow}: there is no such flow"))),
+        }
     }
 
     /// Runs to the end.
@@ -214,8 +212,8 @@ impl Simulation {
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
         self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events).max(1);
         for flow in 0..self.flows.len() {
-            self.settle(flow, Side::A);
-            self.settle(flow, Side::B);
+            self.see_to(flow, Side::A);
+            self.see_to(flow, Side::B);
             self.obey(flow);
             for change in &self.flows[flow].address_changes {
                 self.network.queue.push(change.at, Class::Host, flow as u32);
@@ -285,12 +283,12 @@ impl Simulation {
         let now = self.network.now;
         let flow = &mut self.flows[index];
         match flow.timers[side.index()].ring(now) {
-            Ring::Due => {
+            Rung::Due => {
                 flow.endpoints[side.index()].handle_input(now, Input::Timeout);
-                self.settle(index, side);
+                self.see_to(index, side);
             }
-            Ring::Later(time) => self.network.queue.push(time, Class::Timer, component),
-            Ring::Stale => {}
+            Rung::Later(time) => self.network.queue.push(time, Class::Timer, component),
+            Rung::Stale => {}
         }
     }
 
@@ -299,12 +297,12 @@ impl Simulation {
         let now = self.network.now;
         let flow = &mut self.flows[index];
         match flow.app_alarm.ring(now) {
-            Ring::Due => {
+            Rung::Due => {
                 flow.app.handle_wakeup(now, &mut self.commands);
                 self.obey(index);
             }
-            Ring::Later(time) => self.network.queue.push(time, Class::App, component),
-            Ring::Stale => {}
+            Rung::Later(time) => self.network.queue.push(time, Class::App, component),
+            Rung::Stale => {}
         }
     }
 
@@ -314,18 +312,18 @@ impl Simulation {
         let Some(change) = self.flows[index].address_changes.pop_front() else { return };
         for command in change.commands {
             self.flows[index].endpoints[Side::A.index()].handle_input(now, Input::Command(command));
-            self.settle(index, Side::A);
+            self.see_to(index, Side::A);
         }
     }
 
     fn deliver(&mut self, slot: u32) {
         let Some((packet, index, side)) = self.network.take_delivered(slot) else { return };
         self.flows[index].endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
-        self.settle(index, side);
+        self.see_to(index, side);
     }
 
     /// Drains an endpoint, then obeys the commands that its events gave rise to.
-    fn settle(&mut self, flow: usize, side: Side) {
+    fn see_to(&mut self, flow: usize, side: Side) {
         if self.drain(flow, side) {
             self.obey(flow);
         }
@@ -401,7 +399,7 @@ impl Simulation {
     }
 
     fn finish(mut self, cuts: Cuts) -> Outcome {
-        self.network.settle(self.network.now);
+        self.network.catch_up(self.network.now);
         self.network.check_conservation();
         let now = self.network.now;
         let end = self.row(now, now);
@@ -441,16 +439,16 @@ impl Simulation {
     }
 
     /// The scalars up to now; the run goes on.
-    fn row_so_far(&mut self, now: Time, settled: Time) -> Row {
-        self.network.settle(settled);
+    fn row_so_far(&mut self, now: Time, until: Time) -> Row {
+        self.network.catch_up(until);
         let links = self.network.links.clone();
-        let row = self.row(now, settled);
+        let row = self.row(now, until);
         self.network.links = links;
         row
     }
 
-    /// The scalars at this time, with what has happened up to `settled`, where links are at their end.
-    fn row(&mut self, now: Time, settled: Time) -> Row {
+    /// The scalars at this time, with what has happened up to `until`, where links are at their end.
+    fn row(&mut self, now: Time, until: Time) -> Row {
         let mut row = Row::default();
         let accounts = self.accounts.as_ref().filter(|_| self.limits.time_accounts);
         for (index, (name, flow)) in self.flow_names.iter().zip(&self.flows).enumerate() {
@@ -466,9 +464,9 @@ impl Simulation {
                 }
             }
         }
-        self.network.media.finish(settled);
+        self.network.media.finish(until);
         for (index, (name, link)) in self.link_names.iter().zip(&mut self.network.links).enumerate() {
-            link.finish(settled);
+            link.finish(until);
             let mut report = row.section(format!("link.{name}"));
             link.report(&mut report);
             self.network.media.report(index, &mut report);
@@ -476,10 +474,10 @@ impl Simulation {
         let mut report = row.section("run");
         report.scalar("simulated_s", now.as_secs_f64());
         report.count("events", self.events);
-        let Counters { sent, delivered, .. } = self.network.counters;
-        report.count("packets_sent", sent);
-        report.count("packets_delivered", delivered);
-        report.count("packets_dropped", self.network.dropped(settled));
+        let tally = &self.network.tally;
+        report.count("packets_sent", tally.sent);
+        report.count("packets_delivered", tally.delivered);
+        report.count("packets_dropped", tally.dropped(until));
         row
     }
 }
@@ -492,7 +490,7 @@ fn build_flow(
 ) -> Result<Flow, ScenarioError> {
     let mut from = build_endpoint(scenario, name, config, Side::A, streams)?;
     let mut to = build_endpoint(scenario, name, config, Side::B, streams)?;
-    if !from.understands(&to) {
+    if !from.understands(to.protocol()) {
         let (from, to) = (from.protocol(), to.protocol());
         let sentence = format!(
             "flows.{name}.transport_to: kind = \"{to}\" does not go with \"{from}\" at the other side"
@@ -531,42 +529,8 @@ fn build_endpoint(
         (Some(transport), Side::B) => ("transport_to", transport),
         _ => ("transport", &config.transport),
     };
-    let in_transport = |error: String| ScenarioError::new(format!("flows.{name}.{key}.{error}"));
-    let mtus = || config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect::<Vec<_>>();
-    Ok(match transport {
-        TransportConfig::Mptcp(mptcp) => {
-            let parameters = mptcp.resolve().map_err(in_transport)?;
-            let mtus = mtus();
-            parameters.check_paths(&mtus, config.ip).map_err(in_transport)?;
-            let component = format!("flow/{name}/mptcp/{}", side.name());
-            let connection = mptcp::Connection::new(&parameters, side, &mtus, config.ip, streams, &component);
-            AnyEndpoint::Mptcp(Box::new(connection))
-        }
-        TransportConfig::Sctp(sctp) => {
-            let parameters = sctp.resolve().map_err(in_transport)?;
-            let mtus = mtus();
-            parameters.check_paths(&mtus).map_err(in_transport)?;
-            let component = format!("flow/{name}/sctp/{}", side.name());
-            AnyEndpoint::Sctp(Box::new(Association::new(
-                &parameters,
-                side,
-                &mtus,
-                config.ip,
-                streams,
-                &component,
-            )))
-        }
-        TransportConfig::Tcp(tcp) => {
-            let parameters = tcp.resolve().map_err(in_transport)?;
-            let mtus = mtus();
-            parameters.check_paths(&mtus, config.ip).map_err(in_transport)?;
-            let component = format!("flow/{name}/tcp/{}", side.name());
-            let connection = Connection::new(&parameters, side, &mtus, config.ip, streams, &component);
-            AnyEndpoint::Tcp(Box::new(connection))
-        }
-        TransportConfig::Udp(udp) => {
-            udp.check(config.paths.len()).map_err(in_transport)?;
-            AnyEndpoint::Udp(UdpEndpoint::new(udp, side, config.ip))
-        }
-    })
+    let mtus: Vec<u32> = config.paths.iter().map(|path| scenario.paths[path].mtu.0 as u32).collect();
+    let connection = format!("flow/{name}");
+    let site = Site { side, mtus: &mtus, ip: config.ip, streams, connection: &connection };
+    transport.build(&site).map_err(|error| ScenarioError::new(format!("flows.{name}.{key}.{error}")))
 }

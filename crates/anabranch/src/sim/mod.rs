@@ -1,14 +1,18 @@
 //! The simulator: events, packets in flight, routes. It knows protocols only as endpoints that it builds.
 
 mod address_changes;
+mod alarm;
 mod cuts;
 mod engine;
 mod event_queue;
 mod flow;
 mod flow_groups;
 mod fragments;
+mod held;
+mod late;
 mod network;
 mod packets;
+mod tally;
 mod topology;
 
 pub use engine::{Guard, Outcome, RunError, Simulation};

@@ -19,16 +19,14 @@ pub(super) struct InFlight {
 /// How far a packet in flight has been computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Up to the time of its event.
-    OnTime,
-    /// Into its hop, where at the time of its event its loss is drawn.
-    Crossing,
-    /// To its last hop, over this link; its event is at its earliest arrival behind it.
+    /// Up to its event: it comes to a link then, or to the end of its route.
+    ToEvent,
+    /// Through the server of a link, which it leaves at its event; then its loss on the wire is drawn.
+    OnWire,
+    /// To the last link of its route, this one; its event is at its earliest arrival behind it.
     Late(u32),
-    /// Beyond its last hop, where it arrives at this time, at its event or later.
-    Arriving(Time),
-    /// It was lost on its last hop; its event means nothing.
-    Lost,
+    /// Over that last link, behind which it arrives at this time, at its event or after it; never if it is lost.
+    Resolved(Time),
 }
 
 #[derive(Debug, Default)]

@@ -18,7 +18,7 @@ pub(super) struct Hop {
     pub(super) is_last: bool,
 }
 
-/// When a packet's crossing of a link is computed.
+/// When a packet's crossing of a link is computed; `network.rs` has a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Together with the link before it, or when the packet is sent.

@@ -1,7 +1,7 @@
 //! The frame trace: one row for every frame of a call.
 
 use anabranch_transport::ground::Side;
-use anabranch_transport::quality::Fate;
+use anabranch_transport::quality::Playout;
 use anabranch_transport::time::Time;
 
 use super::{Column, Table};
@@ -21,9 +21,9 @@ pub(crate) fn frames_table(flows: &[String], frames: impl Fn(usize, Side) -> Vec
                 arrived.push(frame.arrived.map_or(f64::NAN, Time::as_secs_f64));
                 delay.push(frame.arrived.map_or(f64::NAN, |at| (at - frame.made).as_millis_f64()));
                 let word = match frame.fate {
-                    Fate::Late => "late",
-                    Fate::Lost => "lost",
-                    Fate::Played { .. } => "played",
+                    Playout::Late => "late",
+                    Playout::Lost => "lost",
+                    Playout::Played { .. } => "played",
                 };
                 status.push(word.into());
             }

@@ -18,11 +18,11 @@ struct Row {
     /// The row of the packet that the endpoint sent, and when a link made this copy of it.
     origin: u32,
     made: Time,
-    fate: Fate,
+    fate: Whereabouts,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum Whereabouts {
     Delivered(Time),
     Dropped { cause: &'static str, link: u32, at: Time },
     InFlight,
@@ -46,26 +46,26 @@ impl PacketTrace {
             Body::Udp(_) => ("datagram", None),
         };
         let Packet { path, size, .. } = *packet;
-        let (path, origin, fate) = (path.0, self.rows.len() as u32, Fate::InFlight);
+        let (path, origin, fate) = (path.0, self.rows.len() as u32, Whereabouts::InFlight);
         self.rows.push(Row { sent: now, flow, side, path, size, kind, tsn, origin, made: now, fate });
         origin
     }
 
     /// A duplicate made on the way has a row of its own. `made` may lie ahead of the run's end.
     pub(crate) fn duplicated(&mut self, row: u32, made: Time) -> u32 {
-        self.rows.push(Row { made, fate: Fate::InFlight, ..self.rows[row as usize] });
+        self.rows.push(Row { made, fate: Whereabouts::InFlight, ..self.rows[row as usize] });
         self.rows.len() as u32 - 1
     }
 
     #[cold]
     pub(crate) fn delivered(&mut self, now: Time, row: u32) {
-        self.rows[row as usize].fate = Fate::Delivered(now);
+        self.rows[row as usize].fate = Whereabouts::Delivered(now);
     }
 
     /// The link drops it at `at`, which may lie ahead of the run's end.
     #[cold]
     pub(crate) fn dropped(&mut self, row: u32, cause: &'static str, link: u32, at: Time) {
-        self.rows[row as usize].fate = Fate::Dropped { cause, link, at };
+        self.rows[row as usize].fate = Whereabouts::Dropped { cause, link, at };
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -77,8 +77,8 @@ impl PacketTrace {
     pub(crate) fn into_table(mut self, flows: &[String], links: &[String], end: Time) -> Table {
         self.rows.retain(|row| row.made <= end);
         for row in &mut self.rows {
-            if matches!(row.fate, Fate::Dropped { at, .. } if at > end) {
-                row.fate = Fate::InFlight;
+            if matches!(row.fate, Whereabouts::Dropped { at, .. } if at > end) {
+                row.fate = Whereabouts::InFlight;
             }
         }
         self.rows.sort_by_key(|row| (row.origin, row.made));
@@ -89,8 +89,8 @@ impl PacketTrace {
         let integers = |value: fn(&Row) -> i64| Column::Integers(rows.iter().map(value).collect());
         let numbers = |value: fn(&Row) -> f64| Column::Numbers(rows.iter().map(value).collect());
         let link = |row: &Row| match row.fate {
-            Fate::Dropped { link, .. } => links[link as usize].clone().into(),
-            Fate::Delivered(_) | Fate::InFlight => "".into(),
+            Whereabouts::Dropped { link, .. } => links[link as usize].clone().into(),
+            Whereabouts::Delivered(_) | Whereabouts::InFlight => "".into(),
         };
         let columns = vec![
             ("sent_s", numbers(|row| row.sent.as_secs_f64())),
@@ -103,16 +103,16 @@ impl PacketTrace {
             (
                 "fate",
                 text(|row| match row.fate {
-                    Fate::Delivered(_) => "delivered",
-                    Fate::Dropped { cause, .. } => cause,
-                    Fate::InFlight => "in_flight",
+                    Whereabouts::Delivered(_) => "delivered",
+                    Whereabouts::Dropped { cause, .. } => cause,
+                    Whereabouts::InFlight => "in_flight",
                 }),
             ),
             (
                 "delivered_s",
                 numbers(|row| match row.fate {
-                    Fate::Delivered(at) => at.as_secs_f64(),
-                    Fate::Dropped { .. } | Fate::InFlight => f64::NAN,
+                    Whereabouts::Delivered(at) => at.as_secs_f64(),
+                    Whereabouts::Dropped { .. } | Whereabouts::InFlight => f64::NAN,
                 }),
             ),
             ("dropped_at", Column::Text(rows.iter().map(link).collect())),

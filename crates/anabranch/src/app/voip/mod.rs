@@ -13,7 +13,7 @@ mod talk_spurts;
 
 use anabranch_transport::endpoint::{Command, Event, Message};
 use anabranch_transport::ground::{Payload, Side};
-use anabranch_transport::quality::{CallParameters, Fate, LossPattern, Rating, Slot, Talk};
+use anabranch_transport::quality::{CallParameters, LossPattern, Playout, Rating, Slot, Talk};
 use anabranch_transport::report::Report;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::time::{Duration, Time};
@@ -172,16 +172,16 @@ struct Heard {
 }
 
 impl Heard {
-    fn take(&mut self, slot: Slot, fate: Fate) {
-        self.pattern.push(!matches!(fate, Fate::Played { .. }));
+    fn take(&mut self, slot: Slot, fate: Playout) {
+        self.pattern.push(!matches!(fate, Playout::Played { .. }));
         match fate {
-            Fate::Played { playout_delay } => {
+            Playout::Played { playout_delay } => {
                 self.played += 1;
                 self.network_ns += slot.delay().unwrap_or_default().as_nanos();
                 self.playout_ns += playout_delay.as_nanos();
             }
-            Fate::Late => self.late += 1,
-            Fate::Lost => {}
+            Playout::Late => self.late += 1,
+            Playout::Lost => {}
         }
     }
 

@@ -113,7 +113,7 @@ impl QueueDisc for Blue {
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ground::Fate;
+    use crate::net::ground::DropCause;
 
     const MILLI: u64 = 1_000_000;
 
@@ -139,7 +139,7 @@ mod tests {
         let (drops, _) = overload(&mut blue, MILLI, 2, 120_000 * MILLI);
         let late: Vec<_> = drops.iter().filter(|(at, _)| *at >= 60_000 * MILLI).collect();
         assert!((late.len() as f64 / 60_000.0 - 1.0).abs() < 0.02, "{}", late.len());
-        let full = late.iter().filter(|(_, fate)| *fate == Fate::QueueFull).count();
+        let full = late.iter().filter(|(_, cause)| *cause == DropCause::QueueFull).count();
         assert!(full * 20 < late.len(), "{full} of {}", late.len());
         assert!((blue.probability - 0.5).abs() < 0.05, "{}", blue.probability);
     }

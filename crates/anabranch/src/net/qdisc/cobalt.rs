@@ -232,7 +232,7 @@ impl Control {
 mod tests {
     use super::super::testing::{overload, packet, place};
     use super::*;
-    use crate::net::ground::Fate;
+    use crate::net::ground::DropCause;
 
     const MILLI: u64 = 1_000_000;
 
@@ -297,7 +297,7 @@ mod tests {
         let mut queue = CobaltConfig { packets: 10, ..Default::default() }.build(place()).unwrap();
         // Ten times as many come as leave: at 90 % it is not balanced before 230 steps.
         let (drops, _) = overload(&mut queue, MILLI, 10, 600 * MILLI);
-        assert!(drops.iter().any(|(_, fate)| *fate == Fate::QueueFull));
+        assert!(drops.iter().any(|(_, cause)| *cause == DropCause::QueueFull));
         // Steps come with the first overflow later than 5 ms after the one before, at whole milliseconds: each 6 ms.
         let steps = u64::from(queue.control.probability / GROWTH);
         assert!((98..=100).contains(&steps), "{steps}");

@@ -388,7 +388,7 @@ mod tests {
             CodelConfig { target: Duration::ZERO, packets: 2, ..Default::default() }.build(place()).unwrap();
         // Two packets of 1500 B wait at most: no more than an MTU behind the one that leaves.
         let (drops, _) = overload(&mut codel, MILLI, 2, 1_000 * MILLI);
-        assert!(drops.iter().all(|&(_, fate)| fate == crate::net::ground::Fate::QueueFull));
+        assert!(drops.iter().all(|&(_, cause)| cause == crate::net::ground::DropCause::QueueFull));
         assert!(!drops.is_empty());
     }
 }

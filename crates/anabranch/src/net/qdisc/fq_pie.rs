@@ -104,7 +104,7 @@ impl FlowControl for FlowPie {
 mod tests {
     use super::super::testing::{packet, place};
     use super::*;
-    use crate::net::ground::Fate;
+    use crate::net::ground::DropCause;
     use crate::net::qdisc::ground::QueueDisc as _;
 
     const MILLI: u64 = 1_000_000;
@@ -129,7 +129,7 @@ mod tests {
                 }
             }
             let count = |flow| drops.0.iter().filter(|(packet, _)| packet.flow == flow).count();
-            let early = drops.0.iter().filter(|(_, fate)| *fate == Fate::Aqm).count();
+            let early = drops.0.iter().filter(|(_, cause)| *cause == DropCause::Aqm).count();
             (sent, count(1), count(2), early)
         };
         let (sent, first, second, early) = lost(1024);

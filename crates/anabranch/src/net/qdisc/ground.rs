@@ -4,7 +4,7 @@ use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::units::Bytes;
 
-use crate::net::ground::{Fate, Held, Waiting};
+use crate::net::ground::{DropCause, Held, Waiting};
 
 /// Where packets wait and which of them go on, asked packet by packet. Times are in nanoseconds and never
 /// decrease.
@@ -35,17 +35,17 @@ pub(crate) trait QueueDisc {
 
 /// Packets that a discipline drops.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Drops(pub(crate) Vec<(Held, Fate)>);
+pub(crate) struct Drops(pub(crate) Vec<(Held, DropCause)>);
 
 impl Drops {
     /// Active queue management drops this packet.
     pub(crate) fn early(&mut self, packet: Held) {
-        self.0.push((packet, Fate::Aqm));
+        self.0.push((packet, DropCause::Aqm));
     }
 
     /// There is no room for this packet.
     pub(crate) fn overflow(&mut self, packet: Held) {
-        self.0.push((packet, Fate::QueueFull));
+        self.0.push((packet, DropCause::QueueFull));
     }
 }
 

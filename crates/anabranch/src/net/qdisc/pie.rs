@@ -320,7 +320,7 @@ fn scale(probability: f64) -> f64 {
 mod tests {
     use super::super::testing::{overload, packet, place};
     use super::*;
-    use crate::net::ground::Fate;
+    use crate::net::ground::DropCause;
 
     const MILLI: u64 = 1_000_000;
 
@@ -429,7 +429,7 @@ mod tests {
         let mut pie = PieConfig::default().build(place()).unwrap();
         let (drops, _) = overload(&mut pie, MILLI, 2, 60_000 * MILLI);
         let late: Vec<_> = drops.iter().filter(|(at, _)| *at >= 30_000 * MILLI).collect();
-        assert!(late.iter().all(|(_, fate)| *fate == Fate::Aqm));
+        assert!(late.iter().all(|(_, cause)| *cause == DropCause::Aqm));
         assert!((late.len() as f64 / 30_000.0 - 1.0).abs() < 0.01, "{}", late.len());
         assert!((pie.control.probability - 0.85).abs() < 0.05, "{}", pie.control.probability);
         assert!(drops[0].0 > 150 * MILLI, "a burst passes");

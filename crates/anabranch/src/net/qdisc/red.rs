@@ -215,7 +215,7 @@ impl QueueDisc for Red {
 mod tests {
     use super::super::testing::{overload, place};
     use super::*;
-    use crate::net::ground::Fate;
+    use crate::net::ground::DropCause;
 
     #[test]
     fn the_probability_grows_with_the_mean() {
@@ -258,7 +258,7 @@ mod tests {
         let mut red = RedConfig::default().build(place()).unwrap();
         let (drops, _) = overload(&mut red, 1_000_000, 2, 60_000_000_000);
         let late: Vec<_> = drops.iter().filter(|(at, _)| *at >= 30_000_000_000).collect();
-        assert!(late.iter().all(|(_, fate)| *fate == Fate::Aqm));
+        assert!(late.iter().all(|(_, cause)| *cause == DropCause::Aqm));
         assert!((late.len() as f64 / 30_000.0 - 1.0).abs() < 0.01, "{}", late.len());
         let expected = 15.0 + 15.0 * (1.0 / 3.0 - 0.1) / 0.9;
         assert!((red.mean - expected).abs() < 1.5, "{} {expected}", red.mean);

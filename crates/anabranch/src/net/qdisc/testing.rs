@@ -4,7 +4,7 @@ use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
 
 use super::ground::{Drops, Place, QueueDisc};
-use crate::net::ground::{Fate, Held};
+use crate::net::ground::{DropCause, Held};
 
 pub(super) fn place() -> Place<'static> {
     Place { key: "queue", streams: Streams { seed: 1, replication: 0 }, component: "queue" }
@@ -15,14 +15,14 @@ pub(super) fn packet(slot: u32, arrived: u64, flow: u32) -> Held {
     Held { slot, arrived, size: 1500, ecn: Ecn::Ect0, flow, hosts: [0; 2], found_units: 0, is_marked: false }
 }
 
-/// So many packets come at each departure, and one leaves, up to `until`. Times and fates of what is dropped, and
+/// So many packets come at each departure, and one leaves, up to `until`. Times and causes of what is dropped, and
 /// how many of those that leave are marked.
 pub(super) fn overload(
     queue: &mut impl QueueDisc,
     departure: u64,
     arrivals: u32,
     until: u64,
-) -> (Vec<(u64, Fate)>, u64) {
+) -> (Vec<(u64, DropCause)>, u64) {
     let mut drops = Drops::default();
     let (mut dropped, mut marked, mut slot) = (Vec::new(), 0, 0);
     for now in (0..until).step_by(departure as usize) {
@@ -31,7 +31,7 @@ pub(super) fn overload(
             slot += 1;
         }
         marked += u64::from(queue.dequeue(now, &mut drops).is_some_and(|packet| packet.is_marked));
-        dropped.extend(drops.0.drain(..).map(|(_, fate)| (now, fate)));
+        dropped.extend(drops.0.drain(..).map(|(_, cause)| (now, cause)));
     }
     (dropped, marked)
 }

@@ -67,7 +67,7 @@ impl Buffer {
         } else {
             self.drops.overflow(packet);
         }
-        self.settle(releases);
+        self.release_drops(releases);
         self.len() > before
     }
 
@@ -78,7 +78,7 @@ impl Buffer {
         if let Some(packet) = packet {
             self.sojourns.record(now - packet.arrived);
         }
-        self.settle(releases);
+        self.release_drops(releases);
         packet
     }
 
@@ -121,9 +121,11 @@ impl Buffer {
     }
 
     /// Releases what the discipline has dropped.
-    fn settle(&mut self, releases: &mut Vec<Release>) {
+    fn release_drops(&mut self, releases: &mut Vec<Release>) {
         let mut drops = std::mem::take(&mut self.drops);
-        releases.extend(drops.0.drain(..).map(|(packet, fate)| self.release(packet, self.now, fate)));
+        releases.extend(
+            drops.0.drain(..).map(|(packet, cause)| self.release(packet, self.now, Fate::Dropped(cause))),
+        );
         self.drops = drops;
         if let Some(samples) = &mut self.samples {
             let waiting = self.discipline.waiting();
@@ -139,6 +141,7 @@ mod tests {
     use anabranch_transport::rng::Streams;
 
     use super::*;
+    use crate::net::DropCause;
     use crate::net::qdisc::CodelConfig;
 
     /// A packet with which more than 1.15 GB would wait is dropped, as on links without a radio.
@@ -165,6 +168,6 @@ mod tests {
             assert_eq!(buffer.accept(packet, 1500, &mut releases), slot < 2);
         }
         let fates: Vec<_> = releases.iter().map(|release| (release.packet.slot, release.fate)).collect();
-        assert_eq!(fates, [(2, Fate::QueueFull), (3, Fate::QueueFull)]);
+        assert_eq!(fates, [2, 3].map(|slot| (slot, Fate::Dropped(DropCause::QueueFull))));
     }
 }

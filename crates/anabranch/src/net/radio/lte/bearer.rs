@@ -11,7 +11,7 @@ use super::super::buffer::Buffer;
 use super::super::ground::{ServedLink, check_range};
 use super::config::{HarqConfig, LteConfig, RlcMode};
 use crate::net::capacity::{Capacity, ConstantRate, Departure, RateConfig, UNITS_PER_BYTE, Varying};
-use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
+use crate::net::ground::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::{DropTailConfig, QueueConfig};
 use crate::schedule::{Schedule, Timeline};
 
@@ -213,7 +213,7 @@ impl Lane {
             self.counters.air_lost += u64::from(is_lost);
             self.counters.released += 1;
             self.counters.held_ns += u128::from(at - packet.arrived);
-            let fate = if is_lost { Fate::Lost } else { Fate::Delivered };
+            let fate = if is_lost { Fate::Dropped(DropCause::Lost) } else { Fate::Delivered };
             releases.push(self.buffer.release(packet, at, fate));
         }
     }

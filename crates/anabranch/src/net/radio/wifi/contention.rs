@@ -13,7 +13,7 @@ use super::super::ground::check_range;
 use super::config::{BackgroundConfig, WifiConfig};
 use super::lane::Lane;
 use super::phy::{CW_MAX, CW_MIN, Phy};
-use crate::net::ground::{Direction, Fate, Held, Release};
+use crate::net::ground::{Direction, DropCause, Fate, Held, Release};
 
 /// The stations of a channel, and the channel.
 #[derive(Clone, Debug)]
@@ -222,7 +222,7 @@ impl Contention {
                 // Section 10.3.3: the window doubles with every failure.
                 station.window = (2 * station.window + 1).min(CW_MAX);
             } else {
-                let fate = if is_damaged { Fate::Lost } else { Fate::Delivered };
+                let fate = if is_damaged { Fate::Dropped(DropCause::Lost) } else { Fate::Delivered };
                 if let Some((lane, packet)) = frame {
                     releases.push(lanes[lane].release(packet, now + duration, fate));
                 }

@@ -5,7 +5,7 @@ use anabranch_transport::units::Probability;
 
 use super::super::buffer::Buffer;
 use super::phy::{CW_MAX, CW_MIN, Phy};
-use crate::net::ground::{Fate, Held, Release};
+use crate::net::ground::{DropCause, Fate, Held, Release};
 use crate::schedule::Timeline;
 
 /// One direction of a link.
@@ -56,7 +56,7 @@ impl Lane {
             self.counters.frame_errors += 1;
             free_at = end + phy.failure();
             if tries == self.retry_limit {
-                break (end, Fate::Lost);
+                break (end, Fate::Dropped(DropCause::Lost));
             }
             // Section 10.3.3: the window doubles with every failure.
             window = (2 * window + 1).min(CW_MAX);
@@ -74,7 +74,7 @@ impl Lane {
 
     /// A packet leaves at this time, in nanoseconds.
     pub(super) fn release(&mut self, packet: Held, at: u64, fate: Fate) -> Release {
-        self.counters.air_lost += u64::from(fate == Fate::Lost);
+        self.counters.air_lost += u64::from(fate == Fate::Dropped(DropCause::Lost));
         self.counters.released += 1;
         self.counters.held_ns += u128::from(at - packet.arrived);
         self.buffer.release(packet, at, fate)

@@ -14,7 +14,7 @@ use super::burst::Burst;
 use super::config::{CellConfig, Fairness, WimaxConfig};
 use super::frame::{Frame, TAIL_BYTES, UPLINK_PREAMBLE_SYMBOLS, share_out};
 use super::lane::{Blocks, Framing, Lane};
-use crate::net::ground::{Direction, Fate, Held, Port, QueueSample, Release};
+use crate::net::ground::{Direction, DropCause, Fate, Held, Port, QueueSample, Release};
 use crate::net::qdisc::PacketQueue;
 
 /// A base station and its stations.
@@ -171,7 +171,7 @@ impl BaseStation {
         let station = &mut self.stations[port.station];
         if !station.lanes[port.direction.index()].accept(packet) {
             let (link, direction, at) = (station.link, port.direction, packet.arrived);
-            releases.push(Release { link, direction, packet, at, fate: Fate::QueueFull });
+            releases.push(Release { link, direction, packet, at, fate: Fate::Dropped(DropCause::QueueFull) });
         } else if self.next_frame.is_none() {
             self.next_frame = Some(packet.arrived / self.frame.nanos + 1);
         }
@@ -324,8 +324,8 @@ impl BaseStation {
         counters.count(grant, blocks, failed.len() as u64);
         let link = station.link;
         let blocks_sent = Blocks { bytes: block_bytes, failed, arrival };
-        station.lanes[way].settle(number, burst, &blocks_sent, |packet, at, fate| {
-            counters.air_lost += u64::from(fate == Fate::Lost);
+        station.lanes[way].resolve(number, burst, &blocks_sent, |packet, at, fate| {
+            counters.air_lost += u64::from(fate == Fate::Dropped(DropCause::Lost));
             counters.released += 1;
             counters.held_ns += (at - packet.arrived) as f64;
             releases.push(Release { link, direction, packet, at, fate });

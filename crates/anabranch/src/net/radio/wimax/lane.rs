@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::burst::{Burst, Pdu, Piece};
 use super::config::ArqConfig;
 use super::frame::{CRC_BYTES, LONGEST_PDU, MAC_HEADER_BYTES};
-use crate::net::ground::{Fate, Held};
+use crate::net::ground::{DropCause, Fate, Held};
 use crate::net::qdisc::PacketQueue;
 
 /// How packets are put into units.
@@ -192,7 +192,7 @@ impl Lane {
     }
 
     /// What becomes of a burst's pieces, and the packets that leave: with their times, in order.
-    pub(super) fn settle<T: Fn(u64) -> u64>(
+    pub(super) fn resolve<T: Fn(u64) -> u64>(
         &mut self,
         frame: u64,
         burst: &Burst,
@@ -208,7 +208,7 @@ impl Lane {
             let is_lost = failed.peek().is_some_and(|&block| block <= last_block);
             let arrival = (blocks.arrival)(last_block);
             for piece in &burst.pieces[first_piece..pdu.pieces_end] {
-                self.settle_piece(frame, *piece, is_lost, arrival);
+                self.resolve_piece(frame, *piece, is_lost, arrival);
             }
             (start, first_piece) = (pdu.end, pdu.pieces_end);
         }
@@ -217,14 +217,14 @@ impl Lane {
         {
             // What waited for an earlier packet leaves with it.
             self.last_release = self.last_release.max(begun.last);
-            let fate = if begun.is_lost { Fate::Lost } else { Fate::Delivered };
+            let fate = if begun.is_lost { Fate::Dropped(DropCause::Lost) } else { Fate::Delivered };
             release(begun.packet, self.last_release, fate);
             self.begun.pop_front();
             self.first += 1;
         }
     }
 
-    fn settle_piece(&mut self, frame: u64, piece: Piece, is_lost: bool, arrival: u64) {
+    fn resolve_piece(&mut self, frame: u64, piece: Piece, is_lost: bool, arrival: u64) {
         if is_lost
             && let Some(arq) = self.framing.arq
             && piece.tries < arq.retries
@@ -272,7 +272,7 @@ mod tests {
         lane.load(frame, frame, capacity, u64::MAX, &mut burst);
         let mut left = Vec::new();
         let blocks = Blocks { bytes: 100, failed, arrival: |block| frame * 1_000 + block };
-        lane.settle(frame, &burst, &blocks, |packet, at, fate| left.push((packet.slot, at, fate)));
+        lane.resolve(frame, &burst, &blocks, |packet, at, fate| left.push((packet.slot, at, fate)));
         let mut start = 0;
         let mut size = |pdu: &Pdu| pdu.end - std::mem::replace(&mut start, pdu.end);
         (burst.pdus.iter().map(&mut size).collect(), left)
@@ -303,7 +303,7 @@ mod tests {
         let (units, left) = send(&mut lane, 0, 9_000, &[20]);
         assert_eq!(units, [2_026, 94]);
         // Block 20 bears the end of the first unit and the start of the second.
-        assert!(left.iter().all(|(_, _, fate)| *fate == Fate::Lost) && left.len() == 50);
+        assert!(left.iter().all(|(_, _, fate)| *fate == Fate::Dropped(DropCause::Lost)) && left.len() == 50);
     }
 
     #[test]
@@ -314,7 +314,10 @@ mod tests {
         }
         // Units of 500 bytes: blocks 0 to 4, 5 to 9, 10 to 14.
         let (_, left) = send(&mut lane, 0, 9_000, &[9]);
-        assert_eq!(left, [(0, 4, Fate::Delivered), (1, 9, Fate::Lost), (2, 14, Fate::Delivered)]);
+        assert_eq!(
+            left,
+            [(0, 4, Fate::Delivered), (1, 9, Fate::Dropped(DropCause::Lost)), (2, 14, Fate::Delivered)]
+        );
     }
 
     #[test]
@@ -331,7 +334,7 @@ mod tests {
         assert_eq!(send(&mut lane, 2, 9_000, &[]), (vec![500], expected));
         assert!(lane.accept(packet(3, 488)));
         assert_eq!(send(&mut lane, 3, 9_000, &[0]).1, []);
-        assert_eq!(send(&mut lane, 5, 9_000, &[4]).1, [(3, 5_004, Fate::Lost)]);
+        assert_eq!(send(&mut lane, 5, 9_000, &[4]).1, [(3, 5_004, Fate::Dropped(DropCause::Lost))]);
         assert_eq!((lane.len(), lane.retransmissions()), (0, 2));
     }
 }

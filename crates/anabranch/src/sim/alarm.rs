@@ -1,0 +1,75 @@
+//! Wake-ups in the event queue.
+
+use anabranch_transport::time::Time;
+
+/// A wake-up in the event queue that is moved lazily: a timer that is put off leaves its event where it is,
+/// and the event arms the timer again when it comes up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alarm {
+    /// When the owner wants to be woken.
+    wanted: Time,
+    /// The time of the earliest event in the queue for it.
+    armed: Time,
+}
+
+impl Alarm {
+    pub(super) const OFF: Self = Self { wanted: Time::NEVER, armed: Time::NEVER };
+
+    /// The owner wants to be woken at `wanted` and at no other time. Returns the time for which an
+    /// event must be scheduled, if one must.
+    pub(super) fn set(&mut self, wanted: Time) -> Option<Time> {
+        self.wanted = wanted;
+        if wanted < self.armed {
+            self.armed = wanted;
+            Some(wanted)
+        } else {
+            None
+        }
+    }
+
+    /// An event of this alarm has come up.
+    pub(super) fn ring(&mut self, now: Time) -> Rung {
+        if now != self.armed {
+            return Rung::Stale;
+        }
+        self.armed = Time::NEVER;
+        if self.wanted <= now {
+            self.wanted = Time::NEVER;
+            return Rung::Due;
+        }
+        self.armed = self.wanted;
+        if self.wanted.is_never() { Rung::Stale } else { Rung::Later(self.wanted) }
+    }
+}
+
+/// What an alarm's event means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rung {
+    /// Wake the owner.
+    Due,
+    /// Schedule an event for this time instead.
+    Later(Time),
+    /// Nothing: an earlier event has taken this one's place.
+    Stale,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_is_put_off_needs_no_new_event() {
+        let at = Time::from_secs;
+        let mut alarm = Alarm::OFF;
+        assert_eq!(alarm.set(at(5)), Some(at(5)));
+        assert_eq!(alarm.set(at(7)), None);
+        assert_eq!(alarm.ring(at(5)), Rung::Later(at(7)));
+        assert_eq!(alarm.set(at(6)), Some(at(6)));
+        assert_eq!(alarm.ring(at(6)), Rung::Due);
+        assert_eq!(alarm.ring(at(7)), Rung::Stale);
+        assert_eq!(alarm.set(at(8)), Some(at(8)));
+        assert_eq!(alarm.set(Time::NEVER), None);
+        assert_eq!(alarm.ring(at(8)), Rung::Stale);
+        assert_eq!(alarm.set(at(9)), Some(at(9)));
+    }
+}

@@ -1,0 +1,96 @@
+//! Packets on links that a medium serves ([`Turn::Held`](super::topology::Turn::Held)): they wait in the medium until
+//! one of its events releases them.
+
+use anabranch_transport::time::Time;
+
+use super::alarm::Rung;
+use super::event_queue::Class;
+use super::network::{Network, Traveller};
+use super::packets::{InFlight, Progress};
+use super::topology::{Hop, Label};
+use crate::net::{Held, Release};
+
+impl Network {
+    /// The event of a medium: packets that it releases go on.
+    pub(super) fn act(&mut self, medium: u32) {
+        match self.media_alarms[medium as usize].ring(self.now) {
+            Rung::Due => {}
+            Rung::Later(time) => return self.queue.push(time, Class::Medium, medium),
+            Rung::Stale => return,
+        }
+        let mut releases = std::mem::take(&mut self.releases);
+        self.media.list[medium as usize].handle_event(self.now, &mut releases);
+        self.let_go(releases);
+        self.wind(medium);
+    }
+
+    /// Packets that a medium releases go on.
+    fn let_go(&mut self, mut releases: Vec<Release>) {
+        for release in releases.drain(..) {
+            let slot = release.packet.slot;
+            let in_flight = self.packets.get_mut(slot);
+            let InFlight { route, hop, .. } = *in_flight;
+            let size = in_flight.packet.size;
+            let traveller = Traveller { slot, route, size };
+            let step = self.links[release.link as usize].release(&release);
+            if let Some(at) = self.take_step(traveller, hop, Time::from_nanos(release.at), step) {
+                self.leave_hop(traveller, hop, at);
+            }
+        }
+        self.releases = releases;
+    }
+
+    /// A packet comes to a link that a medium serves, now.
+    pub(super) fn hold(&mut self, traveller: Traveller, hop: u32) {
+        let Hop { link, .. } = self.routes.hops[hop as usize];
+        match self.links[link as usize].mtu() {
+            Some(mtu) if traveller.size > mtu => self.hold_fragments(traveller, hop, mtu),
+            _ => self.hold_whole(traveller, hop),
+        }
+    }
+
+    /// It is cut into fragments.
+    #[cold]
+    fn hold_fragments(&mut self, Traveller { slot, route, .. }: Traveller, hop: u32, mtu: u32) {
+        let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
+        let fragments = self.datagrams.cut(packet, trace_row, mtu);
+        // Each of them is as much work as an event.
+        self.until_check = self.until_check.saturating_sub(fragments.len() as u64).max(1);
+        for packet in fragments {
+            let (size, packet, progress) = (packet.size, Box::new(packet), Progress::ToEvent);
+            let slot = self.packets.insert(InFlight { packet, route, hop, progress, trace_row });
+            self.hold_whole(Traveller { slot, route, size }, hop);
+        }
+    }
+
+    fn hold_whole(&mut self, traveller: Traveller, hop: u32) {
+        let Traveller { slot, route, size } = traveller;
+        let Hop { link, direction, .. } = self.routes.hops[hop as usize];
+        let now = self.now;
+        let in_flight = self.packets.get_mut(slot);
+        in_flight.hop = hop;
+        let ecn = in_flight.packet.ecn;
+        let duplex = &mut self.links[link as usize];
+        if let Err(step) = duplex.hold(now, direction, size) {
+            self.take_step(traveller, hop, now, step);
+            return;
+        }
+        let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
+        let arrived = now.as_nanos();
+        let Label { flow, hosts } = self.routes.label(route);
+        let size = duplex.wire_size(direction, size);
+        let held = Held { slot, arrived, size, ecn, flow, hosts, found_units: 0, is_marked: false };
+        let mut releases = std::mem::take(&mut self.releases);
+        self.media.list[medium as usize].accept(port, held, &mut releases);
+        self.let_go(releases);
+        self.wind(medium);
+    }
+
+    /// Sets the alarm of a medium that was called.
+    fn wind(&mut self, medium: u32) {
+        let next = self.media.list[medium as usize].next_event();
+        if let Some(time) = self.media_alarms[medium as usize].set(next) {
+            self.queue.push(time, Class::Medium, medium);
+        }
+    }
+}

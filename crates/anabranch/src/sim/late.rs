@@ -1,0 +1,136 @@
+//! Crossings that are left for later: the last hop of a route over a link that can be asked late
+//! ([`Turn::Late`](super::topology::Turn::Late)).
+//!
+//! When such a packet comes to its last hop is known, and so is the earliest time at which it can be behind it. Whether
+//! and when it really arrives depends on a process of loss that packets of both directions move, in the order of their
+//! times. So its event is put at the earliest arrival, and the hop is computed when somebody needs to know: that event,
+//! or a packet of the other direction that comes to the link.
+
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::Body;
+
+use super::event_queue::Class;
+use super::fragments::Loss;
+use super::network::{Network, Traveller};
+use super::packets::Progress;
+use crate::net::{Direction, Ring, Step};
+
+/// The packets that were left for later.
+pub(super) struct Late {
+    /// For each link, those that have not been computed, in the order in which they come to it.
+    waiting: Vec<Ring<Waiting>>,
+    /// Those that were lost and whose events have not come up.
+    lost: u64,
+}
+
+/// A packet at the last hop of its route.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// When it comes there.
+    at: Time,
+    slot: u32,
+    size: u32,
+    direction: Direction,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { at: Time::ZERO, slot: 0, size: 0, direction: Direction::Forward }
+    }
+}
+
+impl Late {
+    pub(super) fn new(links: usize) -> Self {
+        Self { waiting: (0..links).map(|_| Ring::default()).collect(), lost: 0 }
+    }
+
+    /// Packets in flight that are lost already.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn memory(&self) -> usize {
+        self.waiting.iter().map(Ring::memory).sum()
+    }
+}
+
+impl Network {
+    /// A packet comes to the last hop of its route at `at`, which lies ahead.
+    #[inline]
+    pub(super) fn leave_for_later(
+        &mut self,
+        traveller: Traveller,
+        link: u32,
+        direction: Direction,
+        at: Time,
+    ) {
+        let Traveller { slot, size, .. } = traveller;
+        self.packets.get_mut(slot).progress = Progress::Late(link);
+        let earliest = self.links[link as usize].earliest_arrival(at, direction, size);
+        self.late.waiting[link as usize].push_back(Waiting { at, slot, size, direction });
+        self.arrive(traveller, earliest);
+    }
+
+    /// Whether a packet that was left for later has arrived by its event, now. If it arrives later, it gets another
+    /// event.
+    pub(super) fn has_arrived(&mut self, slot: u32) -> bool {
+        if let Progress::Late(link) = self.packets.get_mut(slot).progress {
+            self.resolve_late(link, self.now);
+        }
+        let in_flight = self.packets.get_mut(slot);
+        let Progress::Resolved(at) = in_flight.progress else {
+            unreachable!("it has been resolved by its event");
+        };
+        if at <= self.now {
+            return true;
+        }
+        if at.is_never() {
+            self.packets.remove(slot);
+            self.late.lost -= 1;
+        } else {
+            in_flight.progress = Progress::ToEvent;
+            self.queue.push_packet(at, Class::Endpoint, in_flight.route, slot);
+        }
+        false
+    }
+
+    /// Computes what comes to this link by `until`.
+    #[inline]
+    pub(super) fn resolve_late(&mut self, link: u32, until: Time) {
+        while let Some(&mut packet) = self.late.waiting[link as usize].front_mut()
+            && packet.at <= until
+        {
+            self.late.waiting[link as usize].pop_front();
+            self.resolve(link, packet);
+        }
+    }
+
+    /// Computes the last hop of a packet.
+    #[inline]
+    fn resolve(&mut self, link: u32, Waiting { at, slot, size, direction }: Waiting) {
+        // Such a link does not look at the ECN field.
+        match self.links[link as usize].accept(at, direction, size, Ecn::NotEct) {
+            Step::Deliver { at: arrival, .. } => {
+                self.packets.get_mut(slot).progress = Progress::Resolved(arrival);
+            }
+            Step::Drop(cause) => {
+                let in_flight = self.packets.get_mut(slot);
+                in_flight.progress = Progress::Resolved(Time::NEVER);
+                let (trace_row, body) = (in_flight.trace_row, &in_flight.packet.body);
+                let fragment = if let Body::Fragment(fragment) = *body { Some(fragment) } else { None };
+                self.late.lost += 1;
+                self.lose(trace_row, fragment, Loss { at, link, cause });
+            }
+            Step::Cross { .. } | Step::Stays => unreachable!("such a link is not left for later"),
+        }
+    }
+
+    /// Computes everything that has happened by `until`.
+    pub(super) fn catch_up(&mut self, until: Time) {
+        for link in 0..self.links.len() as u32 {
+            self.resolve_late(link, until);
+        }
+    }
+}

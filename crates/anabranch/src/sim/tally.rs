@@ -1,0 +1,54 @@
+//! How many packets endpoints have sent, and what became of them.
+
+use anabranch_transport::time::Time;
+
+/// Counts of packets: sent + duplicated = delivered + dropped + in flight.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) sent: u64,
+    /// Copies that links made.
+    pub(super) duplicated: u64,
+    pub(super) delivered: u64,
+    /// Including drops at times that lie ahead.
+    dropped: u64,
+    /// The times that lie ahead at which links drop packets that were carried there already, and some earlier ones.
+    drops_ahead: Vec<Time>,
+}
+
+impl Tally {
+    /// Panics if so many packets in flight do not make the sum.
+    pub(super) fn check(&self, in_flight: u64) {
+        let Self { sent, duplicated, delivered, dropped, .. } = *self;
+        assert_eq!(sent + duplicated, delivered + dropped + in_flight, "packets are conserved");
+    }
+
+    /// How many packets have been dropped by this time.
+    pub(super) fn dropped(&self, now: Time) -> u64 {
+        self.dropped - self.drops_ahead.iter().filter(|&&at| at > now).count() as u64
+    }
+
+    /// A packet is dropped at `at`, which may lie ahead.
+    pub(super) fn count_drop(&mut self, now: Time, at: Time) {
+        self.dropped += 1;
+        if at > now {
+            if self.drops_ahead.len() == self.drops_ahead.capacity() {
+                self.drops_ahead.retain(|&at| at > now);
+                self.drops_ahead.reserve(self.drops_ahead.len().max(16));
+            }
+            self.drops_ahead.push(at);
+        }
+    }
+
+    /// What was counted as dropped at `at` was not.
+    pub(super) fn take_back_drop(&mut self, at: Time) {
+        self.dropped -= 1;
+        if let Some(index) = self.drops_ahead.iter().position(|&ahead| ahead == at) {
+            self.drops_ahead.swap_remove(index);
+        }
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn memory(&self) -> usize {
+        self.drops_ahead.capacity() * size_of::<Time>()
+    }
+}
