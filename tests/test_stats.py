@@ -30,6 +30,10 @@ def test_interval_of_a_known_sample() -> None:
     assert half_width == pytest.approx(2.776445 * math.sqrt(2.5 / 5), rel=1e-6)
 
 
+def test_nothing_measured_is_a_dash() -> None:
+    assert stats.mean_interval([math.nan, math.nan]).text() == "–"
+
+
 def test_too_few_values_have_no_interval() -> None:
     assert math.isnan(stats.mean_interval([])[0])
     mean, half_width, n = stats.mean_interval([2.0, math.nan])

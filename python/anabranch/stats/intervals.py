@@ -40,7 +40,9 @@ class Interval(NamedTuple):
         return self.high < 0
 
     def text(self, digits: int = 2, *, signed: bool = False) -> str:
-        """Mean and half-width as people write them."""
+        """Mean and half-width as people write them; a dash where there is no mean."""
+        if math.isnan(self.mean):
+            return "–"
         sign = "+" if signed else ""
         mean = round(self.mean, digits) + 0.0  # no -0.00
         if math.isnan(self.half_width):
