@@ -18,6 +18,7 @@ from anabranch.oracles import (
     linux_sctp_rows,
     linux_tcp,
     ns3_shared_queue,
+    page,
 )
 from conftest import ROOT, Command, one_error
 
@@ -213,3 +214,20 @@ def test_a_stale_page_is_found(
     monkeypatch.setattr("sys.argv", ["oracles", "--check", str(tmp_path)])
     assert pages.main() == 1
     assert "linux-sctp.csv is stale" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setup", linux_sctp_rows.SETUPS)
+def test_on_the_page_a_cause_stands_behind_the_number_that_it_explains(
+    compared: dict[str, linux_sctp_rows.Row], setup: str
+) -> None:
+    rows = [row for row in compared.values() if row.key["setup"] == setup]
+    (table,) = (one for one in page.of(linux_sctp, rows, 20, {}).tables if one.rows)
+    assert not any("cause" in head for head in table.heads)
+    for row, cells in zip(rows, table.rows, strict=True):
+        shaded = [cells[column] for line, column in table.shades if rows[line] is row]
+        letters = [row.cause(name) for name in row.values]
+        assert all(
+            cell.endswith(f" {letter}")
+            for cell, letter in zip(shaded, letters, strict=True)
+            if letter
+        )

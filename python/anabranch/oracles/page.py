@@ -64,13 +64,20 @@ def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]
 
 
 def _table(oracle: Any, name: str, heads: Sequence[str], part: list[Any]) -> Table:
-    """Without the columns in which no row has anything."""
+    """Without empty columns; where each quantity has a cause, it stands behind our number.
+
+    In columns of their own the causes would make the table wider than a screen.
+    """
     lines = [oracle.cells(row) for row in part]
-    kept = [i for i in range(len(heads)) if any(line[i] for line in lines)]
+    causes = [i for i, head in enumerate(heads) if head.endswith(": cause")]
+    kept = [i for i in range(len(heads)) if i not in causes and any(line[i] for line in lines)]
     return Table(
         title=name or "All numbers",
         heads=[heads[i] for i in kept],
-        rows=[[line[i] for i in kept] for line in lines],
+        rows=[
+            [f"{line[i]} {line[i + 1]}".rstrip() if i + 1 in causes else line[i] for i in kept]
+            for line in lines
+        ],
         keys=oracle.KEYS,
         shades={
             (line, kept.index(column)): _SHADES[verdict]

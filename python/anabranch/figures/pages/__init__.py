@@ -88,11 +88,10 @@ class _Page(jinja2.Template):
 
 
 def _breakable(cell: re.Match[str]) -> str:
-    """A cell that may have each `± half-width` or `(range)` on a line of its own.
-
-    It is broken nowhere else.
-    """
-    return cell[1] + re.sub(r" (?=±|\([^()]* to )", "<i> </i>", cell[2])
+    """A cell that may be broken before `±` and within and around a range, and nowhere else."""
+    return cell[1] + re.sub(
+        r" (?=± |\([^()]* to |to )|(?<=,) (?=in )|(?<=\)) ", "<i> </i>", cell[2]
+    )
 
 
 def environment(templates: Mapping[str, str]) -> jinja2.Environment:
