@@ -218,12 +218,12 @@ def test_the_command(anabranch: Command, tmp_path: Path) -> None:
     file = tmp_path / "known.toml"
     file.write_text(SCENARIO, encoding="utf-8")
     result = anabranch(
-        "explain", file, "--plot", tmp_path / "why.png", "--json", tmp_path / "why.json"
+        "explain", file, "--plot", tmp_path / "figures", "--json", tmp_path / "why.json"
     )
     assert result.returncode == 0, result.stderr
     for text in ("near alone", "far alone", "cwnd_limited", "Main cause: capacity, on"):
         assert text in result.stdout
-    assert (tmp_path / "why.png").stat().st_size > 10_000
+    assert (tmp_path / "figures" / "known-explain.png").stat().st_size > 10_000
     content = json.loads((tmp_path / "why.json").read_text("utf-8"))
     assert content["main_cause"]["kind"] == "capacity"
     assert set(content["ends"]["a"]["paths"]) == {"near", "far"}
@@ -241,8 +241,8 @@ def test_a_run_without_a_connection(anabranch: Command, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--flow", "nobody"], "there is no flow `nobody`"),
-        (["--plot", "why.gif"], "why.gif"),
-        (["--plot", "why.png", "--json", "./why.png"], "--plot and --json are both why.png"),
+        (["--plot", __file__], "is a file, not a folder"),
+        (["--plot", "why", "--json", "./why"], "--plot and --json are both why"),
         (["--metric", "nothing"], "there is no scalar `transfer.nothing`"),
         (["--cell", "7"], "cell 7"),
     ],

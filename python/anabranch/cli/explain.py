@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from anabranch.support import progress, terminal
-from anabranch.support.files import check_different, check_file
+from anabranch.support.files import check_different, check_file, check_folder
 
 from .app import Flag, Natural, Sets, app, pairs, write_json
 
@@ -15,7 +15,7 @@ from .app import Flag, Natural, Sets, app, pairs, write_json
     help_epilogue="""\
 Examples:
   anabranch explain scenarios/load-sharing.toml
-  anabranch explain scenarios/load-sharing.toml --cell 3 --plot why.png
+  anabranch explain scenarios/load-sharing.toml --cell 3 --plot figures
   anabranch explain my-transfer.toml --set flows.transfer.transport.receive_buffer='64 kB'"""
 )
 def explain(
@@ -56,15 +56,15 @@ def explain(
     no_alone
         Do not try each path alone.
     plot
-        Draw what held each path back over time into this file (.png, .svg or .pdf).
+        Draw what held each path back over time into this folder.
     json_file
         Write all numbers and sentences to this file.
     """
     from anabranch import explain as explaining  # noqa: PLC0415 - slow to import
 
-    explaining.check_plot(plot)
     check_different(plot=plot, json=json_file)
-    check_file(plot)
+    if plot is not None:
+        check_folder(plot)
     check_file(json_file)
     found = explaining.explain(
         scenario,
@@ -82,7 +82,9 @@ def explain(
     if plot is not None:
         from anabranch.figures import plots  # noqa: PLC0415 - slow to import
 
-        for path in plots.save(found.figure(), plot.with_suffix(""), [plot.suffix[1:]]):
+        for path in plots.save(
+            found.figure(), plot / f"{found.result.scenario.name}-explain", ["png"]
+        ):
             out.print(f"wrote {path}")
     if json_file is not None:
         write_json(json_file, found.as_json())

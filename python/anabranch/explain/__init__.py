@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 METRICS = ("mos", "a_to_b.mos", "rpm", "goodput_kbit_per_s", "a_to_b.goodput_kbit_per_s")
 """What variants of a flow are compared by: the first of them that it has."""
 
-FORMATS = ("png", "svg", "pdf")
-
 
 @dataclass(frozen=True, slots=True)
 class Alone:
@@ -234,12 +232,6 @@ def explain(
     rates = {one.path: one.value * 1e3 for one in tried if "kbit_per_s" in chosen}
     main = causes.main(read, found, {path: rate for path, rate in rates.items() if rate > 0})
     return Explanation(result, read, found, main, chosen, value, tried)
-
-
-def check_plot(path: Path | None) -> None:
-    """A figure's file must say by its name what it is."""
-    if path is not None and path.suffix[1:] not in FORMATS:
-        raise AnabranchError(f"plot is {path}: a figure's name ends in .png, .svg or .pdf")
 
 
 def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:

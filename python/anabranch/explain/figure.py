@@ -33,19 +33,23 @@ _BINS = 150
 
 
 def draw(flow: Flow, title: str) -> Figure:
-    """One panel a path of the end that has more to send, and one for the receiving end."""
+    """One panel a path of the end that has more to send, and one for what waits at the other."""
     sender, receiver = flow.sender, flow.receiver
     edges = np.linspace(flow.start_s, flow.end_s, _BINS + 1)
     names: list[str] = flow.settings["paths"]
+    waiting = flow.head_of_line.filter(pl.col("side") == receiver.side)
+    count = len(sender.paths) + (not waiting.is_empty())
     with plots.style():
-        figure = plots.blank(8, 1.5 + 1.25 * (len(sender.paths) + 1))
-        panels = figure.subplots(len(sender.paths) + 1, 1, sharex=True, squeeze=False)[:, 0]
+        figure = plots.blank(8, 1.5 + 1.25 * count)
+        panels = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
         for axes, path in zip(panels, sender.paths, strict=False):
             number = names.index(path.name)
             own = (pl.col("side") == sender.side) & (pl.col("path") == number)
             _shares(axes, flow.limits.filter(own), edges, path)
-        waiting = flow.head_of_line.filter(pl.col("side") == receiver.side)
-        _waiting(panels[-1], waiting, edges, names)
+        if waiting.is_empty():
+            title += "; nothing waited at the receiver"
+        else:
+            _waiting(panels[-1], waiting, edges, names)
         panels[-1].set_xlabel("time (s)")
         panels[-1].set_xlim(flow.start_s, flow.end_s)
         figure.suptitle(plots.filled(title, figure), x=0.01, ha="left")
@@ -73,6 +77,7 @@ def _shares(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, path: Account) ->
         base += share
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    axes.set_ylabel("of time")
     axes.set_title(_heading(path), pad=4)
     axes.grid(visible=False)
 
@@ -99,12 +104,17 @@ def _waiting(axes: Axes, rows: pl.DataFrame, edges: np.ndarray, names: Sequence[
         axes.stairs(base + size, edges, baseline=base, fill=True, color=colour, gid=f"waits-{name}")
         handles.append(Patch(color=colour, label=f"for data sent on {plots.shortened(name)}"))
         base += size
-    axes.set_ylim(0, max(1.0, 1.15 * base.max()))
+    axes.set_ylim(0, max(1.0, 1.05 * base.max()))
     axes.set_ylabel("kB")
-    nothing = "" if handles else ": nothing waited"
-    axes.set_title(f"receiver: data that waits for earlier data{nothing}", pad=4)
-    if handles:
-        axes.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False)
+    axes.set_title("receiver: data that waits for earlier data", pad=4)
+    axes.legend(
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        borderaxespad=0.1,
+        ncols=len(handles),
+        frameon=False,
+    )
 
 
 def _spread(rows: pl.DataFrame, amounts: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -26,10 +26,11 @@ SECONDS = 30
 KEY = ("queue", "control")
 HEADS = values.heads(KEY, "Linux")
 """The heads of `cells`."""
-CAPTION = (
-    "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of the table."
-)
-"""Of the figure."""
+CAPTIONS = {
+    "linux-aqm": "Our means and 95 % ranges as shares of Linux's numbers, a line for each row of"
+    " the table."
+}
+"""Of the figures."""
 KEYS = 3
 """How many of them say what a row is."""
 

@@ -49,8 +49,10 @@ HEADS = (
     "cause",
 )
 """The heads of `cells`."""
-CAPTION = "One run of ours (blue) over one of the kernel's (orange), in segments."
-"""Of the figure."""
+CAPTIONS = {
+    "linux-tcp-windows": "One run of ours (blue) over one of the kernel's (orange), in segments."
+}
+"""Of the figures."""
 KEYS = 2
 """How many of them say what a row is."""
 

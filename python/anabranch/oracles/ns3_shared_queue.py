@@ -28,8 +28,11 @@ MSS_BYTES = 1406
 _KEYS = {"rate_c_mbps": "rate", "profile": "profile", "delay_a_ms": "delay", "queue": "queue"}
 HEADS = values.heads(("rate of C, Mbit/s", "profile", "delay of A, ms", "queue"), "ns-3")
 """The heads of `cells`."""
-CAPTION = "Our means and 95 % ranges as shares of ns-3's numbers, a line for each row of the table."
-"""Of the figure."""
+CAPTIONS = {
+    "ns3-shared-queue": "Our means and 95 % ranges as shares of ns-3's numbers, a line for each row"
+    " of the table."
+}
+"""Of the figures."""
 KEYS = 5
 """How many of them say what a row is."""
 

@@ -34,7 +34,7 @@ def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list
     """
     figures = oracle.figures(rows)
     drawn = drawing.draw({name: partial(figures.__getitem__, name) for name in figures}, folder)
-    made = of(oracle, rows, replications, dict.fromkeys(figures, oracle.CAPTION))
+    made = of(oracle, rows, replications, {name: oracle.CAPTIONS[name] for name in figures})
     written = [folder / f"{name}.{suffix}" for name in figures for suffix in ("png", "svg", "pdf")]
     return [made.write(folder, drawn, ""), *written]
 
