@@ -360,7 +360,8 @@ round, {EFFORT.last} replications in its last.
 
 A loss against the truth's advice is none up to 0.1 MOS, 5 % of the goodput or of the response time,
 and for an interruption up to 5 % or the 20 ms that `advise` takes for no difference. "Not enough
-known" is what the profile or the advice said itself, with what would have to be measured."""
+known" is what the advice said itself, with what would have to be measured: that at an end of the
+interval of a measured loss something else was better, or that a rate was missing."""
 
 
 def _own(own: list[Comparison]) -> str:
@@ -409,8 +410,8 @@ def _cases(cases: list[Comparison]) -> tuple[str, bool]:
         lines.append(
             f"**From {way}**, {len(judged)} cases: in {fair} the advice is as good as the truth's "
             f"or is said to be unsure (promised: {promised}). It is as good in {good} of {given} "
-            f"in which there is any. Nothing is said to be missing in {len(sure)}, of which "
-            f"{sum(sure)} are as good."
+            f"in which there is any. It is said to be sure in {len(sure)}, of which {sum(sure)} "
+            f"are as good."
         )
     lines.append(
         "A path is its rate, delay each way, mean loss and mean length of the bad state; queues "

@@ -580,21 +580,75 @@ def test_packets_in_vain_are_those_that_had_arrived() -> None:
     assert found.text() == "4 timeouts and 4 packets taken for lost that had arrived"
 
 
-def test_what_a_profile_could_not_tell_is_repeated(
+MEASURED = """\
+[links.wifi]
+ends = ["phone", "server"]
+delay = "10 ms"
+loss = { kind = "bernoulli", probability = 0.001 }
+reverse = { loss = { kind = "none" } }
+# links.wifi.loss at least 0 %: { kind = "none" }
+# links.wifi.loss at most 20 %: { kind = "bernoulli", probability = 0.2 }
+# To know links.wifi.loss better: pings for 3 min: ping -D -i 0.02 -c 9000 HOST
+
+[links.lte]
+ends = ["phone", "server"]
+delay = "30 ms"
+"""
+
+
+def test_what_a_measurement_leaves_open_is_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentence = "not enough known of the loss: 0.3 % [0.1, 0.9]; measure more, such as pings"
-    path = tmp_path / "lte.toml"
-    path.write_text(f'# {sentence}.\n[links.lte]\nrate = "4 Mbit/s"\ndelay = "30 ms"\n')
-    monkeypatch.setattr(advise, "QUICK", search.Effort(4, 2, 3))
-    file = tmp_path / "advice.json"
-    asked = ["--paths", str(path), "--goal", "goodput", "--json", str(file)]
-    assert cli.main(["advise", *asked]) == 0
+    """With the loss that was measured nothing matters; with the most that it may be, lte does."""
+    path = tmp_path / "paths.toml"
+    path.write_text(MEASURED)
+    monkeypatch.setattr(advise, "QUICK", search.Effort(4, 2, 4))
+    file, out = tmp_path / "advice.json", tmp_path / "runs"
+    asked = ["advise", "--paths", str(path), "--goal", "mos", "--json", str(file)]
+    assert cli.main([*asked, "--out", str(out)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"lte.toml: {sentence}. Other settings may be better" in said
-    (in_json,) = json.loads(file.read_text())["not_enough_known"]
-    assert in_json.endswith(sentence)
-    assert read(["wifi-and-lte"]).unknown == ()
+    assert "Keep the defaults. Not enough known of the loss of wifi: at 20 %, the most that" in said
+    assert "MOS with primary_path = lte; measure more, such as pings for 3 min: ping -D" in said
+    found = json.loads(file.read_text())
+    (sentence,) = found["not_enough_known"]
+    assert sentence.endswith("ping -D -i 0.02 -c 9000 HOST")
+    least, most = found["at_bounds"]
+    assert (least["end"], least["holds"], least["better"]) == ("least", True, None)
+    assert (most["end"], most["holds"]) == ("most", False)
+    assert most["better"] == {"primary_path": "lte"}
+    assert most["gain"]["mean"] > 0.5
+    # The runs at both ends are kept, too.
+    assert cli.main([*asked, "--out", str(out)]) == 0
+    assert json.loads(file.read_text()) == found
+
+
+def test_advice_that_holds_says_over_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "paths.toml"
+    path.write_text(MEASURED.replace("20 %", "0.15 %").replace("0.2 }", "0.0015 }"))
+    monkeypatch.setattr(advise, "QUICK", search.Effort(4, 2, 4))
+    assert cli.main(["advise", "--paths", str(path), "--goal", "mos"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "So it is at both ends of what is known of the losses (wifi 0 % to 0.15 %): not" in said
+    assert "Not enough" not in said
+
+
+def test_who_sets_a_loss_knows_it(tmp_path: Path) -> None:
+    path = tmp_path / "paths.toml"
+    path.write_text(MEASURED)
+    least, most = read([path]).bounds
+    assert (least.loss, most.loss["probability"]) == ({"kind": "none"}, 0.2)
+    worse = read([path]).at(most)
+    assert worse.links["wifi"]["loss"] == most.loss
+    assert worse.links["wifi"]["reverse"]["loss"] == {"kind": "none"}
+    assert worse.links["lte"] == read([path]).links["lte"]
+    assert read([path], {"links.wifi.loss.probability": 0.1}).bounds == ()
+    assert len(read([path], {"links.lte.delay": "5 ms"}).bounds) == 2
+    assert read(["wifi-and-lte"]).bounds == ()
+    path.write_text(MEASURED.replace("probability = 0.2 }", "probability = }"))
+    with pytest.raises(AnabranchError, match=r"paths\.toml: links\.wifi\.loss at most 20 %: "):
+        read([path])
 
 
 def test_the_recommendation_comes_first(

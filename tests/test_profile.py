@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import captures
+from anabranch.advise.paths import read as read_paths
 from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.capture import Capture
@@ -25,7 +26,7 @@ from anabranch.profile.flows import DATA, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best
 from anabranch.profile.measurement import Delays, LossSequence
-from anabranch.profile.timed import TimedFit, TimedLosses
+from anabranch.profile.timed import TimedFit, TimedLosses, chain
 from anabranch.studies import result
 from conftest import ROOT, Command, one_error, written
 
@@ -174,9 +175,9 @@ def test_the_likelihood_in_time_is_that_of_the_forward_algorithm() -> None:
 
 def test_a_chain_in_slots_is_the_chain_in_time() -> None:
     fit = reactive(np.random.default_rng(1), 0.1, 1.0, 30.0)._fit_timed("simple_gilbert", None)
-    short, long = fit.chain(0.001), fit.chain(0.02)
-    for chain in (short, long):
-        assert chain["p"] / (chain["p"] + chain["r"]) == pytest.approx(fit.mean_loss)
+    short, long = chain(fit.values, 0.001), chain(fit.values, 0.02)
+    for one in (short, long):
+        assert one["p"] / (one["p"] + one["r"]) == pytest.approx(fit.mean_loss)
     assert (1 - short["p"] - short["r"]) ** 20 == pytest.approx(1 - long["p"] - long["r"])
     assert 0.001 / short["r"] == pytest.approx(fit.values["mean_bad"], rel=0.02)
 
@@ -264,6 +265,48 @@ def test_packets_leave_the_queue_behind_those_that_are_left_out() -> None:
     assert kept.sum() >= len(found.times_s)
     assert found.times_s[-1] == pytest.approx(expected[-1])
     np.testing.assert_allclose(found.times_s[found.times_s > 0.55], expected[expected > 0.55])
+
+
+@pytest.mark.parametrize("kind", ["in time", "in slots", "by packets", "single", "none"])
+def test_the_ends_of_the_mean_loss_are_models(tmp_path: Path, kind: str) -> None:
+    """Which lose as much in the mean as they say, in bad states as long as those measured."""
+    rng = np.random.default_rng(2)
+    bad = np.repeat(np.arange(200) % 2 == 1, np.where(np.arange(200) % 2 == 1, 6, 200))
+    lost = bad & (rng.random(len(bad)) < 0.8)
+    if kind == "single":
+        lost = rng.random(len(bad)) < 0.01
+    if kind == "none":
+        lost[:] = False
+    times = np.arange(len(lost)) * 0.01
+    sequence = LossSequence(
+        lost,
+        "losses",
+        times_s=None if kind == "by packets" else times,
+        spacing_s=0.01 if kind == "in slots" else None,
+    )
+    found = estimate(Measurement("", losses=sequence))
+    assert found.mean_loss is not None
+    path = tmp_path / "x.toml"
+    path.write_text(output.toml(found, "x", ("a", "b")))
+    paths = read_paths([path])
+    assert [bound.end for bound in paths.bounds] == ["least", "most"]
+    assert all("ping -D -i 0.02 -c " in bound.remedy for bound in paths.bounds)
+    for bound, expected in zip(paths.bounds, found.mean_loss.interval, strict=True):
+        loss = paths.at(bound).links["x"]["loss"]
+        assert float(bound.mean.split()[0]) == pytest.approx(100 * expected, rel=0.06)
+        if loss["kind"] == "none":
+            assert expected == 0
+        elif loss["kind"] == "bernoulli":
+            assert loss["probability"] == pytest.approx(expected, rel=1e-3)
+        else:
+            share = loss["p"] / (loss["p"] + loss["r"])
+            good, of_bad = loss.get("loss_in_good", 0.0), loss.get("loss_in_bad", 1.0)
+            assert good + share * (of_bad - good) == pytest.approx(expected, rel=0.01)
+            slot = loss.get("slot")
+            if slot is not None:
+                ms = float(slot.removesuffix(" ms"))
+                length = 100.0 if kind == "none" else 60.0
+                assert ms / loss["r"] == pytest.approx(length, rel=0.35)
 
 
 def test_too_few_losses_ask_for_pings() -> None:

@@ -18,7 +18,7 @@ from anabranch.stats import comparison
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value
 
-from . import linux, search, timeouts
+from . import bounds, linux, search, timeouts
 from .goals import GOALS, Goal
 from .paths import Paths, examples, read
 from .search import FULL, METHODS, QUICK, Effort, Rounds, Trials
@@ -105,11 +105,13 @@ class Advice:
     paste: linux.Paste
     rto_costs: list[timeouts.Count]
     """With the recommended RTO.Min and with the default one; empty where that is recommended."""
+    at_bounds: list[bounds.Held]
+    """The recommendation at each end of what the measurements of the paths leave open."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What the measurements of the paths could not tell, and what would, in sentences."""
-        return self.paths.unknown
+        """Where the measurements leave open what is best, and what would tell, in sentences."""
+        return tuple(one.sentence(self.goal.unit) for one in self.at_bounds if not one.holds)
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
@@ -125,6 +127,7 @@ class Advice:
             "runs": self.runs,
             "keep_defaults": self.keep_defaults,
             "not_enough_known": list(self.unknown),
+            "at_bounds": [one.as_json() for one in self.at_bounds],
             "recommended": dict(self.recommended.values),
             "reference": self.reference.name,
             "gain": {"mean": self.gain[0], "half_width": self.gain[1]},
@@ -275,6 +278,15 @@ def _concluded(
     effects = _effects(trials, recommended, around, relevant)
     counts = _timeouts(trials, recommended, transport, effort.last, several=len(paths.names) > 1)
     costs = [timeouts.sentence(*counts)] if counts else []
+    at_bounds = bounds.check(
+        trials,
+        paths,
+        transport,
+        recommended,
+        [row.candidate for row in ranked] + searched,
+        replications=effort.last,
+        relevant=relevant,
+    )
     return Advice(
         goal=goal,
         transport=transport,
@@ -293,6 +305,7 @@ def _concluded(
         keep_defaults=recommended == default,
         paste=linux.paste(transport, recommended, paths, costs),
         rto_costs=counts,
+        at_bounds=at_bounds,
     )
 
 

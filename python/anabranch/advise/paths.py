@@ -22,10 +22,26 @@ _EXAMPLES = Path(__file__).parent / "examples"
 _SECTIONS = ("links", "paths", "name", "description")
 _HOSTS = ("here", "there")
 """The ends of links that name none."""
-_UNKNOWN = re.compile(r"^# (not enough known .*)\.$", re.MULTILINE)
-"""How `anabranch profile` writes what its measurement cannot tell: `profile.output.missing`."""
+_BOUND = re.compile(r"^# links\.([\w-]+)\.loss at (least|most) ([\d.]+ %): (\{.*\})$", re.MULTILINE)
+_REMEDY = re.compile(r"^# To know links\.([\w-]+)\.loss better: (.*)$", re.MULTILINE)
+"""How `anabranch profile` writes what its measurement leaves open."""
 _PROBE = {"transport": {"kind": "udp"}, "app": {"kind": "datagrams"}}
 """What makes a flow of paths, for the engine to check them."""
+
+
+@dataclass(frozen=True)
+class LossBound:
+    """An end of the 95 % interval of a link's mean loss, as its profile has it."""
+
+    link: str
+    end: str
+    """`least` or `most`."""
+    mean: str
+    """Such as `1.4 %`."""
+    loss: dict[str, Any]
+    """The link's `loss` there."""
+    remedy: str
+    """What would have to be measured to know more."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +54,8 @@ class Paths:
     """The paths between the two hosts; the first is the primary one."""
     hosts: tuple[str, str]
     """Who opens the connection, and to whom."""
-    unknown: tuple[str, ...] = ()
-    """What measurements of these paths could not tell, and what would, in sentences."""
+    bounds: tuple[LossBound, ...] = ()
+    """What the measurements of these paths leave open."""
 
     def via(self, path: str) -> list[str]:
         """The links of a path, in order."""
@@ -89,6 +105,11 @@ class Paths:
         """The same with other settings of a link."""
         return replace(self, links=self.links | {name: self.links[name] | keys})
 
+    def at(self, bound: LossBound) -> "Paths":
+        """The same with this loss. Like the one that was measured it is that of one direction."""
+        reverse = self.links[bound.link].get("reverse", {}) | {"loss": {"kind": "none"}}
+        return self.with_link(bound.link, loss=bound.loss, reverse=reverse)
+
 
 def examples() -> dict[str, Path]:
     """The path files that come with the package: name -> file."""
@@ -114,10 +135,10 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
         raise AnabranchError(f"there are no paths: name path files; {_examples()}")
     sections: dict[str, dict[str, Any]] = {"links": {}, "paths": {}}
     flow: dict[str, Any] = {}
-    unknown: list[str] = []
+    bounds: list[LossBound] = []
     for source in sources:
-        of_file, checked, unknown_here = _read_file(source)
-        unknown += unknown_here
+        of_file, checked, of_losses = _read_file(source)
+        bounds += of_losses
         if flow and _hosts(flow) != _hosts(of_file):
             raise AnabranchError(
                 f"{source} joins {' and '.join(_hosts(of_file))}, not "
@@ -134,11 +155,15 @@ def read(sources: Sequence[str | Path], sets: Mapping[str, Value] | None = None)
     text = toml(sections | {"flows": {"probe": flow}})
     checked = tomllib.loads(Scenario.parse(text, pairs).to_toml())
     used = {name: checked["paths"][name] for name in flow["paths"]}
-    return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow), tuple(unknown))
+    crossed = {link for path in used.values() for link in path["via"]}
+    # Who sets a loss knows it.
+    known = {key.split(".")[1] for key, _ in pairs if re.match(r"links\.[^.]+\.loss\b", key)}
+    bounds = [bound for bound in bounds if bound.link in crossed - known]
+    return Paths(checked["links"], used, tuple(flow["paths"]), _hosts(flow), tuple(bounds))
 
 
-def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """The flow over a file's paths, the whole scenario, checked, and what its profile lacks."""
+def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list[LossBound]]:
+    """The flow over a file's paths, the whole scenario, checked, and what a profile leaves open."""
     path = Path(source)
     if not path.exists() and str(source) in examples():
         path = examples()[str(source)]
@@ -166,8 +191,19 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
         probed = toml(sections | {"flows": {"probe": flow | _PROBE}})
         # Names of trace files start in the file's folder.
         scenario = Scenario.parse(probed, [], str(path.parent))
-    unknown = [f"{path}: {line}" for line in _UNKNOWN.findall(text)]
-    return flow, tomllib.loads(scenario.to_toml()), unknown
+    return flow, tomllib.loads(scenario.to_toml()), _bounds(text, path)
+
+
+def _bounds(text: str, path: Path) -> list[LossBound]:
+    remedies = dict(_REMEDY.findall(text))
+    found = []
+    for link, end, mean, loss in _BOUND.findall(text):
+        try:
+            model = tomllib.loads(f"loss = {loss}")["loss"]
+        except tomllib.TOMLDecodeError as error:
+            raise AnabranchError(f"{path}: links.{link}.loss at {end} {mean}: {error}") from None
+        found.append(LossBound(link, end, mean, model, remedies.get(link, "more packets")))
+    return found
 
 
 def _examples() -> str:

@@ -24,7 +24,20 @@ def report(advice: Advice) -> Iterator[RenderableType]:
     )
     yield conclusion(advice)
     for sentence in advice.unknown:
-        yield Text(f"{sentence}. Other settings may be better over the path as it is.")
+        yield Text(f"{sentence[0].upper()}{sentence[1:]}.")
+    if advice.at_bounds and not advice.unknown:
+        yield Text(
+            f"So it is at both ends of what is known of the losses ({_losses(advice)}): nothing "
+            f"that was tried there is better by {number(advice.relevant, 2)} {goal.unit}."
+        )
+
+
+def _losses(advice: Advice) -> str:
+    """Such as `wifi 1 % to 2 %`."""
+    said: dict[str, list[str]] = {}
+    for one in advice.at_bounds:
+        said.setdefault(one.bound.link, []).append(one.bound.mean)
+    return ", ".join(f"{link} {' to '.join(ends)}" for link, ends in said.items())
 
 
 def evidence(advice: Advice) -> Iterator[RenderableType]:

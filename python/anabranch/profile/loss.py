@@ -89,6 +89,14 @@ class Fit:
         """(p, r, loss in the good state, loss in the bad state); `bernoulli` has equal ones."""
         return _states(self.model, np.array(list(self.values.values())))
 
+    def values_with(self, mean: float) -> dict[str, float]:
+        """The parameters with another mean loss (above 0): more or fewer bad states, as long."""
+        if self.model == "bernoulli":
+            return {"probability": mean}
+        share, losses = share_of_bad(self.values, mean / self.mean_loss, mean)
+        r = self.values["r"]
+        return {"p": min(r * share / (1 - share), 1.0), "r": r} | losses
+
     def survival(self, lengths: Vector, lost: bool = True) -> Vector:  # noqa: FBT001, FBT002
         """Probability that a run of losses (or of none) is at least so long, from length 1."""
         own, other = _step(self.states, lost), _step(self.states, not lost)
@@ -308,6 +316,23 @@ class Losses:
 def best(fits: list[Fit]) -> Fit:
     """The model of the least BIC, which finds the right one as packets become many."""
     return min(fits, key=lambda fit: fit.bic)
+
+
+def share_of_bad(
+    values: dict[str, float], factor: float, mean: float
+) -> tuple[float, dict[str, float]]:
+    """How much of the time a chain of this mean loss is bad, and what its states lose.
+
+    The good state loses `factor` times as much as in `values`, and the bad one as much, unless that
+    is too little for the mean.
+    """
+    losses = {name: value for name, value in values.items() if name.startswith("loss_")}
+    if "loss_in_good" in losses:
+        losses["loss_in_good"] *= factor
+    if mean > 0.9 * losses.get("loss_in_bad", 1.0):
+        losses["loss_in_bad"] = 1.0
+    bad, good = losses.get("loss_in_bad", 1.0), losses.get("loss_in_good", 0.0)
+    return min((mean - good) / (bad - good), 0.99), losses
 
 
 class _Runs:

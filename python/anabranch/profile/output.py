@@ -14,7 +14,8 @@ from anabranch.errors import AnabranchError
 from .estimates import BAD_STATE_S, Estimate, Profile
 from .intervals import LEVEL
 from .loss import Fit
-from .timed import TimedFit, TimedLosses
+from .measurement import LossSequence
+from .timed import TimedFit, TimedLosses, chain, slot_of
 
 NETEM_PACKET_S = 0.02
 """netem's chain counts packets: one in time is given to it for a call's packets, every so often."""
@@ -60,7 +61,7 @@ def toml(profile: Profile, name: str, ends: tuple[str, str], out: Path | None = 
     if profile.queue_packets is not None:
         queue = f'queue = {{ kind = "drop_tail", packets = {profile.queue_packets.value:.0f} }}'
         lines.append(queue + _sure(profile.queue_packets, "", 1))
-    lines += _loss_lines(profile)
+    lines += [*_loss_lines(profile), *_bound_lines(profile, name)]
     lines += ["", f"[paths.{name}]", f'via = ["{name}"]']
     return "\n".join(lines) + "\n"
 
@@ -111,26 +112,52 @@ def _loss_lines(profile: Profile) -> list[str]:
         f"{key} [{_parameter(key, low)}, {_parameter(key, high)}]"
         for key, (low, high) in fit.intervals.items()
     )
-    if fit.model == "bernoulli":
-        value = _digits(fit.values["probability"])
-        text = f'kind = "bernoulli", probability = {value}'
-    elif isinstance(fit, TimedFit):
-        clock = f'clock = "slot", slot = "{_digits(fit.slot_s * 1e3)} ms"'
+    if isinstance(fit, TimedFit) and fit.model != "bernoulli":
         lines.append("# A slot is short beside the states: the chain runs in time, not by packets.")
-        text = f'kind = "gilbert", {clock}, {_pairs(fit.chain(fit.slot_s))}'
-    else:
-        if measured.spacing_s:
-            clock = f'clock = "slot", slot = "{_digits(measured.spacing_s * 1e3)} ms"'
-            lines.append("# A slot is the time between the packets that were measured.")
-        else:
-            clock = 'clock = "packet"'
-            lines.append(
-                "# By packets: bursts last longer where packets are rarer than those measured."
-            )
-        text = f'kind = "gilbert", {clock}, {_pairs(fit.values)}'
-    lines.append(f"loss = {{ {text} }}  # {sure}")
+    elif fit.model != "bernoulli" and measured.spacing_s:
+        lines.append("# A slot is the time between the packets that were measured.")
+    elif fit.model != "bernoulli":
+        lines.append(
+            "# By packets: bursts last longer where packets are rarer than those measured."
+        )
+    lines.append(f"loss = {_model(fit, fit.values, measured)}  # {sure}")
     lines.append('reverse = { loss = { kind = "none" } }')
     return lines
+
+
+def _bound_lines(profile: Profile, name: str) -> list[str]:
+    """The ends of the mean loss's interval as models that `advise` looks at, too."""
+    measured, fit, mean = profile.measurement.losses, profile.loss, profile.mean_loss
+    if measured is None or fit is None or mean is None or profile.losses is None:
+        return []
+    lines = []
+    for end, loss in zip(("least", "most"), mean.interval, strict=True):
+        model = '{ kind = "none" }'
+        if loss > 0 and profile.losses.count:
+            model = _model(fit, fit.values_with(loss), measured)
+        elif loss > 0:
+            good = BAD_STATE_S * (1 - loss) / loss
+            model = _timed_chain({"mean_bad": BAD_STATE_S, "mean_good": good})
+        lines.append(f"# links.{name}.loss at {end} {_digits(loss * 100, 2)} %: {model}")
+    return [*lines, f"# To know links.{name}.loss better: {_pings_for(profile, fit)}"]
+
+
+def _model(fit: Fit | TimedFit, values: dict[str, float], measured: LossSequence) -> str:
+    """A link's `loss` of this kind of model."""
+    if fit.model == "bernoulli":
+        return f'{{ kind = "bernoulli", probability = {_digits(values["probability"])} }}'
+    if isinstance(fit, TimedFit):
+        return _timed_chain(values)
+    clock = 'clock = "packet"'
+    if measured.spacing_s:
+        clock = f'clock = "slot", slot = "{_digits(measured.spacing_s * 1e3)} ms"'
+    return f'{{ kind = "gilbert", {clock}, {_pairs(values)} }}'
+
+
+def _timed_chain(values: dict[str, float]) -> str:
+    slot_s = slot_of(values)
+    clock = f'clock = "slot", slot = "{_digits(slot_s * 1e3)} ms"'
+    return f'{{ kind = "gilbert", {clock}, {_pairs(chain(values, slot_s))} }}'
 
 
 def _pairs(values: dict[str, float]) -> str:
@@ -167,6 +194,9 @@ def direction(profile: Profile, ends: tuple[str, str]) -> str | None:
 _TELLING_RATIO = 3.0
 """An interval whose ends are further apart than this leaves open what is better."""
 
+_NARROWEST = 0.1
+"""No interval is asked for whose ends are nearer to each other, as a logarithm."""
+
 _HARMLESS = 0.002
 """A mean loss below which a G.711 call without concealment loses less than 0.1 MOS (G.113)."""
 
@@ -197,13 +227,16 @@ def missing(profile: Profile) -> list[str]:
 def _pings_for(profile: Profile, fit: Fit | TimedFit) -> str:
     """Pings that bring the ends of the interval within `_TELLING_RATIO`, for this model.
 
+    Where they are, pings that bring them to the root of their ratio.
     The logarithm of a mean of so many independent visits to the bad state, whose lengths and
     distances are exponential, has a variance of 2 / visits; of so many single losses, 1 / losses.
     """
-    width = math.log(_TELLING_RATIO) / 2 / 1.96
     assert profile.mean_loss is not None
+    low, high = profile.mean_loss.interval
+    ratio = min(_TELLING_RATIO, math.sqrt(high / low)) if low > 0 else _TELLING_RATIO
+    width = max(math.log(ratio), _NARROWEST) / 2 / 1.96
     if not profile.mean_loss.value:
-        seconds = -math.log(1 - LEVEL) * BAD_STATE_S / _HARMLESS
+        seconds = -math.log(1 - LEVEL) * BAD_STATE_S / min(_HARMLESS, high / 2)
     elif isinstance(fit, TimedFit) and fit.model != "bernoulli":
         seconds = 2 / width**2 * (fit.values["mean_bad"] + fit.values["mean_good"])
     elif fit.model == "bernoulli":
@@ -272,7 +305,7 @@ def netem_loss(fit: Fit | TimedFit) -> str:
     """What netem is told of a loss model."""
     values = fit.values
     if _is_timed_chain(fit):
-        values = fit.chain(NETEM_PACKET_S)
+        values = chain(values, NETEM_PACKET_S)
     percent = {key: f"{_digits(value * 100)}%" for key, value in values.items()}
     if fit.model == "bernoulli":
         return f"loss random {percent['probability']}"
@@ -428,13 +461,13 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
         "independence": {"ljung_box": statistic, "p_value": p_value},
         "clock": None if losses is None else "time" if _is_timed(profile) else "packets",
         "chosen_model": None if profile.loss is None else profile.loss.model,
-        "models": [_model(fit) for fit in profile.fits],
+        "models": [_fit(fit) for fit in profile.fits],
         "outages_s": [list(outage) for outage in profile.outages],
         "netem": netem(profile),
     }
 
 
-def _model(fit: Fit | TimedFit) -> dict[str, Any]:
+def _fit(fit: Fit | TimedFit) -> dict[str, Any]:
     found = {
         "model": fit.model,
         "values": fit.values,

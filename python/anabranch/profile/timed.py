@@ -27,7 +27,14 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from .intervals import LEVEL, Bounds, Vector
-from .loss import FEWEST_LOSSES, Flags, Losses, information_widths, log_product
+from .loss import (
+    FEWEST_LOSSES,
+    Flags,
+    Losses,
+    information_widths,
+    log_product,
+    share_of_bad,
+)
 
 PARAMETERS = {
     "bernoulli": ("probability",),
@@ -83,19 +90,28 @@ class TimedFit:
         """Schwarz's criterion."""
         return len(self.values) * float(np.log(self.packets)) - 2 * self.log_likelihood
 
-    @property
-    def slot_s(self) -> float:
-        """A slot that is short beside both states, of a round length."""
-        shorter = min(self.values["mean_bad"], self.values["mean_good"])
-        return float(f"{min(max(shorter / _SLOT_SHARE, 1e-5), 5e-3):.0e}")
+    def values_with(self, mean: float) -> dict[str, float]:
+        """The parameters with another mean loss (above 0): more or fewer bad states, as long."""
+        if self.model == "bernoulli":
+            return {"probability": mean}
+        share, losses = share_of_bad(self.values, mean / self.mean_loss, mean)
+        bad = self.values["mean_bad"]
+        return {"mean_bad": bad, "mean_good": bad * (1 - share) / share} | losses
 
-    def chain(self, slot_s: float) -> dict[str, float]:
-        """The same chain looked at once a slot: p, r and the states' losses."""
-        bad, good = self.values["mean_bad"], self.values["mean_good"]
-        changed = -np.expm1(-slot_s * (1 / bad + 1 / good))
-        rest = {name: self.values[name] for name in PARAMETERS[self.model][2:]}
-        share = bad / (bad + good)
-        return {"p": float(share * changed), "r": float((1 - share) * changed)} | rest
+
+def slot_of(values: dict[str, float]) -> float:
+    """A slot in s that is short beside both states of a chain in time, of a round length."""
+    shorter = min(values["mean_bad"], values["mean_good"])
+    return float(f"{min(max(shorter / _SLOT_SHARE, 1e-5), 5e-3):.0e}")
+
+
+def chain(values: dict[str, float], slot_s: float) -> dict[str, float]:
+    """A chain in time looked at once a slot: p, r and the states' losses."""
+    bad, good = values["mean_bad"], values["mean_good"]
+    changed = -np.expm1(-slot_s * (1 / bad + 1 / good))
+    losses = {name: value for name, value in values.items() if name.startswith("loss_")}
+    share = bad / (bad + good)
+    return {"p": float(share * changed), "r": float((1 - share) * changed)} | losses
 
 
 @dataclass(frozen=True, slots=True)

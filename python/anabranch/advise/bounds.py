@@ -1,0 +1,126 @@
+"""Whether advice holds over what the measurement of a path leaves open.
+
+A profile says between which bounds a link's mean loss lies. At each of them, all else as it was
+estimated, the recommendation runs against its rivals once more.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .numbers import change
+from .paths import LossBound, Paths
+from .search import Trials
+from .settings import Candidate
+
+_RIVALS = 3
+"""So many of the best of a first look are measured as often as the advice is, and the simplest of
+those that are better."""
+_FIRST_LOOK = 4
+"""It has this share of the replications."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The recommendation at one bound."""
+
+    bound: LossBound
+    rival: Candidate | None
+    """What is better there by more than matters, the simplest of it; None where nothing is."""
+    gain: tuple[float, float]
+    """Of the rival: mean difference, and half the width of its 95 % interval, in the goal's unit;
+    positive is better, NaN where runs of the recommendation fail."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the recommendation is as good as anything there."""
+        return self.rival is None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        mean, half_width = self.gain
+        return {
+            "link": self.bound.link,
+            "end": self.bound.end,
+            "loss": self.bound.loss,
+            "holds": self.holds,
+            "better": None if self.rival is None else dict(self.rival.values),
+            "gain": None if math.isnan(mean) else {"mean": mean, "half_width": half_width},
+            "measure": self.bound.remedy,
+        }
+
+    def sentence(self, unit: str) -> str:
+        """What would be better, and what would have to be measured; where the advice fails."""
+        assert self.rival is not None
+        better = "some runs fail, and none do with"
+        if not math.isnan(self.gain[0]):
+            better = f"there is {change(*self.gain, unit)} with"
+        bound = self.bound
+        return (
+            f"not enough known of the loss of {bound.link}: at {bound.mean}, the {bound.end} that "
+            f"it may be, {better} {self.rival.name}; measure more, such as {bound.remedy}"
+        )
+
+
+def check(
+    trials: Trials,
+    paths: Paths,
+    transport: str,
+    recommended: Candidate,
+    rivals: Sequence[Candidate],
+    *,
+    replications: int,
+    relevant: float,
+) -> list[Held]:
+    """Looks at every bound of these paths.
+
+    Parameters
+    ----------
+    trials
+        Where the advice was found; more runs of it are not made.
+    recommended
+        What is advised.
+    rivals
+        What may be better somewhere.
+    replications
+        Of what is compared in the end.
+    relevant
+        The smallest difference that matters, in the goal's unit.
+    """
+    found = []
+    candidates = list(dict.fromkeys([recommended, *rivals]))
+    for bound in paths.bounds:
+        there = replace(
+            trials,
+            scenario=trials.goal.scenario(paths.at(bound), transport),
+            folder=trials.folder / f"{bound.link}-{bound.end}",
+            values={},
+            counts={},
+        )
+        title = f"{bound.link} with a loss of {bound.mean}"
+        there.measure(title, candidates, max(replications // _FIRST_LOOK, 2))
+        order = there.best(candidates)
+        finalists = [*order[:_RIVALS], *_better(there, order, recommended, relevant)[:1]]
+        there.measure(title, [recommended, *finalists], replications)
+        better = _better(there, finalists, recommended, relevant)
+        rival = better[0] if better else None
+        gain = (0.0, 0.0) if rival is None else there.difference(rival, recommended)
+        found.append(Held(bound, rival, gain))
+    return found
+
+
+def _better(
+    trials: Trials, candidates: Sequence[Candidate], recommended: Candidate, relevant: float
+) -> list[Candidate]:
+    """Those that are better by more than matters, the simplest first."""
+    found = []
+    for one in candidates:
+        loss, half_width = trials.loss(recommended, one)
+        if math.isnan(loss):
+            is_better = math.isinf(trials.score(recommended)) > math.isinf(trials.score(one))
+        else:
+            is_better = loss > max(relevant, half_width)
+        if is_better:
+            found.append(one)
+    return sorted(found, key=lambda one: len(one.values))
