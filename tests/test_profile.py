@@ -277,7 +277,7 @@ def test_the_ends_of_the_mean_loss_are_models(tmp_path: Path, kind: str) -> None
         lost = rng.random(len(bad)) < 0.01
     if kind == "none":
         lost[:] = False
-    times = np.arange(len(lost)) * 0.01
+    times = np.asarray(np.arange(len(lost)) * 0.01, dtype=np.float64)
     sequence = LossSequence(
         lost,
         "losses",
