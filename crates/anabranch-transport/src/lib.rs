@@ -75,11 +75,11 @@
 pub mod cc;
 pub mod endpoint;
 pub mod ground;
-mod linux_rtt;
 pub mod mptcp;
 pub mod path;
 mod procedures;
 pub mod quality;
+pub mod recovery;
 pub mod report;
 pub mod rng;
 pub mod sctp;

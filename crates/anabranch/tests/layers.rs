@@ -18,14 +18,15 @@ const TRANSPORT: [(&str, &str); 17] = [
     ("ground", ""),
     ("wire", "ground time"),
     ("timer", "rng time"),
-    ("linux_rtt", "time"),
     ("quality", "time"),
     ("cc", "ground rng time units"),
     // The policy `echo` rates a call, hence `quality`.
     ("path", "ground quality time units"),
+    // A rate sample is what controls take.
+    ("recovery", "cc time units"),
     ("endpoint", "cc ground path report rng time units wire"),
-    ("sctp", "cc endpoint ground linux_rtt path procedures report rng time timer units wire"),
-    ("tcp", "cc endpoint ground linux_rtt path procedures report rng time timer units wire"),
+    ("sctp", "cc endpoint ground path procedures recovery report rng time timer units wire"),
+    ("tcp", "cc endpoint ground path procedures recovery report rng time timer units wire"),
     ("mptcp", "cc endpoint ground path report rng tcp time units wire"),
     ("udp", "endpoint ground report time wire"),
 ];

@@ -137,10 +137,10 @@ impl Connection {
     }
 
     /// A packet of a subflow arrives.
-    fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
+    fn on_packet(&mut self, now: Time, packet: Box<Packet>) {
         let path = packet.path.index();
-        let (options, segment) = match &mut packet.body {
-            Body::Mptcp(segment) => (segment.options, &mut segment.tcp),
+        let (options, segment) = match &packet.body {
+            Body::Mptcp(segment) => (segment.options, &segment.tcp),
             Body::Tcp(segment) => (Options::default(), segment),
             Body::Fragment(_) | Body::Sctp(_) | Body::Udp(_) => return,
         };
@@ -175,10 +175,6 @@ impl Connection {
         let Payload { offset: position, length } = segment.payload;
         if let Some(data) = options.data_position {
             self.subflows[path].note_mapping(Mapping { position, data, length });
-        }
-        if !flags.has(Flags::RST) {
-            // The window belongs to the connection (RFC 8684 section 3.3.5): nothing on the subflow waits for it.
-            segment.window = u16::MAX;
         }
         let subflow = &self.subflows[path];
         let is_third = matches!(options.handshake, Some(Handshake::Join { .. }));

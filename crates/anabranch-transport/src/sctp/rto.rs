@@ -5,7 +5,7 @@
 //! rules are in [`RtoRule`].
 
 use super::config::{RtoBackoff, RtoRule};
-use crate::linux_rtt::LinuxRtt;
+use crate::recovery::linux_rtt::LinuxRtt;
 use crate::time::{Duration, Time};
 use crate::timer::Clock;
 

@@ -3,11 +3,11 @@
 
 use super::alert::Resend;
 use super::connection::Connection;
-use super::prr::Progress;
-use super::rate_sample::OpenSample;
 use super::recovery::CongestionState;
 use super::scoreboard::{Ranges, Sent};
 use crate::cc::{AckEvent, ArrivalEvent, CongestionControl as _, Cumulative, RateSample, RttEvent};
+use crate::recovery::prr::Progress;
+use crate::recovery::rate_sample::OpenSample;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
@@ -366,7 +366,7 @@ impl Connection {
     pub(super) fn take_rtt_sample(&mut self, now: Time, rtt: Duration, newest: Duration) {
         self.rtt.note_min(now, newest);
         let (acknowledged, sent) = (self.sender.unacknowledged, self.sender.next);
-        self.rtt.on_sample(&self.parameters, rtt, acknowledged, sent);
+        self.rtt.on_sample(rtt, acknowledged, sent);
         if let Some(measures) = &mut self.measures {
             measures.on_rtt(rtt);
         }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::procedures;
 use crate::cc;
+pub use crate::recovery::prr::WindowReduction;
+pub use crate::recovery::rtt::RtoEstimator;
 use crate::time::Duration;
 use crate::units::Bytes;
 
@@ -201,19 +203,6 @@ pub enum Nagle {
     Rfc896,
 }
 
-/// The formula of the retransmission timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RtoEstimator {
-    /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
-    Linux,
-    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, none taken in the
-    /// handshake, doubled up to 64 times.
-    MeanDeviation,
-    /// RFC 6298 section 2.
-    Rfc6298,
-}
-
 /// How lost segments are told from late ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -227,18 +216,6 @@ pub enum LossDetection {
     /// One sent later has arrived, and the reordering window has passed (RFC 8985). Without SACK as
     /// `dupacks`.
     Rack,
-}
-
-/// How the window is reduced in recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WindowReduction {
-    /// At its beginning (RFC 6675 section 5).
-    AtOnce,
-    /// In proportion to what is delivered (RFC 6937, RFC 9937).
-    Prr,
-    /// By one segment for every second acknowledgement (Linux before 3.2: `tcp_cwnd_down`).
-    RateHalving,
 }
 
 /// Explicit congestion notification.

@@ -7,18 +7,14 @@ use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
 use super::handshake::Handshake;
 use super::measures::Measures;
-use super::pacing::Pacing;
 use super::parameters::Parameters;
-use super::rack::Rack;
-use super::rate_sample::RateSampler;
 use super::receive::Receiver;
 use super::recovery::Recovery;
-use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::send::Sender;
 use super::sequence::Numbering;
 use super::stats::Stats;
-use super::subflow::OptionSpace;
+use super::subflow::{FlowControl, OptionSpace};
 use super::timers::RetransmissionTimer;
 use crate::cc::coupled::Group;
 use crate::cc::{CongestionControl as _, Controller, Setup};
@@ -28,6 +24,10 @@ use crate::endpoint::{
 };
 use crate::ground::{Ecn as EcnField, IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
+use crate::recovery::pacing::Pacing;
+use crate::recovery::rack::Rack;
+use crate::recovery::rate_sample::RateSampler;
+use crate::recovery::rtt::Rtt;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};
@@ -114,9 +114,11 @@ pub struct Connection {
     pub(super) cc: Controller,
     /// A control that replaces the one of the settings.
     pub(super) has_own_cc: bool,
-    /// Whom the control joins, where this is a subflow, and what the connection above adds to segments.
+    /// Whom the control joins, where this is a subflow, and what the connection above adds to segments
+    /// and limits.
     pub(super) group: Option<Group>,
     pub(super) option_space: OptionSpace,
+    pub(super) flow_control: FlowControl,
 
     pub(super) receiver: Receiver,
     pub(super) delayed_ack: DelayedAck,
@@ -176,7 +178,7 @@ impl Connection {
             board: Scoreboard::default(),
             recovery: Recovery::default(),
             rack: Rack::default(),
-            rtt: Rtt::new(&parameters),
+            rtt: Rtt::new(parameters.rto_estimator, parameters.rto_limits()),
             rate: RateSampler::default(),
             timer: RetransmissionTimer::default(),
             heard_at: Time::NEVER,
@@ -191,6 +193,7 @@ impl Connection {
             has_own_cc: false,
             group: None,
             option_space: OptionSpace::default(),
+            flow_control: FlowControl::default(),
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
             outputs: VecDeque::new(),

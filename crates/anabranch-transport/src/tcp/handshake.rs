@@ -4,12 +4,8 @@ use super::config::RtoEstimator;
 use super::connection::{Connection, State};
 use super::delayed_ack::DelayedAck;
 use super::ecn::Ecn;
-use super::pacing::Pacing;
 use super::parameters::MIN_MSS;
-use super::rack::Rack;
-use super::rate_sample::RateSampler;
 use super::recovery::Recovery;
-use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::send::Sender;
 use super::sequence::Numbering;
@@ -17,6 +13,10 @@ use super::timers::RetransmissionTimer;
 use crate::cc::Setup;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::{Ecn as EcnField, Payload};
+use crate::recovery::pacing::Pacing;
+use crate::recovery::rack::Rack;
+use crate::recovery::rate_sample::RateSampler;
+use crate::recovery::rtt::Rtt;
 use crate::rng::Draw as _;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment, Timestamps};
@@ -97,7 +97,7 @@ impl Connection {
         self.board = Scoreboard::default();
         self.recovery = Recovery::default();
         self.rack = Rack::default();
-        self.rtt = Rtt::new(&self.parameters);
+        self.rtt = Rtt::new(self.parameters.rto_estimator, self.parameters.rto_limits());
         self.rate = RateSampler::default();
         self.timer = RetransmissionTimer::default();
         self.heard_at = Time::NEVER;
@@ -309,7 +309,8 @@ impl Connection {
             return false;
         }
         if !flags.has(Flags::SYN) {
-            self.sender.set_window(u64::from(segment.window) << self.sender.window_scale);
+            let window = self.offered_window(segment);
+            self.sender.set_window(window);
         }
         self.ecn.on_handshake_ack(flags);
         self.establish(now);

@@ -38,13 +38,10 @@ pub mod parameters;
 pub mod procedures;
 #[cfg(test)]
 mod properties;
-mod prr;
 mod rack;
-mod rate_sample;
 mod receive;
 mod receive_buffer;
 mod recovery;
-mod rtt;
 mod scoreboard;
 mod send;
 mod sequence;

@@ -6,6 +6,7 @@ use super::config::{
 use super::procedures::Procedures;
 use crate::cc::{self, slow_start::SlowStart};
 use crate::ground::IpVersion;
+use crate::recovery::rtt::Limits;
 use crate::time::Duration;
 use crate::timer::Clock;
 use crate::units::Bytes;
@@ -260,6 +261,16 @@ impl Parameters {
             return Err(format!("rto_min = {min} is above rto_max = {max}; it must be at most rto_max"));
         }
         Ok(self)
+    }
+
+    /// Between what the retransmission timeout stays.
+    pub(super) const fn rto_limits(&self) -> Limits {
+        Limits {
+            initial: self.rto_initial,
+            min: self.rto_min,
+            max: self.rto_max,
+            granularity: self.clock.granularity,
+        }
     }
 
     /// Whether an endpoint with a path per MTU (bytes, IP header included) can have these settings.

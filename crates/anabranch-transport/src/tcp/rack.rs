@@ -1,117 +1,16 @@
-//! RACK and tail loss probes (RFC 8985; Linux's `tcp_recovery.c`, `tcp_send_loss_probe`).
+//! RACK and tail loss probes over the scoreboard (RFC 8985; Linux's `tcp_recovery.c`, `tcp_send_loss_probe`).
 
 use super::connection::Connection;
 use super::recovery::CongestionState;
 use super::send::Push;
 use crate::cc::{CongestionControl as _, CongestionKind, LostEvent};
+use crate::recovery::rack::Probe;
 use crate::time::{Duration, Time};
 
-/// Recoveries for which a wider reordering window is kept (RFC 8985 section 6.2 step 4).
-const KEPT_RECOVERIES: u32 = 16;
-/// The reordering window grows to at most this many steps (Linux).
-const MAX_STEPS: u32 = 255;
 /// What a timer takes at least (Linux: `TCP_TIMEOUT_MIN_US`).
 const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
 /// How long a peer may delay the acknowledgement of a lone segment (RFC 8985 section 7.2: `TLP.max_ack_delay`).
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
-
-/// The state of RACK-TLP.
-#[derive(Debug)]
-pub(super) struct Rack {
-    /// Of the segment that was sent last among those that arrived, the number of its transmission, and its
-    /// round-trip time (RFC 8985: `RACK.xmit_ts`, RACK.rtt). Two segments sent at the same time are told apart
-    /// by their order; the RFC and Linux take the sequence number, which a retransmission has lower.
-    order: u64,
-    rtt: Duration,
-    /// Something has arrived since losses were last looked for.
-    pub(super) has_advanced: bool,
-    /// The reordering window in quarters of the smallest round-trip time (`RACK.reo_wnd_mult`).
-    steps: u32,
-    /// `RACK.reo_wnd_persist`.
-    kept: u32,
-    has_duplicate: bool,
-    /// Bytes delivered when the window was last widened.
-    widened_at: u64,
-    /// The probe that is out (`TLP.end_seq`, `TLP.is_retrans`).
-    pub(super) probe: Option<Probe>,
-}
-
-/// A tail loss probe.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
-    pub(super) end: u64,
-    pub(super) is_retransmission: bool,
-}
-
-impl Default for Rack {
-    fn default() -> Self {
-        Self {
-            order: 0,
-            rtt: Duration::ZERO,
-            has_advanced: false,
-            steps: 1,
-            kept: 0,
-            has_duplicate: false,
-            widened_at: 0,
-            probe: None,
-        }
-    }
-}
-
-impl Rack {
-    /// A segment has arrived that was last sent at `sent_at` (RFC 8985 section 6.2 step 2; Linux:
-    /// `tcp_rack_advance`).
-    pub(super) fn advance(
-        &mut self,
-        now: Time,
-        sent_at: Time,
-        order: u64,
-        was_retransmitted: bool,
-        min_rtt: Option<Duration>,
-    ) {
-        let rtt = now.saturating_since(sent_at);
-        if was_retransmitted && min_rtt.is_some_and(|min| rtt < min) {
-            // It answers the original.
-            return;
-        }
-        self.has_advanced = true;
-        self.rtt = rtt;
-        self.order = self.order.max(order);
-    }
-
-    /// The peer reports a duplicate (RFC 8985 section 6.2 step 4).
-    pub(super) fn note_duplicate(&mut self) {
-        self.has_duplicate = true;
-    }
-
-    /// Adapts the reordering window (Linux: `tcp_rack_update_reo_wnd`). `prior`: bytes delivered when the
-    /// segment of the acknowledgement was sent.
-    pub(super) fn adapt(&mut self, prior: Option<u64>, delivered: u64) {
-        let Some(prior) = prior else { return };
-        if prior < self.widened_at {
-            // No round trip has passed since it was widened.
-            self.has_duplicate = false;
-        }
-        if self.has_duplicate {
-            self.steps = (self.steps + 1).min(MAX_STEPS);
-            self.has_duplicate = false;
-            self.widened_at = delivered;
-            self.kept = KEPT_RECOVERIES;
-        } else if self.kept == 0 {
-            self.steps = 1;
-        }
-    }
-
-    /// A recovery ended without an undo.
-    pub(super) fn forget_duplicates(&mut self) {
-        self.kept = self.kept.saturating_sub(1);
-    }
-
-    /// A recovery was undone because of duplicates.
-    pub(super) fn keep_duplicates(&mut self) {
-        self.kept = (self.kept + 1).min(KEPT_RECOVERIES);
-    }
-}
 
 impl Connection {
     /// How long a segment may be late (RFC 8985 section 6.2 step 4; Linux: `tcp_rack_reo_wnd`).
@@ -122,16 +21,12 @@ impl Connection {
                 return Duration::ZERO;
             }
         }
-        let quarter = self.rtt.min_rtt().map_or(0, Duration::as_nanos) / 4;
-        let srtt = self.rtt.srtt().unwrap_or(Duration::ZERO);
-        Duration::from_nanos(quarter.saturating_mul(u64::from(self.rack.steps))).min(srtt)
+        self.rack.window(self.rtt.min_rtt(), self.rtt.srtt())
     }
 
-    /// Time left until the segment counts as lost; none: it does (Linux: `tcp_rack_skb_timeout`).
+    /// Time left until the segment counts as lost; none: it does.
     fn time_left(&self, now: Time, id: u64, window: Duration) -> Option<Duration> {
-        let age = now.saturating_since(self.board.get(id).departure);
-        let limit = self.rack.rtt + window;
-        (age < limit).then(|| limit - age)
+        self.rack.time_left(now, self.board.get(id).departure, window)
     }
 
     /// Marks what is lost (RFC 8985 section 6.2 step 5; Linux: `tcp_rack_detect_loss`). How long until the
@@ -141,7 +36,7 @@ impl Connection {
         let mut wait = Duration::ZERO;
         let mut position = 0;
         while let Some(id) = self.board.next_in_order(&mut position) {
-            if self.board.get(id).order >= self.rack.order {
+            if !self.rack.is_passed(self.board.get(id).order) {
                 break;
             }
             match self.time_left(now, id, window) {
@@ -173,7 +68,7 @@ impl Connection {
     /// Looks for losses if something has arrived (Linux: `tcp_rack_mark_lost`). Whether the reordering timer
     /// runs.
     pub(super) fn look_for_losses(&mut self, now: Time) -> bool {
-        if !std::mem::take(&mut self.rack.has_advanced) {
+        if !self.rack.take_advanced() {
             return false;
         }
         let wait = self.detect_loss(now);
@@ -268,22 +163,13 @@ impl Connection {
         is_duplicate_of_probe: bool,
         is_pure_duplicate: bool,
     ) {
-        let Some(probe) = self.rack.probe else { return };
-        if acknowledged < probe.end {
-            return;
-        }
-        if !probe.is_retransmission || is_duplicate_of_probe {
-            self.rack.probe = None;
-        } else if acknowledged > probe.end {
-            // The probe has repaired a loss that nothing else showed.
+        if self.rack.on_probe_acknowledged(acknowledged, is_duplicate_of_probe, is_pure_duplicate) {
             self.stats.loss_probe_recoveries += 1;
             self.recovery.undo_from = None;
             self.begin_reduction(now, CongestionKind::FastRetransmit);
             self.recovery.state = CongestionState::Cwr;
             self.end_reduction(now);
             self.try_keep_open();
-        } else if is_pure_duplicate {
-            self.rack.probe = None;
         }
     }
 }

@@ -187,7 +187,7 @@ impl Connection {
         let acknowledged = self.sender.unacknowledged;
         let number = self.own_numbers.number(segment.acknowledgement, acknowledged);
         let is_duplicate = start == end && start == self.receiver.next && number == Some(acknowledged);
-        let window = u64::from(segment.window) << self.sender.window_scale;
+        let window = self.offered_window(segment);
         // Clocks of 1,200 Hz are allowed for.
         let replayed = self.rtt.rto().as_nanos() / 1_000_000 * 12 / 10;
         !(is_duplicate && window <= self.sender.window && age as u64 <= replayed)

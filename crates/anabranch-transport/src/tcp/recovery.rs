@@ -3,8 +3,8 @@
 
 use super::config::{LossDetection, WindowReduction};
 use super::connection::Connection;
-use super::prr::Prr;
 use crate::cc::{CongestionControl as _, CongestionEvent, CongestionKind, RecoveryEndEvent};
+use crate::recovery::prr::Prr;
 use crate::time::Time;
 
 /// Segments above a hole that make it a loss (RFC 6675 section 2: `DupThresh`).

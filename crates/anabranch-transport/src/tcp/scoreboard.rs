@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::rate_sample::RateMark;
+use crate::recovery::rate_sample::RateMark;
 use crate::time::Time;
 
 /// One segment.

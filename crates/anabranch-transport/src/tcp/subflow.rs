@@ -37,6 +37,16 @@ pub(crate) struct OptionSpace {
     pub(crate) ack: u32,
 }
 
+/// Whose receive window limits what is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FlowControl {
+    /// That of the peer's end of this TCP connection.
+    #[default]
+    Own,
+    /// The connection's above (RFC 8684 section 3.3.5): nothing here waits for a window, however small the field.
+    Above,
+}
+
 impl Parameters {
     /// The settings of the subflow on this path: what is written leaves at once, in the segments as which it was
     /// written, and the receive buffer is the connection's.
@@ -62,16 +72,27 @@ impl Parameters {
 }
 
 impl Connection {
-    /// Makes this one a subflow: its congestion control becomes a member of the group with each connection, and
-    /// its segments leave room for options.
+    /// Makes this one a subflow: its congestion control becomes a member of the group with each connection, its
+    /// segments leave room for options, and the window is that of the connection above.
     pub(crate) fn become_subflow(&mut self, group: Group, space: OptionSpace) {
         self.group = Some(group);
         self.option_space = space;
+        self.flow_control = FlowControl::Above;
     }
 
-    /// No options of another protocol from now on: the peer does not know it.
-    pub(crate) fn drop_option_space(&mut self) {
+    /// A connection of TCP's own from now on: the peer does not know the protocol above.
+    pub(crate) fn fall_back(&mut self) {
         self.option_space = OptionSpace::default();
+        self.flow_control = FlowControl::Own;
+    }
+
+    /// The window that a segment other than a SYN offers to this end, in bytes.
+    pub(super) fn offered_window(&self, segment: &Segment) -> u64 {
+        let field = match self.flow_control {
+            FlowControl::Above => u16::MAX,
+            FlowControl::Own => segment.window,
+        };
+        u64::from(field) << self.sender.window_scale
     }
 
     /// The control of a connection whose SYN have been acknowledged.

@@ -49,7 +49,7 @@ impl Connection {
         self.recovery.undo_from = None;
         self.recovery.restores_window = false;
         // RACK is to look again at what is out.
-        self.rack.has_advanced = true;
+        self.rack.look_again();
     }
 
     /// Everything up to the recovery point is acknowledged (Linux: `tcp_try_undo_recovery`). Whether the

@@ -64,8 +64,8 @@ impl Connection {
 
     /// Takes the window that a segment announces (RFC 9293 section 3.10.7.4). Whether it is another one.
     pub(super) fn update_window(&mut self, segment: &Segment, start: u64, acknowledged: u64) -> bool {
+        let window = self.offered_window(segment);
         let sender = &mut self.sender;
-        let window = u64::from(segment.window) << sender.window_scale;
         let (by_start, by_ack) = sender.window_by;
         // Linux, tcp_may_update_window: newer by its acknowledgement, its number, or by what it offers; one that
         // is as new may only widen the window or close it.

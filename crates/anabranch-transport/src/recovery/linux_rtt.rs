@@ -4,7 +4,7 @@ use crate::time::Duration;
 
 /// Smoothed round-trip time and its variation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinuxRtt {
+pub struct LinuxRtt {
     /// Eight times the smoothed round-trip time in microseconds.
     srtt_us_8: u64,
     /// Four times the mean deviation in microseconds.
@@ -17,23 +17,23 @@ pub(crate) struct LinuxRtt {
 
 impl LinuxRtt {
     /// The smoothed round-trip time, none before the first sample.
-    pub(crate) fn srtt(&self) -> Option<Duration> {
+    pub fn srtt(&self) -> Option<Duration> {
         (self.srtt_us_8 > 0).then(|| Duration::from_micros(self.srtt_us_8 >> 3))
     }
 
     /// The mean deviation of the round-trip time.
-    pub(crate) fn deviation(&self) -> Duration {
+    pub fn deviation(&self) -> Duration {
         Duration::from_micros(self.mdev_us_4 >> 2)
     }
 
     /// The retransmission timeout, its upper limit left out.
-    pub(crate) fn rto(&self) -> Duration {
+    pub fn rto(&self) -> Duration {
         Duration::from_micros((self.srtt_us_8 >> 3) + self.rttvar_us)
     }
 
     /// Takes a sample. `acknowledged` is the position up to which data is acknowledged, `sent` that up to
     /// which it has been sent, in any unit; `rto_min` is the least that the variation adds.
-    pub(crate) fn on_sample(&mut self, rto_min: Duration, rtt: Duration, acknowledged: u64, sent: u64) {
+    pub fn on_sample(&mut self, rto_min: Duration, rtt: Duration, acknowledged: u64, sent: u64) {
         let sample = (rtt.as_nanos() / 1_000).max(1) as i64;
         let floor = rto_min.as_nanos() / 1_000;
         if self.srtt_us_8 == 0 {

@@ -4,11 +4,24 @@
 //! Known deviation: rate halving stops at the threshold; where 2.6.20's control had a `min_cwnd`, it stopped there:
 //! Reno, Vegas, Hybla and Scalable at half the threshold, Westwood at bandwidth x smallest round-trip time.
 
-use super::config::WindowReduction;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the window is reduced in recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowReduction {
+    /// At its beginning (RFC 6675 section 5).
+    AtOnce,
+    /// In proportion to what is delivered (RFC 6937, RFC 9937).
+    Prr,
+    /// By one segment for every second acknowledgement (Linux before 3.2: `tcp_cwnd_down`).
+    RateHalving,
+}
 
 /// A reduction in progress.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Prr {
+pub struct Prr {
     is_active: bool,
     /// The window to arrive at.
     ssthresh: u32,
@@ -17,42 +30,43 @@ pub(super) struct Prr {
     delivered: u32,
     out: u32,
     /// The window now.
-    pub(super) cwnd: u32,
+    pub cwnd: u32,
     /// Rate halving: every second acknowledgement counts.
     is_odd: bool,
 }
 
 /// What an acknowledgement brought.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub struct Progress {
     /// Segments delivered.
-    pub(super) delivered: u32,
+    pub delivered: u32,
     /// Segments found to be lost.
-    pub(super) lost: u32,
+    pub lost: u32,
     /// Whether the cumulative acknowledgement advanced.
-    pub(super) advanced: bool,
+    pub advanced: bool,
     /// Segments on their way after it.
-    pub(super) in_flight: u32,
+    pub in_flight: u32,
 }
 
 impl Prr {
     /// A reduction from `cwnd` to `ssthresh` begins.
-    pub(super) fn begin(cwnd: u32, ssthresh: u32) -> Self {
+    pub fn begin(cwnd: u32, ssthresh: u32) -> Self {
         let prior_cwnd = cwnd.max(1);
         Self { is_active: true, ssthresh, prior_cwnd, delivered: 0, out: 0, cwnd, is_odd: false }
     }
 
-    pub(super) fn end(&mut self) {
+    /// The reduction is over.
+    pub fn end(&mut self) {
         self.is_active = false;
     }
 
     /// Segments were sent, new ones or again.
-    pub(super) fn on_sent(&mut self, segments: u32) {
+    pub fn on_sent(&mut self, segments: u32) {
         self.out += segments;
     }
 
     /// An acknowledgement in recovery.
-    pub(super) fn on_ack(&mut self, rule: WindowReduction, progress: &Progress) {
+    pub fn on_ack(&mut self, rule: WindowReduction, progress: &Progress) {
         if !self.is_active {
             return;
         }

@@ -7,7 +7,7 @@ use crate::units::Rate;
 
 /// What is noted on a segment when it is sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RateMark {
+pub struct RateMark {
     delivered: u64,
     /// None once its delivery has been counted.
     delivered_at: Option<Time>,
@@ -20,15 +20,15 @@ pub(super) struct RateMark {
 
 /// The connection's counters.
 #[derive(Debug, Default)]
-pub(super) struct RateSampler {
+pub struct RateSampler {
     /// Bytes delivered so far.
-    pub(super) delivered: u64,
+    pub delivered: u64,
     /// Segments delivered so far.
-    pub(super) delivered_segments: u64,
+    pub delivered_segments: u64,
     /// Bytes found to be lost so far.
-    pub(super) lost: u64,
+    pub lost: u64,
     /// The last sample as a rate.
-    pub(super) latest: Option<Rate>,
+    pub latest: Option<Rate>,
     delivered_at: Time,
     first_sent_at: Time,
     /// The bubble that the application left is gone when this much has been delivered; 0: there is none.
@@ -37,7 +37,7 @@ pub(super) struct RateSampler {
 
 /// The sample of the acknowledgement at work.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OpenSample {
+pub struct OpenSample {
     /// The mark of the segment that was sent last among those it acknowledges.
     mark: Option<RateMark>,
     since: Time,
@@ -48,25 +48,26 @@ pub(super) struct OpenSample {
 
 impl RateMark {
     /// Bytes on their way when it was sent, itself included.
-    pub(super) const fn in_flight(&self) -> u32 {
+    pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    pub(super) const fn is_app_limited(&self) -> bool {
+    /// Whether the application had left a bubble before it was sent.
+    pub const fn is_app_limited(&self) -> bool {
         self.is_app_limited
     }
 }
 
 impl OpenSample {
     /// Bytes delivered when the segment was sent; none without a segment.
-    pub(super) fn prior_delivered(&self) -> Option<u64> {
+    pub fn prior_delivered(&self) -> Option<u64> {
         self.mark.map(|mark| mark.delivered)
     }
 }
 
 impl RateSampler {
     /// A segment is sent now; `is_idle`: nothing was on its way (Linux: `tcp_rate_skb_sent`).
-    pub(super) fn mark(&mut self, now: Time, is_idle: bool, in_flight: u32) -> RateMark {
+    pub fn mark(&mut self, now: Time, is_idle: bool, in_flight: u32) -> RateMark {
         if is_idle {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -82,13 +83,7 @@ impl RateSampler {
     }
 
     /// A segment has been delivered that was last sent at `sent_at` (Linux: `tcp_rate_skb_delivered`).
-    pub(super) fn on_delivered(
-        &mut self,
-        sample: &mut OpenSample,
-        mark: &mut RateMark,
-        sent_at: Time,
-        end: u64,
-    ) {
+    pub fn on_delivered(&mut self, sample: &mut OpenSample, mark: &mut RateMark, sent_at: Time, end: u64) {
         let Some(since) = mark.delivered_at.take() else { return };
         if sample.mark.is_none() || (sent_at, end) > (sample.sent_at, sample.end) {
             *sample = OpenSample {
@@ -103,19 +98,19 @@ impl RateSampler {
     }
 
     /// A segment is taken for lost. Bytes that are found to be lost since it was sent.
-    pub(super) fn on_lost(&mut self, mark: &RateMark, bytes: u32) -> u32 {
+    pub fn on_lost(&mut self, mark: &RateMark, bytes: u32) -> u32 {
         self.lost += u64::from(bytes);
         (self.lost - mark.lost) as u32
     }
 
     /// The application has left a bubble: `in_flight` bytes are on their way (Linux:
     /// `tcp_rate_check_app_limited`).
-    pub(super) fn limit_by_app(&mut self, in_flight: u32) {
+    pub fn limit_by_app(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
 
     /// Closes a sample (Linux: `tcp_rate_gen`).
-    pub(super) fn close(
+    pub fn close(
         &mut self,
         now: Time,
         sample: &OpenSample,

@@ -1,9 +1,10 @@
 //! Round-trip times and the retransmission timeout (RFC 6298; Linux's `tcp_rtt_estimator`; ns-3's
 //! `RttMeanDeviation`, which counts the timeout in whole milliseconds, as this does not).
 
-use super::config::RtoEstimator;
-use super::parameters::Parameters;
-use crate::linux_rtt::LinuxRtt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::linux_rtt::LinuxRtt;
 use crate::time::{Duration, Time};
 
 /// How long the smallest round-trip time is remembered (Linux: `net.ipv4.tcp_min_rtt_wlen`).
@@ -14,10 +15,37 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 const MEAN_DEVIATION_SHARE: u64 = 10;
 const MOST_BACKED_OFF: u64 = 64;
 
+/// The formula of the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoEstimator {
+    /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
+    Linux,
+    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, none taken in the
+    /// handshake, doubled up to 64 times.
+    MeanDeviation,
+    /// RFC 6298 section 2.
+    Rfc6298,
+}
+
+/// Between what the timeout stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The timeout before the first sample.
+    pub initial: Duration,
+    /// The least that it is after one.
+    pub min: Duration,
+    /// The most that it is.
+    pub max: Duration,
+    /// What the clock tells apart (RFC 6298 section 2: G).
+    pub granularity: Duration,
+}
+
 /// Smoothed round-trip time, its variation, the timeout, and the smallest one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rtt {
+pub struct Rtt {
     rule: RtoEstimator,
+    limits: Limits,
     linux: LinuxRtt,
     /// RFC 6298: smoothed and variation.
     srtt: Option<Duration>,
@@ -29,22 +57,24 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    pub(super) fn new(parameters: &Parameters) -> Self {
+    /// Nothing has been measured.
+    pub fn new(rule: RtoEstimator, limits: Limits) -> Self {
         let mut rtt = Self {
-            rule: parameters.rto_estimator,
+            rule,
+            limits,
             linux: LinuxRtt::default(),
             srtt: None,
             rttvar: Duration::ZERO,
-            rto: parameters.rto_initial.min(parameters.rto_max),
-            most: parameters.rto_max,
+            rto: limits.initial.min(limits.max),
+            most: limits.max,
             smallest: None,
         };
-        rtt.limit_back_off(parameters);
+        rtt.limit_back_off();
         rtt
     }
 
     /// The smoothed round-trip time, none before the first sample.
-    pub(super) fn srtt(&self) -> Option<Duration> {
+    pub fn srtt(&self) -> Option<Duration> {
         match self.rule {
             RtoEstimator::Linux => self.linux.srtt(),
             RtoEstimator::MeanDeviation | RtoEstimator::Rfc6298 => self.srtt,
@@ -52,7 +82,7 @@ impl Rtt {
     }
 
     /// The variation of the round-trip time (RFC 6298 section 2), zero before the first sample.
-    pub(super) fn rttvar(&self) -> Duration {
+    pub fn rttvar(&self) -> Duration {
         match self.rule {
             RtoEstimator::Linux => self.linux.deviation(),
             RtoEstimator::MeanDeviation | RtoEstimator::Rfc6298 => self.rttvar,
@@ -60,17 +90,17 @@ impl Rtt {
     }
 
     /// The retransmission timeout, backed off as it is.
-    pub(super) const fn rto(&self) -> Duration {
+    pub const fn rto(&self) -> Duration {
         self.rto
     }
 
     /// The smallest round-trip time of the last minutes.
-    pub(super) fn min_rtt(&self) -> Option<Duration> {
+    pub fn min_rtt(&self) -> Option<Duration> {
         self.smallest.map(|(rtt, _)| rtt)
     }
 
     /// Takes a sample for the smallest round-trip time.
-    pub(super) fn note_min(&mut self, now: Time, rtt: Duration) {
+    pub fn note_min(&mut self, now: Time, rtt: Duration) {
         let replaces =
             self.smallest.is_none_or(|(min, at)| rtt <= min || now.saturating_since(at) > MIN_RTT_WINDOW);
         if replaces {
@@ -80,13 +110,13 @@ impl Rtt {
 
     /// Takes a sample; `acknowledged` and `sent` are the ends of what is acknowledged and sent so far. Ends a
     /// back-off.
-    pub(super) fn on_sample(&mut self, parameters: &Parameters, rtt: Duration, acknowledged: u64, sent: u64) {
+    pub fn on_sample(&mut self, rtt: Duration, acknowledged: u64, sent: u64) {
         let rto = match self.rule {
             RtoEstimator::Linux => {
-                self.linux.on_sample(parameters.rto_min, rtt, acknowledged, sent);
+                self.linux.on_sample(self.limits.min, rtt, acknowledged, sent);
                 self.linux.rto()
             }
-            RtoEstimator::MeanDeviation => self.take_mean_deviation(rtt).max(parameters.rto_min),
+            RtoEstimator::MeanDeviation => self.take_mean_deviation(rtt).max(self.limits.min),
             RtoEstimator::Rfc6298 => {
                 // RFC 6298 sections 2.2 and 2.3, RTTVAR before SRTT.
                 let srtt = match self.srtt {
@@ -101,12 +131,12 @@ impl Rtt {
                     }
                 };
                 self.srtt = Some(srtt);
-                let variation = (self.rttvar * 4).max(parameters.clock.granularity);
-                (srtt + variation).max(parameters.rto_min)
+                let variation = (self.rttvar * 4).max(self.limits.granularity);
+                (srtt + variation).max(self.limits.min)
             }
         };
-        self.rto = rto.min(parameters.rto_max);
-        self.limit_back_off(parameters);
+        self.rto = rto.min(self.limits.max);
+        self.limit_back_off();
     }
 
     /// ns-3: `RttMeanDeviation::Measurement` and `RetransmitTimeout`.
@@ -127,19 +157,19 @@ impl Rtt {
         srtt + rttvar * 4
     }
 
-    fn limit_back_off(&mut self, parameters: &Parameters) {
+    fn limit_back_off(&mut self) {
         if self.rule == RtoEstimator::MeanDeviation {
-            self.most = (self.rto * MOST_BACKED_OFF).min(parameters.rto_max);
+            self.most = (self.rto * MOST_BACKED_OFF).min(self.limits.max);
         }
     }
 
     /// Doubles the timeout (RFC 6298 section 5.5).
-    pub(super) fn back_off(&mut self) {
+    pub fn back_off(&mut self) {
         self.rto = self.rto.doubled().min(self.most);
     }
 
     /// The timeout that goes with a doubled SYN is not kept for data (RFC 6298 section 5.7).
-    pub(super) fn set_rto(&mut self, rto: Duration) {
+    pub fn set_rto(&mut self, rto: Duration) {
         self.rto = rto;
     }
 }

@@ -1,0 +1,110 @@
+//! Pacing: segments spread over the round trip instead of sent at once (Linux's internal pacing,
+//! `tcp_update_skb_after_send`).
+
+use crate::time::{Duration, Time};
+
+/// The packet with this segment is the first one behind which the pace holds (Linux, as `sch_fq`: the first ten
+/// segments leave at once).
+const FIRST_PACED: u64 = 10;
+
+/// The state of pacing.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacing {
+    /// When the next segment may leave.
+    next: Time,
+    /// Bytes per second; 0: no pacing.
+    rate: u64,
+    sent: u64,
+    /// Of the packet that is being sent, which may have several segments: the earliest time at which it could
+    /// leave when it does, by how much it is late, and how long it takes so far.
+    packet: (Time, Duration, Duration),
+    /// Runs while the pace alone holds data back: its owner starts it, and sends when it expires.
+    pub timer: Time,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self {
+            next: Time::ZERO,
+            rate: 0,
+            sent: 0,
+            packet: (Time::ZERO, Duration::ZERO, Duration::ZERO),
+            timer: Time::NEVER,
+        }
+    }
+}
+
+impl Pacing {
+    /// Sets the rate in bytes per second; 0: no pacing. It holds from the next segment on.
+    pub fn set_rate(&mut self, rate: u64) {
+        self.rate = rate;
+    }
+
+    /// The rate in bytes per second; 0: no pacing.
+    pub const fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// When the next segment may leave; in the past if at once.
+    pub const fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Whether the next segment has to wait.
+    #[inline]
+    pub fn holds(&self, now: Time) -> bool {
+        self.rate != 0 && self.next > now
+    }
+
+    /// The segments that leave next are one packet.
+    pub fn begin_packet(&mut self, now: Time) {
+        self.packet = (self.next.max(now), now.saturating_since(self.next), Duration::ZERO);
+    }
+
+    /// A segment with `length` bytes of data leaves (Linux: `tcp_update_skb_after_send`).
+    pub fn on_sent(&mut self, length: u32) {
+        self.sent += 1;
+        if self.rate == 0 {
+            return;
+        }
+        let (start, late, takes) = &mut self.packet;
+        *takes += Duration::from_nanos(u64::from(length).saturating_mul(1_000_000_000) / self.rate);
+        if self.sent >= FIRST_PACED {
+            // A packet that could have left earlier makes up for half of its time at most.
+            let credit = (*late).min(Duration::from_nanos(takes.as_nanos() / 2));
+            self.next = *start + takes.saturating_sub(credit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends packets of so many segments of 1000 bytes, which take 1 s each, at these seconds; when the next one
+    /// may leave.
+    fn next(packets: &[(u64, u32)]) -> Time {
+        let mut pacing = Pacing { rate: 1_000, ..Pacing::default() };
+        for &(second, segments) in packets {
+            pacing.begin_packet(Time::from_secs(second));
+            for _ in 0..segments {
+                pacing.on_sent(1_000);
+            }
+        }
+        pacing.next
+    }
+
+    #[test]
+    fn the_first_ten_segments_leave_at_once() {
+        assert_eq!(next(&[(1, 9)]), Time::ZERO);
+        // Linux looks once it has counted the packet: the one with the tenth is the first that takes time.
+        assert_eq!(next(&[(1, 2); 5]), Time::from_secs(1) + Duration::from_secs(1), "late by 1 s");
+    }
+
+    #[test]
+    fn a_late_packet_makes_up_for_half_of_its_time() {
+        assert_eq!(next(&[(1, 10), (20, 2)]), Time::from_secs(21));
+        assert_eq!(next(&[(1, 10), (10, 2)]), Time::from_secs(12), "it is in time");
+        assert_eq!(next(&[(1, 10), (11, 4)]), Time::from_secs(14), "1 s late");
+    }
+}
