@@ -140,18 +140,20 @@ pub enum Output {
     Transmit(Box<Packet>),
 }
 
-/// What an application asks of its endpoint.
+/// What an application asks of its endpoint. What an endpoint cannot do it answers with [`Event::Unsupported`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u64)]
 pub enum Command {
     /// Give up the connection at once.
     Abort,
-    /// This end's address on this path has come: make it part of the association (SCTP, RFC 5061).
+    /// This end's address on this path has come: make it part of the association (SCTP, RFC 5061; MPTCP, RFC 8684
+    /// section 3.4.1).
     AddAddress(PathId),
     /// Open the connection. The passive end needs no command.
     Connect,
-    /// This end's address on this path goes: nothing leaves from it any more (SCTP, RFC 5061).
+    /// This end's address on this path goes: nothing leaves from it any more (SCTP, RFC 5061; MPTCP, RFC 8684 section
+    /// 3.4.2).
     DeleteAddress(PathId),
     /// Read nothing for the time being: what arrives waits in the receive buffer (TCP).
     PauseReading,
@@ -159,13 +161,42 @@ pub enum Command {
     ResumeReading,
     /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is refused.
     Send(Message),
-    /// Ask the peer to make this path its primary one (SCTP, RFC 5061).
+    /// Ask the peer to make this path its primary one (SCTP, RFC 5061; MPTCP, RFC 8684 section 3.3.8).
     SetPeerPrimary(PathId),
     /// Make this path the primary one.
     SetPrimary(PathId),
     /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too, and
     /// after [`Event::Closed`] a new [`Command::Connect`] opens another connection.
     Shutdown,
+}
+
+impl Command {
+    /// Its name, as a trace says it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Abort => "abort",
+            Self::AddAddress(_) => "add_address",
+            Self::Connect => "connect",
+            Self::DeleteAddress(_) => "delete_address",
+            Self::PauseReading => "pause_reading",
+            Self::ResumeReading => "resume_reading",
+            Self::Send(_) => "send",
+            Self::SetPeerPrimary(_) => "set_peer_primary",
+            Self::SetPrimary(_) => "set_primary",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
+    /// The path that it is about, if it is about one.
+    pub const fn path(&self) -> Option<PathId> {
+        match self {
+            Self::AddAddress(path)
+            | Self::DeleteAddress(path)
+            | Self::SetPeerPrimary(path)
+            | Self::SetPrimary(path) => Some(*path),
+            _ => None,
+        }
+    }
 }
 
 /// What a transport offers those who write to it.
@@ -266,6 +297,9 @@ pub enum Event {
     /// A message could not be taken because the send buffer is full; try again after
     /// [`Event::Writable`]. Over TCP, that part of it which was not taken.
     Refused(Payload),
+    /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is about a path
+    /// that there is not: nothing has been done.
+    Unsupported(&'static str),
     /// There is room in the send buffer again.
     Writable,
 }
@@ -287,6 +321,7 @@ impl Event {
             }
             Self::Received(_) => ("received", String::new()),
             Self::Refused(payload) => ("refused", format!("offset {}", payload.offset)),
+            Self::Unsupported(command) => ("unsupported", (*command).into()),
             Self::Writable => ("writable", String::new()),
         }
     }
@@ -342,7 +377,7 @@ pub struct PathSample {
 /// What keeps a path, or a whole connection, from carrying more data at one moment. Linux has such accounts
 /// for the receive window and the send buffer (`tcp_chrono_start`, in `TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum LimitedBy {
     /// Nothing waits to be sent, or too little for a packet (Nagle's algorithm).
     Application,
     /// Data waits for the congestion window or the pace of the congestion control: the path is used as far as
@@ -366,7 +401,7 @@ pub enum Limit {
     Timeout,
 }
 
-impl Limit {
+impl LimitedBy {
     /// All, in the order of tables.
     pub const ALL: [Self; 10] = [
         Self::CongestionWindow,
@@ -400,17 +435,17 @@ impl Limit {
     /// Its rank among what holds the paths of a connection back: the first of them holds back the whole. What
     /// its ends or its scheduler do comes before what a path does, and of paths the one that fares best counts.
     pub fn rank(self) -> usize {
-        const ORDER: [Limit; 10] = [
-            Limit::ReceiveWindow,
-            Limit::SendBuffer,
-            Limit::Application,
-            Limit::Scheduler,
-            Limit::CongestionWindow,
-            Limit::Recovery,
-            Limit::Timeout,
-            Limit::Handshake,
-            Limit::PathDown,
-            Limit::Standby,
+        const ORDER: [LimitedBy; 10] = [
+            LimitedBy::ReceiveWindow,
+            LimitedBy::SendBuffer,
+            LimitedBy::Application,
+            LimitedBy::Scheduler,
+            LimitedBy::CongestionWindow,
+            LimitedBy::Recovery,
+            LimitedBy::Timeout,
+            LimitedBy::Handshake,
+            LimitedBy::PathDown,
+            LimitedBy::Standby,
         ];
         ORDER.iter().position(|&other| other == self).expect("all are there")
     }
@@ -422,7 +457,7 @@ pub struct PathLimit {
     /// The path.
     pub path: PathId,
     /// What it is.
-    pub limit: Limit,
+    pub limit: LimitedBy,
     /// Where a buffer is what limits: the path of the earliest data that is not acknowledged.
     pub waits_for: Option<PathId>,
     /// The path's smoothed round-trip time, before the first sample none.
@@ -433,11 +468,11 @@ impl PathLimit {
     /// A limit of this path; `earliest` is the path of the earliest data that is not acknowledged.
     pub fn new(
         path: PathId,
-        limit: Limit,
+        limit: LimitedBy,
         earliest: impl FnOnce() -> Option<PathId>,
         srtt: Option<Duration>,
     ) -> Self {
-        let is_buffer = matches!(limit, Limit::ReceiveWindow | Limit::SendBuffer);
+        let is_buffer = matches!(limit, LimitedBy::ReceiveWindow | LimitedBy::SendBuffer);
         Self { path, limit, waits_for: if is_buffer { earliest() } else { None }, srtt }
     }
 }
@@ -467,5 +502,61 @@ mod tests {
     #[test]
     fn what_is_moved_per_packet_is_small() {
         assert_eq!(size_of::<Output>(), 40);
+    }
+
+    /// What is answered with [`Event::Unsupported`] of all commands about a path, and of reading.
+    fn unsupported(transport: &impl Transport, path: PathId) -> Vec<&'static str> {
+        let streams = Streams { seed: 1, replication: 0 };
+        let ip = IpVersion::Ipv4;
+        let mut end = transport
+            .build(&Site { side: Side::A, mtus: &[1_500, 1_500], ip, streams, connection: "flow/x" })
+            .expect("the settings are possible");
+        let commands = [
+            Command::AddAddress(path),
+            Command::DeleteAddress(path),
+            Command::PauseReading,
+            Command::ResumeReading,
+            Command::SetPeerPrimary(path),
+            Command::SetPrimary(path),
+        ];
+        let mut found = Vec::new();
+        for command in commands {
+            end.handle_input(Time::ZERO, Input::Command(command));
+            loop {
+                match end.poll_output(Time::ZERO) {
+                    Output::Event(Event::Unsupported(name)) => {
+                        assert_eq!(name, command.name());
+                        found.push(name);
+                    }
+                    Output::Timeout(_) => break,
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn what_an_endpoint_cannot_do_is_answered() {
+        let [there, nowhere] = [PathId(1), PathId(2)];
+        let addresses = ["add_address", "delete_address", "set_peer_primary"];
+        let reading = ["pause_reading", "resume_reading"];
+        let primary = ["set_primary"];
+        let sorted = |parts: &[&[&'static str]]| {
+            let mut names = parts.concat();
+            names.sort_unstable();
+            names
+        };
+        let udp = crate::udp::Config::default();
+        assert_eq!(unsupported(&udp, there), sorted(&[&addresses, &reading]));
+        assert_eq!(unsupported(&udp, nowhere), sorted(&[&addresses, &reading, &primary]));
+        let sctp = crate::sctp::Config::default();
+        assert_eq!(unsupported(&sctp, there), sorted(&[&addresses, &reading]));
+        assert_eq!(unsupported(&sctp, nowhere), sorted(&[&addresses, &reading, &primary]));
+        let tcp = crate::tcp::Config::default();
+        assert_eq!(unsupported(&tcp, there), sorted(&[&addresses, &primary]));
+        let mptcp = crate::mptcp::Config::default();
+        assert_eq!(unsupported(&mptcp, there), [""; 0]);
+        assert_eq!(unsupported(&mptcp, nowhere), sorted(&[&addresses, &primary]));
     }
 }

@@ -370,7 +370,7 @@ fn every_key_is_explained_in_the_schema() {
 
 /// Runs an app over two UDP endpoints with a constant delay of 40 ms; returns the bytes sent.
 fn run_over_udp(app: &mut AnyApp, config: udp::Config, until: Time) -> u64 {
-    let mut ends = [Side::A, Side::B].map(|side| UdpEndpoint::new(&config, side, IpVersion::Ipv4));
+    let mut ends = [Side::A, Side::B].map(|side| UdpEndpoint::new(&config, side, 1, IpVersion::Ipv4));
     let mut flying: Vec<(Time, Side, Box<Packet>)> = Vec::new();
     let mut bytes = 0;
     let mut commands = Commands::default();

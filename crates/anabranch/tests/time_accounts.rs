@@ -3,7 +3,7 @@
 use anabranch::sim::{Outcome, Simulation};
 use anabranch::study::Study;
 use anabranch::trace::{Column, Table};
-use anabranch_transport::endpoint::Limit;
+use anabranch_transport::endpoint::LimitedBy;
 
 /// A transfer over one path or two of 10 Mbit/s and 20 ms there and back each.
 fn run(sets: &[(&str, &str)]) -> Outcome {
@@ -53,15 +53,15 @@ const ONE_PATH: &[(&str, &str)] = &[
     ("flows.transfer.transport", "{ kind = 'sctp', send_buffer = '1 MB', receive_buffer = '1 MB' }"),
 ];
 
-fn share(outcome: &Outcome, section: &str, limit: Limit) -> f64 {
+fn share(outcome: &Outcome, section: &str, limit: LimitedBy) -> f64 {
     let name = format!("transfer.{section}.{}_share", limit.name());
     outcome.row.value(&name).unwrap_or_else(|| panic!("{name}"))
 }
 
 #[track_caller]
-fn assert_mostly(outcome: &Outcome, section: &str, limit: Limit, least: f64) {
+fn assert_mostly(outcome: &Outcome, section: &str, limit: LimitedBy, least: f64) {
     let shares: Vec<_> =
-        Limit::ALL.iter().map(|&limit| (limit.name(), share(outcome, section, limit))).collect();
+        LimitedBy::ALL.iter().map(|&limit| (limit.name(), share(outcome, section, limit))).collect();
     assert!(share(outcome, section, limit) >= least, "{section}: {shares:.3?}");
 }
 
@@ -75,10 +75,10 @@ fn column<'a>(outcome: &'a Outcome, table: &str, column: &str) -> &'a Column {
 fn a_transfer_without_obstacles_is_limited_by_its_congestion_window() {
     for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a"), (&[][..], "sctp.a"), (MPTCP, "mptcp.a")] {
         let outcome = run(sets);
-        assert_mostly(&outcome, section, Limit::CongestionWindow, 0.6);
-        assert_mostly(&outcome, &format!("{section}.path0"), Limit::CongestionWindow, 0.6);
+        assert_mostly(&outcome, section, LimitedBy::CongestionWindow, 0.6);
+        assert_mostly(&outcome, &format!("{section}.path0"), LimitedBy::CongestionWindow, 0.6);
         let receiver = section.replace(".a", ".b");
-        assert_mostly(&outcome, &receiver, Limit::Application, 0.99);
+        assert_mostly(&outcome, &receiver, LimitedBy::Application, 0.99);
     }
 }
 
@@ -88,7 +88,7 @@ fn a_tiny_receive_buffer_is_named() {
     for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a"), (MPTCP, "mptcp.a")] {
         let small = ("flows.transfer.transport.receive_buffer", "8 kB");
         let outcome = run(&[sets, &[("flows.transfer.paths", "['p0']"), small]].concat());
-        assert_mostly(&outcome, section, Limit::ReceiveWindow, 0.95);
+        assert_mostly(&outcome, section, LimitedBy::ReceiveWindow, 0.95);
         let receiver = section.replace(".a", ".b");
         let blocked = outcome.row.value(&format!("transfer.{receiver}.head_of_line_blocked_share"));
         assert_eq!(blocked, Some(0.0), "nothing is lost");
@@ -101,7 +101,7 @@ fn a_small_send_buffer_is_named() {
         let small =
             [("flows.transfer.transport.send_buffer", "8 kB"), ("flows.transfer.app.write_size", "1 kB")];
         let outcome = run(&[sets, &small].concat());
-        assert_mostly(&outcome, section, Limit::SendBuffer, 0.8);
+        assert_mostly(&outcome, section, LimitedBy::SendBuffer, 0.8);
     }
 }
 
@@ -110,7 +110,7 @@ fn a_slow_application_is_named() {
     // 1 kB every 20 ms of a path of 10 Mbit/s.
     for (sets, section) in [(TCP, "tcp.a"), (ONE_PATH, "sctp.a"), (&[][..], "sctp.a.path1")] {
         let slow = [("flows.transfer.app.write_size", "1 kB"), ("flows.transfer.app.write_cost", "20 ms")];
-        assert_mostly(&run(&[sets, &slow].concat()), section, Limit::Application, 0.99);
+        assert_mostly(&run(&[sets, &slow].concat()), section, LimitedBy::Application, 0.99);
     }
 }
 
@@ -120,8 +120,9 @@ fn losses_are_named() {
         // One run of 20 s says too little: the shares of several have a standard deviation of 0.07.
         let repair = |sets: &[(&str, &str)]| {
             let outcomes = (0..10).map(|number| run_of(number, sets));
-            let of_one =
-                |it: Outcome| share(&it, section, Limit::Recovery) + share(&it, section, Limit::Timeout);
+            let of_one = |it: Outcome| {
+                share(&it, section, LimitedBy::Recovery) + share(&it, section, LimitedBy::Timeout)
+            };
             outcomes.map(of_one).sum::<f64>() / 10.0
         };
         let calm = repair(sets);
@@ -143,7 +144,7 @@ fn a_failed_path_and_one_that_stands_by_are_told_apart() {
     ]);
     for (path, down, standby) in [("path0", 0.3..0.5, 0.0..0.001), ("path1", 0.0..0.001, 0.5..0.7)] {
         let section = format!("sctp.a.{path}");
-        let shares = [Limit::PathDown, Limit::Standby].map(|limit| share(&outcome, &section, limit));
+        let shares = [LimitedBy::PathDown, LimitedBy::Standby].map(|limit| share(&outcome, &section, limit));
         assert!(down.contains(&shares[0]) && standby.contains(&shares[1]), "{path}: {shares:?}");
     }
 }
@@ -161,8 +162,8 @@ fn a_slow_path_that_blocks_the_receiver_is_named() {
 }
 
 fn check_blocking(outcome: &Outcome, transport: &str) {
-    assert_mostly(outcome, &format!("{transport}.a"), Limit::ReceiveWindow, 0.5);
-    assert_mostly(outcome, &format!("{transport}.a.path0"), Limit::ReceiveWindow, 0.5);
+    assert_mostly(outcome, &format!("{transport}.a"), LimitedBy::ReceiveWindow, 0.5);
+    assert_mostly(outcome, &format!("{transport}.a.path0"), LimitedBy::ReceiveWindow, 0.5);
     let numbers = |table, name| match column(outcome, table, name) {
         Column::Numbers(values) => values.clone(),
         _ => panic!("{name} is numbers"),

@@ -284,7 +284,7 @@ impl<A: Algorithm> Windowed<A> {
     }
 
     /// Leaves a state that the acknowledgement shows to be over, should nobody have said so.
-    fn settle(&mut self, event: &AckEvent) {
+    fn leave_if_over(&mut self, event: &AckEvent) {
         self.progressed |= event.cumulative_advanced;
         let over = match self.window.state {
             State::Open => false,
@@ -299,7 +299,7 @@ impl<A: Algorithm> Windowed<A> {
 
 impl<A: Algorithm> CongestionControl for Windowed<A> {
     fn on_ack(&mut self, event: &AckEvent) {
-        self.settle(event);
+        self.leave_if_over(event);
         self.algorithm.on_acked(&mut self.window, event);
         let window = &mut self.window;
         if window.in_slow_start() && window.slow_start.ends(event, window.cwnd, window.mss) {

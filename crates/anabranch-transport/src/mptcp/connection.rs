@@ -122,6 +122,9 @@ impl Connection {
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
+        if command.path().is_some_and(|path| path.index() >= self.subflows.len()) {
+            return self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
+        }
         match command {
             Command::Abort => self.abort(now),
             Command::AddAddress(path) => self.add_address(now, path.index()),
@@ -266,7 +269,7 @@ impl Connection {
     }
 
     /// After an input: what may be sent is, and what is over ends.
-    fn settle(&mut self, now: Time) {
+    fn follow_up(&mut self, now: Time) {
         self.drain_all(now);
         self.push(now);
         self.drain_all(now);
@@ -367,7 +370,7 @@ impl Endpoint for Connection {
             (Input::Command(command), _) => self.on_command(now, command),
             (Input::Timeout, _) => self.on_timers(now),
         }
-        self.settle(now);
+        self.follow_up(now);
     }
 
     fn poll_output(&mut self, _now: Time) -> Output {

@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, State};
 use super::subflow::Subflow;
-use crate::endpoint::{HeadOfLine, Limit, PathLimit, Transmission};
+use crate::endpoint::{HeadOfLine, LimitedBy, PathLimit, Transmission};
 use crate::ground::PathId;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
@@ -15,13 +15,13 @@ impl Connection {
         for (path, subflow) in self.subflows.iter().enumerate() {
             let limit = match self.state {
                 State::Closed => return,
-                State::Opening => Limit::Handshake,
-                State::Fallback(only) if only != path => Limit::Standby,
+                State::Opening => LimitedBy::Handshake,
+                State::Fallback(only) if only != path => LimitedBy::Standby,
                 State::Fallback(_) => match subflow.tcp.limit(now, false) {
                     Some(limit) => limit,
                     None => return,
                 },
-                State::Closing => Limit::Application,
+                State::Closing => LimitedBy::Application,
                 State::Established => self.limit_of_subflow(now, subflow, backups_wait),
             };
             let path = PathId(path as u8);
@@ -29,22 +29,22 @@ impl Connection {
         }
     }
 
-    fn limit_of_subflow(&self, now: Time, subflow: &Subflow, backups_wait: bool) -> Limit {
+    fn limit_of_subflow(&self, now: Time, subflow: &Subflow, backups_wait: bool) -> LimitedBy {
         if !subflow.is_present || subflow.has_failed || subflow.phase == Phase::Closed {
-            return Limit::PathDown;
+            return LimitedBy::PathDown;
         }
         if !subflow.is_established() && subflow.phase != Phase::Closing {
-            return Limit::Handshake;
+            return LimitedBy::Handshake;
         }
         if backups_wait && subflow.sends_as_backup() {
-            return Limit::Standby;
+            return LimitedBy::Standby;
         }
         let waits = self.has_waiting();
         match subflow.tcp.limit(now, waits || self.sender.has_refused) {
-            Some(Limit::Scheduler) if waits => self.limit_of_waiting(subflow),
-            Some(Limit::Scheduler) => Limit::SendBuffer,
+            Some(LimitedBy::Scheduler) if waits => self.limit_of_waiting(subflow),
+            Some(LimitedBy::Scheduler) => LimitedBy::SendBuffer,
             Some(limit) => limit,
-            None => Limit::PathDown,
+            None => LimitedBy::PathDown,
         }
     }
 

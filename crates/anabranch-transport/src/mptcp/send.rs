@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::connection::{Connection, State};
 use super::retransmission::{DEFAULT_INTERVAL, StaleCounts};
 use super::subflow::Subflow;
-use crate::endpoint::{Event, Limit, Message, Output};
+use crate::endpoint::{Event, LimitedBy, Message, Output};
 use crate::ground::{PathId, Payload};
 use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
@@ -525,18 +525,18 @@ impl Connection {
     }
 
     /// What keeps waiting data from a subflow that has room, in the order in which [`Self::push`] asks.
-    pub(super) fn limit_of_waiting(&self, subflow: &Subflow) -> Limit {
+    pub(super) fn limit_of_waiting(&self, subflow: &Subflow) -> LimitedBy {
         let sender = &self.sender;
         if sender.again.is_empty() {
             let most = u64::from(subflow.tcp.full_segment()).min(sender.piece_limit());
             if sender.unsent().min(most) > sender.edge.saturating_sub(sender.next) {
-                return Limit::ReceiveWindow;
+                return LimitedBy::ReceiveWindow;
             }
             if sender.unsent() < most && !sender.is_finished && self.nagle_waits() {
-                return if sender.has_refused { Limit::SendBuffer } else { Limit::Application };
+                return if sender.has_refused { LimitedBy::SendBuffer } else { LimitedBy::Application };
             }
         }
-        Limit::Scheduler
+        LimitedBy::Scheduler
     }
 
     /// The subflows whose streams the data at this position is in, if it is not acknowledged.

@@ -37,7 +37,7 @@ impl Association {
         if self.load_sharing.is_some() {
             self.note_shared_sack(packets, advanced);
         }
-        self.settle_paths(now, from, advanced);
+        self.tell_paths(now, from, advanced);
         if self.probing.is_some() {
             self.follow_sack(now);
         }
@@ -211,7 +211,7 @@ impl Association {
 
     /// What the SACK means for every path: congestion control, errors, T3-rtx, round-trip time.
     #[inline(always)]
-    pub(super) fn settle_paths(&mut self, now: Time, from: PathId, advanced: bool) {
+    pub(super) fn tell_paths(&mut self, now: Time, from: PathId, advanced: bool) {
         let clock = self.parameters.rto.clock;
         let cumulative = self.outstanding.cumulative_tsn();
         for index in 0..self.paths.len() {

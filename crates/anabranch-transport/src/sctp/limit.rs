@@ -4,7 +4,7 @@
 use super::association::{Association, State};
 use super::tsn;
 use crate::cc::CongestionControl as _;
-use crate::endpoint::{HeadOfLine, Limit, PathLimit, Transmission};
+use crate::endpoint::{HeadOfLine, LimitedBy, PathLimit, Transmission};
 use crate::ground::PathId;
 use crate::path::PathState;
 
@@ -17,13 +17,13 @@ impl Association {
         }
         let paths = (0..self.paths.len()).map(|index| PathId(index as u8));
         limits.extend(paths.map(|path| {
-            let limit = if opens { Limit::Handshake } else { self.limit_of_path(path) };
+            let limit = if opens { LimitedBy::Handshake } else { self.limit_of_path(path) };
             let earliest = || self.outstanding.chunks.front().map(|chunk| chunk.path);
             PathLimit::new(path, limit, earliest, self.paths[path.index()].rto.srtt)
         }));
     }
 
-    fn limit_of_path(&self, path: PathId) -> Limit {
+    fn limit_of_path(&self, path: PathId) -> LimitedBy {
         let (own, status) = (&self.paths[path.index()], &self.status[path.index()]);
         let carries_new = match &self.load_sharing {
             Some(_) => self.carries_new(path.index()),
@@ -31,49 +31,49 @@ impl Association {
         };
         let is_lonely = carries_new && status.state == PathState::PotentiallyFailed;
         if !self.allows_data(path) || (status.state != PathState::Active && !is_lonely) {
-            return Limit::PathDown;
+            return LimitedBy::PathDown;
         }
         if !carries_new {
-            return Limit::Standby;
+            return LimitedBy::Standby;
         }
         let first = self.outstanding.first_tsn;
         let has_timed_out = own.timeout_exit.is_some_and(|exit| tsn::at_or_before(first, exit));
         if has_timed_out && !self.outstanding.chunks.is_empty() {
-            Limit::Timeout
+            LimitedBy::Timeout
         } else if own.fast_recovery_exit.is_some() {
-            Limit::Recovery
+            LimitedBy::Recovery
         } else {
             self.limit_of_new_data(path)
         }
     }
 
     /// The same in the order in which new data is sent (RFC 9260 section 6.1).
-    fn limit_of_new_data(&self, path: PathId) -> Limit {
+    fn limit_of_new_data(&self, path: PathId) -> LimitedBy {
         let own = &self.paths[path.index()];
         let has_queued = !self.queue.is_empty();
         if !has_queued && self.outstanding.lost() == 0 && !self.has_refused {
-            return Limit::Application;
+            return LimitedBy::Application;
         }
         if self.outstanding.on(path) + self.copied(path) >= own.cc.limits().cwnd {
-            return Limit::CongestionWindow;
+            return LimitedBy::CongestionWindow;
         }
         if !has_queued && self.outstanding.lost() == 0 {
-            return Limit::SendBuffer;
+            return LimitedBy::SendBuffer;
         }
         if has_queued && self.next_fragment() > self.peer_rwnd && self.outstanding.bytes() > 0 {
-            return Limit::ReceiveWindow;
+            return LimitedBy::ReceiveWindow;
         }
         let is_little = self.parameters.nagle
             && self.outstanding.bytes() > 0
             && self.queue.bytes < u64::from(self.fragment_limit);
         if has_queued && is_little {
-            return if self.has_refused { Limit::SendBuffer } else { Limit::Application };
+            return if self.has_refused { LimitedBy::SendBuffer } else { LimitedBy::Application };
         }
         if self.selection.held {
-            return Limit::Scheduler;
+            return LimitedBy::Scheduler;
         }
         // What is left is Max.Burst, which is part of congestion control (section 6.1 D).
-        self.limit_of_sharing(path).unwrap_or(Limit::CongestionWindow)
+        self.limit_of_sharing(path).unwrap_or(LimitedBy::CongestionWindow)
     }
 
     /// What waits above a gap. Where messages need no order, only those wait that are not whole.

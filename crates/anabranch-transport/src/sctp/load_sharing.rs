@@ -30,7 +30,7 @@ use crate::cc::{
     self, AckEvent, CongestionControl as _, CongestionEvent, CongestionKind, ControlState, Controller,
     SentEvent,
 };
-use crate::endpoint::Limit;
+use crate::endpoint::LimitedBy;
 use crate::ground::{IpVersion, PathId};
 use crate::path::PathStatus;
 use crate::path::scheduler::{self, AnyScheduler, Decision, PathView, Pending, Scheduler as _};
@@ -518,13 +518,13 @@ impl Association {
     }
 
     /// What holds new data back on a path whose windows have room: its share of a buffer, or the scheduler.
-    pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<Limit> {
+    pub(super) fn limit_of_sharing(&self, path: PathId) -> Option<LimitedBy> {
         let sharing = self.load_sharing.as_ref()?;
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
         match self.split(sharing, limits, path.index(), self.next_fragment()) {
-            Some(Blocking::ReceiveBuffer) => Some(Limit::ReceiveWindow),
-            Some(Blocking::SendBuffer) => Some(Limit::SendBuffer),
-            None => sharing.spared[path.index()].then_some(Limit::Scheduler),
+            Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
+            Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
+            None => sharing.spared[path.index()].then_some(LimitedBy::Scheduler),
         }
     }
 

@@ -122,7 +122,7 @@ impl Association {
         let known = self.outstanding.cumulative_tsn();
         if tsn::before(known, cumulative_tsn) && tsn::before(cumulative_tsn, self.outstanding.next_tsn()) {
             self.acknowledge_cumulatively(cumulative_tsn);
-            self.settle_paths(now, from, true);
+            self.tell_paths(now, from, true);
         }
         self.send(now);
     }

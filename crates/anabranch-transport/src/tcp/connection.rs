@@ -222,7 +222,9 @@ impl Connection {
             Command::AddAddress(_)
             | Command::DeleteAddress(_)
             | Command::SetPeerPrimary(_)
-            | Command::SetPrimary(_) => {}
+            | Command::SetPrimary(_) => {
+                self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
+            }
             Command::Shutdown => self.shut_down(now),
         }
     }

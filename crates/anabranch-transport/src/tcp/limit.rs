@@ -4,57 +4,61 @@
 use super::burst::Deferral;
 use super::connection::{Connection, State};
 use super::recovery::CongestionState;
-use crate::endpoint::{HeadOfLine, Limit, Transmission};
+use crate::endpoint::{HeadOfLine, LimitedBy, Transmission};
 use crate::time::Time;
 
 impl Connection {
     /// What holds the sender back now; none without a connection. `more_waits`: whoever writes to it has data
     /// that was not handed over, although there was room.
-    pub(crate) fn limit(&self, now: Time, more_waits: bool) -> Option<Limit> {
+    pub(crate) fn limit(&self, now: Time, more_waits: bool) -> Option<LimitedBy> {
         Some(match (self.state, self.recovery.state) {
             (State::Closed | State::TimeWait, _) => return None,
-            (State::SynReceived | State::SynSent, _) => Limit::Handshake,
-            (_, CongestionState::Loss) => Limit::Timeout,
-            (_, CongestionState::Recovery) => Limit::Recovery,
+            (State::SynReceived | State::SynSent, _) => LimitedBy::Handshake,
+            (_, CongestionState::Loss) => LimitedBy::Timeout,
+            (_, CongestionState::Recovery) => LimitedBy::Recovery,
             _ => self.limit_of_new_data(now, more_waits),
         })
     }
 
     /// The same in the order in which [`Self::push`] asks (Linux: `tcp_write_xmit`).
-    fn limit_of_new_data(&self, now: Time, more_waits: bool) -> Limit {
+    fn limit_of_new_data(&self, now: Time, more_waits: bool) -> LimitedBy {
         let unsent = self.sender.unsent();
         if unsent == 0 && !more_waits && !self.sender.has_refused {
-            return Limit::Application;
+            return LimitedBy::Application;
         }
         if !self.may_add_to_flight() || self.waits_for_pace(now) {
-            return Limit::CongestionWindow;
+            return LimitedBy::CongestionWindow;
         }
         if unsent == 0 {
             return match more_waits {
-                true if self.sender.next >= self.sender.window_end() => Limit::ReceiveWindow,
-                true => Limit::Scheduler,
-                false => Limit::SendBuffer,
+                true if self.sender.next >= self.sender.window_end() => LimitedBy::ReceiveWindow,
+                true => LimitedBy::Scheduler,
+                false => LimitedBy::SendBuffer,
             };
         }
         let limit = u64::from(self.segment_limit());
         if self.sender.next + unsent.min(limit) > self.sender.window_end() {
-            return Limit::ReceiveWindow;
+            return LimitedBy::ReceiveWindow;
         }
         match self.deferral(now, self.largest_burst()) {
             // The rest of a burst waits for the narrower of the two windows.
             Some(Deferral::Other) => {
                 let peer_room = self.sender.window_end() - self.sender.next;
                 let room = self.cwnd().saturating_sub(self.board.in_flight()).saturating_mul(self.mss);
-                if peer_room <= u64::from(room) { Limit::ReceiveWindow } else { Limit::CongestionWindow }
+                if peer_room <= u64::from(room) {
+                    LimitedBy::ReceiveWindow
+                } else {
+                    LimitedBy::CongestionWindow
+                }
             }
             None if unsent < limit && self.nagle_waits() => self.limit_of_little(),
-            Some(Deferral::CongestionWindow) | None => Limit::CongestionWindow,
+            Some(Deferral::CongestionWindow) | None => LimitedBy::CongestionWindow,
         }
     }
 
     /// Less than a segment waits for more to come.
-    const fn limit_of_little(&self) -> Limit {
-        if self.sender.has_refused { Limit::SendBuffer } else { Limit::Application }
+    const fn limit_of_little(&self) -> LimitedBy {
+        if self.sender.has_refused { LimitedBy::SendBuffer } else { LimitedBy::Application }
     }
 
     /// What waits above a gap.

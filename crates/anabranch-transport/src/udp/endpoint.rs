@@ -20,6 +20,8 @@ const MAX_IP_PACKET_BYTES: u32 = 65_535;
 #[derive(Debug)]
 pub struct UdpEndpoint {
     path: PathId,
+    /// How many paths there are.
+    paths: usize,
     source_port: u16,
     destination_port: u16,
     /// Headers of all layers in front of a payload, in bytes.
@@ -34,13 +36,14 @@ pub struct UdpEndpoint {
 
 impl UdpEndpoint {
     /// The end `side` of a flow.
-    pub fn new(config: &Config, side: Side, ip: IpVersion) -> Self {
+    pub fn new(config: &Config, side: Side, paths: usize, ip: IpVersion) -> Self {
         let (source_port, destination_port) = match side {
             Side::A => (config.source_port, config.destination_port),
             Side::B => (config.destination_port, config.source_port),
         };
         Self {
             path: PathId(config.path),
+            paths,
             source_port,
             destination_port,
             overhead_bytes: ip.header_bytes() + config.header_bytes(),
@@ -94,7 +97,7 @@ impl Transport for Config {
 
     fn build(&self, site: &Site<'_>) -> Result<UdpEndpoint, String> {
         self.check(site.mtus.len())?;
-        Ok(UdpEndpoint::new(self, site.side, site.ip))
+        Ok(UdpEndpoint::new(self, site.side, site.mtus.len(), site.ip))
     }
 }
 
@@ -118,15 +121,16 @@ impl Endpoint for UdpEndpoint {
             Input::Command(Command::Shutdown) => {
                 self.outputs.push_back(Output::Event(Event::Closed(CloseReason::Shutdown)));
             }
-            Input::Command(Command::SetPrimary(path)) => self.path = path,
+            Input::Command(Command::SetPrimary(path)) if path.index() < self.paths => self.path = path,
             Input::Command(
-                Command::AddAddress(_)
+                command @ (Command::AddAddress(_)
                 | Command::DeleteAddress(_)
                 | Command::PauseReading
                 | Command::ResumeReading
-                | Command::SetPeerPrimary(_),
-            )
-            | Input::Timeout => {}
+                | Command::SetPeerPrimary(_)
+                | Command::SetPrimary(_)),
+            ) => self.outputs.push_back(Output::Event(Event::Unsupported(command.name()))),
+            Input::Timeout => {}
         }
     }
 
@@ -180,8 +184,8 @@ mod tests {
             (true, IpVersion::Ipv6, 40 + 8 + 12 + 160),
         ] {
             let config = Config { rtp, path: 1, ..Config::default() };
-            let mut a = UdpEndpoint::new(&config, Side::A, ip);
-            let mut b = UdpEndpoint::new(&config, Side::B, ip);
+            let mut a = UdpEndpoint::new(&config, Side::A, 1, ip);
+            let mut b = UdpEndpoint::new(&config, Side::B, 1, ip);
             assert_eq!(drain(&mut a, Input::Command(Command::Connect)), [Output::Event(Event::Connected)]);
             let mut outputs = drain(&mut a, send(PAYLOAD));
             let Some(Output::Transmit(packet)) = outputs.pop() else { panic!("{outputs:?}") };
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_message_longer_than_a_packet_is_refused() {
-        let mut a = UdpEndpoint::new(&Config::default(), Side::A, IpVersion::Ipv4);
+        let mut a = UdpEndpoint::new(&Config::default(), Side::A, 1, IpVersion::Ipv4);
         let longest = Payload { offset: 0, length: 65_535 - 28 };
         assert!(matches!(drain(&mut a, send(longest))[..], [Output::Transmit(_)]));
         let longer = Payload { offset: 0, length: u32::MAX };

@@ -1,7 +1,7 @@
 //! Where the time of each path went: an account of what held its sender back, and the limit trace, a row for
 //! every interval in which that stayed the same.
 
-use anabranch_transport::endpoint::{Limit, PathLimit};
+use anabranch_transport::endpoint::{LimitedBy, PathLimit};
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::report::Report;
 use anabranch_transport::time::{Duration, Time};
@@ -17,7 +17,7 @@ struct Interval {
 }
 
 /// What holds a sender back, and the path that a full buffer waits for.
-type State = (Limit, Option<PathId>);
+type State = (LimitedBy, Option<PathId>);
 
 /// The mean of a round-trip time over the time in which it was known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,12 +56,12 @@ struct Account {
     /// What it is now, and since when.
     open: Option<(State, Time)>,
     /// Time per limit, the open interval left out.
-    totals: [Duration; Limit::ALL.len()],
+    totals: [Duration; LimitedBy::ALL.len()],
 }
 
 /// The place of a limit among all.
-fn place(limit: Limit) -> usize {
-    Limit::ALL.iter().position(|&other| other == limit).expect("all are there")
+fn place(limit: LimitedBy) -> usize {
+    LimitedBy::ALL.iter().position(|&other| other == limit).expect("all are there")
 }
 
 impl Account {
@@ -92,7 +92,7 @@ impl Account {
     }
 
     /// Time per limit until now.
-    fn totals(&self, now: Time) -> [Duration; Limit::ALL.len()] {
+    fn totals(&self, now: Time) -> [Duration; LimitedBy::ALL.len()] {
         let mut totals = self.totals;
         if let Some(((limit, _), start)) = self.open {
             totals[place(limit)] += now.saturating_since(start);
@@ -103,7 +103,7 @@ impl Account {
     fn report(&self, now: Time, report: &mut Report<'_>) {
         let totals = self.totals(now);
         let all: u64 = totals.iter().map(|time| time.as_nanos()).sum();
-        for (limit, time) in Limit::ALL.iter().zip(totals) {
+        for (limit, time) in LimitedBy::ALL.iter().zip(totals) {
             report.mean(&format!("{}_share", limit.name()), time.as_nanos() as f64, all);
         }
     }
@@ -209,48 +209,48 @@ mod tests {
         Time::from_secs(seconds)
     }
 
-    fn intervals(account: &Account) -> Vec<(u64, u64, Limit)> {
+    fn intervals(account: &Account) -> Vec<(u64, u64, LimitedBy)> {
         let seconds = |time: Time| time.as_nanos() / 1_000_000_000;
         account.intervals.iter().map(|own| (seconds(own.start), seconds(own.end), own.state.0)).collect()
     }
 
-    fn of(limit: Limit) -> PathLimit {
+    fn of(limit: LimitedBy) -> PathLimit {
         PathLimit::new(PathId(0), limit, || None, None)
     }
 
     #[test]
     fn what_takes_no_time_leaves_no_interval() {
         let mut account = Account::default();
-        account.note(at(1), Some(&of(Limit::Handshake)));
-        account.note(at(2), Some(&of(Limit::Application)));
-        account.note(at(2), Some(&of(Limit::CongestionWindow)));
-        account.note(at(5), Some(&of(Limit::Application)));
-        account.note(at(5), Some(&of(Limit::CongestionWindow)));
+        account.note(at(1), Some(&of(LimitedBy::Handshake)));
+        account.note(at(2), Some(&of(LimitedBy::Application)));
+        account.note(at(2), Some(&of(LimitedBy::CongestionWindow)));
+        account.note(at(5), Some(&of(LimitedBy::Application)));
+        account.note(at(5), Some(&of(LimitedBy::CongestionWindow)));
         account.note(at(9), None);
-        let expected = [(1, 2, Limit::Handshake), (2, 9, Limit::CongestionWindow)];
+        let expected = [(1, 2, LimitedBy::Handshake), (2, 9, LimitedBy::CongestionWindow)];
         assert_eq!(intervals(&account), expected);
         let totals = account.totals(at(20));
-        assert_eq!(totals[place(Limit::CongestionWindow)], Duration::from_secs(7));
+        assert_eq!(totals[place(LimitedBy::CongestionWindow)], Duration::from_secs(7));
         assert_eq!(totals.iter().map(|time| time.as_nanos()).sum::<u64>(), 8_000_000_000);
     }
 
     #[test]
     fn a_full_buffer_waits_for_one_path_after_the_other() {
-        let waits = |path| PathLimit::new(PathId(0), Limit::ReceiveWindow, || Some(PathId(path)), None);
+        let waits = |path| PathLimit::new(PathId(0), LimitedBy::ReceiveWindow, || Some(PathId(path)), None);
         let mut account = Account::default();
         account.note(at(0), Some(&waits(1)));
         account.note(at(2), Some(&waits(1)));
         account.note(at(3), Some(&waits(0)));
         account.close(at(4));
-        assert_eq!(intervals(&account), [(0, 3, Limit::ReceiveWindow), (3, 4, Limit::ReceiveWindow)]);
+        assert_eq!(intervals(&account), [(0, 3, LimitedBy::ReceiveWindow), (3, 4, LimitedBy::ReceiveWindow)]);
         assert_eq!(account.intervals[0].state.1, Some(PathId(1)));
-        let is_no_buffer = PathLimit::new(PathId(0), Limit::Timeout, || Some(PathId(1)), None);
+        let is_no_buffer = PathLimit::new(PathId(0), LimitedBy::Timeout, || Some(PathId(1)), None);
         assert_eq!(is_no_buffer.waits_for, None);
     }
 
     #[test]
     fn a_connection_is_held_back_by_its_ends_before_its_paths() {
-        let connection = |limits: &[Limit]| {
+        let connection = |limits: &[LimitedBy]| {
             let mut trace = LimitTrace::new([limits.len()].into_iter());
             let paths: Vec<_> = (0..)
                 .zip(limits)
@@ -260,11 +260,11 @@ mod tests {
             trace.flows[0][0].connection.open.map(|((limit, _), _)| limit)
         };
         assert_eq!(connection(&[]), None);
-        let of = [Limit::Timeout, Limit::CongestionWindow, Limit::Standby];
-        assert_eq!(connection(&of), Some(Limit::CongestionWindow));
-        let of = [Limit::CongestionWindow, Limit::ReceiveWindow];
-        assert_eq!(connection(&of), Some(Limit::ReceiveWindow));
-        assert_eq!(connection(&[Limit::PathDown, Limit::Timeout]), Some(Limit::Timeout));
+        let of = [LimitedBy::Timeout, LimitedBy::CongestionWindow, LimitedBy::Standby];
+        assert_eq!(connection(&of), Some(LimitedBy::CongestionWindow));
+        let of = [LimitedBy::CongestionWindow, LimitedBy::ReceiveWindow];
+        assert_eq!(connection(&of), Some(LimitedBy::ReceiveWindow));
+        assert_eq!(connection(&[LimitedBy::PathDown, LimitedBy::Timeout]), Some(LimitedBy::Timeout));
     }
 
     #[test]
@@ -276,10 +276,10 @@ mod tests {
         };
         let mut trace = LimitTrace::new([2].into_iter());
         let limit = |limit| PathLimit { path: PathId(1), ..of(limit) };
-        trace.record(at(0), 0, Side::A, &[limit(Limit::Handshake)]);
-        trace.record(at(1), 0, Side::A, &[limit(Limit::CongestionWindow)]);
+        trace.record(at(0), 0, Side::A, &[limit(LimitedBy::Handshake)]);
+        trace.record(at(1), 0, Side::A, &[limit(LimitedBy::CongestionWindow)]);
         let early = row(&trace, at(2));
-        trace.record(at(3), 0, Side::A, &[limit(Limit::Timeout)]);
+        trace.record(at(3), 0, Side::A, &[limit(LimitedBy::Timeout)]);
         let after = row(&trace, at(4)).without(&early);
         assert_eq!(after.value("a.path1.cwnd_limited_share"), Some(0.5));
         assert_eq!(after.value("a.in_timeout_share"), Some(0.5));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// The window held by a path alone, and what it settles at: `bdp` segments in 100 ms and a queue.
-    fn settle(control: &mut Controller, path: PathId, bdp: f64, count: usize) {
+    fn run_until_steady(control: &mut Controller, path: PathId, bdp: f64, count: usize) {
         for _ in 0..count {
             let queue = (segments(control, path) - bdp).max(0.0);
             rounds(control, path, 100.0 * (1.0 + queue / bdp));
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_path_alone_holds_ten_segments_in_its_queues() {
         let mut control = avoiding(&WVEGAS, &[(120, 100)]);
-        settle(&mut control, FIRST, 100.0, 200);
+        run_until_steady(&mut control, FIRST, 100.0, 200);
         let held = segments(&control, FIRST) - 100.0;
         assert!((9.0..=12.0).contains(&held), "{held}");
     }
@@ -262,8 +262,8 @@ mod tests {
     fn two_paths_hold_as_much_together_in_proportion_to_their_rates() {
         let mut control = avoiding(&WVEGAS, &[(170, 100), (70, 100)]);
         for _ in 0..200 {
-            settle(&mut control, FIRST, 150.0, 1);
-            settle(&mut control, SECOND, 50.0, 1);
+            run_until_steady(&mut control, FIRST, 150.0, 1);
+            run_until_steady(&mut control, SECOND, 50.0, 1);
         }
         let held = [segments(&control, FIRST) - 150.0, segments(&control, SECOND) - 50.0];
         assert!((6.5..=9.0).contains(&held[0]), "{held:?}");
@@ -274,9 +274,9 @@ mod tests {
     fn slow_start_ends_with_more_than_one_segment_in_the_queues() {
         let mut control = WVEGAS.build();
         control.add_path(FIRST, &setup(10));
-        settle(&mut control, FIRST, 50.0, 4);
+        run_until_steady(&mut control, FIRST, 50.0, 4);
         assert_eq!(control.state(FIRST).phase, "congestion_avoidance");
-        settle(&mut control, FIRST, 50.0, 40);
+        run_until_steady(&mut control, FIRST, 50.0, 40);
         let window = segments(&control, FIRST);
         assert!((50.0..=63.0).contains(&window), "{window}");
     }
