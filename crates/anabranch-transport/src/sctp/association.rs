@@ -211,32 +211,21 @@ impl Association {
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
-        if !self.supports(command) {
-            return self.outputs.push_back(Output::Event(Event::Unsupported(command.name())));
-        }
+        let has = |path: PathId| path.index() < self.paths.len();
+        let changes = |path| self.reconfiguration.is_some() && has(path);
         match command {
             Command::Abort => self.abort(now, ErrorCause::UserInitiatedAbort),
-            Command::AddAddress(path) => self.add_address(now, path),
+            Command::AddAddress(path) if changes(path) => self.add_address(now, path),
             Command::Connect => self.connect(now),
-            Command::DeleteAddress(path) => self.delete_address(now, path),
-            Command::PauseReading | Command::ResumeReading => {}
+            Command::DeleteAddress(path) if changes(path) => self.delete_address(now, path),
             Command::Send(message) => self.enqueue(now, message),
-            Command::SetPeerPrimary(path) => self.set_peer_primary(now, path),
-            Command::SetPrimary(path) => self.tell_selector(now, PathEvent::PrimaryRequested(path)),
-            Command::Shutdown => self.begin_shutdown(now),
-        }
-    }
-
-    /// Whether this command can be carried out: what arrives is delivered at once, and addresses change only where
-    /// that was asked for.
-    fn supports(&self, command: Command) -> bool {
-        match command {
-            Command::PauseReading | Command::ResumeReading => false,
-            Command::AddAddress(path) | Command::DeleteAddress(path) | Command::SetPeerPrimary(path) => {
-                self.reconfiguration.is_some() && path.index() < self.paths.len()
+            Command::SetPeerPrimary(path) if changes(path) => self.set_peer_primary(now, path),
+            Command::SetPrimary(path) if has(path) => {
+                self.tell_selector(now, PathEvent::PrimaryRequested(path));
             }
-            Command::SetPrimary(path) => path.index() < self.paths.len(),
-            _ => true,
+            Command::Shutdown => self.begin_shutdown(now),
+            // Among them PauseReading and ResumeReading: what arrives is delivered at once.
+            _ => self.outputs.push_back(Output::Event(Event::Unsupported(command.name()))),
         }
     }
 
