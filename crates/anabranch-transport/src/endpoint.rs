@@ -89,6 +89,13 @@ pub trait Endpoint {
         Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
     }
 
+    /// Lets this end go on sending after its peer has finished, until [`Command::Shutdown`] (half-close, RFC 9293 section
+    /// 3.6), or no more: then it closes too, behind what it was given, as at first. False where the protocol has no
+    /// half-close.
+    fn set_half_close(&mut self, _on: bool) -> bool {
+        false
+    }
+
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);
 
@@ -165,8 +172,9 @@ pub enum Command {
     SetPeerPrimary(PathId),
     /// Make this path the primary one.
     SetPrimary(PathId),
-    /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too, and
-    /// after [`Event::Closed`] a new [`Command::Connect`] opens another connection.
+    /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too, unless it
+    /// has [half-close](Endpoint::set_half_close), and after [`Event::Closed`] a new [`Command::Connect`] opens
+    /// another connection.
     Shutdown,
 }
 
@@ -282,6 +290,8 @@ pub enum Event {
         /// Its new state.
         state: PathState,
     },
+    /// The peer has nothing more to say, and all of it has been read (TCP's FIN, MPTCP's `DATA_FIN`).
+    PeerFinished,
     /// Another path became the primary one.
     PrimaryChanged {
         /// The former primary path.
@@ -316,6 +326,7 @@ impl Event {
             Self::PathChanged { path, state } => {
                 ("path_changed", format!("path {} is {}", path.0, state.name()))
             }
+            Self::PeerFinished => ("peer_finished", String::new()),
             Self::PrimaryChanged { from, to, reason } => {
                 ("primary_changed", format!("path{} -> path{}: {reason}", from.0, to.0))
             }

@@ -54,6 +54,8 @@ pub struct Connection {
     pub(super) is_fully_established: bool,
     /// Whether [`Event::Closed`] has been told of this connection, or nothing is to be told.
     pub(super) has_closed: bool,
+    /// Whether this end may go on sending after the peer's `DATA_FIN`.
+    pub(super) half_close: bool,
     /// Our key and the peer's (RFC 8684 section 3.1).
     pub(super) keys: [Option<u64>; 2],
     pub(super) subflows: Vec<Subflow>,
@@ -101,6 +103,7 @@ impl Connection {
             is_opener: false,
             is_fully_established: false,
             has_closed: true,
+            half_close: false,
             keys: [None; 2],
             subflows: (0..mtus.len()).map(subflow).collect(),
             group: Group::new(parameters.coupling.build()),
@@ -350,6 +353,14 @@ impl Endpoint for Connection {
 
     fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
         self.let_addresses_change(absent)
+    }
+
+    fn set_half_close(&mut self, on: bool) -> bool {
+        self.half_close = on;
+        if let State::Fallback(path) = self.state {
+            self.subflows[path].tcp.set_half_close(on);
+        }
+        true
     }
 
     fn handle_input(&mut self, now: Time, input: Input) {

@@ -729,3 +729,44 @@ fn the_same_again_is_the_same() {
     };
     assert_eq!(log(), log());
 }
+
+/// RFC 8684 section 3.3.3: `DATA_FIN` ends one direction.
+#[test]
+fn an_end_may_go_on_sending_after_the_peers_data_fin() {
+    let mut pair = Pair::open(&rfc(), wires(2));
+    assert!(pair.end_mut(Side::B).set_half_close(true));
+    pair.write(Side::A, 10_000);
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.heard(Side::B, &Event::PeerFinished));
+    // Nothing is missing of what was said so far, and yet nobody is through.
+    pair.run_for(Duration::from_secs(600));
+    assert_eq!((pair.closed(Side::A), pair.closed(Side::B)), (None, None));
+    pair.write(Side::B, 300_000);
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.received_bytes(Side::A), 300_000);
+    pair.command(Side::B, Command::Shutdown);
+    pair.run_for(Duration::from_secs(3));
+    for side in [Side::A, Side::B] {
+        assert_eq!(pair.closed(side), Some(CloseReason::Shutdown));
+        assert!(pair.heard(side, &Event::PeerFinished));
+    }
+}
+
+#[test]
+fn half_close_falls_back_to_that_of_tcp() {
+    let mut pair = Pair::new(&rfc(), wires(2));
+    pair.ends[0] = plain(&tcp::Config::default(), Side::A);
+    assert!(pair.end_mut(Side::B).set_half_close(true));
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(Duration::from_secs(1));
+    pair.write_and_close(Side::A, 1_000);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.heard(Side::B, &Event::PeerFinished));
+    assert_eq!((pair.closed(Side::A), pair.closed(Side::B)), (None, None));
+    pair.write(Side::B, 20_000);
+    pair.command(Side::B, Command::Shutdown);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.received_bytes(Side::A), 20_000);
+    assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+}

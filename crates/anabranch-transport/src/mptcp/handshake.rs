@@ -137,7 +137,7 @@ impl Connection {
         self.state = State::Fallback(path);
         self.stats.fallbacks += 1;
         let tcp = &mut self.subflows[path].tcp;
-        tcp.fall_back();
+        tcp.fall_back(self.half_close);
         if self.receiver.is_paused {
             tcp.handle_input(self.last_now, Input::Command(Command::PauseReading));
         }

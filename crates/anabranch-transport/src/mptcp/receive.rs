@@ -143,11 +143,15 @@ impl Connection {
         }
     }
 
-    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was given.
+    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was given, unless
+    /// it may be half open.
     fn take_data_fin(&mut self) {
         if self.receiver.fin == Some(self.receiver.next) {
             self.receiver.next += 1;
-            self.sender.is_finished = true;
+            self.sender.is_finished |= !self.half_close;
+            if self.receiver.unread == 0 {
+                self.outputs.push_back(Output::Event(Event::PeerFinished));
+            }
         }
     }
 
@@ -170,6 +174,9 @@ impl Connection {
             return;
         }
         self.deliver();
+        if self.receiver.has_ended() {
+            self.outputs.push_back(Output::Event(Event::PeerFinished));
+        }
         let before = self.receiver.edge.saturating_sub(self.receiver.next);
         let after = self.parameters.tcp.receive_buffer();
         if !self.receiver.has_ended() && after >= 2 * before {

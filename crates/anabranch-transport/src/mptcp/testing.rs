@@ -161,6 +161,13 @@ impl Pair {
         }
     }
 
+    pub(super) fn end_mut(&mut self, side: Side) -> &mut Connection {
+        match &mut self.ends[side.index()] {
+            End::Mptcp(end) => end,
+            End::Tcp(_) => panic!("it knows TCP only"),
+        }
+    }
+
     pub(super) fn command(&mut self, side: Side, command: Command) {
         self.input(side, Input::Command(command));
     }

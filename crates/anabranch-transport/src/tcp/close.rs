@@ -1,7 +1,7 @@
 //! Closing (RFC 9293 sections 3.6 and 3.10).
 
 use super::connection::{Connection, State};
-use crate::endpoint::CloseReason;
+use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::Ecn as EcnField;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::Flags;
@@ -28,19 +28,28 @@ impl Connection {
         self.end(CloseReason::Aborted);
     }
 
-    /// Everything the peer has to say has arrived: this end closes too, behind what it was given.
+    /// Everything the peer has to say has arrived: this end closes too, behind what it was given, unless it may be
+    /// half open.
     #[cold]
     pub(super) fn on_fin(&mut self, now: Time) {
         self.delayed_ack.acknowledge_now();
+        if self.receiver.unread == 0 {
+            self.tell_finished();
+        }
         match self.state {
             State::Established => {
                 self.state = State::CloseWait;
-                self.sender.is_finished = true;
+                self.sender.is_finished |= !self.half_close;
             }
             State::FinWait1 => self.state = State::Closing,
             State::FinWait2 => self.start_time_wait(now),
             _ => {}
         }
+    }
+
+    /// The application has read everything that the peer had to say.
+    pub(super) fn tell_finished(&mut self) {
+        self.outputs.push_back(Output::Event(Event::PeerFinished));
     }
 
     /// The peer has acknowledged our FIN.

@@ -119,6 +119,8 @@ pub struct Connection {
     pub(super) group: Option<Group>,
     pub(super) option_space: OptionSpace,
     pub(super) flow_control: FlowControl,
+    /// Whether this end may go on sending after the peer's FIN.
+    pub(super) half_close: bool,
 
     pub(super) receiver: Receiver,
     pub(super) delayed_ack: DelayedAck,
@@ -194,6 +196,7 @@ impl Connection {
             group: None,
             option_space: OptionSpace::default(),
             flow_control: FlowControl::default(),
+            half_close: false,
             receiver: Receiver::default(),
             delayed_ack: DelayedAck::default(),
             outputs: VecDeque::new(),
@@ -396,6 +399,11 @@ impl Endpoint for Connection {
     fn set_congestion_control(&mut self, _path: PathId, control: Controller) -> bool {
         self.cc = control;
         self.has_own_cc = true;
+        true
+    }
+
+    fn set_half_close(&mut self, on: bool) -> bool {
+        self.half_close = on;
         true
     }
 

@@ -42,6 +42,11 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    /// Whether everything the peer has to say has arrived.
+    pub(super) fn has_ended(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
     pub(super) fn has_gaps(&self) -> bool {
         !self.out_of_order.is_empty()
     }
@@ -341,7 +346,7 @@ impl Connection {
     pub(super) fn deliver(&mut self, now: Time) {
         let length = std::mem::take(&mut self.receiver.unread);
         // The byte at position p has the number p + 1; a FIN comes after all of them.
-        let has_fin = self.receiver.fin.is_some_and(|fin| self.receiver.next > fin);
+        let has_fin = self.receiver.has_ended();
         let offset = self.receiver.next - u64::from(has_fin) - 1 - length;
         if length > 0 {
             let payload = Payload { offset, length: length as u32 };

@@ -78,12 +78,15 @@ impl Connection {
         self.group = Some(group);
         self.option_space = space;
         self.flow_control = FlowControl::Above;
+        // DATA_FIN ends a direction of the connection above; a subflow closes as a whole.
+        self.half_close = false;
     }
 
     /// A connection of TCP's own from now on: the peer does not know the protocol above.
-    pub(crate) fn fall_back(&mut self) {
+    pub(crate) fn fall_back(&mut self, half_close: bool) {
         self.option_space = OptionSpace::default();
         self.flow_control = FlowControl::Own;
+        self.half_close = half_close;
     }
 
     /// The window that a segment other than a SYN offers to this end, in bytes.

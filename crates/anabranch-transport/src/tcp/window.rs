@@ -49,6 +49,9 @@ impl Connection {
             return;
         }
         self.deliver(now);
+        if self.receiver.has_ended() {
+            self.tell_finished();
+        }
         let before = self.receiver_window();
         let has_peer = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         let after = match self.tuned_window() {

@@ -135,7 +135,7 @@ pub(crate) struct EventTrace {
 impl EventTrace {
     #[cold]
     pub(crate) fn record(&mut self, now: Time, flow: u32, side: Side, event: &Event) {
-        if !matches!(event, Event::Received(_) | Event::Writable) {
+        if !matches!(event, Event::PeerFinished | Event::Received(_) | Event::Writable) {
             self.rows.push((now, flow, side, *event));
         }
     }

@@ -1,8 +1,9 @@
 //! RFC 9293 sections 3.6 and 3.10.
 
 use super::*;
-use crate::endpoint::{CloseReason, Command, Event};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Event};
 use crate::ground::Side;
+use crate::tcp::connection::State;
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
 use crate::wire::tcp::Flags;
@@ -107,4 +108,42 @@ fn a_further_connection_has_the_next_port_and_starts_anew() {
         assert_eq!(pair.log[0].segment.source_port, 49_153 + round);
         assert_eq!(pair.ends[0].cwnd(), 10);
     }
+}
+
+#[test]
+fn rfc9293_3_6_an_end_may_go_on_sending_after_the_peers_fin() {
+    let mut pair = Pair::open(&linux());
+    assert!(pair.ends[1].set_half_close(true));
+    pair.write(Side::A, 10_000);
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(ms(500));
+    assert!(pair.heard(Side::B, &Event::PeerFinished));
+    assert_eq!((pair.ends[0].state, pair.ends[1].state), (State::FinWait2, State::CloseWait));
+    assert_eq!((pair.closed(Side::A), pair.closed(Side::B)), (None, None));
+    pair.write(Side::B, 300_000);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.received_bytes(Side::A), 300_000, "also beyond the window of the beginning");
+    assert_eq!(pair.closed(Side::A), None);
+    pair.command(Side::B, Command::Shutdown);
+    pair.run_for(Duration::from_secs(1));
+    for side in [Side::A, Side::B] {
+        assert_eq!(pair.closed(side), Some(CloseReason::Shutdown));
+        assert!(pair.heard(side, &Event::PeerFinished));
+    }
+    assert!(pair.log.iter().all(|logged| !logged.segment.flags.has(Flags::RST)));
+}
+
+#[test]
+fn the_end_of_the_stream_is_heard_behind_what_was_read() {
+    let mut pair = Pair::open(&linux());
+    pair.command(Side::B, Command::PauseReading);
+    pair.write(Side::A, 5_000);
+    pair.command(Side::A, Command::Shutdown);
+    pair.run_for(ms(500));
+    assert!(!pair.heard(Side::B, &Event::PeerFinished));
+    pair.command(Side::B, Command::ResumeReading);
+    pair.run_for(ms(100));
+    assert_eq!(pair.received_bytes(Side::B), 5_000);
+    let heard = pair.events[Side::B.index()].iter().map(|(_, event)| *event);
+    assert_eq!(heard.filter(|event| *event == Event::PeerFinished).count(), 1);
 }
