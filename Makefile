@@ -63,7 +63,7 @@ docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
 	$(BIN)/python tools/scenario_reference.py docs
 
 oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
-	$(BIN)/python -m anabranch.oracles docs
+	$(BIN)/python tools/comparison_pages.py docs
 
 docs-check: setup
 	$(BIN)/python tools/scenario_reference.py --check docs
@@ -83,15 +83,15 @@ validate: setup wheel-check ## the long validations: slow tests, properties of 1
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done
-	$(BIN)/python -m anabranch.oracles docs
-	$(BIN)/python -m anabranch.papers voip-sctp docs/validation/voip-sctp.md
-	$(BIN)/python -m anabranch.bench_cc docs/bench-cc.md
+	$(BIN)/python tools/comparison_pages.py docs
+	$(BIN)/python tools/paper_record.py voip-sctp docs/validation/voip-sctp.md
+	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md
 	$(BIN)/python tools/mobility.py docs
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
-	$(BIN)/python -m anabranch.papers tcp-wimax docs/validation/tcp-wimax.md
-	$(BIN)/python -m anabranch.papers sctp-handover docs/validation/sctp-handover.md
-	$(BIN)/python -m anabranch.papers mptcp-aqm docs/validation/mptcp-aqm.md
+	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
+	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
+	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md
 
 clean: ## removes everything that was built
 	rm -rf target dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,8 +12,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
+import cellular_trace
 from anabranch import bench_cc, load, run, stats
-from anabranch.bench_cc import cellular, checks, figures, measures, reports, scenarios
+from anabranch.bench_cc import checks, figures, measures, reports, scenarios
 from anabranch.bench_cc.measures import METRICS, Cell
 from anabranch.bench_cc.page import of as page_of
 from anabranch.errors import AnabranchError
@@ -91,7 +92,7 @@ def _mean_rate(content: dict[str, Any]) -> float:
 
 
 def test_the_trace_is_what_its_script_makes() -> None:
-    assert cellular.TRACE.read_text("utf-8") == cellular.trace()
+    assert cellular_trace.TRACE.read_text("utf-8") == cellular_trace.trace()
 
 
 def test_the_control_is_in_the_tested_place_only() -> None:

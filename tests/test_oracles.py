@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anabranch.oracles import __main__ as pages
+import comparison_pages
 from anabranch.oracles import (
     failover,
     linux_aqm,
@@ -212,7 +212,7 @@ def test_a_stale_page_is_found(
     for name in ("failover", *pages_with_tables):
         (tmp_path / f"{name}.md").write_text("before <!-- generated: make oracles --> after")
     monkeypatch.setattr("sys.argv", ["oracles", "--check", str(tmp_path)])
-    assert pages.main() == 1
+    assert comparison_pages.main() == 1
     assert "linux-sctp.csv is stale" in capsys.readouterr().err
 
 

@@ -1,9 +1,8 @@
 """Golden tables and pages of the comparisons.
 
-`python -m anabranch.oracles FOLDER` writes a table (CSV), figures and the generated part of its
-page there for each comparison, and the generated part of `failover.md`; `python -m
-anabranch.oracles --check FOLDER` fails when tables and pages are not what it would write. Takes
-some minutes on two cores.
+`python tools/comparison_pages.py FOLDER` writes a table (CSV), figures and the generated part of
+its page there for each comparison, and the generated part of `failover.md`; with `--check` it fails
+when tables and pages are not what it would write. Takes some minutes on two cores.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`python -m anabranch.bench_cc docs/bench-cc.md` writes the generated part of that page.
+"""`python tools/bench_cc_page.py docs/bench-cc.md` writes the generated part of that page.
 
 It runs every control in every scenario, ten times; a few minutes on two cores.
 """
@@ -11,7 +11,7 @@ from anabranch import bench_cc
 from anabranch.bench_cc import checks, reports
 from anabranch.support.files import write_atomically
 
-_BEGIN = "<!-- generated: python -m anabranch.bench_cc docs/bench-cc.md -->"
+_BEGIN = "<!-- generated: python tools/bench_cc_page.py docs/bench-cc.md -->"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A rate trace as a cellular link might have it; `python -m anabranch.bench_cc.cellular` writes it.
+"""A rate trace as a cellular link might have it; `python tools/cellular_trace.py` writes it.
 
 The model is that of Sprout (K. Winstein, A. Sivaraman, H. Balakrishnan, NSDI 2013, section 3.1):
 packets are delivered as a Poisson process whose rate moves in Brownian motion, and an outage lasts
@@ -10,7 +10,9 @@ import math
 from pathlib import Path
 from random import Random
 
-TRACE = Path(__file__).parent / "scenarios" / "cellular.trace"
+from anabranch import bench_cc
+
+TRACE = Path(bench_cc.__file__).parent / "scenarios" / "cellular.trace"
 
 SECONDS = 20
 """Then the trace starts over."""
@@ -39,7 +41,7 @@ def trace() -> str:
             rate = abs(step)
     # The last line says how long the trace is.
     times.append(SECONDS * 1000)
-    lines = ["# Made by python -m anabranch.bench_cc.cellular", *map(str, times)]
+    lines = ["# Made by python tools/cellular_trace.py", *map(str, times)]
     return "\n".join(lines) + "\n"
 
 
