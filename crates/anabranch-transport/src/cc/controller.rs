@@ -45,7 +45,7 @@ macro_rules! controls {
 
             /// A control for one path.
             pub fn build(&self, setup: &Setup) -> Controller {
-                if setup.rules == Rules::KheirkhahV1 {
+                if setup.rules == Rules::Inflated {
                     return match self {
                         Self::Reno(_) => Controller::Coupled(coupled::alone(self, setup)),
                         _ => self.build(&Setup { rules: Rules::Rfc, ..*setup }),

@@ -65,7 +65,7 @@ impl Config {
         let slow_start = self.slow_start.unwrap_or(match setup.rules {
             Rules::Linux2620 => SlowStart::Standard,
             Rules::Linux6 => SlowStart::Hystart,
-            Rules::KheirkhahV1 | Rules::Rfc => SlowStart::HystartPlusPlus,
+            Rules::Inflated | Rules::Rfc => SlowStart::HystartPlusPlus,
         });
         Windowed::new(setup, slow_start, |window| {
             if setup.rules == Rules::Linux2620 {

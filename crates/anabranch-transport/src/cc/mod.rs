@@ -115,9 +115,9 @@ pub struct Setup {
 /// Whose form of an algorithm is meant where the settings leave it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// The ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis: Reno with windows in bytes that fast recovery
-    /// inflates. The other controls are then as with [`Rules::Rfc`].
-    KheirkhahV1,
+    /// Reno and couplings with windows in bytes that fast recovery inflates (RFC 5681 section 3.2), as in the ns-3
+    /// model of MPTCP by Kheirkhah, Wakeman and Parisis. The other controls are then as with [`Rules::Rfc`].
+    Inflated,
     /// Linux 2.6.20 (2007).
     Linux2620,
     /// Linux 6.

@@ -24,8 +24,9 @@ mod drills;
 #[cfg(test)]
 mod failure_drills;
 mod handshake;
-#[cfg(test)]
 mod kheirkhah;
+#[cfg(test)]
+mod kheirkhah_drills;
 mod limit;
 pub mod parameters;
 #[cfg(test)]

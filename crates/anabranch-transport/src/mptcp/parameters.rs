@@ -10,9 +10,6 @@ use crate::tcp::subflow::OptionSpace;
 use crate::time::Duration;
 use crate::units::Bytes;
 
-/// The model's window on the connection level in bytes: none.
-const MODEL_DATA_WINDOW: u64 = 1 << 40;
-
 /// An MPTCP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
@@ -43,72 +40,59 @@ impl Config {
     /// One sentence that names the key, the value found and what is allowed.
     pub fn resolve(&self) -> Result<Parameters, String> {
         self.check()?;
-        let profile = self.profile;
-        let pick = |rfc, linux, kheirkhah| match profile {
-            Profile::KheirkhahV1 => kheirkhah,
-            Profile::Linux6 => linux,
-            Profile::Rfc8684 => rfc,
-        };
+        if self.profile == Profile::KheirkhahV1 {
+            return self.resolve_as_model();
+        }
+        let linux = self.profile == Profile::Linux6;
+        let pick = |rfc, of_linux| if linux { of_linux } else { rfc };
         let mut tcp = self.tcp.clone().unwrap_or_else(|| tcp::Config {
-            profile: match profile {
-                Profile::KheirkhahV1 => tcp::Profile::KheirkhahV1,
-                Profile::Linux6 => tcp::Profile::Linux6,
-                Profile::Rfc8684 => tcp::Profile::Rfc,
-            },
+            profile: if linux { tcp::Profile::Linux6 } else { tcp::Profile::Rfc },
             ..tcp::Config::default()
         });
         tcp.cc.clone_from(&self.cc);
         let size = |bytes: Option<Bytes>, default| Some(bytes.unwrap_or(Bytes(default)));
-        tcp.send_buffer = size(self.send_buffer, pick(1 << 20, 4 << 20, 1 << 30));
-        tcp.receive_buffer = size(self.receive_buffer, pick(1 << 20, 6 << 20, 1 << 30));
+        tcp.send_buffer = size(self.send_buffer, pick(1 << 20, 4 << 20));
+        tcp.receive_buffer = size(self.receive_buffer, pick(1 << 20, 6 << 20));
         let tcp = tcp.resolve().map_err(|error| {
             // Its control is a key of ours.
             if error.starts_with("cc.") { error } else { format!("tcp.{error}") }
         })?;
-        let scheduler = self.scheduler.clone().unwrap_or(match profile {
-            Profile::Linux6 => scheduler::Config::Linux,
-            Profile::Rfc8684 => scheduler::Config::MinRtt,
-            Profile::KheirkhahV1 => scheduler::Config::RoundRobin,
+        let scheduler = self.scheduler.clone().unwrap_or(if linux {
+            scheduler::Config::Linux
+        } else {
+            scheduler::Config::MinRtt
         });
-        let coupling = self.coupling.clone().unwrap_or_else(|| match profile {
-            Profile::Rfc8684 => coupled::Config::Lia(coupled::lia::Config {}),
-            Profile::KheirkhahV1 | Profile::Linux6 => coupled::Config::default(),
+        let coupling = self.coupling.clone().unwrap_or_else(|| {
+            if linux { coupled::Config::default() } else { coupled::Config::Lia(coupled::lia::Config {}) }
         });
-        let rejoin = self.rejoin.unwrap_or(match profile {
-            Profile::Rfc8684 => Rejoin::After(Duration::from_secs(1)),
-            Profile::KheirkhahV1 | Profile::Linux6 => Rejoin::Never,
-        });
-        let is_rfc = profile == Profile::Rfc8684;
+        let rejoin =
+            self.rejoin.unwrap_or(if linux { Rejoin::Never } else { Rejoin::After(Duration::from_secs(1)) });
         Ok(Parameters {
             tcp,
             scheduler,
             coupling,
-            receiver: self.receiver.unwrap_or_default(),
-            data_window: (profile == Profile::KheirkhahV1).then_some(MODEL_DATA_WINDOW),
-            reinjection: self.reinjection.unwrap_or(profile != Profile::KheirkhahV1),
-            opportunistic_retransmission: self.opportunistic_retransmission.unwrap_or(is_rfc),
-            penalisation: self.penalisation.unwrap_or(is_rfc),
-            stale_after: self.stale_after.unwrap_or(pick(1, 4, 100) as u32),
-            stale_counts: match profile {
-                Profile::Linux6 => StaleCounts::Intervals,
-                Profile::KheirkhahV1 | Profile::Rfc8684 => StaleCounts::Timeouts,
-            },
+            receiver: Receiver::Textbook,
+            data_window: None,
+            reinjection: self.reinjection.unwrap_or(true),
+            opportunistic_retransmission: self.opportunistic_retransmission.unwrap_or(!linux),
+            penalisation: self.penalisation.unwrap_or(!linux),
+            stale_after: self.stale_after.unwrap_or(pick(1, 4) as u32),
+            stale_counts: if linux { StaleCounts::Intervals } else { StaleCounts::Timeouts },
             rejoin: match rejoin {
                 Rejoin::After(delay) => Some(delay),
                 Rejoin::Never => None,
             },
             close_timeout: self.close_timeout.unwrap_or(Duration::from_secs(60)),
             backup: self.backup.clone(),
-            space: match profile {
-                // The model's are among the 20 bytes of options that its subflows have in every segment.
-                Profile::KheirkhahV1 => OptionSpace { data: 0, ack: 0 },
+            space: if linux {
                 // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow sequence number
                 // 4, length 2, and a data acknowledgement, which has 8 bytes where it answers such a mapping: 12
                 // bytes in a pure acknowledgement. Where data goes both ways a mapping takes 4 bytes more than here.
-                Profile::Linux6 => OptionSpace { data: 24, ack: 12 },
+                OptionSpace { data: 24, ack: 12 }
+            } else {
                 // RFC 8684 section 3.3: 4 bytes, data acknowledgement 4, data sequence number 4, subflow sequence
                 // number 4, length 2, without the checksum.
-                Profile::Rfc8684 => OptionSpace { data: 20, ack: 8 },
+                OptionSpace { data: 20, ack: 8 }
             },
         })
     }

@@ -30,6 +30,7 @@ mod delayed_ack;
 mod drills;
 mod ecn;
 mod handshake;
+mod kheirkhah;
 mod limit;
 mod measures;
 mod newreno;

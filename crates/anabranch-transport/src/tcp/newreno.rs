@@ -22,7 +22,7 @@ use crate::time::Time;
 impl Connection {
     /// Whether recovery is the one of this file.
     pub(super) fn inflates(&self) -> bool {
-        self.parameters.rules == Rules::KheirkhahV1 && !self.has_sack && self.cc.owns_recovery()
+        self.parameters.rules == Rules::Inflated && !self.has_sack && self.cc.owns_recovery()
     }
 
     /// Bytes from `from` to the highest that was ever sent (`BytesInFlight`).

@@ -4,7 +4,7 @@ use super::config::{
     Config, EcnMode, InitialWindow, LossDetection, Nagle, Profile, RtoEstimator, WindowReduction,
 };
 use super::procedures::Procedures;
-use crate::cc::{self, slow_start::SlowStart};
+use crate::cc;
 use crate::ground::IpVersion;
 use crate::recovery::rtt::Limits;
 use crate::time::Duration;
@@ -14,8 +14,6 @@ use crate::wire::tcp::HEADER_BYTES;
 
 /// The largest buffer: what a scaled window can say (RFC 7323 section 2.3).
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
-/// Bytes of options in every segment of the model (`SendDataPacket`, `SendEmptyPacket`).
-const MODEL_OPTION_BYTES: u8 = 20;
 /// The smallest segment size that is accepted (Linux: `TCP_MIN_MSS`).
 pub(super) const MIN_MSS: u32 = 88;
 
@@ -74,32 +72,32 @@ impl Config {
     /// One sentence that names the key, the value found and what is allowed.
     pub fn resolve(&self) -> Result<Parameters, String> {
         let profile = self.profile;
-        let (old, rfc) = (profile == Profile::Linux2620, profile == Profile::Rfc);
         self.check()?;
         if profile == Profile::KheirkhahV1 {
             return self.resolve_as_model();
         }
+        let (old, new) = (profile == Profile::Linux2620, profile == Profile::Linux6);
+        let rfc = !old && !new;
         let millis = Duration::from_millis;
         let pick = |of_rfc: u64, of_linux: u64| if rfc { of_rfc } else { of_linux };
         Parameters {
             // Linux since 2.6.19, and what RFC 9438 recommends.
             cc: self.cc.clone().unwrap_or_else(|| cc::Config::Cubic(cc::cubic::Config::default())),
-            rules: match profile {
-                Profile::KheirkhahV1 => cc::Rules::KheirkhahV1,
-                Profile::Linux6 => cc::Rules::Linux6,
-                Profile::Linux2620 => cc::Rules::Linux2620,
-                Profile::Rfc => cc::Rules::Rfc,
+            rules: match (old, new) {
+                (true, _) => cc::Rules::Linux2620,
+                (_, true) => cc::Rules::Linux6,
+                _ => cc::Rules::Rfc,
             },
             // Linux: net.ipv4.tcp_wmem and tcp_rmem, the last of their three numbers.
             send_buffer: self.send_buffer.map_or(pick(1 << 20, 4 << 20), |size| size.0),
             receive_buffer: self.receive_buffer.map_or(pick(1 << 20, 6 << 20), |size| size.0),
-            receive_autotuning: self.receive_autotuning.unwrap_or(profile == Profile::Linux6),
+            receive_autotuning: self.receive_autotuning.unwrap_or(new),
             mss_clamp: self.mss.map_or(u32::MAX, |size| size.0 as u32),
-            initial_window: self.initial_window.unwrap_or(match profile {
-                Profile::Linux2620 => InitialWindow::Rfc3390,
+            initial_window: self.initial_window.unwrap_or(match (old, new) {
+                (true, _) => InitialWindow::Rfc3390,
                 // TCP_INIT_CWND.
-                Profile::Linux6 => InitialWindow::Segments(10),
-                Profile::Rfc | Profile::KheirkhahV1 => InitialWindow::Rfc6928,
+                (_, true) => InitialWindow::Segments(10),
+                _ => InitialWindow::Rfc6928,
             }),
             nagle: self.nagle.unwrap_or(if rfc { Nagle::Rfc896 } else { Nagle::Minshall }),
             timestamps: self.timestamps.unwrap_or(true),
@@ -112,9 +110,7 @@ impl Config {
             // Linux: TCP_MAX_QUICKACKS.
             quick_acks: self.quick_acks.unwrap_or(pick(0, 16) as u32),
             // Linux: net.ipv4.tcp_comp_sack_delay_ns, since 4.18.
-            compressed_ack_delay: self
-                .compressed_ack_delay
-                .unwrap_or(millis(u64::from(profile == Profile::Linux6))),
+            compressed_ack_delay: self.compressed_ack_delay.unwrap_or(millis(u64::from(new))),
             rto_initial: self.rto_initial.unwrap_or(millis(if old { 3_000 } else { 1_000 })),
             rto_min: self.rto_min.unwrap_or(millis(pick(1_000, 200))),
             rto_max: self.rto_max.unwrap_or(millis(pick(60_000, 120_000))),
@@ -126,7 +122,7 @@ impl Config {
             clock: Clock::new(self.clock_granularity.unwrap_or(millis(u64::from(!rfc)))),
             syn_retries: self.syn_retries.unwrap_or(if old { 5 } else { 6 }),
             // Linux: net.ipv4.tcp_syn_linear_timeouts, since 6.5.
-            syn_linear_timeouts: if profile == Profile::Linux6 { 4 } else { 0 },
+            syn_linear_timeouts: if new { 4 } else { 0 },
             retries: self.retries.unwrap_or(15),
             loss_detection: self.loss_detection.unwrap_or(if old {
                 LossDetection::Fack
@@ -145,64 +141,19 @@ impl Config {
             ecn: self.ecn.unwrap_or_default(),
             pacing: self.pacing.unwrap_or(false),
             idle_restart: self.idle_restart.unwrap_or(true),
-            byte_counting: self.byte_counting.unwrap_or(profile == Profile::Linux6),
+            byte_counting: self.byte_counting.unwrap_or(new),
             measure: self.measure.unwrap_or(false),
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(5_001),
             path: self.path.unwrap_or(0),
             nops: 0,
-            procedures: self.procedures.unwrap_or_default().resolve(match profile {
-                Profile::Rfc | Profile::KheirkhahV1 => 0,
-                Profile::Linux2620 => 1,
-                Profile::Linux6 => 2,
+            procedures: self.procedures.unwrap_or_default().resolve(match (old, new) {
+                (true, _) => 1,
+                (_, true) => 2,
+                _ => 0,
             }),
         }
         .checked()
-    }
-
-    /// Profile `kheirkhah_v1`: the other settings of the profile rfc are in it too.
-    fn resolve_as_model(&self) -> Result<Parameters, String> {
-        if let Some(cc::Config::Reno(cc::reno::Config { slow_start })) = self.cc
-            && slow_start != SlowStart::Standard
-        {
-            return Err(format!(
-                "cc.slow_start = \"{slow_start}\" is not in profile kheirkhah_v1; use \"standard\""
-            ));
-        }
-        let (cc, off) = (cc::Config::Reno(cc::reno::Config::default()), Some(false));
-        let model = Self {
-            profile: Profile::Rfc,
-            // `OpenCWND` with `Uncoupled_TCPs`.
-            cc: self.cc.clone().or(Some(cc)),
-            // `AdvertisedWindowSize`.
-            receive_buffer: self.receive_buffer.or(Some(Bytes(65_535))),
-            window_scaling: self.window_scaling.or(off),
-            // `AvailableWindow` lets the last, short segment go.
-            nagle: self.nagle.or(Some(Nagle::Off)),
-            initial_window: self.initial_window.or(Some(InitialWindow::Segments(1))),
-            timestamps: self.timestamps.or(off),
-            sack: self.sack.or(off),
-            dsack: self.dsack.or(off),
-            // `ReceivedData` acknowledges every packet.
-            ack_every: self.ack_every.or(Some(1)),
-            // `MpTcpSubFlow`; ns-3's `RttEstimator`.
-            rto_initial: self.rto_initial.or(Some(Duration::from_millis(1_500))),
-            rto_min: self.rto_min.or(Some(Duration::from_millis(200))),
-            rto_max: self.rto_max.or(Some(Duration::from_secs(86_400))),
-            rto_estimator: self.rto_estimator.or(Some(RtoEstimator::MeanDeviation)),
-            retries: self.retries.or(Some(u32::MAX)),
-            // `DupAck`, `ReduceCWND`.
-            loss_detection: self.loss_detection.or(Some(LossDetection::Dupacks)),
-            window_reduction: self.window_reduction.or(Some(WindowReduction::AtOnce)),
-            limited_transmit: self.limited_transmit.or(off),
-            tail_loss_probe: self.tail_loss_probe.or(off),
-            f_rto: self.f_rto.or(off),
-            undo: self.undo.or(off),
-            idle_restart: self.idle_restart.or(off),
-            ..self.clone()
-        };
-        let parameters = model.resolve()?;
-        Ok(Parameters { rules: cc::Rules::KheirkhahV1, nops: MODEL_OPTION_BYTES, ..parameters })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -341,21 +292,6 @@ mod tests {
         assert_eq!(rfc.initial_cwnd(1_460), 14_600);
         assert_eq!(old.loss_detection, LossDetection::Fack);
         assert_eq!(new.cc, cc::Config::Cubic(cc::cubic::Config::default()));
-    }
-
-    #[test]
-    fn the_model_has_its_own_numbers() {
-        let model = parse(r#"{"profile": "kheirkhah_v1", "mss": "1400 B"}"#).resolve().expect("possible");
-        let millis = Duration::from_millis;
-        assert_eq!([model.rto_initial, model.rto_min], [1_500, 200].map(millis));
-        assert_eq!(model.initial_cwnd(1_400), 1_400);
-        assert_eq!((model.rules, model.receive_buffer, model.ack_every), (cc::Rules::KheirkhahV1, 65_535, 1));
-        assert_eq!(model.mss(1_500, IpVersion::Ipv4), 1_400);
-        // TCP 20 B, options 20 B, IP 20 B.
-        assert_eq!((model.mss(1_460, IpVersion::Ipv4), model.mss(1_459, IpVersion::Ipv4)), (1_400, 1_399));
-        let changed = parse(r#"{"profile": "kheirkhah_v1", "sack": true, "cc": {"kind": "cubic"}}"#);
-        let changed = changed.resolve().expect("possible");
-        assert!(changed.sack && !changed.timestamps);
     }
 
     #[test]

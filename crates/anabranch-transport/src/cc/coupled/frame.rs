@@ -7,7 +7,7 @@
 //! Known deviation: windows are not inflated in fast recovery (RFC 5681 section 3.2), as SCTP and TCP with
 //! selective acknowledgements do not need it; RFC 6356 section 3 asks for the uninflated one.
 //!
-//! With [`Rules::KheirkhahV1`] the windows are those of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
+//! With [`Rules::Inflated`] the windows are those of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
 //! ("Multipath-TCP in ns-3", 2014; `mp-tcp-socket-base.cc`), which names the functions below: inflated in fast
 //! recovery (RFC 6582), halved to half of what is in flight whatever the coupling, and grown by whole bytes whether
 //! they are used or not. An acknowledgement grows them once, however much it acknowledges. Known deviation: a partial acknowledgement
@@ -82,8 +82,8 @@ pub struct Window {
     pub floor: u32,
     /// Smoothed round-trip time in seconds (RFC 6298 section 2), before the first sample none.
     pub srtt: Option<f64>,
-    /// Whether it is the model's, and whether that is in fast recovery: inflated.
-    is_model: bool,
+    /// Whether fast recovery inflates it, and whether that is so now.
+    inflates: bool,
     is_inflated: bool,
     has_sample: bool,
     initial: u32,
@@ -100,16 +100,16 @@ impl Window {
     fn new(setup: &PathSetup) -> Self {
         let mss = setup.setup.mss.clamp(1, MAX_BYTES);
         let initial = setup.setup.initial_cwnd.clamp(mss, MAX_BYTES);
-        let is_model = setup.setup.rules == Rules::KheirkhahV1;
+        let inflates = setup.setup.rules == Rules::Inflated;
         // Never zero: a path's share of the sum is computed.
-        let ssthresh = if is_model { MODEL_SSTHRESH } else { setup.initial_ssthresh.max(1) };
+        let ssthresh = if inflates { MODEL_SSTHRESH } else { setup.initial_ssthresh.max(1) };
         Self {
             mss,
             cwnd: initial,
             ssthresh,
             floor: setup.ssthresh_floor.saturating_mul(mss),
-            srtt: is_model.then_some(MODEL_FIRST_SRTT),
-            is_model,
+            srtt: inflates.then_some(MODEL_FIRST_SRTT),
+            inflates,
             is_inflated: false,
             has_sample: false,
             initial,
@@ -279,7 +279,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
 
     fn on_ack(&mut self, path: PathId, event: &AckEvent) {
         self.coupling.on_acked(&self.windows, path, event);
-        if self.windows.at(path).is_model {
+        if self.windows.at(path).inflates {
             return self.on_ack_as_model(path, event);
         }
         if event.cumulative_advanced {
@@ -310,7 +310,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
             return;
         }
         let window = self.windows.at_mut(path);
-        if window.is_model {
+        if window.inflates {
             window.reduce_as_model(event.kind, event.outstanding);
             return self.coupling.on_loss(path);
         }
@@ -379,7 +379,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
     }
 
     fn owns_recovery(&self, path: PathId) -> bool {
-        self.windows.at(path).is_model
+        self.windows.at(path).inflates
     }
 
     fn on_undo(&mut self, path: PathId, _event: &UndoEvent) {
@@ -395,7 +395,7 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
         let window = self.windows.at_mut(path);
         // Never zero: rates are divided by it.
         let rtt = event.rtt.as_secs_f64().max(1e-9);
-        if window.is_model {
+        if window.inflates {
             // RttMeanDeviation::Measurement of ns-3.
             let srtt = window.srtt.filter(|_| window.has_sample).unwrap_or(rtt);
             (window.srtt, window.has_sample) = (Some(srtt + MODEL_GAIN * (rtt - srtt)), true);
@@ -497,7 +497,7 @@ mod tests {
         for (index, &(segments, rtt)) in paths.iter().enumerate() {
             let path = PathId(index as u8);
             let mut setup = setup(segments);
-            setup.setup.rules = Rules::KheirkhahV1;
+            setup.setup.rules = Rules::Inflated;
             control.add_path(path, &setup);
             assert_eq!(control.state(path).ssthresh, 65_535);
             measure(&mut control, path, rtt);
@@ -566,7 +566,7 @@ mod tests {
     fn the_model_smooths_with_a_tenth_after_one_and_a_half_seconds() {
         let mut control = Config::Lia(lia::Config {}).build();
         let mut setup = setup(10);
-        setup.setup.rules = Rules::KheirkhahV1;
+        setup.setup.rules = Rules::Inflated;
         control.add_path(PATH, &setup);
         let srtt = |control: &super::super::Controller| match control {
             super::super::Controller::Lia(frame) => frame.windows.at(PATH).srtt.expect("it is known"),
