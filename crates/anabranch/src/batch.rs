@@ -124,7 +124,7 @@ pub fn run<G: FnMut() -> Option<String>>(
     Ok(collect(study, finished.collect::<Result<_, _>>()?))
 }
 
-/// The scenarios of the jobs' cells. Of a batch that is cancelled meanwhile some are missing: nobody asks.
+/// The scenarios of the jobs' cells. Some are missing where the batch was cancelled meanwhile: its results are dropped.
 fn scenarios(
     study: &Study,
     seed: Option<u64>,

@@ -389,7 +389,7 @@ pub struct RecoveryEndEvent {
     /// Bytes outstanding.
     pub outstanding: u32,
     /// The window in bytes that the reduction came to, where it stays so although it may be below the threshold
-    /// (Linux 2.6.20: `tcp_complete_cwr`); none: the window is the threshold (Linux: `tcp_end_cwnd_reduction`).
+    /// (Linux 2.6.20: `tcp_complete_cwr`); none where it becomes the threshold (Linux: `tcp_end_cwnd_reduction`).
     pub reached: Option<u32>,
 }
 
@@ -458,8 +458,8 @@ impl SentEvent {
 pub struct SendLimits {
     /// Congestion window in bytes.
     pub cwnd: u32,
-    /// How fast it may be sent, where the control itself says so; none: as fast as the transport paces
-    /// any window, or at once.
+    /// How fast it may be sent, where the control itself says so; none where the transport paces it as it paces
+    /// any window, or not at all.
     pub pacing_rate: Option<Rate>,
 }
 

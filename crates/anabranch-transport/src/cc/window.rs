@@ -283,7 +283,7 @@ impl<A: Algorithm> Windowed<A> {
         self.enter(State::Loss, event.now);
     }
 
-    /// Leaves a state that the acknowledgement shows to be over, should nobody have said so.
+    /// Leaves a state that the acknowledgement shows to be over, in case no event has said so.
     fn leave_if_over(&mut self, event: &AckEvent) {
         self.progressed |= event.cumulative_advanced;
         let over = match self.window.state {

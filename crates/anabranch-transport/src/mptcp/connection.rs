@@ -151,7 +151,7 @@ impl Connection {
             Body::Fragment(_) | Body::Sctp(_) | Body::Udp(_) => return,
         };
         if !self.subflows[path].is_present {
-            // Nobody has this address.
+            // This host no longer has the address that the packet was sent to.
             return;
         }
         let flags = segment.flags;

@@ -130,7 +130,7 @@ impl Rack {
         order < self.order
     }
 
-    /// Time left until a segment that left then counts as lost; none: it does (RFC 8985 section 6.2 step 5; Linux:
+    /// Time left until a segment that left then counts as lost; none where it is lost already (RFC 8985 section 6.2 step 5; Linux:
     /// `tcp_rack_skb_timeout`).
     pub fn time_left(&self, now: Time, departure: Time, window: Duration) -> Option<Duration> {
         let age = now.saturating_since(departure);

@@ -118,7 +118,7 @@ impl Association {
         self.check_probe(now);
     }
 
-    /// After a SACK or a timeout: which fast recoveries are over. A timeout tells nobody.
+    /// Tells the path policy which fast recoveries have ended, after a SACK; those that a timeout ends it is not told of.
     #[cold]
     pub(super) fn note_recovery_end(&mut self, now: Time, by_timeout: bool) {
         for index in 0..self.paths.len() {

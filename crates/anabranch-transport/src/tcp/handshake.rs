@@ -245,7 +245,7 @@ impl Connection {
         self.send_syn(now);
     }
 
-    /// Of a passive opening that fails nobody has heard.
+    /// A passive opening that fails is not reported: the application has not heard of it yet.
     fn give_up_opening(&mut self, reason: CloseReason) {
         self.has_closed |= self.handshake.is_passive;
         self.end(reason);

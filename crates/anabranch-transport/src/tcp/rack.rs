@@ -24,7 +24,7 @@ impl Connection {
         self.rack.window(self.rtt.min_rtt(), self.rtt.srtt())
     }
 
-    /// Time left until the segment counts as lost; none: it does.
+    /// Time left until the segment counts as lost; none where it is lost already.
     fn time_left(&self, now: Time, id: u64, window: Duration) -> Option<Duration> {
         self.rack.time_left(now, self.board.get(id).departure, window)
     }

@@ -195,7 +195,7 @@ mod tests {
                 drain(&mut b, Input::Packet(packet.clone())),
                 [Output::Event(Event::Received(received))]
             );
-            // Back at its sender it is for nobody.
+            // Its sender does not listen at the destination's port.
             assert_eq!(drain(&mut a, Input::Packet(packet)), []);
         }
     }

@@ -48,7 +48,7 @@ pub(crate) struct QueuedServer {
     samples: Option<Vec<QueueSample>>,
 }
 
-/// The slot of background packets, which nobody waits for.
+/// The slot of background packets, whose times in the link are not recorded.
 const BACKGROUND: u32 = u32::MAX;
 
 impl QueuedServer {

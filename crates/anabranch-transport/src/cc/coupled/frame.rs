@@ -49,8 +49,8 @@ pub trait Coupling: fmt::Debug {
         (f64::from(window.cwnd) / 2.0).max(f64::from(window.floor))
     }
 
-    /// The slow-start threshold in bytes of a window that has just grown by so many bytes, or shrunk where there
-    /// are fewer than none: slow start must not give back at once what was taken without a loss.
+    /// The slow-start threshold in bytes of a window that has just grown by so many bytes; it has shrunk where the
+    /// number is negative, and slow start must not give back at once what was taken without a loss.
     fn adjusted_threshold(&self, window: &Window, _path: PathId, bytes: f64) -> u32 {
         if bytes < 0.0 { window.ssthresh.min(window.cwnd) } else { window.ssthresh }
     }

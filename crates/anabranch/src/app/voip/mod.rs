@@ -336,7 +336,7 @@ impl Voip {
             BurstRatio::Random => 1.0,
         };
         self.config.emodel.rate(CallParameters {
-            // Nobody hears how late a silent call is.
+            // Where no frame arrived there is no delay to rate.
             delay_ms: if delay_ms.is_nan() { 0.0 } else { delay_ms },
             loss_percent: heard.pattern.loss_percent(),
             burst_ratio,

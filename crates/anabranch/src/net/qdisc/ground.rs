@@ -16,7 +16,7 @@ pub(crate) trait QueueDisc {
     /// waits may not leave before the time that `not_before` then gives.
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
 
-    /// After `dequeue` gave none: when to ask again although nothing comes. Only a shaper holds anything back.
+    /// When to call `dequeue` again after it gave none, even if no packet arrives before. Only a shaper holds packets back.
     fn not_before(&self) -> u64 {
         u64::MAX
     }

@@ -95,7 +95,7 @@ impl LifoCodelConfig {
 pub(crate) struct LifoCodel {
     packets: u64,
     drop_bottom: bool,
-    /// After so long a busy time, in nanoseconds, the newest packet leaves first; none: always.
+    /// After so long a busy time, in nanoseconds, the newest packet leaves first; none if it always does.
     adapts_after: Option<u64>,
     /// Since when packets have waited without a break.
     busy_since: u64,

@@ -207,7 +207,7 @@ impl Lane {
             };
             let sends = |from, to| rate.as_mut().is_none_or(|rate| sends(rate, from, to));
             let (arrival, is_lost) = self.harq.arrival(now, end, sends);
-            // In order; what is lost delays nobody.
+            // Delivered in order; a packet that is lost does not hold up those behind it.
             self.last_release = self.last_release.max(if is_lost { end } else { arrival });
             let at = self.last_release.saturating_add(self.delay);
             self.counters.air_lost += u64::from(is_lost);

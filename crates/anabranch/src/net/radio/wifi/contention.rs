@@ -256,7 +256,7 @@ impl Station {
         }
     }
 
-    /// A packet comes while it has none: when it may be sent. `slots` idle slots were counted up to `idle_from`.
+    /// Takes a packet while it has no other; returns when it may be sent. `slots` idle slots were counted up to `idle_from`.
     fn begin(&mut self, now: u64, slots: u64, idle_from: u64, phy: Phy) {
         if now < idle_from {
             // Section 10.3.4.2: the channel is busy or not idle long enough, so there is a backoff.

@@ -78,7 +78,7 @@ impl Lane {
         }
     }
 
-    /// Takes a packet; whether it does.
+    /// Takes a packet if there is room; returns whether it did.
     pub(super) fn accept(&mut self, packet: Held) -> bool {
         let is_idle = self.begun.is_empty();
         self.waiting.accept(packet.arrived, packet, is_idle)
