@@ -573,6 +573,10 @@ def test_packets_in_vain_are_those_that_had_arrived() -> None:
     frame = pl.DataFrame([run, run])
     found = timeouts.count("sctp", "RTO.Min 1 s", frame, ["call"], several=True)
     assert found.text() == "5 timeouts, 3 failovers and 7 packets taken for lost that had arrived"
+    once = timeouts.Count("RTO.Min 1 s", (1.0, 0.0), (0.0, 0.0), (1.0, 0.5))
+    assert once.text() == (
+        "1 timeout, 0 failovers and 1.00 ± 0.50 packets taken for lost that had arrived"
+    )
     alone = timeouts.count("sctp", "RTO.Min 1 s", frame, ["call"], several=False)
     assert alone.failovers is None
     segments = pl.DataFrame([dict.fromkeys(timeouts.counted("tcp", ["load"]), 2.0)] * 2)

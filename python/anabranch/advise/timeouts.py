@@ -59,10 +59,10 @@ class Count:
 
     def text(self) -> str:
         """The numbers in words."""
-        parts = [f"{_number(self.timeouts)} timeouts"]
+        parts = [_of(self.timeouts, "timeout")]
         if self.failovers is not None:
-            parts.append(f"{_number(self.failovers)} failovers")
-        in_vain = f"{_number(self.in_vain)} packets taken for lost that had arrived"
+            parts.append(_of(self.failovers, "failover"))
+        in_vain = f"{_of(self.in_vain, 'packet')} taken for lost that had arrived"
         return f"{', '.join(parts)} and {in_vain}"
 
 
@@ -120,8 +120,9 @@ def _mean(frame: pl.DataFrame, what: pl.Expr) -> tuple[float, float]:
     return mean, half_width
 
 
-def _number(value: tuple[float, float]) -> str:
+def _of(value: tuple[float, float], thing: str) -> str:
+    """How many of them there are in a run, such as `1 timeout` or `4.6 ± 0.6 timeouts`."""
     mean, half_width = value
     if half_width < NOTHING:
-        return number(mean, 4)
-    return f"{known(mean, half_width)} ± {size(half_width)}"
+        return f"{number(mean, 4)} {thing}{'' if mean == 1 else 's'}"
+    return f"{known(mean, half_width)} ± {size(half_width)} {thing}s"
