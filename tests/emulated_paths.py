@@ -20,6 +20,7 @@ from pathlib import Path
 import captures
 import emulated_link
 import profile_paths
+from anabranch.advise import search
 from anabranch.advise.goals import GOALS
 from anabranch.profile import Estimate, Profile, estimate, measure
 from emulated_link import Bridge, Link
@@ -38,6 +39,9 @@ INTERVAL_S = 0.01
 
 LATE_S = 0.002
 """A run counts if 99 of 100 packets are less late than this."""
+
+EFFORT = search.Effort(screened=12, first=2, last=32)
+"""With 8 replications, one advice in six leaves out `sack_frequency = 1`, which is worth 60 ms."""
 
 WAYS = ("capture at the sender", "captures at both ends", "pings")
 
@@ -88,7 +92,7 @@ def advice(goal: str, folder: Path, of_first: dict[str, dict[str, Profile]]) -> 
         for way in WAYS
     }
     (folder / goal).mkdir()
-    return profile_paths.compare(goal, OWN, 1, folder / goal, ways=ways)
+    return profile_paths.compare(goal, OWN, 1, folder / goal, effort=EFFORT, ways=ways)
 
 
 def _known(path: TruePath, _seed: int, _folder: Path, *, found: dict[str, Profile]) -> Profile:
@@ -102,14 +106,15 @@ def report(seen: list[Seen], advised: list[Comparison]) -> tuple[str, bool]:
     covered = {way: sum(one.covers(way) for one in fine) for way in WAYS}
     judged = [one for each in advised for one in each.judged.values()]
     fair = sum(one.is_fair for one in judged)
+    promised = len(judged) * profile_paths.PROMISED // profile_paths.CASES
     counts = "; ".join(f"{way}: {count} of {len(fine)}" for way, count in covered.items())
     text = (
         f"**The interval of the mean loss covers the truth**: {counts}; were the intervals exact, "
         f"fewer than {least} would come once in 200 times. Advice is as good as the truth's, or is "
-        f"said to be unsure, in {fair} of {len(judged)} cases."
+        f"said to be unsure, in {fair} of {len(judged)} cases (promised: {promised})."
     )
     parts = [_HEAD, text, _runs(seen), _advised(advised)]
-    is_good = bool(fine) and min(covered.values()) >= least and fair == len(judged)
+    is_good = bool(fine) and min(covered.values()) >= least and fair >= promised
     return "\n\n".join(parts) + "\n", is_good
 
 
@@ -121,7 +126,8 @@ Two paths between network namespaces, of which the truth is known: a link emulat
 (`tests/emulated_link.py`), the kernel's TCP with the congestion control of the machine, tcpdump,
 and echo requests. Each run is a transfer of {TRANSFER_S:.0f} s and {PINGS} echo requests every
 {INTERVAL_S * 1e3:.0f} ms. A run in which one packet in a hundred comes out of the emulator
-{LATE_S * 1e3:.0f} ms late or more does not count."""
+{LATE_S * 1e3:.0f} ms late or more does not count. The advice has {EFFORT.screened} candidates in
+its first round and {EFFORT.last} replications in its last."""
 
 
 def _runs(seen: list[Seen]) -> str:

@@ -72,16 +72,30 @@ class Explanation:
             yield f"{self.call.section}, what its quality was lost to:"
             yield self.call.table(width)
         if self.alone:
-            yield f"compared by {flow.name}.{self.metric}:"
+            yield f"compared by {self._measured()} ({flow.name}.{self.metric}):"
             yield self._comparison(width)
         yield "\n".join(self.sentences())
 
     def _comparison(self, width: int) -> "RenderableType":
-        rows = [(" + ".join(self.flow.settings["paths"]), wording.number(self.value, 5), "")]
+        rows = [(" + ".join(self.flow.settings["paths"]), self._amount(self.value), "")]
         for one in self.alone:
             ratio = wording.number(self.value / one.value, 3) if one.value else "–"
-            rows.append((f"{one.path} alone", wording.number(one.value, 5), ratio))
-        return terminal.side_by_side(("paths", "value", "all together / alone"), rows, width, 1)
+            rows.append((f"{one.path} alone", self._amount(one.value), ratio))
+        heads = ("paths", self._measured(), "all together / alone")
+        return terminal.side_by_side(heads, rows, width, 1)
+
+    def _measured(self) -> str:
+        """What the metric is, in words."""
+        if "goodput" in self.metric:
+            return "goodput"
+        return "round trips per minute" if self.metric == "rpm" else "MOS"
+
+    def _amount(self, value: float) -> str:
+        if math.isnan(value):
+            return wording.number(value)
+        if "goodput" in self.metric:
+            return wording.rate(value * 1e3)
+        return f"{value:,.0f}" if self.metric == "rpm" else f"{value:.2f}"
 
     def sentences(self) -> list[str]:
         """The answer: how the paths compare, what held each back, and what to change."""
@@ -106,15 +120,15 @@ class Explanation:
             return
         best = max(known, key=lambda one: one.value)
         together = " + ".join(self.flow.settings["paths"])
-        values = f"{together} reach {wording.number(self.value, 5)}"
-        values += "".join(f", {one.path} alone {wording.number(one.value, 5)}" for one in known)
+        values = f"{together} reach {self._amount(self.value)}"
+        values += "".join(f", {one.path} alone {self._amount(one.value)}" for one in known)
         verdict = "slower" if "goodput" in self.metric else "worse"
         if self.value >= best.value:
             verdict = "faster" if "goodput" in self.metric else "better"
         if abs(self.value - best.value) <= 0.005 * abs(best.value):
             verdict = "as good"
         than = "as" if verdict == "as good" else "than"
-        yield f"{values} ({self.metric}): together {verdict} {than} {best.path} alone."
+        yield f"{values} ({self._measured()}): together {verdict} {than} {best.path} alone."
 
     def figure(self) -> "Figure":
         """The accounts over time."""

@@ -97,7 +97,7 @@ def _facts(summary: Mapping[str, float], section: str) -> Iterator[str]:
         yield f"MOS {value('mos'):.2f}"
         yield f"{missing:,.0f} of {value('sent'):,.0f} frames not played"
     if (rate := value("goodput_kbit_per_s")) >= 0:
-        yield f"goodput {_rate(rate * 1e3)}"
+        yield f"goodput {wording.rate(rate * 1e3)}"
     if (seconds := value("completion_s")) >= 0:
         yield f"complete after {wording.number(seconds, 4)} s"
     if value("rpm") >= 0:
@@ -140,7 +140,10 @@ def _of_links(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator
             carried = 8 * octets / seconds if seconds > 0 else 0.0
             of = bits_per_second(rate) if isinstance(rate, str) else math.nan
             if carried >= FULL * of:
-                yield 1 + carried / of, f"{where} is full ({_rate(carried)} of {_rate(of)})"
+                yield (
+                    1 + carried / of,
+                    f"{where} is full ({wording.rate(carried)} of {wording.rate(of)})",
+                )
             for name, what in _LOST.items():
                 if gone := summary.get(f"{section}.{name}", 0.0):
                     share = 100 * gone / arrived
@@ -152,10 +155,3 @@ def _time(ms: float) -> str:
     if ms >= 1e3:
         return f"{wording.number(ms / 1e3, 3)} s"
     return f"{wording.number(ms, 3)} ms"
-
-
-def _rate(bit_per_s: float) -> str:
-    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if bit_per_s >= factor:
-            return f"{wording.number(bit_per_s / factor, 3)} {unit}"
-    return f"{bit_per_s:.0f} bit/s"

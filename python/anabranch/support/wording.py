@@ -28,6 +28,14 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def rate(bit_per_s: float) -> str:
+    """A rate to three digits in the unit that suits it: `4.29 Mbit/s`."""
+    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bit_per_s >= factor:
+            return f"{number(bit_per_s / factor, 3)} {unit}"
+    return f"{bit_per_s:.0f} bit/s"
+
+
 def told_apart(
     values: Iterable[Any], digits: int = 6, write: Callable[[Any, int], str] = number
 ) -> list[str]:
