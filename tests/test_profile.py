@@ -716,8 +716,8 @@ def test_netem_has_the_kernels_meaning(tmp_path: Path) -> None:
     assert words[:2] == ["loss", "gemodel"]
     shares = [float(word.rstrip("%")) / 100 for word in words[2:]]
     assert shares == pytest.approx(
-        [model.values[key] for key in ("p", "r", "loss_in_bad", "loss_in_good")], rel=1e-3
-    )
+        [model.values[key] for key in ("p", "r", "loss_in_bad", "loss_in_good")], rel=5e-3
+    )  # three digits, more than is known
 
 
 def test_tc_parses_the_netem_lines(tmp_path: Path) -> None:

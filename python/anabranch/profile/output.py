@@ -306,7 +306,7 @@ def netem_loss(fit: Fit | TimedFit) -> str:
     values = fit.values
     if _is_timed_chain(fit):
         values = chain(values, NETEM_PACKET_S)
-    percent = {key: f"{_digits(value * 100)}%" for key, value in values.items()}
+    percent = {key: f"{_digits(value * 100, 3)}%" for key, value in values.items()}
     if fit.model == "bernoulli":
         return f"loss random {percent['probability']}"
     return "loss gemodel " + " ".join(percent.values())
