@@ -141,7 +141,8 @@ def _waiting(sender: End, path: Account, blocking: Account) -> str:
     """For whose data a full buffer waits."""
     if blocking is path:
         waited, of = _waited(sender, blocking)
-        return f" When the other paths waited, it was for its data {_percent(waited / of)} of the time."
+        share = _percent(waited / of)
+        return f" When the other paths waited, it was for its data {share} of the time."
     part = path.waits.get(blocking.name, 0.0) / (sum(path.waits.values()) or math.nan)
     rtt = f"round-trip time {blocking.srtt_ms:.0f} ms"
     return f" {_percent(part)} of that it waited for data sent on {blocking.name} ({rtt})."
