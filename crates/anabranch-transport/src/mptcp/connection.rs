@@ -41,6 +41,7 @@ pub(super) enum State {
 }
 
 /// One end of an MPTCP connection. See the [module](super) for sources and deviations.
+#[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 #[derive(Debug)]
 pub struct Connection {
     pub(super) parameters: Parameters,
