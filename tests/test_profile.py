@@ -24,7 +24,7 @@ from anabranch.profile.capture import Capture
 from anabranch.profile.estimates import _behind_the_queue
 from anabranch.profile.flows import DATA, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
-from anabranch.profile.loss import Flags, Losses, best
+from anabranch.profile.loss import Flags, Losses, best, share_of_bad
 from anabranch.profile.measurement import Delays, LossSequence
 from anabranch.profile.timed import TimedFit, TimedLosses, chain
 from anabranch.studies import result
@@ -307,6 +307,27 @@ def test_the_ends_of_the_mean_loss_are_models(tmp_path: Path, kind: str) -> None
                 ms = float(slot.removesuffix(" ms"))
                 length = 100.0 if kind == "none" else 60.0
                 assert ms / loss["r"] == pytest.approx(length, rel=0.35)
+
+
+def test_the_end_of_a_short_measurement_may_be_every_packet(tmp_path: Path) -> None:
+    times = np.arange(0.0, 0.05, 0.01)
+    sequence = LossSequence(np.zeros(5, dtype=bool), "losses", times_s=times)
+    path = tmp_path / "x.toml"
+    path.write_text(output.toml(estimate(Measurement("", losses=sequence)), "x", ("a", "b")))
+    least, most = read_paths([path]).bounds
+    assert least.loss == {"kind": "none"}
+    assert most.loss == {"kind": "bernoulli", "probability": 1}
+
+
+@pytest.mark.parametrize("mean", [1e-6, 0.01, 0.3, 0.89, 0.98])
+def test_any_fit_has_a_model_of_any_mean_loss(mean: float) -> None:
+    """Also one whose good state loses more than its bad one, or as much."""
+    for good, bad in [(0.0, 0.8), (0.002, 0.7), (0.5, 0.1), (0.2, 0.2), (0.0, 1e-9)]:
+        values = {"p": 0.01, "r": 0.2, "loss_in_bad": bad, "loss_in_good": good}
+        share, losses = share_of_bad(values, mean / 0.1, mean)
+        assert 0 < share < 1
+        found = losses["loss_in_good"] * (1 - share) + losses["loss_in_bad"] * share
+        assert found == pytest.approx(mean, rel=0.02)
 
 
 def test_too_few_losses_ask_for_pings() -> None:

@@ -324,15 +324,16 @@ def share_of_bad(
     """How much of the time a chain of this mean loss is bad, and what its states lose.
 
     The good state loses `factor` times as much as in `values`, and the bad one as much, unless that
-    is too little for the mean.
+    is too little for the mean, which is below 1.
     """
     losses = {name: value for name, value in values.items() if name.startswith("loss_")}
     if "loss_in_good" in losses:
-        losses["loss_in_good"] *= factor
-    if mean > 0.9 * losses.get("loss_in_bad", 1.0):
-        losses["loss_in_bad"] = 1.0
+        # A fit may have its states the other way round.
+        losses["loss_in_good"] = min(losses["loss_in_good"] * factor, mean)
     bad, good = losses.get("loss_in_bad", 1.0), losses.get("loss_in_good", 0.0)
-    return min((mean - good) / (bad - good), 0.99), losses
+    if mean > 0.9 * bad or bad <= good:
+        bad = losses["loss_in_bad"] = 1.0
+    return min(max((mean - good) / (bad - good), 1e-9), 0.99), losses
 
 
 class _Runs:

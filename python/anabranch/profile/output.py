@@ -133,7 +133,9 @@ def _bound_lines(profile: Profile, name: str) -> list[str]:
     lines = []
     for end, loss in zip(("least", "most"), mean.interval, strict=True):
         model = '{ kind = "none" }'
-        if loss > 0 and profile.losses.count:
+        if loss >= _ALL:
+            model = f'{{ kind = "bernoulli", probability = {_digits(loss)} }}'
+        elif loss > 0 and profile.losses.count:
             model = _model(fit, fit.values_with(loss), measured)
         elif loss > 0:
             good = BAD_STATE_S * (1 - loss) / loss
@@ -196,6 +198,9 @@ _TELLING_RATIO = 3.0
 
 _NARROWEST = 0.1
 """No interval is asked for whose ends are nearer to each other, as a logarithm."""
+
+_ALL = 0.99
+"""A mean loss from which on there are no states to be told apart."""
 
 _HARMLESS = 0.002
 """A mean loss below which a G.711 call without concealment loses less than 0.1 MOS (G.113)."""
