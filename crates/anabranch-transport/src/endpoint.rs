@@ -89,6 +89,22 @@ pub trait Endpoint {
         Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
     }
 
+    /// Adds a path of this MTU (bytes, IP header included) after the last one: its number. It is part of the connection at
+    /// once, or where addresses [come and go](Endpoint::enable_reconfiguration) from [`Command::AddAddress`] on. The
+    /// peer gives it the same number when it hears of it, or its driver translates. What the endpoint then wants done is
+    /// to be [asked for](Endpoint::poll_output).
+    ///
+    /// # Errors
+    /// When the protocol has one path, or the settings do not go with this one: one sentence.
+    fn add_path(&mut self, _now: Time, _mtu: u32) -> Result<PathId, String> {
+        Err(format!("paths: \"{}\" has one; use \"mptcp\" or \"sctp\"", self.protocol()))
+    }
+
+    /// Whether a packet is for this endpoint, by what is in it: ports, verification tag, token. What hands out packets
+    /// asks that of a packet between addresses that it has not seen together; where nobody says yes it is for the
+    /// [`Listener`](crate::listener::Listener).
+    fn owns(&self, packet: &Packet) -> bool;
+
     /// Lets this end go on sending after its peer has finished, until [`Command::Shutdown`] (half-close, RFC 9293 section
     /// 3.6), or no more: then it closes too, behind what it was given, as at first. False where the protocol has no
     /// half-close.

@@ -3,7 +3,8 @@
 //!
 //! Every [`endpoint::Endpoint`] is driven alike: the time and an input go in, and outputs come out until the endpoint
 //! says when it next wants to be called. Who drives it decides what time and network are: a simulator, or a program
-//! with sockets. Equal inputs give equal outputs, on every machine.
+//! with sockets. Equal inputs give equal outputs, on every machine. A server of many connections has a
+//! [`listener::Listener`] that makes them.
 //!
 //! Packets are structs with every field that is on the wire ([`wire`]); a payload says which bytes of the
 //! application's stream it stands for, and the bytes stay with the application.
@@ -75,6 +76,7 @@
 pub mod cc;
 pub mod endpoint;
 pub mod ground;
+pub mod listener;
 pub mod mptcp;
 pub mod path;
 mod procedures;

@@ -8,6 +8,7 @@ use anabranch_transport::ground::PathId;
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::Report;
 use anabranch_transport::time::Time;
+use anabranch_transport::wire::Packet;
 use anabranch_transport::{mptcp, sctp, tcp, udp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,18 @@ impl Endpoint for AnyEndpoint {
 
     fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
         dispatch!(self, end => end.enable_reconfiguration(absent))
+    }
+
+    fn set_half_close(&mut self, on: bool) -> bool {
+        dispatch!(self, end => end.set_half_close(on))
+    }
+
+    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        dispatch!(self, end => end.add_path(now, mtu))
+    }
+
+    fn owns(&self, packet: &Packet) -> bool {
+        dispatch!(self, end => end.owns(packet))
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 17] = [
+const TRANSPORT: [(&str, &str); 18] = [
     ("time", ""),
     ("units", "time"),
     ("rng", "time"),
@@ -25,10 +25,11 @@ const TRANSPORT: [(&str, &str); 17] = [
     // A rate sample is what controls take.
     ("recovery", "cc time units"),
     ("endpoint", "cc ground path report rng time units wire"),
-    ("sctp", "cc endpoint ground path procedures recovery report rng time timer units wire"),
-    ("tcp", "cc endpoint ground path procedures recovery report rng time timer units wire"),
-    ("mptcp", "cc endpoint ground path report rng tcp time units wire"),
-    ("udp", "endpoint ground report time wire"),
+    ("listener", "endpoint ground rng time wire"),
+    ("sctp", "cc endpoint ground listener path procedures recovery report rng time timer units wire"),
+    ("tcp", "cc endpoint ground listener path procedures recovery report rng time timer units wire"),
+    ("mptcp", "cc endpoint ground listener path report rng tcp time units wire"),
+    ("udp", "endpoint ground listener report time wire"),
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.

@@ -24,10 +24,33 @@ impl Connection {
             // Its addresses do not change.
             return Ok(());
         }
+        self.addresses_change = true;
         for path in absent {
             self.subflows[path.index()].is_present = false;
         }
         Ok(())
+    }
+
+    /// Adds a path after the last one: see [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
+    ///
+    /// # Errors
+    /// When the settings do not go with one more path: one sentence.
+    #[cold]
+    pub(super) fn append_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        let path = self.subflows.len();
+        self.site.mtus.push(mtu);
+        if let Err(error) = self.parameters.check_paths(&self.site.mtus, self.ip) {
+            self.site.mtus.pop();
+            return Err(error);
+        }
+        let mut subflow = self.site.subflow(&self.parameters, path);
+        subflow.tcp.become_subflow(self.group.clone(), self.parameters.space);
+        subflow.is_present = !self.addresses_change;
+        self.subflows.push(subflow);
+        if self.is_opener {
+            self.join(now, path);
+        }
+        Ok(PathId(path as u8))
     }
 
     /// Opens a subflow on each path that has none, now that the peer accepts them.

@@ -60,6 +60,9 @@ pub struct Connection {
     /// Our key and the peer's (RFC 8684 section 3.1).
     pub(super) keys: [Option<u64>; 2],
     pub(super) subflows: Vec<Subflow>,
+    pub(super) site: SubflowSite,
+    /// Whether the addresses of this end come and go.
+    pub(super) addresses_change: bool,
     pub(super) group: Group,
     pub(super) scheduler: AnyScheduler,
     pub(super) sender: Sender,
@@ -71,6 +74,26 @@ pub struct Connection {
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
+}
+
+/// Where the subflows are, those too that are added later.
+#[derive(Debug)]
+pub(super) struct SubflowSite {
+    side: Side,
+    pub(super) mtus: Vec<u32>,
+    ip: IpVersion,
+    streams: Streams,
+    name: String,
+}
+
+impl SubflowSite {
+    /// The subflow of this path, closed.
+    pub(super) fn subflow(&self, parameters: &Parameters, path: usize) -> Subflow {
+        let settings = parameters.tcp.of_subflow(path as u8);
+        let name = format!("{}/subflow_{path}", self.name);
+        let tcp = tcp::Connection::new(&settings, self.side, &self.mtus, self.ip, self.streams, &name);
+        Subflow::new(tcp, parameters.is_backup(PathId(path as u8)))
+    }
 }
 
 impl Connection {
@@ -90,12 +113,7 @@ impl Connection {
         if let Err(error) = parameters.check_paths(mtus, ip) {
             panic!("{error}");
         }
-        let subflow = |path: usize| {
-            let settings = parameters.tcp.of_subflow(path as u8);
-            let name = format!("{name}/subflow_{path}");
-            let tcp = tcp::Connection::new(&settings, side, mtus, ip, streams, &name);
-            Subflow::new(tcp, parameters.is_backup(PathId(path as u8)))
-        };
+        let site = SubflowSite { side, mtus: mtus.to_vec(), ip, streams, name: name.into() };
         Self {
             side,
             ip,
@@ -106,7 +124,9 @@ impl Connection {
             has_closed: true,
             half_close: false,
             keys: [None; 2],
-            subflows: (0..mtus.len()).map(subflow).collect(),
+            subflows: (0..mtus.len()).map(|path| site.subflow(parameters, path)).collect(),
+            site,
+            addresses_change: false,
             group: Group::new(parameters.coupling.build()),
             scheduler: parameters.scheduler.build(),
             sender: Sender::new(),
@@ -146,6 +166,9 @@ impl Connection {
     /// A packet of a subflow arrives.
     fn on_packet(&mut self, now: Time, packet: Box<Packet>) {
         let path = packet.path.index();
+        if path >= self.subflows.len() {
+            return;
+        }
         let (options, segment) = match &packet.body {
             Body::Mptcp(segment) => (segment.options, &segment.tcp),
             Body::Tcp(segment) => (Options::default(), segment),
@@ -163,7 +186,7 @@ impl Connection {
             self.subflows[path].is_dirty = true;
             return;
         }
-        if matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns(segment) {
+        if matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment) {
             return self.hand_down(now, path, packet);
         }
         if flags.has(Flags::SYN) {
@@ -354,6 +377,26 @@ impl Endpoint for Connection {
 
     fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
         self.let_addresses_change(absent)
+    }
+
+    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        let id = self.append_path(now, mtu)?;
+        self.follow_up(now);
+        Ok(id)
+    }
+
+    /// Whether a subflow has its ports, or its token is the connection's (RFC 8684 section 3.2).
+    fn owns(&self, packet: &Packet) -> bool {
+        let Some(segment) = packet.body.tcp() else { return false };
+        let token = match &packet.body {
+            Body::Mptcp(segment) => match segment.options.handshake {
+                Some(Handshake::Join { token, .. }) => token,
+                _ => None,
+            },
+            _ => None,
+        };
+        let joins = self.state == State::Established && token.is_some() && token == self.token();
+        joins || self.subflows.iter().any(|subflow| subflow.tcp.owns_segment(segment))
     }
 
     fn set_half_close(&mut self, on: bool) -> bool {

@@ -18,6 +18,11 @@ fn token_of(key: u64) -> u32 {
 }
 
 impl Connection {
+    /// What names the connection to its peer (RFC 8684 section 3.2).
+    pub(super) fn token(&self) -> Option<u32> {
+        self.keys[0].map(token_of)
+    }
+
     /// Opens actively, over the first path that is there; without any it is lost at once. Ignored while a connection is
     /// open or being opened.
     pub(super) fn connect(&mut self, now: Time) {
@@ -70,8 +75,7 @@ impl Connection {
     pub(super) fn accept(&mut self, path: usize, options: &Options, segment: &Segment) -> bool {
         match options.handshake {
             Some(Handshake::Join { token, is_backup, .. }) => {
-                let own = self.keys[0].map(token_of);
-                if self.state != State::Established || token != own {
+                if self.state != State::Established || token != self.token() {
                     return false;
                 }
                 // The peer has given up the last one on this path, if there was one.

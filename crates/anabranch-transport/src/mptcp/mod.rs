@@ -28,6 +28,7 @@ mod kheirkhah;
 #[cfg(test)]
 mod kheirkhah_drills;
 mod limit;
+mod listener;
 pub mod parameters;
 #[cfg(test)]
 mod properties;
@@ -41,5 +42,6 @@ mod testing;
 
 pub use config::{Config, Profile, Receiver, Rejoin};
 pub use connection::Connection;
+pub use listener::Listener;
 pub use parameters::Parameters;
 pub use stats::Stats;

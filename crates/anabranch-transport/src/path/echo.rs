@@ -151,7 +151,8 @@ impl Echo {
     fn ratings(&self, paths: &[PathStatus]) -> Vec<Option<f64>> {
         let (ie, bpl) = self.impairment;
         let rate = |(index, status): (usize, &PathStatus)| {
-            let before = self.history.front().map_or(Counts::default(), |counts| counts[index]);
+            let before =
+                self.history.front().and_then(|counts| counts.get(index)).copied().unwrap_or_default();
             let delay_ms = status.srtt?.as_millis_f64() / 2.0 + self.config.playout_delay.as_millis_f64();
             let loss = Counts::of(status).loss_percent(before);
             Some(Simplified::rate(delay_ms, loss, 1.0, ie, bpl).r)

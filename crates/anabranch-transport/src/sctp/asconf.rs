@@ -128,6 +128,14 @@ impl Association {
         Ok(())
     }
 
+    /// A path has been added to the table; its address is no part of the association so far.
+    pub(super) fn note_absent(&mut self, path: PathId) {
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.addresses.push(Address::Absent);
+        }
+        self.forget_status(path);
+    }
+
     /// Whether this path is part of the association.
     #[inline]
     pub(super) fn is_present(&self, path: PathId) -> bool {

@@ -26,9 +26,9 @@ use crate::endpoint::{
 use crate::ground::{Ecn, IpVersion, PathId, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
 use crate::report::Report;
-use crate::rng::{Draw as _, Streams};
+use crate::rng::{Draw as _, Rng, Streams};
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES};
+use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie};
 use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
 use crate::wire::{Body, Packet};
 
@@ -45,6 +45,36 @@ pub(super) fn blank_packet() -> Box<Packet> {
     let (first, rest) = (BLANK, Vec::new());
     let sctp = SctpPacket { source_port: 0, destination_port: 0, verification_tag: 0, first, rest };
     Box::new(Packet { path: PathId::default(), ecn: Ecn::default(), size: 0, body: Body::Sctp(sctp) })
+}
+
+/// What an end of an association begins with: its verification tag and the first of its TSNs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) tag: u32,
+    pub(super) initial_tsn: u32,
+}
+
+impl Numbers {
+    /// RFC 9260 section 5.3.1: a tag is never zero.
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let tag = (rng.bits() as u32).max(1);
+        Self { tag, initial_tsn: rng.bits() as u32 }
+    }
+}
+
+/// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries the
+/// packet's tag.
+#[cold]
+pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
+    match &packet.first {
+        Chunk::Abort(_)
+        | Chunk::CookieAck
+        | Chunk::Error(_)
+        | Chunk::Init(_)
+        | Chunk::ShutdownComplete { .. } => None,
+        Chunk::ShutdownAck => Some(Chunk::ShutdownComplete { tag_reflected: true }),
+        _ => Some(Chunk::Abort(Abort { tag_reflected: true, cause: None })),
+    }
 }
 
 /// The states of an association (RFC 9260 section 4), and its end.
@@ -145,18 +175,15 @@ impl Association {
         if let Err(error) = parameters.check_paths(mtus) {
             panic!("{error}");
         }
-        let mut handshake_rng = streams.stream(&format!("{name}/handshake"));
+        let mut rng = streams.stream(&format!("{name}/handshake"));
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
         let mut paths: Vec<Path> =
-            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, handshake_rng.bits() as u32)).collect();
+            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, rng.bits() as u32)).collect();
         let load_sharing = parameters
             .load_sharing
             .as_ref()
             .map(|config| Box::new(LoadSharing::new(config, parameters, ip, &mut paths)));
-        // RFC 9260 section 5.3.1: a tag is never zero.
-        let local_tag = (handshake_rng.bits() as u32).max(1);
-        let local_initial_tsn = handshake_rng.bits() as u32;
-        let smallest_mtu = mtus.iter().copied().min().unwrap_or_default();
+        let Numbers { tag: local_tag, initial_tsn: local_initial_tsn } = Numbers::draw(&mut rng);
         let mut parameters = parameters.clone();
         parameters.rto.clock = parameters.rto.clock.started(streams, name);
         let mut association = Self {
@@ -167,7 +194,7 @@ impl Association {
             local_tag,
             local_initial_tsn,
             peer_tag: 0,
-            handshake: Handshake::new(primary),
+            handshake: Handshake::new(primary, rng),
             shutdown: ShutdownTimers::default(),
             paths,
             status: vec![PathStatus::default(); mtus.len()],
@@ -187,8 +214,8 @@ impl Association {
             next_unordered_mid: Vec::new(),
             interleaves: false,
             data_header: DATA_HEADER_BYTES,
-            fragment_limit: (smallest_mtu - headers - DATA_HEADER_BYTES) & !3,
-            sack_entries: ((smallest_mtu - headers - SACK_HEADER_BYTES) / 4) as usize,
+            fragment_limit: 0,
+            sack_entries: 0,
             peer_takes_forward_tsn: false,
             has_refused: false,
             received: ReceivedTsns::new(0),
@@ -201,8 +228,27 @@ impl Association {
             last_now: Time::ZERO,
             parameters,
         };
+        association.fit_chunks();
         association.prepare_probing();
         association
+    }
+
+    /// Makes this end, which is closed, the one that a [`Listener`](super::Listener) promised with this cookie; it is to
+    /// be given the packet that brought the cookie back. `ports` are ours and the peer's.
+    pub(super) fn adopt_promise(&mut self, cookie: &StateCookie, ports: [u16; 2]) {
+        self.ports = ports;
+        self.local_tag = cookie.local_tag;
+        self.local_initial_tsn = cookie.local_initial_tsn;
+        self.outstanding.begin(cookie.local_initial_tsn);
+        self.advanced_peer_ack_point = cookie.local_initial_tsn.wrapping_sub(1);
+    }
+
+    /// The longest chunks that fit into a packet on every path.
+    pub(super) fn fit_chunks(&mut self) {
+        let smallest_mtu = self.paths.iter().map(|path| path.mtu).min().unwrap_or_default();
+        let room = smallest_mtu - self.headers_bytes;
+        self.fragment_limit = (room - self.data_header) & !3;
+        self.sack_entries = ((room - SACK_HEADER_BYTES) / 4) as usize;
     }
 
     /// What has been counted so far.
@@ -277,6 +323,9 @@ impl Association {
     fn on_packet(&mut self, now: Time, mut packet: Box<Packet>) {
         let path = packet.path;
         let Body::Sctp(sctp) = &mut packet.body else { return };
+        if path.index() >= self.paths.len() {
+            return;
+        }
         self.stats.packets_received += 1;
         let is_known =
             self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
@@ -316,23 +365,16 @@ impl Association {
         }
     }
 
-    /// RFC 9260 section 8.4: answers a packet that belongs to no association.
+    /// Answers a packet that does not belong to the association.
     #[cold]
     fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
-        let answer = match &packet.first {
-            Chunk::Abort(_)
-            | Chunk::CookieAck
-            | Chunk::Error(_)
-            | Chunk::Init(_)
-            | Chunk::ShutdownComplete { .. } => return,
-            Chunk::ShutdownAck => Chunk::ShutdownComplete { tag_reflected: true },
-            _ if matches!(self.state, State::Closed | State::Ended) => {
-                Chunk::Abort(Abort { tag_reflected: true, cause: None })
-            }
-            // Section 8.5: a wrong tag in an association that lives is silently discarded.
-            _ => return,
-        };
-        self.transmit_with_tag(path, packet.verification_tag, answer);
+        let lives = !matches!(self.state, State::Closed | State::Ended);
+        match answer_out_of_the_blue(packet) {
+            // RFC 9260 section 8.5: a wrong tag in an association that lives is silently discarded.
+            Some(Chunk::Abort(_)) if lives => {}
+            None => {}
+            Some(answer) => self.transmit_with_tag(path, packet.verification_tag, answer),
+        }
     }
 
     fn on_chunk(&mut self, now: Time, path: PathId, tag: u32, chunk: &Chunk) {
@@ -578,6 +620,17 @@ impl Endpoint for Association {
 
     fn enable_reconfiguration(&mut self, absent: &[PathId]) -> Result<(), String> {
         self.let_addresses_change(absent)
+    }
+
+    fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        self.append_path(now, mtu)
+    }
+
+    /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new address is found
+    /// by its tag).
+    fn owns(&self, packet: &Packet) -> bool {
+        let Body::Sctp(sctp) = &packet.body else { return false };
+        [sctp.destination_port, sctp.source_port] == self.ports && self.is_for_us(sctp)
     }
 
     fn handle_input(&mut self, now: Time, input: Input) {

@@ -1,10 +1,12 @@
 //! Opening an association: the four-way handshake with cookie (RFC 9260 section 5).
 
-use super::association::{Association, State};
+use super::association::{Association, Numbers, State};
+use super::parameters::Parameters;
 use super::received_tsns::ReceivedTsns;
 use crate::endpoint::{CloseReason, Event, Output};
-use crate::ground::PathId;
+use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
+use crate::rng::Rng;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 
@@ -17,12 +19,51 @@ pub(super) struct Handshake {
     path: PathId,
     cookie: Option<Box<StateCookie>>,
     cookie_preservative: Option<Duration>,
+    /// Where tags, TSNs and nonces come from.
+    pub(super) rng: Rng,
 }
 
 impl Handshake {
-    pub(super) const fn new(path: PathId) -> Self {
-        Self { timer: Time::NEVER, attempts: 0, path, cookie: None, cookie_preservative: None }
+    pub(super) const fn new(path: PathId, rng: Rng) -> Self {
+        Self { timer: Time::NEVER, attempts: 0, path, cookie: None, cookie_preservative: None, rng }
     }
+}
+
+/// What an end with these numbers says of itself in INIT or INIT ACK, besides its addresses and what they can do.
+pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) -> Init {
+    Init {
+        initiate_tag: numbers.tag,
+        a_rwnd: parameters.receive_buffer,
+        outbound_streams: parameters.streams,
+        max_inbound_streams: parameters.streams,
+        initial_tsn: numbers.initial_tsn,
+        addresses: 1,
+        ip,
+        forward_tsn_supported: parameters.partial_reliability,
+        asconf_supported: false,
+        interleaving_supported: parameters.interleaving,
+        cookie_preservative: None,
+    }
+}
+
+/// The answer to INIT by an end that says this of itself (section 5.1 B).
+pub(super) fn answer(now: Time, parameters: &Parameters, init: &Init, own: Init) -> InitAck {
+    // Section 5.2.6: the life may be longer for a peer that asked for it.
+    let extra = init.cookie_preservative.unwrap_or(Duration::ZERO);
+    let cookie = StateCookie {
+        created_at: now,
+        life: parameters.valid_cookie_life + extra,
+        local_tag: own.initiate_tag,
+        local_initial_tsn: own.initial_tsn,
+        peer: *init,
+    };
+    InitAck { init: own, cookie }
+}
+
+/// The error that a cookie is too old, if it is (section 5.1.5 step 3).
+pub(super) fn staleness(now: Time, cookie: &StateCookie) -> Option<ErrorCause> {
+    let good_until = cookie.created_at + cookie.life;
+    (now > good_until).then(|| ErrorCause::StaleCookie { staleness: now.saturating_since(good_until) })
 }
 
 impl Association {
@@ -55,18 +96,11 @@ impl Association {
     }
 
     fn own_init(&self) -> Init {
+        let numbers = Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn };
         Init {
-            initiate_tag: self.local_tag,
-            a_rwnd: self.parameters.receive_buffer,
-            outbound_streams: self.parameters.streams,
-            max_inbound_streams: self.parameters.streams,
-            initial_tsn: self.local_initial_tsn,
             addresses: self.addresses(),
-            ip: self.ip,
-            forward_tsn_supported: self.parameters.partial_reliability,
             asconf_supported: self.reconfiguration.is_some(),
-            interleaving_supported: self.parameters.interleaving,
-            cookie_preservative: None,
+            ..offer(&self.parameters, self.ip, numbers)
         }
     }
 
@@ -80,16 +114,7 @@ impl Association {
             self.send_shutdown_ack(now);
             return;
         }
-        // Section 5.2.6: the life may be longer for a peer that asked for it.
-        let extra = init.cookie_preservative.unwrap_or(Duration::ZERO);
-        let cookie = StateCookie {
-            created_at: now,
-            life: self.parameters.valid_cookie_life + extra,
-            local_tag: self.local_tag,
-            local_initial_tsn: self.local_initial_tsn,
-            peer: *init,
-        };
-        let ack = InitAck { init: self.own_init(), cookie };
+        let ack = answer(now, &self.parameters, init, self.own_init());
         self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
 
@@ -116,12 +141,8 @@ impl Association {
         let known = cookie.peer.initiate_tag == self.peer_tag;
         match self.state {
             State::Closed | State::CookieWait | State::CookieEchoed => {
-                let good_until = cookie.created_at + cookie.life;
-                if now > good_until && !known {
-                    // Section 5.1.5 step 3.
-                    let staleness = now.saturating_since(good_until);
-                    let error = Chunk::Error(ErrorCause::StaleCookie { staleness });
-                    self.transmit_with_tag(path, cookie.peer.initiate_tag, error);
+                if let Some(error) = staleness(now, cookie).filter(|_| !known) {
+                    self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(error));
                     return;
                 }
                 // From Closed the ordinary case; otherwise both ends opened at once and this is
@@ -194,8 +215,7 @@ impl Association {
         if self.interleaves {
             self.next_unordered_mid = vec![0; self.next_mid.len()];
             self.data_header = I_DATA_HEADER_BYTES;
-            let smallest_mtu = self.paths.iter().map(|path| path.mtu).min().unwrap_or_default();
-            self.fragment_limit = (smallest_mtu - self.headers_bytes - I_DATA_HEADER_BYTES) & !3;
+            self.fit_chunks();
             self.outstanding.memory.overhead = self.memory_of_queue();
             self.queue.interleave();
         }

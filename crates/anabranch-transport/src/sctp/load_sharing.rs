@@ -147,6 +147,18 @@ struct Copied {
     window_bytes: u32,
 }
 
+/// What load sharing keeps of one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// Bytes of the copies that are on their way here.
+    copied: u32,
+    /// New data and copies sent, in bytes.
+    sent_bytes: u64,
+    copied_bytes: u64,
+    /// Whether the scheduler left the path idle though it had room.
+    is_spared: bool,
+}
+
 /// What each path may have outstanding at one occasion, in bytes.
 type Windows = SmallVec<[u32; 4]>;
 
@@ -158,18 +170,13 @@ pub(super) struct LoadSharing {
     scheduler: AnyScheduler,
     /// Chunks that were sent on further paths, by TSN.
     copies: VecDeque<Copied>,
-    /// Bytes of these per path.
-    copied: Vec<u32>,
     /// The lowest TSN that a gap block of the SACK being processed acknowledges.
     lowest_gap_acked: Option<u32>,
     /// The SACK being processed reports everything before this TSN missing twice (DAC).
     twice_missing_below: Option<u32>,
-    /// New data and copies sent per path, in bytes.
-    sent_bytes: Vec<u64>,
-    copied_bytes: Vec<u64>,
+    /// By path.
+    shares: Vec<Share>,
     rescheduled: u64,
-    /// Whether the scheduler left a path idle that had room, per path.
-    spared: Vec<bool>,
     blocked: Option<(Blocking, Time)>,
     blocked_by_receive_buffer: Duration,
     blocked_by_send_buffer: Duration,
@@ -178,26 +185,29 @@ pub(super) struct LoadSharing {
 impl LoadSharing {
     /// Load sharing over these paths, whose congestion controls become members of one group.
     pub(super) fn new(config: &Config, parameters: &Parameters, ip: IpVersion, paths: &mut [Path]) -> Self {
-        let sharing = Self {
+        let mut sharing = Self {
             config: config.clone(),
             group: Group::new(config.coupling.build()),
             scheduler: config.scheduler.build(),
             copies: VecDeque::new(),
-            copied: vec![0; paths.len()],
             lowest_gap_acked: None,
             twice_missing_below: None,
-            sent_bytes: vec![0; paths.len()],
-            copied_bytes: vec![0; paths.len()],
+            shares: Vec::new(),
             rescheduled: 0,
-            spared: vec![false; paths.len()],
             blocked: None,
             blocked_by_receive_buffer: Duration::ZERO,
             blocked_by_send_buffer: Duration::ZERO,
         };
         for (index, path) in paths.iter_mut().enumerate() {
-            sharing.join(parameters, ip, PathId(index as u8), path);
+            sharing.add_path(parameters, ip, PathId(index as u8), path);
         }
         sharing
+    }
+
+    /// Shares the load with one more path, which comes after the last one.
+    pub(super) fn add_path(&mut self, parameters: &Parameters, ip: IpVersion, id: PathId, path: &mut Path) {
+        self.shares.push(Share::default());
+        self.join(parameters, ip, id, path);
     }
 
     /// Makes the congestion control of a path, which is new, a member of the group.
@@ -263,8 +273,8 @@ impl LoadSharing {
 
     /// Writes what concerns one path.
     pub(super) fn report_path(&self, path: usize, report: &mut Report<'_>) {
-        report.count("new_bytes_sent", self.sent_bytes[path]);
-        report.count("copied_bytes_sent", self.copied_bytes[path]);
+        report.count("new_bytes_sent", self.shares[path].sent_bytes);
+        report.count("copied_bytes_sent", self.shares[path].copied_bytes);
     }
 }
 
@@ -318,7 +328,9 @@ impl Association {
         }
         let windows = self.windows(&sharing);
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
-        sharing.spared.fill(false);
+        for share in &mut sharing.shares {
+            share.is_spared = false;
+        }
         // The windows of the paths are asked below.
         while self.may_send_new(now, self.selection.current, u32::MAX) {
             let length = self.next_fragment();
@@ -330,8 +342,8 @@ impl Association {
                 }
                 Decision::Send(path) => self.send_on(now, &[path], &mut sharing),
                 Decision::Duplicate(_) | Decision::Wait => {
-                    for (spared, view) in sharing.spared.iter_mut().zip(&views) {
-                        *spared = view.is_usable && view.has_room;
+                    for (share, view) in sharing.shares.iter_mut().zip(&views) {
+                        share.is_spared = view.is_usable && view.has_room;
                     }
                     break;
                 }
@@ -346,7 +358,7 @@ impl Association {
         let Some((&path, further)) = paths.split_first() else { return };
         let (first, before) = (self.outstanding.next_tsn(), self.outstanding.bytes());
         self.send_packet(now, path);
-        sharing.sent_bytes[path.index()] += self.outstanding.bytes() - before;
+        sharing.shares[path.index()].sent_bytes += self.outstanding.bytes() - before;
         for &path in further {
             self.send_copies(now, path, first, sharing);
         }
@@ -379,11 +391,11 @@ impl Association {
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
         }
-        let copied = &mut sharing.copied[path.index()];
-        *copied += in_window;
-        sharing.copied_bytes[path.index()] += u64::from(bytes);
+        let share = &mut sharing.shares[path.index()];
+        share.copied += in_window;
+        share.copied_bytes += u64::from(bytes);
         let own = &mut self.paths[path.index()];
-        own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + *copied));
+        own.cc.on_sent(&SentEvent::new(now, bytes, self.outstanding.on(path) + share.copied));
     }
 
     /// Copies whose chunks are acknowledged, lost or given up make room again.
@@ -392,8 +404,8 @@ impl Association {
         if !sharing.copies.is_empty() {
             let mut acked: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.paths.len());
             let mut lost: SmallVec<[bool; 4]> = SmallVec::from_elem(false, self.paths.len());
-            let before = sharing.copied.clone();
-            let LoadSharing { copies, copied, .. } = &mut *sharing;
+            let before: SmallVec<[u32; 4]> = sharing.shares.iter().map(|share| share.copied).collect();
+            let LoadSharing { copies, shares, .. } = &mut *sharing;
             copies.retain(|copy| {
                 let index = copy.path.index();
                 let state = if tsn::before(copy.tsn, self.outstanding.first_tsn) {
@@ -407,13 +419,13 @@ impl Association {
                     SentState::Abandoned => {}
                     SentState::Lost => lost[index] = true,
                 }
-                copied[index] -= copy.window_bytes;
+                shares[index].copied -= copy.window_bytes;
                 false
             });
             let exit = self.outstanding.next_tsn().wrapping_sub(1);
             for (index, path) in self.paths.iter_mut().enumerate() {
                 let in_flight = self.outstanding.on(PathId(index as u8));
-                let outstanding = in_flight + copied[index];
+                let outstanding = in_flight + shares[index].copied;
                 if acked[index] > 0 {
                     let outstanding_before = in_flight + before[index];
                     path.cc.on_ack(&AckEvent {
@@ -465,7 +477,7 @@ impl Association {
             index != from.index()
                 && self.status[index].is_usable()
                 && self.paths[index].fast_recovery_exit.is_none()
-                && self.outstanding.on(PathId(index as u8)) + sharing.copied[index] < windows[index]
+                && self.outstanding.on(PathId(index as u8)) + sharing.shares[index].copied < windows[index]
                 && is_blocked(index)
         });
         let Some(target) = target else { return };
@@ -497,7 +509,7 @@ impl Association {
         let limits = self.limits(&sharing.config, self.outstanding.bytes());
         let waiting = (!self.queue.is_empty()).then(|| self.next_fragment());
         let has_room = |index: usize| {
-            let in_use = self.outstanding.on(PathId(index as u8)) + sharing.copied[index];
+            let in_use = self.outstanding.on(PathId(index as u8)) + sharing.shares[index].copied;
             self.carries_new(index) && in_use < self.paths[index].cc.limits().cwnd
         };
         let mut roomy = (0..self.paths.len()).filter(|&index| has_room(index)).peekable();
@@ -524,13 +536,13 @@ impl Association {
         match self.split(sharing, limits, path.index(), self.next_fragment()) {
             Some(Blocking::ReceiveBuffer) => Some(LimitedBy::ReceiveWindow),
             Some(Blocking::SendBuffer) => Some(LimitedBy::SendBuffer),
-            None => sharing.spared[path.index()].then_some(LimitedBy::Scheduler),
+            None => sharing.shares[path.index()].is_spared.then_some(LimitedBy::Scheduler),
         }
     }
 
     /// Bytes on their way on this path that are copies.
     pub(super) fn copied(&self, path: PathId) -> u32 {
-        self.load_sharing.as_ref().map_or(0, |sharing| sharing.copied[path.index()])
+        self.load_sharing.as_ref().map_or(0, |sharing| sharing.shares[path.index()].copied)
     }
 
     /// Bytes of the next chunk of new data.
@@ -548,7 +560,8 @@ impl Association {
     fn windows(&self, sharing: &LoadSharing) -> Windows {
         let window = |index: usize| {
             // Max.Burst is for what comes on top of what is on its way, copies too.
-            let with_copies = self.burst_limit(PathId(index as u8)).saturating_add(sharing.copied[index]);
+            let with_copies =
+                self.burst_limit(PathId(index as u8)).saturating_add(sharing.shares[index].copied);
             with_copies.min(self.paths[index].cc.limits().cwnd)
         };
         (0..self.paths.len()).map(window).collect()
@@ -601,7 +614,7 @@ impl Association {
         (0..self.paths.len())
             .map(|index| {
                 let (path, id) = (&self.paths[index], PathId(index as u8));
-                let outstanding = self.outstanding.on(id) + sharing.copied[index];
+                let outstanding = self.outstanding.on(id) + sharing.shares[index].copied;
                 let ControlState { cwnd, ssthresh, .. } = path.cc.state();
                 PathView {
                     is_usable: self.carries_new(index),
@@ -624,7 +637,7 @@ impl Association {
 impl LoadSharing {
     /// The bytes kept in counters are those found by counting again.
     pub(super) fn check_accounts(&self) {
-        for (index, &copied) in self.copied.iter().enumerate() {
+        for (index, &Share { copied, .. }) in self.shares.iter().enumerate() {
             let own = self.copies.iter().filter(|copy| copy.path.index() == index);
             assert_eq!(copied, own.map(|copy| copy.window_bytes).sum::<u32>(), "copies on path {index}");
         }

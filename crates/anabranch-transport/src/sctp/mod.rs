@@ -33,6 +33,7 @@ mod kernel_memory;
 mod limit;
 #[cfg(test)]
 mod linux_failover_drills;
+mod listener;
 pub mod load_sharing;
 mod outstanding;
 pub mod parameters;
@@ -67,5 +68,6 @@ mod window_drills;
 
 pub use association::Association;
 pub use config::{Config, Profile};
+pub use listener::Listener;
 pub use parameters::Parameters;
 pub use stats::Stats;

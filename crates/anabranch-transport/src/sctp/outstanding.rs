@@ -144,6 +144,20 @@ impl Outstanding {
         }
     }
 
+    /// The first chunk will have this TSN; there has been none yet.
+    pub(super) fn begin(&mut self, first_tsn: u32) {
+        debug_assert!(self.chunks.is_empty(), "chunks are outstanding");
+        (self.first_tsn, self.lost_from) = (first_tsn, first_tsn);
+    }
+
+    /// There is one more path, which comes after the last one.
+    pub(super) fn add_path(&mut self) {
+        self.in_windows.push(0);
+        if !self.buffered.is_empty() {
+            self.buffered.push(Buffered::default());
+        }
+    }
+
     /// The last TSN that the peer has acknowledged cumulatively.
     pub(super) const fn cumulative_tsn(&self) -> u32 {
         self.first_tsn.wrapping_sub(1)

@@ -1,11 +1,14 @@
 //! What the endpoint keeps for each path besides what policies see
 //! ([`PathStatus`](crate::path::PathStatus)).
 
+use super::association::{Association, State};
 use super::parameters::Parameters;
 use super::rto::RtoEstimator;
 use crate::cc::sctp::InitialWindow;
 use crate::cc::{self, Controller, Setup};
-use crate::ground::IpVersion;
+use crate::ground::{IpVersion, PathId};
+use crate::path::PathStatus;
+use crate::rng::Draw as _;
 use crate::time::Time;
 use crate::wire::sctp::COMMON_HEADER_BYTES;
 
@@ -113,5 +116,54 @@ impl Path {
         };
         let initial_cwnd = initial_window.bytes(mss, ip);
         Setup { mss, initial_cwnd, rules: parameters.rules, seed: 0 }
+    }
+}
+
+impl Association {
+    /// Adds a path after the last one: see [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
+    ///
+    /// # Errors
+    /// When the MTU is smaller than what chunks are cut for, or the settings do not go with one more path: one sentence.
+    #[cold]
+    pub(super) fn append_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        let mut mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();
+        let smallest = mtus.iter().copied().min().unwrap_or_default();
+        if self.state != State::Closed && mtu < smallest {
+            return Err(format!(
+                "mtu = {mtu} is out of range; chunks are cut for {smallest} bytes, and it must be no less"
+            ));
+        }
+        mtus.push(mtu);
+        self.parameters.check_paths(&mtus)?;
+        let id = PathId(self.paths.len() as u8);
+        let nonce = self.handshake.rng.bits() as u32;
+        let mut path = Path::new(&self.parameters, mtu, self.ip, nonce);
+        if let Some(sharing) = &mut self.load_sharing {
+            sharing.add_path(&self.parameters, self.ip, id, &mut path);
+        }
+        self.paths.push(path);
+        self.outstanding.add_path();
+        if let Some(probing) = &mut self.probing {
+            probing.add_path();
+        }
+        if mtu < smallest {
+            self.fit_chunks();
+            self.outstanding.memory.overhead = self.memory_of_queue();
+        }
+        self.status.push(PathStatus::default());
+        if self.reconfiguration.is_some() {
+            self.note_absent(id);
+        } else if self.state != State::Closed {
+            // RFC 9260 section 5.4: it carries data once a heartbeat has been answered.
+            self.status[id.index()].confirmed = !self.parameters.path_verification;
+            if self.state == State::Established {
+                self.paths[id.index()].heartbeat.idle_since = now;
+                if self.parameters.path_verification {
+                    self.send_heartbeat(now, id);
+                }
+                self.start_heartbeat_timer(now, id);
+            }
+        }
+        Ok(id)
     }
 }

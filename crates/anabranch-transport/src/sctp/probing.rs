@@ -16,12 +16,18 @@ pub(super) struct Probing {
     /// When the policy wants its tick.
     pub(super) tick: Time,
     probe: Option<Probe>,
-    /// Whether a fast recovery goes on, by path.
-    in_recovery: Vec<bool>,
-    /// The first answer to a pair of heartbeats, by path: number, when it was sent, when the first of it was
-    /// answered, when that had arrived at the peer.
-    pairs: Vec<Option<FirstOfPair>>,
+    /// By path.
+    measured: Vec<Measured>,
     pair_number: u32,
+}
+
+/// What is being measured on one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    /// Whether a fast recovery goes on.
+    in_recovery: bool,
+    /// The answer to the first of a pair of heartbeats, until the second is answered.
+    pair: Option<FirstOfPair>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +52,12 @@ struct Probe {
 
 impl Probing {
     fn new(paths: usize) -> Self {
-        Self {
-            tick: Time::NEVER,
-            probe: None,
-            in_recovery: vec![false; paths],
-            pairs: vec![None; paths],
-            pair_number: 0,
-        }
+        Self { tick: Time::NEVER, probe: None, measured: vec![Measured::default(); paths], pair_number: 0 }
+    }
+
+    /// There is one more path, which comes after the last one.
+    pub(super) fn add_path(&mut self) {
+        self.measured.push(Measured::default());
     }
 }
 
@@ -106,7 +111,7 @@ impl Association {
     #[cold]
     pub(super) fn note_fast_retransmit(&mut self, now: Time, path: PathId, cwnd_before: u32) {
         if let Some(probing) = &mut self.probing {
-            probing.in_recovery[path.index()] = true;
+            probing.measured[path.index()].in_recovery = true;
             self.tell_selector(now, PathEvent::FastRetransmit { path, cwnd_before });
         }
     }
@@ -126,7 +131,7 @@ impl Association {
             if self.paths[index].fast_recovery_exit.is_some() {
                 continue;
             }
-            if std::mem::take(&mut probing.in_recovery[index]) && !by_timeout {
+            if std::mem::take(&mut probing.measured[index].in_recovery) && !by_timeout {
                 self.tell_selector(now, PathEvent::RecoveryEnded(PathId(index as u8)));
             }
         }
@@ -228,7 +233,7 @@ impl Association {
         let path = info.path;
         let size = self.headers_bytes + HeartbeatInfo::PAIR_BYTES + u32::from(info.padding);
         let Some(probing) = &mut self.probing else { return };
-        let first = &mut probing.pairs[path.index()];
+        let first = &mut probing.measured[path.index()].pair;
         if !mark.is_second {
             *first = Some(FirstOfPair { mark, sent_at: info.sent_at, answered_at: now });
             return;

@@ -37,8 +37,8 @@ use crate::wire::{self, Body, Packet};
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
 
-/// The states of a connection (RFC 9293 section 3.3.2). A closed end accepts a connection: there is no
-/// LISTEN of its own.
+/// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener); a closed end accepts
+/// too, so that two ends alone are a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Closed,
@@ -155,14 +155,14 @@ impl Connection {
         let mut rng = streams.stream(&format!("{name}/handshake"));
         parameters.clock = parameters.clock.started(streams, name);
         let path = PathId(parameters.path);
-        let ports = [parameters.source_port, parameters.destination_port];
+        let ports = parameters.ports(side);
         let mtu = mtus[path.index()];
         let mss = parameters.mss(mtu, ip);
         Self {
             ip,
             mtu,
             path,
-            ports: [ports[side.index()], ports[side.peer().index()]],
+            ports,
             connections: 0,
             state: State::Closed,
             handshake: Handshake::default(),
@@ -390,6 +390,10 @@ impl Endpoint for Connection {
     /// An end with MPTCP falls back to TCP (RFC 8684 section 3.1).
     fn understands(&self, protocol: &str) -> bool {
         matches!(protocol, "mptcp" | "tcp")
+    }
+
+    fn owns(&self, packet: &Packet) -> bool {
+        packet.body.tcp().is_some_and(|segment| self.owns_segment(segment))
     }
 
     fn service(&self) -> Service {

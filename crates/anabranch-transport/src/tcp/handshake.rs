@@ -358,26 +358,29 @@ impl Connection {
         self.outputs.push_back(Output::Event(Event::Connected));
     }
 
-    /// RFC 9293 section 3.10.7.1: answers a segment that belongs to no connection.
+    /// Answers a segment that belongs to no connection.
     #[cold]
     pub(crate) fn out_of_the_blue(&mut self, segment: &Segment) {
-        if segment.flags.has(Flags::RST) {
-            return;
+        if let Some(reset) = reset_for(segment) {
+            self.transmit(reset, EcnField::NotEct);
         }
-        let has_ack = segment.flags.has(Flags::ACK);
-        let reset = Segment {
-            source_port: segment.destination_port,
-            destination_port: segment.source_port,
-            sequence: if has_ack { segment.acknowledgement } else { 0 },
-            acknowledgement: if has_ack {
-                0
-            } else {
-                segment.sequence.wrapping_add(segment.sequence_length())
-            },
-            flags: if has_ack { Flags::RST } else { Flags::RST.with(Flags::ACK) },
-            payload: Payload::default(),
-            ..Segment::blank()
-        };
-        self.transmit(reset, EcnField::NotEct);
     }
+}
+
+/// The answer to a segment that belongs to no connection, unless it is a reset itself (RFC 9293 section 3.10.7.1).
+pub(super) fn reset_for(segment: &Segment) -> Option<Segment> {
+    if segment.flags.has(Flags::RST) {
+        return None;
+    }
+    let has_ack = segment.flags.has(Flags::ACK);
+    let after = segment.sequence.wrapping_add(segment.sequence_length());
+    Some(Segment {
+        source_port: segment.destination_port,
+        destination_port: segment.source_port,
+        sequence: if has_ack { segment.acknowledgement } else { 0 },
+        acknowledgement: if has_ack { 0 } else { after },
+        flags: if has_ack { Flags::RST } else { Flags::RST.with(Flags::ACK) },
+        payload: Payload::default(),
+        ..Segment::blank()
+    })
 }

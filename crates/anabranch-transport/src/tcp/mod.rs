@@ -32,6 +32,7 @@ mod ecn;
 mod handshake;
 mod kheirkhah;
 mod limit;
+pub(crate) mod listener;
 mod measures;
 mod newreno;
 mod pacing;
@@ -56,5 +57,6 @@ mod window;
 
 pub use config::{Config, Profile};
 pub use connection::Connection;
+pub use listener::Listener;
 pub use parameters::Parameters;
 pub use stats::Stats;

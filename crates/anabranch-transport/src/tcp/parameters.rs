@@ -5,7 +5,7 @@ use super::config::{
 };
 use super::procedures::Procedures;
 use crate::cc;
-use crate::ground::IpVersion;
+use crate::ground::{IpVersion, Side};
 use crate::recovery::rtt::Limits;
 use crate::time::Duration;
 use crate::timer::Clock;
@@ -221,6 +221,14 @@ impl Parameters {
             min: self.rto_min,
             max: self.rto_max,
             granularity: self.clock.granularity,
+        }
+    }
+
+    /// The port of this side, and its peer's.
+    pub(crate) const fn ports(&self, side: Side) -> [u16; 2] {
+        match side {
+            Side::A => [self.source_port, self.destination_port],
+            Side::B => [self.destination_port, self.source_port],
         }
     }
 

@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// Whether a segment is one of this connection, not of an earlier one.
-    pub(crate) fn owns(&self, segment: &Segment) -> bool {
+    pub(crate) fn owns_segment(&self, segment: &Segment) -> bool {
         self.state != State::Closed && [segment.destination_port, segment.source_port] == self.ports
     }
 

@@ -110,6 +110,11 @@ impl Endpoint for UdpEndpoint {
         Service::Datagrams
     }
 
+    fn owns(&self, packet: &Packet) -> bool {
+        let Body::Udp(datagram) = &packet.body else { return false };
+        [datagram.destination_port, datagram.source_port] == [self.source_port, self.destination_port]
+    }
+
     fn handle_input(&mut self, _now: Time, input: Input) {
         match input {
             Input::Command(Command::Send(Message { payload, .. })) => self.send(payload),

@@ -5,6 +5,7 @@
 //! header and nothing else; no RTCP is sent.
 
 mod endpoint;
+mod listener;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire::udp::{HEADER_BYTES, RTP_HEADER_BYTES};
 
 pub use endpoint::UdpEndpoint;
+pub use listener::Listener;
 
 #[cfg(doc)]
 use crate::endpoint::Command;

@@ -37,6 +37,17 @@ pub enum Body {
     Udp(udp::Datagram),
 }
 
+impl Body {
+    /// The TCP segment, with or without an MPTCP option, if it is one.
+    pub const fn tcp(&self) -> Option<&tcp::Segment> {
+        match self {
+            Self::Mptcp(segment) => Some(&segment.tcp),
+            Self::Tcp(segment) => Some(segment),
+            Self::Fragment(_) | Self::Sctp(_) | Self::Udp(_) => None,
+        }
+    }
+}
+
 /// Which bytes of which packet in flight a fragment carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {

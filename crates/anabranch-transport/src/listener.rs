@@ -1,0 +1,79 @@
+//! What waits at a port for peers that open connections.
+//!
+//! An [`Endpoint`] is one connection; a [`Listener`] makes one for each peer that opens one, so that a server has as
+//! many as come. Where a packet goes is decided by whoever hands packets out:
+//!
+//! 1. to the connection of its addresses;
+//! 2. if there is none, to the connection that [owns](Endpoint::owns) it: a path or subflow that begins;
+//! 3. otherwise to the listener, whose [`Answer`] may be a new connection.
+//!
+//! A fixed pair of ends, as a simulation has it, needs no listener: there each closed end accepts its peer.
+
+use crate::endpoint::{Endpoint, Site, Transport};
+use crate::ground::{IpVersion, Side};
+use crate::rng::{Rng, Streams};
+use crate::time::Time;
+use crate::wire::Packet;
+
+/// A transport protocol whose connections can be waited for.
+pub trait Listen: Transport {
+    /// What waits.
+    type Listener: Listener<Endpoint = Self::Endpoint>;
+
+    /// Builds what waits on this side; the site's paths are those that a connection begins with.
+    ///
+    /// # Errors
+    /// As [`Transport::build`].
+    fn listen(&self, site: &Site<'_>) -> Result<Self::Listener, String>;
+}
+
+/// What waits at a port. It keeps nothing of a peer.
+pub trait Listener {
+    /// The connections that it makes.
+    type Endpoint: Endpoint;
+
+    /// Takes a packet that no connection owns.
+    fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Self::Endpoint>;
+}
+
+/// What comes of a packet that no connection owns.
+#[derive(Debug)]
+pub enum Answer<E> {
+    /// A connection, which has taken the packet: it is to be [asked for output](Endpoint::poll_output). With SCTP its
+    /// peer's address is proven, with TCP it is not before the connection is open.
+    Accepted(Box<E>),
+    /// Nothing.
+    Nothing,
+    /// This packet, to be sent to where the other one came from.
+    Reply(Box<Packet>),
+}
+
+/// Where the connections of a listener are: a [`Site`] that is kept.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) side: Side,
+    pub(crate) mtus: Vec<u32>,
+    pub(crate) ip: IpVersion,
+    pub(crate) streams: Streams,
+    name: String,
+    /// Connections so far.
+    count: u64,
+}
+
+impl Place {
+    pub(crate) fn new(site: &Site<'_>, protocol: &str) -> Self {
+        let &Site { side, mtus, ip, streams, .. } = site;
+        Self { side, mtus: mtus.to_vec(), ip, streams, name: site.name(protocol), count: 0 }
+    }
+
+    /// The stream of the listener itself.
+    pub(crate) fn stream(&self) -> Rng {
+        self.streams.stream(&format!("{}/listener", self.name))
+    }
+
+    /// What the names of one more connection's streams start with: they count from 1.
+    pub(crate) fn next_name(&mut self) -> String {
+        self.count += 1;
+        format!("{}/{}", self.name, self.count)
+    }
+}

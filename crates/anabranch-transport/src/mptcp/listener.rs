@@ -1,0 +1,50 @@
+//! What waits for connections of MPTCP: RFC 8684 section 3.1. A subflow that joins is its connection's, which
+//! [owns](crate::endpoint::Endpoint::owns) it by its token.
+
+use super::config::Config;
+use super::connection::Connection;
+use super::parameters::Parameters;
+use crate::endpoint::{Endpoint as _, Input, Site};
+use crate::listener::{Answer, Listen, Place};
+use crate::tcp::listener::{opens, refuse};
+use crate::time::Time;
+use crate::wire::mptcp::Handshake;
+use crate::wire::{Body, Packet};
+
+/// Waits for connections, of MPTCP and of TCP.
+#[derive(Debug)]
+pub struct Listener {
+    parameters: Parameters,
+    place: Place,
+}
+
+impl crate::listener::Listener for Listener {
+    type Endpoint = Connection;
+
+    fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Connection> {
+        let Some(segment) = packet.body.tcp() else { return Answer::Nothing };
+        let joins = match &packet.body {
+            Body::Mptcp(segment) => matches!(segment.options.handshake, Some(Handshake::Join { .. })),
+            _ => false,
+        };
+        // RFC 8684 section 3.2: a token of no connection is answered by a reset.
+        if joins || !opens(segment, self.parameters.tcp.ports(self.place.side)[0]) {
+            return refuse(&packet, segment, self.place.ip);
+        }
+        let name = self.place.next_name();
+        let Place { side, mtus, ip, streams, .. } = &self.place;
+        let mut connection = Connection::new(&self.parameters, *side, mtus, *ip, *streams, &name);
+        connection.handle_input(now, Input::Packet(packet));
+        Answer::Accepted(Box::new(connection))
+    }
+}
+
+impl Listen for Config {
+    type Listener = Listener;
+
+    fn listen(&self, site: &Site<'_>) -> Result<Listener, String> {
+        let parameters = self.resolve()?;
+        parameters.check_paths(site.mtus, site.ip)?;
+        Ok(Listener { parameters, place: Place::new(site, "mptcp") })
+    }
+}
