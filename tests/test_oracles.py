@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import comparison_pages
+from anabranch.figures.table import Cell
 from anabranch.oracles import (
     failover,
     linux_aqm,
@@ -224,7 +225,7 @@ def test_on_the_page_a_cause_stands_behind_the_number_that_it_explains(
     (table,) = (one for one in page.of(linux_sctp, rows, 20, {}).tables if one.rows)
     assert not any("cause" in head for head in table.heads)
     for row, cells in zip(rows, table.rows, strict=True):
-        shaded = [cells[column] for line, column in table.shades if rows[line] is row]
+        shaded = [cell.text for cell in cells if isinstance(cell, Cell) and cell.shade]
         letters = [row.cause(name) for name in row.values]
         assert all(
             cell.endswith(f" {letter}")

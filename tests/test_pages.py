@@ -18,6 +18,7 @@ from matplotlib.text import Text
 from anabranch.explain import figure as explain_figure
 from anabranch.figures import pages, plots
 from anabranch.figures.pages import tables
+from anabranch.figures.table import Cell, Table
 
 VISIONS = {
     "all colours": np.eye(3),
@@ -405,8 +406,8 @@ def table_page(**changes: Any) -> tables.Page:
         headline="How near? 1 of 2 within 10 %.",
         sentences=["A sentence."],
         tables=[
-            tables.Table("one", ["case", "rtt, ms"], [["a <b>", "1"]], shades={(0, 1): "open"}),
-            tables.Table("two", ["case", "rtt, ms"], [["a", "2"]]),
+            Table("one", ["case", "rtt, ms"], [["a <b>", Cell("1", "open")]]),
+            Table("two", ["case", "rtt, ms"], [["a", "2"]]),
         ],
         notes=["Grey: open."],
         captions={"first": "What is drawn."},

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from anabranch.bench_cc import figures, reports
 from anabranch.bench_cc.checks import Check
 from anabranch.bench_cc.measures import METRICS, Cell, best
-from anabranch.figures.pages.tables import Page, Table
+from anabranch.figures.pages.tables import Page
+from anabranch.figures.table import Cell as Place
+from anabranch.figures.table import Table
 from anabranch.support.wording import counted
 
 _ASKED = {
@@ -68,11 +70,8 @@ def _table(case: str, heads: Sequence[str], lines: reports.Lines) -> Table:
     return Table(
         title=case,
         heads=[heads[i] for i in kept],
-        rows=[[line[i] for i in kept] for line in lines],
-        shades={
-            (row, column): "reproduced"
-            for row, line in enumerate(lines)
-            for column, i in enumerate(kept)
-            if line[i].endswith(reports.BEST)
-        },
+        rows=[
+            [Place(line[i], "reproduced" if line[i].endswith(reports.BEST) else None) for i in kept]
+            for line in lines
+        ],
     )

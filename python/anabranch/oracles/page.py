@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.figures.pages import drawing
-from anabranch.figures.pages.tables import Page, Table
+from anabranch.figures.pages.tables import Page
+from anabranch.figures.table import Cell, Shade, Table
 from anabranch.oracles import tables
 
-_SHADES = {
+_SHADES: dict[str, Shade] = {
     "within": "reproduced",
     "in_range": "open",
     "in_interval": "open",
     "outside": "not_reproduced",
 }
-"""Verdict -> class of the styles."""
+"""By verdict."""
 
 
 def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list[Path]:
@@ -71,17 +72,19 @@ def _table(oracle: Any, name: str, heads: Sequence[str], part: list[Any]) -> Tab
     lines = [oracle.cells(row) for row in part]
     causes = [i for i, head in enumerate(heads) if head.endswith(": cause")]
     kept = [i for i in range(len(heads)) if i not in causes and any(line[i] for line in lines)]
+
+    def cells(row: Any, line: Sequence[str]) -> list[Cell]:
+        verdicts = oracle.shades(row)
+        texts = {
+            i: f"{line[i]} {line[i + 1]}".rstrip() if i + 1 in causes else line[i] for i in kept
+        }
+        return [
+            Cell(text, _SHADES[verdicts[i]] if i in verdicts else None) for i, text in texts.items()
+        ]
+
     return Table(
         title=name or "All numbers",
         heads=[heads[i] for i in kept],
-        rows=[
-            [f"{line[i]} {line[i + 1]}".rstrip() if i + 1 in causes else line[i] for i in kept]
-            for line in lines
-        ],
+        rows=[cells(row, line) for row, line in zip(part, lines, strict=True)],
         keys=oracle.KEYS,
-        shades={
-            (line, kept.index(column)): _SHADES[verdict]
-            for line, row in enumerate(part)
-            for column, verdict in oracle.shades(row).items()
-        },
     )

@@ -13,8 +13,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from anabranch.figures import pages
+from anabranch.figures.table import known
 
-from .markdown import known
 from .outcome import Outcome
 from .verdicts import WORDS, by_claim
 

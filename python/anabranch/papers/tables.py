@@ -1,26 +1,16 @@
-"""What the terminal shows of every paper."""
+"""The claims of every paper, as a table on the terminal and as a list in the record."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
+
+from anabranch.figures.table import STYLES, titled
 
 from .verdicts import WORDS, Finding, Verdict, by_claim
 
 FEW = 3
 """Up to so many profiles have a column each."""
-
-STYLES: dict[Verdict, str] = {
-    "reproduced": "green",
-    "partly": "yellow",
-    "not_reproduced": "red",
-    "open": "dim",
-}
-
-
-def titled(title: str) -> Table:
-    """A table without columns yet."""
-    return Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
 
 
 def claims(findings: Sequence[Finding]) -> Table:
@@ -58,3 +48,16 @@ def _claims_by_verdict(grid: Table, findings: Sequence[Finding]) -> Table:
             cells.append("all" if len(names) == len(by_profile) else ", ".join(names))
         grid.add_row(number, next(iter(by_profile.values())).text, *cells)
     return grid
+
+
+def recorded(findings: Iterable[Finding], profiles: Mapping[str, str]) -> list[str]:
+    """The record's section of every claim; `profiles` names what it was judged under."""
+    return [
+        "## Claims",
+        "",
+        *(
+            f"- **{found.id}** ({profiles[found.profile]}): {WORDS[found.verdict]}."
+            f" {found.text} {found.evidence}"
+            for found in findings
+        ),
+    ]

@@ -13,13 +13,15 @@ counts and ranks are. With few replications the evidence says that they may be w
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
+
+from anabranch.figures.table import Cell, Shade, known
 
 from .intervals import Interval
 
 Material = TypeVar("Material")
 """What a paper's claims are judged on."""
-Verdict = Literal["reproduced", "partly", "not_reproduced", "open"]
+Verdict = Shade
 """`open` is what too few runs leave undecided."""
 
 WORDS: dict[Verdict, str] = {
@@ -191,6 +193,11 @@ class PublishedNumber:
     def deviation(self) -> float:
         """Ours minus the published value."""
         return self.measured - self.published
+
+    def ours(self, digits: int = 2) -> Cell:
+        """Our value with its half-width, for a table."""
+        half_width = known(self.half_width, digits)
+        return Cell(f"{self.measured:.{digits}f} ± {half_width}", self.verdict)
 
     def as_json(self) -> dict[str, Any]:
         """As the JSON of `reproduce` has it."""

@@ -1,30 +1,17 @@
 """A page of tables and figures beside them: what `compare` and `bench-cc` write."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
 from anabranch import _engine
 from anabranch.figures import pages
+from anabranch.figures.table import Table
 from anabranch.support.files import write_atomically
 
 NAME = "index.html"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of numbers."""
-
-    title: str
-    heads: Sequence[str]
-    """With units; no two are alike."""
-    rows: Sequence[Sequence[str]]
-    keys: int = 1
-    """The first columns, which say what a row is: their text may be broken."""
-    shades: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    """Row and column -> class of the styles: `reproduced`, `partly`, `not_reproduced`, `open`."""
 
 
 @dataclass(frozen=True)

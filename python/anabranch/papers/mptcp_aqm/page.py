@@ -4,24 +4,10 @@ from typing import Any
 
 from anabranch.papers.verdicts import by_claim
 
-from . import story
+from . import story, tables
 from .claims import SHORT
-from .factors import DELAYS
 from .outcome import MptcpAqmOutcome, best_fit, overall
-from .published import numbers
-from .studies import attributions, events, networks, profiles, receivers
-from .tables import (
-    ABLATION_VALUES,
-    BEYOND_VALUES,
-    FULL,
-    VALUES,
-    ablation_rows,
-    beyond_rows,
-    digits_of,
-    grid_rows,
-    mobility_rows,
-    number_title,
-)
+from .studies import attributions, networks, profiles, receivers
 
 
 def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
@@ -31,12 +17,8 @@ def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
         "networks": networks(),
         "receivers": receivers(),
         "attributions": attributions(),
-        "numbers": [
-            (number_title(index), number.text(), outcome.cells[index :: len(numbers())])
-            for index, number in enumerate(numbers())
-        ],
+        "numbers": tables.published(outcome, profiles()),
         "counts": _counts(outcome),
-        "digits_of": digits_of,
         "short": SHORT,
         "overall": {
             number: overall(list(found.values()), story.TITLES)
@@ -44,15 +26,10 @@ def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
         },
         "attribution": outcome.attribution,
         "fits": [(story.TITLES[name], *best_fit(runs)) for name, runs in outcome.fits.items()],
-        "grid_heads": [title for title, _ in FULL.values()],
-        "grids": [(story.TITLES[name], grid_rows(runs)) for name, runs in outcome.grids.items()],
-        "ablation_heads": [VALUES[value][0] for value in ABLATION_VALUES],
-        "ablations": ablation_rows(outcome.ablations),
-        "beyond_heads": [title for title, _ in BEYOND_VALUES.values()],
-        "delays": DELAYS,
-        "beyond": beyond_rows(outcome.beyond),
-        "events": events(),
-        "mobility": mobility_rows(outcome.mobility),
+        "grids": [(story.TITLES[name], tables.grid(outcome, name)) for name in outcome.grids],
+        "ablations": tables.ablations(outcome.ablations),
+        "beyond": tables.beyond(outcome.beyond),
+        "mobility": tables.mobility(outcome.mobility),
         "choices": story.choices(outcome),
         "recommended": [one.name for one in story.recommended(outcome).candidates],
         "recommendation": story.recommendation(outcome),

@@ -3,37 +3,18 @@
 from typing import Any
 
 from .claims import PROFILE
-from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
-from .outcome import SctpHandoverOutcome, names
-from .published import of_experiment
-from .studies import policies, variants_of
-from .tables import ablation_cells, ablation_heads, heads, results
+from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
+from .outcome import SctpHandoverOutcome
+from .tables import ablations, published, tournament
 
 
 def context(outcome: SctpHandoverOutcome) -> dict[str, Any]:
     """What the template needs of its own."""
-    titles = {policy.name: policy.title for policy in policies()}
-    by_key = {
-        (cell.key["experiment"], cell.key["phase"], cell.key["sender"]): cell
-        for cell in outcome.cells
-    }
     return {
         "profiles": {PROFILE: PROFILE},
-        "experiments": {
-            number: {
-                "name": EXPERIMENT_NAMES[number],
-                "rows": [
-                    (phase.key, [by_key[number, phase.key, sender] for sender in SENDERS])
-                    for phase in of_experiment(number)
-                ],
-                "ablation_heads": ablation_heads(number),
-                "ablations": [
-                    (variant.title, ablation_cells(outcome, number, variant.title))
-                    for variant in variants_of(number)
-                ],
-            }
-            for number in EXPERIMENTS
-        },
+        "experiments": EXPERIMENT_NAMES,
+        "published": {number: published(outcome, number) for number in EXPERIMENTS},
+        "ablations": {number: ablations(outcome, number) for number in EXPERIMENTS},
         "counts": {
             "tables": "Runs of each sender: "
             + ", ".join(
@@ -50,19 +31,5 @@ def context(outcome: SctpHandoverOutcome) -> dict[str, Any]:
             + " and ".join(outcome.experiment(number).repeated for number in EXPERIMENTS)
             + " runs",
         },
-        "senders": SENDER_NAMES,
-        "tournament": [
-            (
-                arena,
-                heads(arena),
-                [
-                    (
-                        titles[name],
-                        results(arena, outcome.tournament[arena.name].where(policy=name)),
-                    )
-                    for name in names(outcome.tournament[arena.name].frame, "policy")
-                ],
-            )
-            for arena in outcome.arenas
-        ],
+        "tournament": [(arena.title, tournament(outcome, arena)) for arena in outcome.arenas],
     }

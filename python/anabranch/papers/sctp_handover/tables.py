@@ -1,14 +1,12 @@
-"""The tables of the terminal."""
+"""The tables: the terminal, the page and the record show them, some in short."""
 
 from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from anabranch.papers.markdown import known
-from anabranch.papers.tables import STYLES, titled
+from anabranch.figures.table import Cell, Table, known
+from anabranch.papers.verdicts import WORDS
 
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDER_NAMES, SENDERS
-from .outcome import SctpHandoverOutcome
+from .outcome import SctpHandoverOutcome, names
 from .published import of_experiment
 from .samples import Runs
 from .studies import Arena, policies, variants_of
@@ -24,67 +22,103 @@ WIDE = 120
 def of(outcome: SctpHandoverOutcome, width: int) -> list[RenderableType]:
     """The published tables, the tournament in short, the ablations."""
     wide = width >= WIDE
-    return [
-        *(published(outcome, number) for number in EXPERIMENTS),
+    changed = [ablations(outcome, number) for number in EXPERIMENTS]
+    shown = [
+        *(published(outcome, number, digits=1) for number in EXPERIMENTS),
         transfers(outcome),
         calls(outcome, wide=wide),
-        *(ablations(outcome, number, wide=wide) for number in EXPERIMENTS),
+        # Narrow, it has the phases only.
+        *(table if wide else table.first(len(table.heads) - 2) for table in changed),
     ]
+    return [table.rich() for table in shown]
 
 
-def published(outcome: SctpHandoverOutcome, number: int) -> Table:
-    """One experiment's throughputs beside the paper's."""
-    grid = titled(f"Throughput in Mbit/s, {EXPERIMENT_NAMES[number]}")
-    grid.add_column("", no_wrap=True)
-    for sender in SENDERS:
-        grid.add_column(f"{SENDER_NAMES[sender]}: paper", justify="right")
-        grid.add_column("ours", justify="right")
-    for phase in of_experiment(number):
-        texts: list[str | Text] = [phase.key]
-        for cell in outcome.cells:
-            if (cell.key["experiment"], cell.key["phase"]) == (number, phase.key):
-                ours = f"{cell.measured:.1f} ± {known(cell.half_width, 1)}"
-                texts += [f"{cell.published:g}", Text(ours, style=STYLES[cell.verdict])]
-        grid.add_row(*texts)
-    return grid
+def published(outcome: SctpHandoverOutcome, number: int, digits: int = 2) -> Table:
+    """One experiment's throughputs beside the paper's, by phase."""
+    heads = [
+        f"{SENDER_NAMES[sender]}: {whose}" for sender in SENDERS for whose in ("paper", "ours")
+    ]
+    rows: dict[str, list[Cell | str]] = {phase.key: [] for phase in of_experiment(number)}
+    for cell in outcome.cells:
+        if cell.key["experiment"] == number:
+            computed = " (computed)" if cell.key["published_as"] == "computed" else ""
+            rows[str(cell.key["phase"])] += [f"{cell.published:g}{computed}", cell.ours(digits)]
+    return Table(
+        f"Throughput in Mbit/s, {EXPERIMENT_NAMES[number]}",
+        ["", *heads],
+        [[phase, *cells] for phase, cells in rows.items()],
+    )
+
+
+def both(outcome: SctpHandoverOutcome) -> Table:
+    """The same of both experiments, a line for each number."""
+    return Table(
+        "The two tables, Mbit/s",
+        ["experiment", "phase", "sender", "paper", "ours", "verdict"],
+        [
+            [
+                str(cell.key["experiment"]),
+                str(cell.key["phase"]),
+                SENDER_NAMES[str(cell.key["sender"])],
+                f"{cell.published:g} ({cell.key['published_as']})",
+                cell.ours().text,
+                WORDS[cell.verdict],
+            ]
+            for cell in outcome.cells
+        ],
+        keys=3,
+    )
+
+
+def tournament(outcome: SctpHandoverOutcome, arena: Arena) -> Table:
+    """Every policy in an arena."""
+    runs = outcome.tournament[arena.name]
+    titles = {policy.name: policy.title for policy in policies()}
+    rows = [
+        [titles[name], *results(arena, runs.where(policy=name))]
+        for name in names(runs.frame, "policy")
+    ]
+    return Table(f"Tournament: {arena.title}", ["", *heads(arena)], rows)
 
 
 def transfers(outcome: SctpHandoverOutcome) -> Table:
     """The tournament in the experiments: throughput, and switches with those to the worse path."""
-    grid = titled("Tournament in the experiments (worse: to the path that has less)")
-    grid.add_column("", ratio=1)
-    for number in EXPERIMENTS:
-        for head in (f"{number}: Mbit/s", "switches", "worse"):
-            grid.add_column(head, justify="right", no_wrap=True)
-    for policy in policies():
-        runs = [outcome.experiment(number).where(policy=policy.name) for number in EXPERIMENTS]
-        cells = [
-            text
-            for own in runs
-            for text in (
-                own.mean().text(),
-                known(own.mean("switches").mean, 1),
-                known(own.mean("to_worse").mean, 1),
-            )
+    rows = [
+        [
+            policy.title,
+            *(
+                text
+                for number in EXPERIMENTS
+                for own in [outcome.experiment(number).where(policy=policy.name)]
+                for text in (
+                    own.mean().text(),
+                    known(own.mean("switches").mean, 1),
+                    known(own.mean("to_worse").mean, 1),
+                )
+            ),
         ]
-        grid.add_row(policy.title, *cells)
-    return grid
+        for policy in policies()
+    ]
+    heads = [head for number in EXPERIMENTS for head in (f"{number}: Mbit/s", "switches", "worse")]
+    title = "Tournament in the experiments (worse: to the path that has less)"
+    return Table(title, ["", *heads], rows)
 
 
 def calls(outcome: SctpHandoverOutcome, *, wide: bool) -> Table:
     """The tournament's calls: MOS."""
-    grid = titled("Tournament of calls: MOS")
-    grid.add_column("", min_width=14)
     arenas = [arena for arena in outcome.arenas if arena.is_call]
-    for arena in arenas:
-        grid.add_column(arena.short, justify="right")
-    for policy in policies():
-        found = [outcome.tournament[arena.name].where(policy=policy.name) for arena in arenas]
-        means = [runs.mean("mos") for runs in found]
-        grid.add_row(
-            policy.title, *(mean.text() if wide else known(mean.mean, 2) for mean in means)
-        )
-    return grid
+    rows = [
+        [
+            policy.title,
+            *(
+                mean.text() if wide else known(mean.mean, 2)
+                for arena in arenas
+                for mean in [outcome.tournament[arena.name].where(policy=policy.name).mean("mos")]
+            ),
+        ]
+        for policy in policies()
+    ]
+    return Table("Tournament of calls: MOS", ["", *(arena.short for arena in arenas)], rows)
 
 
 def heads(arena: Arena) -> list[str]:
@@ -106,30 +140,25 @@ def results(arena: Arena, runs: Runs) -> list[str]:
     ]
 
 
-def ablations(outcome: SctpHandoverOutcome, number: int, *, wide: bool) -> Table:
-    """The proposed sender's throughputs with one thing changed at a time."""
-    grid = titled(f"One thing changed, Mbit/s (plain | proposed), {EXPERIMENT_NAMES[number]}")
-    grid.add_column("", ratio=1)
-    shown = len(ablation_heads(number)) if wide else len(of_experiment(number))
-    for head in ablation_heads(number)[:shown]:
-        grid.add_column(head, justify="right", no_wrap=True)
-    for variant in variants_of(number):
-        cells = ablation_cells(outcome, number, variant.title)
-        grid.add_row(variant.title, *cells[:shown])
-    return grid
+def ablations(outcome: SctpHandoverOutcome, number: int) -> Table:
+    """Throughputs of plain and proposed sender with one thing changed at a time, and handovers."""
+    return Table(
+        f"One thing changed at a time, {EXPERIMENT_NAMES[number]}",
+        ["changed", *(phase.key for phase in of_experiment(number)), "switches", "to worse"],
+        [
+            [variant.title, *_ablation_cells(outcome, number, variant.title)]
+            for variant in variants_of(number)
+        ],
+        lead="Mbit/s of plain and proposed sender.",
+    )
 
 
-def ablation_heads(number: int) -> list[str]:
-    """What `ablation_cells` gives."""
-    return [*(phase.key for phase in of_experiment(number)), "switches", "to worse"]
-
-
-def ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> list[str]:
+def _ablation_cells(outcome: SctpHandoverOutcome, number: int, title: str) -> list[str]:
     """One variant's throughputs by phase, and its handovers."""
     plain, proposed = (outcome.ablations[number, sender].where(variant=title) for sender in SENDERS)
     return [
         *(
-            " | ".join(
+            " / ".join(
                 known(runs.mean(f"mbps_{phase.number}").mean, 1) for runs in (plain, proposed)
             )
             for phase in of_experiment(number)

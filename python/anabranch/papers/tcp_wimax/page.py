@@ -6,7 +6,7 @@ from anabranch.papers.intervals import Interval
 from anabranch.papers.runs import repeated
 from anabranch.papers.verdicts import DECIDABLE_REPLICATIONS
 
-from . import story
+from . import story, tables
 from .factors import (
     CONTROL_NAMES,
     PROFILE_NAMES,
@@ -24,6 +24,7 @@ def context(outcome: TcpWimaxOutcome) -> dict[str, Any]:
     there = set(outcome.shares["profile"])
     return {
         "counts": _counts(outcome),
+        "numbers": tables.numbers(outcome),
         "decidable": DECIDABLE_REPLICATIONS,
         "speed": story.speed(outcome),
         "readings": READINGS,

@@ -1,80 +1,204 @@
-"""The tables of the terminal."""
+"""The tables: the terminal, the page and the record show them, some in short."""
 
+from collections.abc import Callable, Sequence
+
+import polars as pl
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from anabranch.papers.markdown import known
-from anabranch.papers.tables import STYLES, titled
+from anabranch.figures.table import Cell, Table, known
+from anabranch.papers.intervals import Interval
+from anabranch.papers.verdicts import WORDS
 
 from . import story
-from .factors import CONTROL_NAMES, CONTROLS, PROFILES
-from .link import Link
-from .outcome import TcpWimaxOutcome
+from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES, READING_NAMES
+from .outcome import TcpWimaxOutcome, aggression, means
+from .studies import FLOWS, STATIONS
 
 LINK_HEADS = ("SNR dB", "loss %", "burst ms", "coherence s", "bits per symbol", "datagrams Mbit/s")
+BOUNDS = {"above": "> ", "up to": "up to "}
 
 
 def of(outcome: TcpWimaxOutcome, _width: int) -> list[RenderableType]:
     """Links, throughput, the paper's numbers, speed."""
-    found: list[RenderableType] = [links(outcome), throughput(outcome), numbers(outcome)]
+    shown: list[RenderableType] = [
+        table.rich() for table in (links(outcome), throughput(outcome), numbers(outcome))
+    ]
     speed = story.speed(outcome)
-    return found if speed is None else [*found, Text(speed)]
+    return shown if speed is None else [*shown, Text(speed)]
 
 
 def links(outcome: TcpWimaxOutcome) -> Table:
     """What each profile does to full-size packets."""
-    grid = titled("The links, for packets of 1500 B")
-    grid.add_column("", no_wrap=True)
-    for head in LINK_HEADS:
-        grid.add_column(head, justify="right")
-    for profile, link in outcome.links.items():
-        grid.add_row(profile, *link_cells(link))
-    return grid
-
-
-def link_cells(link: Link) -> list[str]:
-    """One link's cells under LINK_HEADS."""
-    return [
-        link.snr_db.text(1),
-        link.loss_percent.text(1),
-        known(1e3 * link.burst_s, 0),
-        known(link.coherence_s, 2),
-        link.bits_per_symbol.text(0),
-        link.capacity_mbps.text(1),
-    ]
+    return Table(
+        "What the links do to packets of 1500 B",
+        ["link", *LINK_HEADS],
+        [
+            [
+                profile,
+                link.snr_db.text(1),
+                link.loss_percent.text(1),
+                known(1e3 * link.burst_s, 0),
+                known(link.coherence_s, 2),
+                link.bits_per_symbol.text(0),
+                link.capacity_mbps.text(1),
+            ]
+            for profile, link in outcome.links.items()
+        ],
+        lead="Loss: of probe packets every 12 ms. A burst is an unbroken run of lost ones."
+        " Coherence time: lag at which the autocorrelation of the effective SNR falls to one half."
+        " Datagrams: as many as fit.",
+    )
 
 
 def throughput(outcome: TcpWimaxOutcome) -> Table:
     """Goodput and its variation with writes of 4 KB and buffers of 512 KB."""
-    grid = titled("Goodput in Mbit/s, coefficient of variation: writes of 4 KB, buffers of 512 KB")
-    grid.add_column("", no_wrap=True)
-    for profile in PROFILES:
-        grid.add_column(profile, justify="right")
-    for control in CONTROLS:
-        cells = [outcome.write.claimed(profile).where(control=control) for profile in PROFILES]
-        grid.add_row(
-            CONTROL_NAMES[control],
-            *(f"{runs.mean().text()}  {runs.mean('cov').mean:.2f}" for runs in cells),
-        )
-    return grid
+
+    def cell(control: str, profile: str) -> str:
+        runs = outcome.write.claimed(profile).where(control=control)
+        return f"{runs.mean().text()}, {runs.mean('cov').mean:.2f}"
+
+    return _by_control(
+        "Goodput in Mbit/s and coefficient of variation of 1 s goodput",
+        PROFILES,
+        cell,
+        lead="Writes of 4 KB, buffers of 512 KB, Nagle's algorithm on.",
+    )
 
 
 def numbers(outcome: TcpWimaxOutcome) -> Table:
     """The numbers of the paper's text beside ours."""
-    grid = titled("The paper's numbers")
-    for head in ("link", "quantity", "segment is"):
-        grid.add_column(head)
-    for head in ("paper", "ours"):
-        grid.add_column(head, justify="right")
-    for cell in outcome.cells:
-        bound = {"above": "> ", "up to": "up to "}.get(str(cell.key["bound"]), "")
-        ours = Text(f"{cell.measured:.1f} ± {cell.half_width:.1f}", style=STYLES[cell.verdict])
-        grid.add_row(
-            str(cell.key["profile"]),
-            str(cell.key["quantity"]).removesuffix("_percent").replace("_", " ") + ", %",
-            str(cell.key["segment_reading"]).replace("_", " "),
-            f"{bound}{cell.published:g}",
-            ours,
+    return Table(
+        "The paper's numbers",
+        ["link", "quantity", "segment is", "paper", "ours"],
+        [
+            [
+                str(cell.key["profile"]),
+                str(cell.key["quantity"]).removesuffix("_percent").replace("_", " ") + ", %",
+                READING_NAMES[str(cell.key["segment_reading"])],
+                f"{BOUNDS.get(str(cell.key['bound']), '')}{cell.published:g}",
+                cell.ours(1),
+            ]
+            for cell in outcome.cells
+        ],
+        keys=3,
+    )
+
+
+def recorded_numbers(outcome: TcpWimaxOutcome) -> Table:
+    """The same in the record, which has the verdict in a column."""
+    return Table(
+        "Numbers of the paper's text",
+        ["link", "quantity", "segment size is", "paper", "ours", "verdict"],
+        [
+            [
+                str(cell.key["profile"]),
+                str(cell.key["quantity"]).replace("_", " "),
+                READING_NAMES[str(cell.key["segment_reading"])],
+                f"{cell.published:g} ({cell.key['bound']})",
+                cell.ours(1).text,
+                WORDS[cell.verdict],
+            ]
+            for cell in outcome.cells
+        ],
+        keys=3,
+    )
+
+
+def flows(outcome: TcpWimaxOutcome) -> Table:
+    """Jain's index of transfers with the same control."""
+    jain = means(outcome.flows, ["profile", "control", "flows"], "jain")
+
+    def cell(control: str, profile: str) -> str:
+        rows = jain.filter(profile=profile, control=control)
+        return ", ".join(f"{rows.filter(flows=count)['mean'].item():.2f}" for count in FLOWS)
+
+    title = "Jain's index of 2, 4, 8 and 16 transfers with the same control"
+    return _by_control(title, _present(outcome.flows), cell)
+
+
+def pairs(outcome: TcpWimaxOutcome) -> Table:
+    """The mean share of each control against the others, one at a time."""
+    ranked = {profile: aggression(outcome.shares, profile) for profile in _present(outcome.shares)}
+
+    def cell(control: str, profile: str) -> str:
+        row = ranked[profile].row(by_predicate=pl.col("first") == control, named=True)
+        return f"{Interval(row['mean'], row['half_width'], row['n']).text(0)} %"
+
+    title = "Two controls on one link: mean share against the eight others"
+    return _by_control(title, list(ranked), cell)
+
+
+def stations(outcome: TcpWimaxOutcome) -> Table:
+    """Goodput of all stations, and how evenly it is shared."""
+    average = outcome.stations.group_by("profile", "stations", "replication").agg(
+        pl.col("goodput_mbps", "jain").mean()
+    )
+    rows = []
+    for profile in _present(outcome.stations):
+        rate, jain = (
+            means(average.filter(profile=profile), ["stations"], value)
+            for value in ("goodput_mbps", "jain")
         )
-    return grid
+        cells = [
+            f"{rate.filter(stations=count)['mean'].item():.2f},"
+            f" {jain.filter(stations=count)['mean'].item():.2f}"
+            for count in STATIONS
+        ]
+        rows.append([PROFILE_NAMES[profile], *cells])
+    return Table(
+        "1, 2, 4 and 8 stations at one base station: Mbit/s of all, Jain's index",
+        ["link", *(str(count) for count in STATIONS)],
+        rows,
+        lead="Mean of the nine controls.",
+    )
+
+
+def sensitivity(outcome: TcpWimaxOutcome) -> Table:
+    """What each choice changes."""
+    heads = ("mean Mbit/s", "best", "worst", "best above worst %", "Westwood+ above worst %")
+    return Table(
+        "Sensitivity: one thing changed at a time",
+        ["changed", *heads, "BIC above the others %"],
+        [
+            [
+                variant.name,
+                f"{sum(one.mean for one in variant.goodput_mbps.values()) / len(CONTROLS):.2f}",
+                CONTROL_NAMES[variant.best],
+                CONTROL_NAMES[variant.worst],
+                variant.gap_percent.text(0),
+                variant.westwood_percent.text(0),
+                variant.bic_percent.text(0, signed=True),
+            ]
+            for variant in outcome.variants
+        ],
+        lead="No line of sight, 10 dB, writes of 4 KB, buffers of 512 KB.",
+    )
+
+
+def coherence(outcome: TcpWimaxOutcome) -> Table:
+    """Goodput against how fast the channel changes."""
+    goodput = means(outcome.coherence, ["doppler_hz", "control"], "goodput_mbps")
+    shifts = {f"{shift:g} Hz": shift for shift in sorted(goodput["doppler_hz"].unique())}
+
+    def cell(control: str, shift: str) -> str:
+        row = goodput.filter(control=control, doppler_hz=shifts[shift])
+        return f"{row['mean'].item():.2f}"
+
+    title = "Goodput in Mbit/s against the largest Doppler shift, no line of sight, 10 dB"
+    return _by_control(title, list(shifts), cell)
+
+
+def _by_control(
+    title: str, heads: Sequence[str], cell: Callable[[str, str], str], lead: str = ""
+) -> Table:
+    """A row for each control; `cell` is given the control and the head."""
+    rows: list[list[Cell | str]] = [
+        [CONTROL_NAMES[control], *(cell(control, head) for head in heads)] for control in CONTROLS
+    ]
+    return Table(title, ["", *heads], rows, lead=lead)
+
+
+def _present(rows: pl.DataFrame) -> list[str]:
+    there = set(rows["profile"])
+    return [profile for profile in PROFILES if profile in there]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import story
+from . import story, tables
 from .figures import SETTING_NAMES
 from .outcome import VoipSctpOutcome
 from .published import CLOCK_NAMES, CLOCKS, DELAY_CENTRIC, PMR, RTO_MAX_S
@@ -20,6 +20,7 @@ def context(outcome: VoipSctpOutcome) -> dict[str, Any]:
         "setting_names": SETTING_NAMES,
         "settings": _settings(outcome),
         "counts": _counts(outcome),
+        "numbers": tables.figures(outcome.figure_cells),
     }
 
 

@@ -1,11 +1,11 @@
-"""The tables of the terminal."""
+"""The tables of the terminal, the page and the record."""
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from anabranch.papers.tables import STYLES, titled
-from anabranch.papers.verdicts import PublishedNumber
+from anabranch.figures.table import STYLES, Table
+from anabranch.papers.verdicts import WORDS, PublishedNumber
 
 from . import story
 from .outcome import Table2, VoipSctpOutcome
@@ -21,16 +21,16 @@ def of(outcome: VoipSctpOutcome, width: int) -> list[RenderableType]:
         Group(table2(table, compact=width < WIDE), Text(story.table_summary(table)))
         for table in outcome.tables.values()
     ]
-    return [*found, figures(outcome.figure_cells)]
+    return [*found, figures(outcome.figure_cells).rich()]
 
 
-def table2(table: Table2, *, compact: bool = False) -> Table:
+def table2(table: Table2, *, compact: bool = False) -> RichTable:
     """11 rows by 8 columns; in each cell ours, the difference and the paper's.
 
     Coloured by verdict. Compact, it fits on 80 characters: ours with the difference above, the
     paper's below.
     """
-    grid = Table(
+    grid = RichTable(
         title=(
             f"Table 2, MOS at 10 % loss, losses drawn {CLOCK_NAMES[table.clock]}: ours, difference,"
             " paper"
@@ -56,19 +56,83 @@ def table2(table: Table2, *, compact: bool = False) -> Table:
 
 def figures(cells: list[PublishedNumber]) -> Table:
     """The numbers that the text gives for figures 3 to 6."""
-    grid = titled("Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)")
-    for heading in ("figure", "losses", "RTO.Max", "quantity"):
-        grid.add_column(heading)
-    for heading in ("paper", "ours"):
-        grid.add_column(heading, justify="right")
-    for cell in cells:
-        ours = Text(f"{cell.measured:.2f} ± {cell.half_width:.2f}", style=STYLES[cell.verdict])
-        quantity = str(cell.key["quantity"]).replace("_", " ")
-        clock = str(cell.key["loss_clock"]).replace("_", " ")
-        grid.add_row(
-            cell.table, clock, f"{cell.key['rto_max_s']:g} s", quantity, f"{cell.published:g}", ours
-        )
-    return grid
+    return Table(
+        "Figures 3 to 6 (±: 95 %, of one run where the paper gives one run)",
+        ["figure", "losses", "loss", "RTO.Max", "quantity", "paper", "ours"],
+        [
+            [
+                cell.table.removeprefix("figure "),
+                str(cell.key["loss_clock"]).replace("_", " "),
+                f"{100 * float(cell.key['loss']):g} %",
+                f"{cell.key['rto_max_s']:g} s",
+                str(cell.key["quantity"]).replace("_", " ").replace("mos", "MOS"),
+                f"{cell.published:g}",
+                cell.ours(),
+            ]
+            for cell in cells
+        ],
+        keys=5,
+    )
+
+
+def recorded_figures(cells: list[PublishedNumber]) -> Table:
+    """The same in the record, which has the verdict in a column."""
+    return Table(
+        "Numbers that the text gives for figures 3 to 6",
+        ["figure", "losses", "RTO.Max", "quantity", "paper", "ours", "verdict"],
+        [
+            [
+                cell.table.removeprefix("figure "),
+                str(cell.key["loss_clock"]).replace("_", " "),
+                f"{cell.key['rto_max_s']:g} s",
+                str(cell.key["quantity"]).replace("_", " "),
+                f"{cell.published:g}",
+                cell.ours().text,
+                WORDS[cell.verdict],
+            ]
+            for cell in cells
+        ],
+        keys=4,
+    )
+
+
+def recorded_table2(table: Table2) -> Table:
+    """Table 2 in the record."""
+    columns = [(state, pmr) for state in DELAY_CENTRIC for pmr in PMR]
+    return Table(
+        f"Table 2, losses drawn {CLOCK_NAMES[table.clock]}",
+        ["RTO.Max", *(f"d-c {state}, PMR {pmr}" for state, pmr in columns)],
+        [
+            [
+                f"{rto:g} s",
+                *(
+                    f"{cell.ours().text} ({cell.published:.2f})"
+                    for state, pmr in columns
+                    for cell in [table.find(rto, state, pmr)]
+                ),
+            ]
+            for rto in RTO_MAX_S
+        ],
+        lead=f"{story.table_summary(table)}\nEach cell: ours ± 95 % half-width (paper).",
+    )
+
+
+def sensitivity(outcome: VoipSctpOutcome) -> Table:
+    """What each choice is worth."""
+    rows = []
+    for row in outcome.sensitivity.iter_rows(named=True):
+        prototype = "" if row["prototype"] is None else f"{row['prototype']:.2f}"
+        error, bias = f"{row['mean_absolute_error']:.2f}", f"{row['bias']:+.2f}"
+        rows.append([row["group"], row["name"], error, bias, prototype])
+    return Table(
+        "Sensitivity: what each choice of the interpretation is worth",
+        ["group", "change", "error", "bias", "prototype"],
+        rows,
+        keys=2,
+        lead="Mean absolute error against Table 2, and mean deviation, when one thing changes"
+        " (losses on arrival unless it is the clock that changes). `prototype`: an independent"
+        " prototype.",
+    )
 
 
 def _cell(cell: PublishedNumber, *, compact: bool) -> Text:
