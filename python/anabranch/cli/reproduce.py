@@ -19,7 +19,8 @@ Examples:
   anabranch reproduce voip-sctp --smoke
   anabranch reproduce voip-sctp --full --jobs 8 --json verdicts.json
   anabranch reproduce sctp-handover --quick
-  anabranch reproduce mptcp-aqm --full"""
+  anabranch reproduce mptcp-aqm --full
+  anabranch reproduce ./my-paper --smoke"""
 )
 def reproduce(
     paper: str,
@@ -37,7 +38,8 @@ def reproduce(
     Parameters
     ----------
     paper
-        Which one; `anabranch list papers` shows them.
+        Which one; `anabranch list papers` shows them. Or the folder of one that
+        `python -m anabranch.papers new` began.
     quick
         The cells that carry the claims, in minutes; so it is if nothing is said.
     full
@@ -57,5 +59,5 @@ def reproduce(
         raise AnabranchError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
     found = papers.load(paper)
     mode = chosen[0] if chosen else "quick"
-    folder = out or Path("results") / (f"{paper}-{mode}" if mode == "smoke" else paper)
+    folder = out or Path("results") / (f"{found.name}-{mode}" if mode == "smoke" else found.name)
     return found.reproduce(mode, jobs, folder, json_file, terminal.console())

@@ -17,9 +17,19 @@ def names() -> list[str]:
 
 
 def load(name: str) -> "Paper[Any, Any]":
-    """The paper of this name; its package is slow to import."""
+    """The paper of this name, or the one described in the folder of this path.
+
+    Imported only when it is asked for: it takes a while.
+    """
     if name not in names():
-        raise AnabranchError(f"there is no paper `{name}`; known: {', '.join(names())}")
+        folder = Path(name)
+        if folder.is_dir():
+            from .described import described  # noqa: PLC0415 - slow to import
+
+            return described(folder.resolve().name, folder)
+        raise AnabranchError(
+            f"there is no paper `{name}`; known: {', '.join(names())}, or the path of a folder"
+        )
     module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
     paper: Paper[Any, Any] = module.PAPER
     return paper

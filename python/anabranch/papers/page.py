@@ -20,18 +20,22 @@ from .verdicts import WORDS, by_claim
 
 
 def render(
-    package: str, outcome: Outcome, figures: Mapping[str, str], context: Mapping[str, Any]
+    template: tuple[str, str],
+    outcome: Outcome,
+    figures: Mapping[str, str],
+    context: Mapping[str, Any],
 ) -> str:
-    """The page of a paper's package as text.
+    """The page of a paper as text, from a template: its package and file.
 
     `figures` are those of `drawing.draw`; the context is what the package's template needs, among
     it `counts`: figure -> how many runs its numbers come from.
     """
+    package, file = template
     environment = pages.environment(
-        {"base.html.j2": __package__, "macros.html.j2": pages.__package__, "page.html.j2": package}
+        {"base.html.j2": __package__, "macros.html.j2": pages.__package__, file: package}
     )
     environment.filters["merged"] = merged
-    return environment.get_template("page.html.j2").render(
+    return environment.get_template(file).render(
         outcome=outcome,
         figure={name: Markup(text) for name, text in figures.items()},
         claims=by_claim(outcome.claims),

@@ -65,6 +65,8 @@ class Paper(Generic[Found, Effort]):
     """What the page's template needs beside `outcome`, headline, sentences and claims."""
     sections: Callable[[Found], Iterable[list[str]]]
     """The lines of each section of the golden record."""
+    template: str = "page.html.j2"
+    """The file of the page's template."""
 
     def reproduce(
         self, mode: str, jobs: int | None, out: Path, json_file: Path | None, console: Console
@@ -150,7 +152,7 @@ class Paper(Generic[Found, Effort]):
             "runs": self.runs,
             "sentences": self.sentences(found),
         }
-        text = page.render(self.package, found, drawn, lead | self.context(found))
+        text = page.render((self.package, self.template), found, drawn, lead | self.context(found))
         return page.marked(text, SMOKE) if found.is_smoke else text
 
     def record(self, found: Found) -> str:

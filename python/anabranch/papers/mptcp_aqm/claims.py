@@ -441,7 +441,7 @@ def _absolute(found: Interval) -> Interval:
 
 
 def _share(found: Interval) -> str:
-    return f"{100 * found.mean:.0f} ± {100 * found.half_width:.0f} %"
+    return f"{Interval(100 * found.mean, 100 * found.half_width, found.n).text(0)} %"
 
 
 def _less(material: Material, value: str, delay: int, digits: int, unit: str) -> Part:

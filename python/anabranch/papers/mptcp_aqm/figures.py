@@ -18,6 +18,7 @@ from matplotlib.ticker import NullFormatter
 from anabranch.figures import plots
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
+from anabranch.papers.plots import MARK, verdict_matrix, whisker
 from anabranch.papers.verdicts import by_claim
 
 from .claims import SHORT
@@ -61,13 +62,6 @@ PATH_COLOURS = dict(zip(PATHS, (plots.COLOURS[0], plots.COLOURS[2]), strict=True
 DELAY_COLOURS = dict(
     zip(DELAYS, (plots.COLOURS[4], plots.COLOURS[0], plots.COLOURS[1]), strict=True)
 )
-VERDICT_COLOURS = {
-    "reproduced": "#b7e0c8",
-    "partly": "#f6df9b",
-    "not_reproduced": "#f3b8a6",
-    "open": "#dddddd",
-}
-VERDICT_LETTERS = {"reproduced": "yes", "partly": "partly", "not_reproduced": "no", "open": "open"}
 DASHED: Any = (0, (4, 3))
 
 METRICS = {
@@ -108,42 +102,18 @@ def of(outcome: MptcpAqmOutcome) -> dict[str, Callable[[], Figure]]:
 
 def verdicts(outcome: MptcpAqmOutcome) -> Figure:
     """Every claim under every profile, and with one thing of the base changed."""
-    columns = [one.title for one in profiles()] + list(outcome.attribution)
-    by_number = by_claim(outcome.claims)
-    with plots.style():
-        figure = plots.blank(10, 1.6 + 0.26 * len(by_number))
-        axes = figure.add_subplot()
-        for line, (number, found) in enumerate(by_number.items()):
-            row = [found[one.name].verdict for one in profiles()]
-            row += [
-                next(one.verdict for one in findings if one.id == number)
-                for findings in outcome.attribution.values()
-            ]
-            for column, verdict in enumerate(row):
-                x = column + (0.25 if column >= len(profiles()) else 0)
-                axes.barh(line, 0.94, left=x, height=0.86, color=VERDICT_COLOURS[verdict])
-                axes.text(
-                    x + 0.47,
-                    line,
-                    VERDICT_LETTERS[verdict],
-                    ha="center",
-                    va="center",
-                )
-        axes.set_yticks(
-            range(len(by_number)), [f"{number}. {SHORT[number]}" for number in by_number]
-        )
-        places = [
-            0.47 + column + (0.25 if column >= len(profiles()) else 0)
-            for column in range(len(columns))
+    rows = {
+        f"{number}. {SHORT[number]}": [
+            *(findings[one.name].verdict for one in profiles()),
+            *(
+                next(one.verdict for one in changed if one.id == number)
+                for changed in outcome.attribution.values()
+            ),
         ]
-        axes.set_xticks(places, [textwrap.fill(name, 11) for name in columns])
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0)
-        axes.grid(visible=False)
-        axes.invert_yaxis()
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        return figure
+        for number, findings in by_claim(outcome.claims).items()
+    }
+    columns = [one.title for one in profiles()]
+    return verdict_matrix(rows, [*columns, *outcome.attribution], gap=len(columns))
 
 
 def metric(outcome: MptcpAqmOutcome, name: str) -> Figure:
@@ -208,18 +178,10 @@ def _marks(
                 axes.plot(x, found.mean, "o", color=QUEUE_COLOURS[queue], markersize=6)
             else:
                 axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-            _whisker(axes, x, found)
+            whisker(axes, x, found)
             for number in published:
                 if number.queue == queue and number.delay_ms in {0, delay}:
-                    axes.plot(
-                        x,
-                        number.value,
-                        marker="D",
-                        markersize=5,
-                        color="white",
-                        markeredgecolor="black",
-                        linestyle="none",
-                    )
+                    axes.plot(x, number.value, markersize=5, linestyle="none", **MARK)
     axes.set_xticks(range(len(DELAYS)), [str(delay) for delay in DELAYS])
     axes.tick_params(axis="x", length=0)
 
@@ -228,38 +190,12 @@ def _numbers(value: str) -> list[Number]:
     return [one for one in numbers() if one.quantity == value and one.bound == "is"]
 
 
-def _whisker(axes: Axes, x: float, found: Interval, high: float = math.inf) -> None:
-    axes.errorbar(
-        x,
-        found.mean,
-        # On a logarithmic axis an interval that reaches 0 would have no end.
-        yerr=plots.bar(found.mean, found.half_width, low=_least(axes, found), high=high),
-        color="black",
-        elinewidth=1,
-        capsize=2,
-    )
-
-
-def _least(axes: Axes, found: Interval) -> float:
-    return 0.1 * found.mean if axes.get_yscale() == "log" else 0.0
-
-
 def _queue_legend(figure: Figure, *, paper: bool) -> None:
     handles: list[Any] = [
         Patch(color=QUEUE_COLOURS[queue], label=QUEUE_NAMES[queue]) for queue in PAPERS_QUEUES
     ]
     if paper:
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color="white",
-                markeredgecolor="black",
-                marker="D",
-                linestyle="",
-                label="paper",
-            )
-        )
+        handles.append(Line2D([], [], linestyle="", label="paper", **MARK))
     plots.legend(figure, handles)
 
 
@@ -657,7 +593,7 @@ def mobility(runs: Runs) -> Figure:
                     found = runs.where(transport=transport, queue=queue, event=event.name).mean()
                     x = position + (index - (len(kinds) - 1) / 2) * width
                     axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-                    _whisker(axes, x, found, high=1.0)
+                    whisker(axes, x, found, high=1.0)
             names_of_events = [textwrap.fill(event.title, 11) for event in events()]
             axes.set_xticks(range(len(events())), names_of_events)
             axes.tick_params(axis="x", length=0)

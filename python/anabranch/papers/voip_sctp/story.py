@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from anabranch.papers.intervals import Interval
+from anabranch.support.wording import counted
 
 from .outcome import HELPS, HURTS, NEAR_BEST, OPEN, Table2, VoipSctpOutcome
 from .published import CLOCKS, RTO_MAX_S
@@ -68,7 +69,7 @@ def table_summary(table: Table2) -> str:
         f"Mean absolute error {table.mean_absolute_error:.3f} MOS; of 88 cells"
         f" {table.count('reproduced')} reproduced, {table.count('partly')} partly,"
         f" {table.count('not_reproduced')} not{f', {undecided} open' if undecided else ''};"
-        f" worst {worst}; {table.replications} replications of"
+        f" worst {worst}; {counted(table.replications, 'replication')} of"
         " 9 delay combinations."
     )
 

@@ -1,0 +1,193 @@
+"""Kinds of figure that several papers have: verdicts as a matrix, ours beside the published."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from anabranch.figures import plots
+
+from .intervals import Interval
+from .studies import label
+from .verdicts import Verdict
+
+VERDICT_COLOURS: dict[Verdict, str] = {
+    "reproduced": "#b7e0c8",
+    "partly": "#f6df9b",
+    "not_reproduced": "#f3b8a6",
+    "open": "#dddddd",
+}
+_LETTERS: dict[Verdict, str] = {
+    "reproduced": "yes",
+    "partly": "partly",
+    "not_reproduced": "no",
+    "open": "open",
+}
+MARK: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black"}
+"""How a published number is drawn."""
+_LINE = 3
+"""From so many numeric places on, ours is a line."""
+_TICKS = 8
+"""Up to so many places are named each."""
+_DECADE = 10
+"""From this ratio of the last place to the first on, the axis is logarithmic."""
+_NAME = 60
+"""Characters of a claim's words beside the matrix."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Ours at one place, and what was published for it."""
+
+    key: tuple[str, ...]
+    """The place, a text for each of the axes."""
+    ours: Interval
+    published: float | None = None
+
+
+def verdict_matrix(
+    rows: Mapping[str, Sequence[Verdict]], columns: Sequence[str], gap: int | None = None
+) -> Figure:
+    """Claims down, readings across; a gap stands before the column `gap`."""
+
+    def left(column: int) -> float:
+        return column + (0.25 if gap is not None and column >= gap else 0)
+
+    with plots.style():
+        figure = plots.blank(10, 1.6 + 0.26 * len(rows))
+        axes = figure.add_subplot()
+        for line, verdicts in enumerate(rows.values()):
+            for column, verdict in enumerate(verdicts):
+                x, colour = left(column), VERDICT_COLOURS[verdict]
+                axes.barh(line, 0.94, left=x, height=0.86, color=colour)
+                axes.text(x + 0.47, line, _LETTERS[verdict], ha="center", va="center")
+        names = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in rows]
+        axes.set_yticks(range(len(rows)), names)
+        places = [left(column) + 0.47 for column in range(len(columns))]
+        axes.set_xticks(places, [textwrap.fill(name, 11) for name in columns])
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        axes.invert_yaxis()
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        return figure
+
+
+def beside_published(points: Sequence[Point], axes_names: Sequence[str], label: str) -> Figure:
+    """Ours with 95 % intervals, the published numbers as diamonds.
+
+    A line for each series where the last numeric axis has three values or more, else bars.
+    """
+    numeric = [
+        index
+        for index in range(len(axes_names))
+        if len({point.key[index] for point in points}) >= _LINE
+        and all(math.isfinite(_number(point.key[index])) for point in points)
+    ]
+    with plots.style():
+        figure = plots.blank(10, 4)
+        axes = figure.add_subplot()
+        if numeric:
+            series = _lines(axes, points, numeric[-1])
+            axes.set_xlabel(axes_names[numeric[-1]].replace("_", " "))
+        else:
+            series = _bars(axes, points)
+        axes.set_ylabel(label)
+        handles: list[Any] = [
+            Patch(color=colour, label=name) for name, colour in series.items() if name
+        ]
+        if any(point.published is not None for point in points):
+            handles.append(Line2D([], [], linestyle="", label="paper", **MARK))
+        plots.legend(figure, handles)
+        return figure
+
+
+def _lines(axes: Axes, points: Sequence[Point], across: int) -> dict[str, str]:
+    """A line with a band for each of the other keys; gives their colours."""
+    series: dict[str, list[Point]] = {}
+    for point in points:
+        name = ", ".join(key for index, key in enumerate(point.key) if index != across)
+        series.setdefault(name, []).append(point)
+    colours = {}
+    for index, (name, own) in enumerate(series.items()):
+        colour = plots.COLOURS[index % len(plots.COLOURS)]
+        colours[name] = colour
+        ordered = sorted(own, key=lambda point: _number(point.key[across]))
+        x = [_number(point.key[across]) for point in ordered]
+        band(axes, x, [point.ours for point in ordered], colour)
+        for at, point in zip(x, ordered, strict=True):
+            if point.published is not None:
+                axes.plot(at, point.published, linestyle="none", **(MARK | {"color": colour}))
+    ticks = dict(sorted((_number(point.key[across]), point.key[across]) for point in points))
+    if min(ticks) > 0 and max(ticks) / min(ticks) >= _DECADE:
+        axes.set_xscale("log")
+        plots.plain_log(axes.xaxis)
+    if len(ticks) <= _TICKS:
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.minorticks_off()
+    return colours
+
+
+def band(axes: Axes, x: Sequence[float], ours: Sequence[Interval], colour: str) -> None:
+    """A line of means with the band of their intervals."""
+    half_widths = [plots.finite(one.half_width) for one in ours]
+    means = [one.mean for one in ours]
+    axes.fill_between(
+        x,
+        [mean - half_width for mean, half_width in zip(means, half_widths, strict=True)],
+        [mean + half_width for mean, half_width in zip(means, half_widths, strict=True)],
+        color=colour,
+        alpha=0.22,
+        linewidth=0,
+    )
+    axes.plot(x, means, color=colour, marker="o", markersize=3.5, linewidth=1.5)
+
+
+def _bars(axes: Axes, points: Sequence[Point]) -> dict[str, str]:
+    """Bars in groups by the first key, a colour for each of the others; gives the colours."""
+    groups = list(dict.fromkeys(point.key[0] if point.key else "" for point in points))
+    series = list(dict.fromkeys(", ".join(point.key[1:]) for point in points))
+    width = 0.8 / len(series)
+    colours = {name: plots.COLOURS[index % len(plots.COLOURS)] for index, name in enumerate(series)}
+    for point in points:
+        index = series.index(", ".join(point.key[1:]))
+        place = groups.index(point.key[0] if point.key else "")
+        x = place + (index - (len(series) - 1) / 2) * width
+        name = series[index]
+        axes.bar(x, point.ours.mean, width=0.92 * width, color=colours[name])
+        whisker(axes, x, point.ours)
+        if point.published is not None:
+            axes.plot(x, point.published, markersize=6, linestyle="none", **MARK)
+    axes.set_xticks(range(len(groups)), [textwrap.fill(name, 16) for name in groups])
+    axes.tick_params(axis="x", length=0)
+    return colours
+
+
+def whisker(axes: Axes, x: float, ours: Interval, high: float = math.inf) -> None:
+    """The interval of one mean, cut to what is possible."""
+    # On a logarithmic axis an interval that reaches 0 would have no end.
+    is_log = axes.get_yscale() == "log"
+    low = 0.1 * ours.mean if is_log else 0.0 if ours.mean >= 0 else -math.inf
+    axes.errorbar(
+        x,
+        ours.mean,
+        yerr=plots.bar(ours.mean, ours.half_width, low=low, high=high),
+        color="black",
+        elinewidth=1,
+        capsize=2,
+    )
+
+
+def _number(text: str) -> float:
+    """The number that a place is, such as 0.1 or 10 %; NaN where it is none."""
+    try:
+        return float(label(text))
+    except ValueError:
+        return math.nan
