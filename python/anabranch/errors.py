@@ -74,8 +74,8 @@ def shortened(sentence: object) -> str:
     return _QUOTED_OR_WORD.sub(_ends, str(sentence))
 
 
-def _ends(found: re.Match[str]) -> str:
-    text = found[0]
+def _ends(match: re.Match[str]) -> str:
+    text = match[0]
     quotes = 2 if text[0] in '`"' and len(text) > 1 else 0
     if len(text) - quotes <= _LONGEST:
         return text
@@ -96,14 +96,14 @@ _UNITS = {"length of time": ("s", "ms"), "rate": ("Mbit/s", "kbit/s"), "size": (
 def hinted(sentence: str) -> str:
     """The engine's sentence about a scenario, with what was probably meant right at the mistake."""
     for pattern in (_NOT_ONE_OF, _NOT_THERE):
-        if found := pattern.search(sentence):
-            close = suggestion(found[1], re.findall(r"`([^`]*)`", found[2]))
-            end = found.end(1) + 1
+        if match := pattern.search(sentence):
+            close = suggestion(match[1], re.findall(r"`([^`]*)`", match[2]))
+            end = match.end(1) + 1
             meant = close.removeprefix("; ")
             return f"{sentence[:end]} ({meant}){sentence[end:]}" if close else sentence
-    if found := _NO_UNIT.search(sentence):
-        number = found[1] or found[2]
-        first, second = (f'"{number} {unit}"' for unit in _UNITS[found[3]])
+    if match := _NO_UNIT.search(sentence):
+        number = match[1] or match[2]
+        first, second = (f'"{number} {unit}"' for unit in _UNITS[match[3]])
         return f"{sentence}; did you mean {first} or {second}?"
     return sentence
 

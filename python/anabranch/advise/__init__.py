@@ -235,14 +235,14 @@ def advise(
             rounds=rounds,
             counted=timeouts.counted(transport, flows),
         )
-        found = METHODS[method](trials, baselines, effort)
-        return _concluded(trials, baselines, found, effort, paths=paths, transport=transport)
+        search = METHODS[method](trials, baselines, effort)
+        return _concluded(trials, baselines, search, effort, paths=paths, transport=transport)
 
 
 def _concluded(
     trials: Trials,
     baselines: list[Candidate],
-    found: Candidate,
+    winner: Candidate,
     effort: Effort,
     *,
     paths: Paths,
@@ -253,7 +253,7 @@ def _concluded(
     default = baselines[0]
     linux_default = Candidate(TRANSPORTS[transport]["linux"])
     own = [one for one in trials.values if one.profile == default.profile]
-    finalists = list(dict.fromkeys([*baselines, found, *trials.best(own)[:_SHOWN]]))
+    finalists = list(dict.fromkeys([*baselines, winner, *trials.best(own)[:_SHOWN]]))
     trials.measure("comparing the best", finalists, effort.last)
     best = trials.best(one for one in finalists if one.profile == default.profile)[0]
     if math.isinf(trials.score(best)):
@@ -387,7 +387,7 @@ def _effects(
     trials: Trials, recommended: Candidate, around: list[Candidate], relevant: float
 ) -> list[Effect]:
     level = 1 - 0.05 / max(len(around), 1)
-    found = []
+    effects = []
     for setting in trials.settings.values():
         changes = {
             one[setting.name]: trials.difference(one, recommended, level)
@@ -397,8 +397,8 @@ def _effects(
         if changes:
             chosen = recommended[setting.name]
             unmasked = _unmasked(trials, setting, recommended)
-            found.append(Effect(setting, chosen, changes, unmasked, _verdict(changes, relevant)))
-    return found
+            effects.append(Effect(setting, chosen, changes, unmasked, _verdict(changes, relevant)))
+    return effects
 
 
 def _unmasked(

@@ -88,7 +88,7 @@ def check(
     relevant
         The smallest difference that matters, in the goal's unit.
     """
-    found = []
+    checks = []
     candidates = list(dict.fromkeys([recommended, *rivals]))
     for bound in paths.bounds:
         there = replace(
@@ -106,15 +106,15 @@ def check(
         better = _better(there, finalists, recommended, relevant)
         rival = better[0] if better else None
         gain = (0.0, 0.0) if rival is None else there.difference(rival, recommended)
-        found.append(Held(bound, rival, gain))
-    return found
+        checks.append(Held(bound, rival, gain))
+    return checks
 
 
 def _better(
     trials: Trials, candidates: Sequence[Candidate], recommended: Candidate, relevant: float
 ) -> list[Candidate]:
     """Those that are better by more than matters, the simplest first."""
-    found = []
+    better = []
     for one in candidates:
         loss, half_width = trials.loss(recommended, one)
         if math.isnan(loss):
@@ -122,5 +122,5 @@ def _better(
         else:
             is_better = loss > max(relevant, half_width)
         if is_better:
-            found.append(one)
-    return sorted(found, key=lambda one: len(one.values))
+            better.append(one)
+    return sorted(better, key=lambda one: len(one.values))

@@ -79,144 +79,144 @@ class Paste:
 
 def paste(transport: str, candidate: Candidate, paths: Paths, costs: Sequence[str] = ()) -> Paste:
     """The text for what a candidate changes; empty if that is nothing."""
-    found = Paste()
+    text = Paste()
     if candidate.values:
-        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, found)
-        _queue(candidate, paths, found)
-        _after(transport, candidate, found)
-        found.costs += costs
+        {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](candidate, paths, text)
+        _queue(candidate, paths, text)
+        _after(transport, candidate, text)
+        text.costs += costs
         if not is_linux(candidate.profile):
-            found.without.append(
+            text.without.append(
                 f"Found with profile {candidate.profile}: Linux behaves differently; "
                 "leave the profile out for advice on Linux."
             )
-    return found
+    return text
 
 
-def _sctp(candidate: Candidate, paths: Paths, found: Paste) -> None:
+def _sctp(candidate: Candidate, paths: Paths, text: Paste) -> None:
     chosen = dict(candidate.values)
     rto = {name: _ms(chosen[name]) for name in ("rto_min", "rto_max") if name in chosen}
     # RTO.Min first: the kernel refuses a maximum below the minimum that holds.
-    found.sysctl += [f"net.sctp.{name} = {value}" for name, value in rto.items()]
+    text.sysctl += [f"net.sctp.{name} = {value}" for name, value in rto.items()]
     if rto:
-        _set(found, "sctp_rtoinfo", "SCTP_RTOINFO", {f"s{name}": v for name, v in rto.items()})
+        _set(text, "sctp_rtoinfo", "SCTP_RTOINFO", {f"s{name}": v for name, v in rto.items()})
     address = {}
     if "hb_interval" in chosen:
-        found.sysctl.append(f"net.sctp.hb_interval = {_ms(chosen['hb_interval'])}")
+        text.sysctl.append(f"net.sctp.hb_interval = {_ms(chosen['hb_interval'])}")
         address = {"spp_hbinterval": _ms(chosen["hb_interval"]), "spp_flags": "SPP_HB_ENABLE"}
     if "path_max_retrans" in chosen:
-        found.sysctl.append(f"net.sctp.path_max_retrans = {chosen['path_max_retrans']}")
+        text.sysctl.append(f"net.sctp.path_max_retrans = {chosen['path_max_retrans']}")
         address["spp_pathmaxrxt"] = chosen["path_max_retrans"]
     if address:
-        _set(found, "sctp_paddrparams", "SCTP_PEER_ADDR_PARAMS", address)
+        _set(text, "sctp_paddrparams", "SCTP_PEER_ADDR_PARAMS", address)
     if "pf_max_retrans" in chosen:
         off = chosen["pf_max_retrans"] == "off"
         limit = _OFF if off else chosen["pf_max_retrans"]
-        found.sysctl.append("net.sctp.pf_enable = 0" if off else f"net.sctp.pf_retrans = {limit}")
+        text.sysctl.append("net.sctp.pf_enable = 0" if off else f"net.sctp.pf_retrans = {limit}")
         thresholds = {"spt_pathpfthld": limit}
         # A structure with both: 0 would leave Path.Max.Retrans as it is.
         thresholds["spt_pathmaxrxt"] = chosen.get("path_max_retrans", 0)
-        _set(found, "sctp_paddrthlds", "SCTP_PEER_ADDR_THLDS", thresholds)
+        _set(text, "sctp_paddrthlds", "SCTP_PEER_ADDR_THLDS", thresholds)
     if "association_max_retrans" in chosen:
         limit = chosen["association_max_retrans"]
-        found.sysctl.append(f"net.sctp.association_max_retrans = {limit}")
-        _set(found, "sctp_assocparams", "SCTP_ASSOCINFO", {"sasoc_asocmaxrxt": limit})
+        text.sysctl.append(f"net.sctp.association_max_retrans = {limit}")
+        _set(text, "sctp_assocparams", "SCTP_ASSOCINFO", {"sasoc_asocmaxrxt": limit})
     if "sack_frequency" in chosen:
         # The sysctl for the delay, sack_timeout, has no value for "none": 1 ms is the smallest.
-        found.sysctl.append("net.sctp.sack_timeout = 1")
-        _set(found, "sctp_sack_info", "SCTP_DELAYED_SACK", {"sack_freq": chosen["sack_frequency"]})
+        text.sysctl.append("net.sctp.sack_timeout = 1")
+        _set(text, "sctp_sack_info", "SCTP_DELAYED_SACK", {"sack_freq": chosen["sack_frequency"]})
     if "max_burst" in chosen:
         limit = 0 if chosen["max_burst"] == "off" else chosen["max_burst"]
-        found.sysctl.append(f"net.sctp.max_burst = {limit}")
-        _set(found, "sctp_assoc_value", "SCTP_MAX_BURST", {"assoc_value": limit})
+        text.sysctl.append(f"net.sctp.max_burst = {limit}")
+        _set(text, "sctp_assoc_value", "SCTP_MAX_BURST", {"assoc_value": limit})
     if "buffers" in chosen:
-        _socket_buffers(chosen["buffers"], found)
+        _socket_buffers(chosen["buffers"], text)
     if "primary_path" in chosen:
-        found.socket.append(
+        text.socket.append(
             "struct sctp_prim prim = { .ssp_addr = PEER_ADDRESS }; "
             f"/* the peer's address on {_named(paths, chosen['primary_path'])}; once connected */\n"
             "setsockopt(fd, IPPROTO_SCTP, SCTP_PRIMARY_ADDR, &prim, sizeof prim);"
         )
     if "policy" in chosen:
-        found.without.append(
+        text.without.append(
             f"policy = {chosen['policy']}: Linux has no counterpart; a program can do it itself: "
             "read spinfo_srtt of each path (SCTP_GET_PEER_ADDR_INFO), set SCTP_PRIMARY_ADDR."
         )
     if "load_sharing" in chosen:
-        found.without.append(
+        text.without.append(
             "load_sharing = on: Linux has no counterpart; FreeBSD has net.inet.sctp.cmt_on_off."
         )
 
 
-def _tcp(candidate: Candidate, paths: Paths, found: Paste) -> None:
+def _tcp(candidate: Candidate, paths: Paths, text: Paste) -> None:
     chosen = dict(candidate.values)
-    _tcp_common(chosen, found)
+    _tcp_common(chosen, text)
     if "path" in chosen:
-        found.commands.append(
+        text.commands.append(
             f"ip route replace PEER via GATEWAY dev DEVICE"
             f"  # those of {_named(paths, chosen['path'])}"
         )
 
 
-def _mptcp(candidate: Candidate, paths: Paths, found: Paste) -> None:
+def _mptcp(candidate: Candidate, paths: Paths, text: Paste) -> None:
     chosen = dict(candidate.values)
-    _tcp_common(chosen, found)
+    _tcp_common(chosen, text)
     if "stale_after" in chosen:
-        found.sysctl.append(f"net.mptcp.stale_loss_cnt = {chosen['stale_after']}")
+        text.sysctl.append(f"net.mptcp.stale_loss_cnt = {chosen['stale_after']}")
     count = len(paths.names) - 1
-    found.commands.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count}")
+    text.commands.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count}")
     for name in paths.names:
         flags = "subflow backup" if chosen.get("backup") == name else "subflow"
-        found.commands.append(
+        text.commands.append(
             f"ip mptcp endpoint add ADDRESS dev DEVICE {flags}  # those of {_named(paths, name)}"
         )
-    found.socket.insert(0, "int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP);")
+    text.socket.insert(0, "int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP);")
     if "scheduler" in chosen:
-        found.without.append(
+        text.without.append(
             f"scheduler = {chosen['scheduler']}: Linux 6.12 has only its default; "
             "see net.mptcp.available_schedulers."
         )
     if "coupling" in chosen:
-        found.without.append(
+        text.without.append(
             f"coupling = {chosen['coupling']}: Linux has no counterpart; "
             "its subflows are not coupled."
         )
 
 
-def _tcp_common(chosen: dict[str, str], found: Paste) -> None:
+def _tcp_common(chosen: dict[str, str], text: Paste) -> None:
     if "cc" in chosen:
-        found.sysctl.append(f"net.ipv4.tcp_congestion_control = {chosen['cc']}")
-        found.socket.append(
+        text.sysctl.append(f"net.ipv4.tcp_congestion_control = {chosen['cc']}")
+        text.socket.append(
             f'setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{chosen["cc"]}", {len(chosen["cc"])});'
         )
         if chosen["cc"] not in ("cubic", "reno"):
-            found.commands.append(
+            text.commands.append(
                 f"modprobe tcp_{chosen['cc']}  # if it is not among: "
                 "sysctl net.ipv4.tcp_available_congestion_control"
             )
-            found.undo.append(f"modprobe -r tcp_{chosen['cc']}  # once no connection uses it")
-        found.costs.append(
+            text.undo.append(f"modprobe -r tcp_{chosen['cc']}  # once no connection uses it")
+        text.costs.append(
             f"The sysctl makes {chosen['cc']} the control of all new TCP connections of the host; "
             "the socket option does it for one, and needs no root once the module is loaded."
         )
     if "rto_min" in chosen:
-        found.sysctl.append(f"net.ipv4.tcp_rto_min_us = {1000 * _ms(chosen['rto_min'])}")
-        found.commands.append(
+        text.sysctl.append(f"net.ipv4.tcp_rto_min_us = {1000 * _ms(chosen['rto_min'])}")
+        text.commands.append(
             "# before Linux 6.11, which brought tcp_rto_min_us, leave that out and take: "
             f"ip route change PEER via GATEWAY dev DEVICE rto_min {_ms(chosen['rto_min'])}ms"
         )
     if "ecn" in chosen:
-        found.sysctl.append("net.ipv4.tcp_ecn = 1")
+        text.sysctl.append("net.ipv4.tcp_ecn = 1")
     if "buffers" in chosen:
         size = round(octets(chosen["buffers"]))
         # About half of the receive buffer's memory is window (scaling_ratio, tcp_adv_win_scale).
-        found.sysctl += [
+        text.sysctl += [
             f"net.ipv4.tcp_rmem = 4096 131072 {2 * size}",
             f"net.ipv4.tcp_wmem = 4096 16384 {size}",
         ]
 
 
-def _queue(candidate: Candidate, paths: Paths, found: Paste) -> None:
+def _queue(candidate: Candidate, paths: Paths, text: Paste) -> None:
     kind = candidate["queue"]
     if kind == DEFAULT:
         return
@@ -227,67 +227,67 @@ def _queue(candidate: Candidate, paths: Paths, found: Paste) -> None:
         for end, other in (ends, ends[::-1]):
             # Each end and link has a device of its own name: no device gets two roots.
             device = f"DEVICE_{_capitals(end)}_{_capitals(name)}"
-            found.commands.append(
+            text.commands.append(
                 f"tc qdisc replace dev {device} root {kind}{limit}"
                 f"  # on {end}, for what it sends over link `{name}` to {other}"
             )
-            found.undo.append(f"tc qdisc del dev {device} root  # on {end}")
-            found.checks.append(f"tc -s qdisc show dev {device}  # on {end}")
+            text.undo.append(f"tc qdisc del dev {device} root  # on {end}")
+            text.checks.append(f"tc -s qdisc show dev {device}  # on {end}")
     module = f"sch_{kind}"
-    found.commands.insert(0, f"modprobe {module}  # where it is no part of the kernel itself")
+    text.commands.insert(0, f"modprobe {module}  # where it is no part of the kernel itself")
 
 
 def _capitals(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name).upper()
 
 
-def _after(transport: str, candidate: Candidate, found: Paste) -> None:
+def _after(transport: str, candidate: Candidate, text: Paste) -> None:
     """How to see that it holds, and what it does beside the goal."""
     chosen = dict(candidate.values)
-    if found.sysctl:
-        names = " ".join(line.partition(" =")[0] for line in found.sysctl)
-        found.checks.insert(0, f"sysctl {names}")
+    if text.sysctl:
+        names = " ".join(line.partition(" =")[0] for line in text.sysctl)
+        text.checks.insert(0, f"sysctl {names}")
     if transport == "tcp" and {"cc", "rto_min", "ecn"} & chosen.keys():
-        found.checks.append("ss -ti dst PEER  # the control, and rto in ms")
-        found.checks.append("nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPSpuriousRTOs")
+        text.checks.append("ss -ti dst PEER  # the control, and rto in ms")
+        text.checks.append("nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPSpuriousRTOs")
     if transport == "mptcp":
-        found.checks.append("ss -Mi  # the subflows")
-        found.checks.append("nstat -az MPTcpExtMPJoinSynAckRx MPTcpExtSubflowStale")
-        found.checks.append("ip mptcp endpoint show")
-        found.undo.append("ip mptcp endpoint flush")
+        text.checks.append("ss -Mi  # the subflows")
+        text.checks.append("nstat -az MPTcpExtMPJoinSynAckRx MPTcpExtSubflowStale")
+        text.checks.append("ip mptcp endpoint show")
+        text.undo.append("ip mptcp endpoint flush")
     if transport == "sctp":
-        found.checks.append("cat /proc/net/sctp/remaddr  # RTO in ms and state of each path")
-        found.checks.append("grep T3 /proc/net/sctp/snmp  # timeouts")
+        text.checks.append("cat /proc/net/sctp/remaddr  # RTO in ms and state of each path")
+        text.checks.append("grep T3 /proc/net/sctp/snmp  # timeouts")
     if "rto_min" in chosen:
-        found.costs.append(
+        text.costs.append(
             f"With an RTO.Min of {chosen['rto_min']} a delay that grows by more in a round trip, "
             "as in a queue that fills, is a timeout: data is sent again, and with several paths "
             "moved, for no reason. The commands at the end count the timeouts."
         )
 
 
-def _socket_buffers(size: str, found: Paste) -> None:
+def _socket_buffers(size: str, text: Paste) -> None:
     count = round(octets(size))
     # The window of SCTP is half of the receive buffer (net/sctp/associola.c); the sysctl for what
     # programs may ask for is needed beside the one for those that do not ask.
-    found.sysctl += [
+    text.sysctl += [
         f"net.core.wmem_default = {count}",
         f"net.core.rmem_default = {2 * count}",
         f"net.core.wmem_max = {count}",
         f"net.core.rmem_max = {2 * count}",
     ]
     # The kernel doubles what it is told (socket(7)).
-    found.socket.append(
+    text.socket.append(
         f"int send_size = {count // 2}, receive_size = {count};\n"
         "setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_size, sizeof send_size);\n"
         "setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_size, sizeof receive_size);"
     )
 
 
-def _set(found: Paste, structure: str, option: str, fields: dict[str, Any]) -> None:
+def _set(text: Paste, structure: str, option: str, fields: dict[str, Any]) -> None:
     name = option.removeprefix("SCTP_").lower()
     values = ", ".join(f".{key} = {value}" for key, value in fields.items())
-    found.socket.append(
+    text.socket.append(
         f"struct {structure} {name} = {{ {values} }};\n"
         f"setsockopt(fd, IPPROTO_SCTP, {option}, &{name}, sizeof {name});"
     )

@@ -63,12 +63,12 @@ class Paths:
 
     def bottlenecks(self) -> list[str]:
         """The links that are the slowest of their path, as far as they have a constant rate."""
-        found: dict[str, None] = {}
+        links: dict[str, None] = {}
         for path in self.names:
             rates = {name: _rate(self.links[name]) for name in self.via(path)}
             known = [rate for rate in rates.values() if rate is not None]
-            found.update({n: None for n, rate in rates.items() if known and rate == min(known)})
-        return list(found)
+            links.update({n: None for n, rate in rates.items() if known and rate == min(known)})
+        return list(links)
 
     def rate(self) -> float | None:
         """What all paths carry together, in bit/s; None where that is not a constant."""
@@ -196,14 +196,14 @@ def _read_file(source: str | Path) -> tuple[dict[str, Any], dict[str, Any], list
 
 def _bounds(text: str, path: Path) -> list[LossBound]:
     remedies = dict(_REMEDY.findall(text))
-    found = []
+    bounds = []
     for link, end, mean, loss in _BOUND.findall(text):
         try:
             model = tomllib.loads(f"loss = {loss}")["loss"]
         except tomllib.TOMLDecodeError as error:
             raise AnabranchError(f"{path}: links.{link}.loss at {end} {mean}: {error}") from None
-        found.append(LossBound(link, end, mean, model, remedies.get(link, "more packets")))
-    return found
+        bounds.append(LossBound(link, end, mean, model, remedies.get(link, "more packets")))
+    return bounds
 
 
 def _examples() -> str:
@@ -231,7 +231,7 @@ def _complete(content: dict[str, Any], path: Path) -> dict[str, Any]:
     paths = content.setdefault("paths", {name: {"via": [name]} for name in links})
     paths = paths if isinstance(paths, dict) else {}
     # What has no ends is the engine's to complain of.
-    hosts = {found for way in paths.values() if (found := _ends(way, links)) is not None}
+    hosts = {ends for way in paths.values() if (ends := _ends(way, links)) is not None}
     if len(hosts) > 1:
         raise AnabranchError(
             f"{path}: the paths must lead from one host to one other, all the same"

@@ -95,10 +95,10 @@ class Trials:
             rows = rows.with_columns(
                 pl.when(fine).then(self.metric).otherwise(float("nan")).alias(self.metric)
             )
-        found = dict(rows.group_by("candidate").agg(pl.col(self.metric)).iter_rows())
+        values = dict(rows.group_by("candidate").agg(pl.col(self.metric)).iter_rows())
         counts = rows.partition_by("candidate", as_dict=True, include_key=False)
         for candidate in wanted:
-            self.values[candidate] = [v * self.goal.scale for v in found[candidate.name]]
+            self.values[candidate] = [v * self.goal.scale for v in values[candidate.name]]
             self.counts[candidate] = counts[candidate.name,].select(self.counted)
 
     def score(self, candidate: Candidate) -> float:
@@ -233,13 +233,13 @@ METHODS = {"grid": grid, "optuna": optuna}
 
 def neighbours(trials: Trials, candidate: Candidate, names: Iterable[str]) -> list[Candidate]:
     """Every candidate that differs in one of these settings."""
-    found = [
+    tried = [
         candidate.having(name, value)
         for name in names
         for value in trials.settings[name].values
         if value != candidate[name]
     ]
-    return [one for one in found if possible(one)]
+    return [one for one in tried if possible(one)]
 
 
 def _climb(trials: Trials, candidate: Candidate, replications: int) -> Candidate:
@@ -261,9 +261,9 @@ def _screen(trials: Trials, profile: str, count: int) -> list[Candidate]:
     names = trials.searched
     every = math.prod(len(trials.settings[name].values) for name in names)
     sampler = qmc.LatinHypercube(len(names), rng=1)
-    found: dict[Candidate, None] = {}
+    screened: dict[Candidate, None] = {}
     for _ in range(_DRAWS):
-        if len(found) >= count:
+        if len(screened) >= count:
             break
         for point in sampler.random(min(count, every)):
             values = {}
@@ -272,5 +272,5 @@ def _screen(trials: Trials, profile: str, count: int) -> list[Candidate]:
                 values[name] = labels[int(where * len(labels))]
             candidate = Candidate.of(profile, values)
             if possible(candidate):
-                found[candidate] = None
-    return list(found)[:count]
+                screened[candidate] = None
+    return list(screened)[:count]

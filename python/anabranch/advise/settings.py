@@ -93,15 +93,15 @@ def is_linux(profile: str) -> bool:
 def settings_of(transport: str, goal: str, paths: Paths, profile: str) -> list[Setting]:
     """The settings that may matter for a goal over these paths."""
     several = len(paths.names) > 1
-    found = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](goal, paths, several)
+    settings = {"sctp": _sctp, "tcp": _tcp, "mptcp": _mptcp}[transport](goal, paths, several)
     if profile in _WITHOUT_POTENTIALLY_FAILED:
-        found = [setting for setting in found if setting.name != "pf_max_retrans"]
+        settings = [setting for setting in settings if setting.name != "pf_max_retrans"]
     if goal == "latency":
-        found += _queues(paths)
+        settings += _queues(paths)
     # A value that the profile has anyway would be the same candidate twice.
     return [
         replace(s, values={v: p for v, p in s.values.items() if v != s.defaults.get(profile)})
-        for s in found
+        for s in settings
     ]
 
 
@@ -142,11 +142,11 @@ def _sctp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT
     rto_min = _keys("rto_min", ["0.2 s", "0.1 s", "0.05 s", "0.02 s"], _same("1 s"))
     rto_max = _keys("rto_max", ["10 s", "1 s", "0.5 s", "0.2 s", "0.1 s", "0.05 s"], _same("60 s"))
     sack = _keys("sack_frequency", [1], _same("2"))
-    found = [rto_min, rto_max, sack]
+    settings = [rto_min, rto_max, sack]
     if several and goal != "goodput":  # for which no path has to fail
         hb = _keys("hb_interval", ["5 s", "1 s", "0.1 s"], _same("30 s"))
         amr = _same("10", "rfc9260", "rfc4960", "linux", "freebsd_10") | {"ns2": "off"}
-        found += [
+        settings += [
             _keys("path_max_retrans", [1, 2, 3], _same("5")),
             _keys("pf_max_retrans", [0, "off"], {"linux": "0", "freebsd_10": "off"}),
             _keys("association_max_retrans", [1000], amr),
@@ -154,17 +154,17 @@ def _sctp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT
             _policy(),
         ]
     if several and goal != "failover":  # there, the primary path is the one that dies
-        found.append(_primary("primary_path", paths))
+        settings.append(_primary("primary_path", paths))
     if goal == "goodput":
-        found += [
+        settings += [
             _buffers(["512 KiB", "1 MiB"], _same("208 and 104 KiB", "rfc9260", "linux")),
             _keys("max_burst", [16], _same("4") | {"ns2": "off"}),
         ]
         if several:
             sharing = {"on": {"transport.load_sharing.scheduler": "min_rtt"}}
             values: dict[str, dict[str, Any]] = {DEFAULT: {}} | sharing
-            found.append(Setting("load_sharing", values, _same("off"), in_linux=False))
-    return found
+            settings.append(Setting("load_sharing", values, _same("off"), in_linux=False))
+    return settings
 
 
 def _policy() -> Setting:
@@ -199,17 +199,17 @@ def _cc() -> Setting:
 
 
 def _tcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
-    found = [
+    settings = [
         _cc(),
         _keys("rto_min", ["0.05 s"], {"linux_6": "0.2 s", "rfc": "1 s"}),
         _keys("ecn", ["rfc3168"], {"linux_6": "off", "rfc": "off"}),
     ]
     if goal == "goodput":
         defaults = {"linux_6": "4 and 6 MiB", "rfc": "1 MiB"}
-        found.append(_buffers(["1 MiB", "16 MiB"], defaults))
+        settings.append(_buffers(["1 MiB", "16 MiB"], defaults))
     if several:
-        found.append(_primary("path", paths))
-    return found
+        settings.append(_primary("path", paths))
+    return settings
 
 
 def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FBT001 - private
@@ -230,20 +230,20 @@ def _mptcp(goal: str, paths: Paths, several: bool) -> list[Setting]:  # noqa: FB
         {"linux_6": "linux", "rfc8684": "min_rtt"},
     )
     couplings = {"linux_6": "per_path", "rfc8684": "lia"}
-    found = [
+    settings = [
         _cc(),
         replace(schedulers, in_linux=False),
         Setting("coupling", {DEFAULT: {}} | coupling, couplings, in_linux=False),
         _keys("stale_after", [1, 2, 8], {"linux_6": "4", "rfc8684": "1"}),
     ]
     if goal != "failover":
-        found.append(
+        settings.append(
             Setting("backup", {DEFAULT: {}} | backups, _same("none", "linux_6", "rfc8684"))
         )
     if goal == "goodput":
         defaults = {"linux_6": "4 and 6 MiB", "rfc8684": "1 MiB"}
-        found.append(_buffers(["1 MiB", "16 MiB"], defaults))
-    return found
+        settings.append(_buffers(["1 MiB", "16 MiB"], defaults))
+    return settings
 
 
 def _queues(paths: Paths) -> list[Setting]:

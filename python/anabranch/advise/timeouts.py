@@ -68,8 +68,8 @@ class Count:
 
 def with_default_minimum(candidate: Candidate) -> Candidate:
     """The same with the default RTO.Min, and RTO.Max where the two would not go together."""
-    found = candidate.having("rto_min", DEFAULT)
-    return found if possible(found) else found.having("rto_max", DEFAULT)
+    usual = candidate.having("rto_min", DEFAULT)
+    return usual if possible(usual) else usual.having("rto_max", DEFAULT)
 
 
 def count(

@@ -109,38 +109,38 @@ def bench(
         cases = [case for about in scenarios.load(tuple(only), profile) for case in about.cases]
         baseline.check_cells([(case, name) for case in cases for name in names])
     cells = compare(controls, out, only=only, profile=profile, replications=replications, jobs=jobs)
-    found = checks.run(cells, baseline)
+    checked = checks.run(cells, baseline)
     console.print(reports.tables(cells, console.width))
     means = "One run" if replications == 1 else f"Means ± 95 % intervals of {replications} runs"
     console.print(
         f"{means}, from 5 s to 60 s; {reports.BEST} may be the best (95 %, compared run by run), or"
         " is within 1 % of it; without one, all may be."
     )
-    written = _page(cells, found, replications, out)
-    content = reports.as_json(cells, found, profile, replications)
+    written = _page(cells, checked, replications, out)
+    content = reports.as_json(cells, checked, profile, replications)
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(found))):
+    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(checked))):
         if path is not None:
             write_atomically(path, data)
             written.append(path)
-    failed = [check for check in found if check.verdict == "failed"]
+    failed = [check for check in checked if check.verdict == "failed"]
     for check in failed:
         console.print(
             f"failed: {check.cell.control}, {check.cell.case}: {check.what}; {check.message}"
         )
-    skipped = sum(check.verdict == "skipped" for check in found)
-    console.print(f"{len(found)} checks, {len(failed)} failed, {skipped} skipped")
+    skipped = sum(check.verdict == "skipped" for check in checked)
+    console.print(f"{len(checked)} checks, {len(failed)} failed, {skipped} skipped")
     for path in written:
         console.print(f"wrote {path}")
     return 1 if failed else 0
 
 
 def _page(
-    cells: Sequence[Cell], found: Sequence[Check], replications: int, folder: Path
+    cells: Sequence[Cell], checked: Sequence[Check], replications: int, folder: Path
 ) -> list[Path]:
     from anabranch.bench_cc import figures, page  # noqa: PLC0415 - slow to import
     from anabranch.figures.pages.drawing import draw  # noqa: PLC0415 - slow to import
 
     drawn = draw(figures.of(cells), folder / "figures")
-    made = page.of(cells, found, replications, list(drawn))
+    made = page.of(cells, checked, replications, list(drawn))
     return [made.write(folder, drawn, "figures/"), folder / "figures"]

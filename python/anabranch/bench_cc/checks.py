@@ -38,12 +38,13 @@ class Baseline:
                 }
                 for cell in content["cells"]
             }
-            found, count = content["profile"], int(content["replications"])
+            tcp_profile, count = content["profile"], int(content["replications"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise AnabranchError(f"{path} is not a JSON file of `anabranch bench-cc`") from error
-        if found != profile:
+        if tcp_profile != profile:
             raise AnabranchError(
-                f"{path} is about the profile {found}, this run about {profile}: choose that one"
+                f"{path} is about the profile {tcp_profile}, this run about {profile}:"
+                " choose that one"
             )
         if count < 2:
             raise AnabranchError(f"{path} has one replication, so no intervals to compare with")
@@ -75,16 +76,16 @@ class Baseline:
 
 def run(cells: Sequence[Cell], baseline: Baseline | None) -> list[Check]:
     """Every check, in the order of the cells."""
-    found = []
+    checks = []
     for cell in cells:
         for keep in cell.scenario.keeps:
             value = cell.values[keep.metric]
             verdict: Literal["passed", "failed"] = "passed" if keep.holds(value.mean) else "failed"
             what = f"{keep.metric} is {keep}"
-            found.append(Check(cell, what, verdict, f"{_text(value)}, it has to be {keep}"))
+            checks.append(Check(cell, what, verdict, f"{_text(value)}, it has to be {keep}"))
         if baseline is not None:
-            found += baseline.checks(cell)
-    return found
+            checks += baseline.checks(cell)
+    return checks
 
 
 def _number(value: float | None) -> float:

@@ -154,8 +154,8 @@ def compute(
 
 
 def _cell(about: BenchScenario, case: str, control: str, rows: pl.DataFrame) -> Cell:
-    found = [of_run(about, row) for row in rows.sort("replication").iter_rows(named=True)]
-    runs = {metric.name: [values[metric.name] for values in found] for metric in METRICS}
+    measured = [of_run(about, row) for row in rows.sort("replication").iter_rows(named=True)]
+    runs = {metric.name: [values[metric.name] for values in measured] for metric in METRICS}
     return Cell(
         about, case, control, {name: mean_interval(values) for name, values in runs.items()}, runs
     )
@@ -178,7 +178,7 @@ def best(cells: Sequence[Cell]) -> dict[tuple[str, str], set[str]]:
     By `comparison.best_set`: run by run, as the runs of a case share their random numbers. There is
     none where only one is compared, or all may be the best, as with a single run of each.
     """
-    found: dict[tuple[str, str], set[str]] = {}
+    bests: dict[tuple[str, str], set[str]] = {}
     for case in dict.fromkeys(cell.case for cell in cells):
         rivals = [cell for cell in cells if cell.case == case]
         for metric in METRICS:
@@ -189,8 +189,8 @@ def best(cells: Sequence[Cell]) -> dict[tuple[str, str], set[str]]:
             within = TOLERANCE * abs(ranking["mean"][0])
             names = ranking.filter(pl.col("best") | (pl.col("behind") <= within))
             if len(names) < len(known):
-                found[case, metric.name] = set(names["control"])
-    return found
+                bests[case, metric.name] = set(names["control"])
+    return bests
 
 
 def _ranking(cells: Sequence[Cell], metric: Metric) -> pl.DataFrame:

@@ -72,7 +72,7 @@ def advise(
     check_file(json_file, out)
     if out is not None:
         check_folder(out)
-    found = advising.advise(
+    advice = advising.advise(
         paths,
         goal,
         transport=transport,
@@ -85,13 +85,13 @@ def advise(
         rounds=lambda title: progress.shown(title, kept=out is not None),
     )
     output = terminal.console()
-    for part in tables.report(found):
+    for part in tables.report(advice):
         output.print(part)
-    text = found.paste.text()
+    text = advice.paste.text()
     if text:
         print(f"\n{text}\n")
-    for part in tables.evidence(found):
+    for part in tables.evidence(advice):
         output.print(part)
     if json_file is not None:
-        write_json(json_file, found.as_json())
+        write_json(json_file, advice.as_json())
         output.print(f"wrote {json_file}")

@@ -85,14 +85,14 @@ def _with_log_level(
 
 def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, str]:
     """What `--set PATH=VALUE` says, by path; any such option."""
-    found = {}
+    parsed = {}
     for text in sets:
         name, equals, value = text.partition("=")
         if not equals or not name:
             flag, form = option.split()
             raise AnabranchError(f"`{flag} {text}` is not {form}")
-        found[name.strip()] = value.strip()
-    return found
+        parsed[name.strip()] = value.strip()
+    return parsed
 
 
 def write_json(path: Path, content: object) -> None:

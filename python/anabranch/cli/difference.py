@@ -52,7 +52,7 @@ def difference(
     level
         Confidence level of the intervals.
     """
-    found = anabranch.Study(folder).compare(
+    comparison = anabranch.Study(folder).compare(
         pairs(a, "--a AXIS=VALUE"),
         pairs(b, "--b AXIS=VALUE"),
         metric,
@@ -60,6 +60,6 @@ def difference(
         level=level,
     )
     out = terminal.console()
-    out.print(found.sentence)
-    if found.doubt:
-        out.print(found.doubt)
+    out.print(comparison.sentence)
+    if comparison.doubt:
+        out.print(comparison.doubt)

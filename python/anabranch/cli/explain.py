@@ -66,7 +66,7 @@ def explain(
     if plot is not None:
         check_folder(plot)
     check_file(json_file)
-    found = explaining.explain(
+    explanation = explaining.explain(
         scenario,
         set=pairs(set_),
         flow=flow,
@@ -78,14 +78,14 @@ def explain(
         steps=lambda count: progress.steps("each path alone", count),
     )
     out = terminal.console()
-    out.print(found.tables(out.width))
+    out.print(explanation.tables(out.width))
     if plot is not None:
         from anabranch.figures import plots  # noqa: PLC0415 - slow to import
 
         for path in plots.save(
-            found.figure(), plot / f"{found.result.scenario.name}-explain", ["png"]
+            explanation.figure(), plot / f"{explanation.result.scenario.name}-explain", ["png"]
         ):
             out.print(f"wrote {path}")
     if json_file is not None:
-        write_json(json_file, found.as_json())
+        write_json(json_file, explanation.as_json())
         out.print(f"wrote {json_file}")

@@ -47,7 +47,10 @@ def list_(category: str | None = None, /) -> None:
     if category in (None, "all"):
         names = {name: [row[0] for row in rows] for name, rows in models.items() if rows}
         names["codecs"] = [str(codec["name"]) for codec in codecs]
-        rows = [(name, str(len(found)), ", ".join(found[:_FIRST])) for name, found in names.items()]
+        rows = [
+            (name, str(len(of_kind)), ", ".join(of_kind[:_FIRST]))
+            for name, of_kind in names.items()
+        ]
         out.print(terminal.choices(rows, "category", "how many", f"the first {_FIRST} of them"))
         out.print("`anabranch list CATEGORY` says what each is, `anabranch list all` everything.")
     for name, table in tables.items():

@@ -71,29 +71,31 @@ def profile(
     check_file(json_file)
     if plot is not None:
         check_folder(plot)
-    found = profiling.estimate(_read(list(files)))
-    text = output.toml(found, name, ends, out)
+    estimated = profiling.estimate(_read(list(files)))
+    text = output.toml(estimated, name, ends, out)
     wrote = []
     if out is not None:
         # Before anything is printed: a reader such as `head` may close the pipe early.
         write_atomically(out, text.encode())
         wrote.append(out)
     if json_file is not None:
-        write_json(json_file, output.as_json(found, name))
+        write_json(json_file, output.as_json(estimated, name))
         wrote.append(json_file)
-    wrote += _figures(found, plot, name)
+    wrote += _figures(estimated, plot, name)
     console = terminal.console()
-    said = [found.measurement.title, *found.measurement.notes, *output.missing(found)]
-    if (directions := output.direction(found, ends)) is not None:
+    said = [estimated.measurement.title, *estimated.measurement.notes, *output.missing(estimated)]
+    if (directions := output.direction(estimated, ends)) is not None:
         said.append(directions)
     for line in said:
         console.print(line, markup=False)
     heads = ("what", "value", "95 % interval", "how")
-    console.print(terminal.choices(output.rows(found), *heads))
-    if found.fits:
-        console.print(terminal.choices(output.model_rows(found), *output.model_heads(found)))
+    console.print(terminal.choices(output.rows(estimated), *heads))
+    if estimated.fits:
+        console.print(
+            terminal.choices(output.model_rows(estimated), *output.model_heads(estimated))
+        )
         console.print("* chosen: the least BIC, or too few losses for more")
-    for line in output.netem(found, ends):
+    for line in output.netem(estimated, ends):
         print(line)
     if out is None:
         print(f"\n{text}", end="")
@@ -101,7 +103,7 @@ def profile(
         console.print(f"wrote {path}", markup=False)
 
 
-def _figures(found: "Profile", folder: Path | None, name: str) -> list[Path]:
+def _figures(profile: "Profile", folder: Path | None, name: str) -> list[Path]:
     if folder is None:
         return []
     from anabranch.figures import plots  # noqa: PLC0415 - slow to import
@@ -109,7 +111,7 @@ def _figures(found: "Profile", folder: Path | None, name: str) -> list[Path]:
 
     return [
         file
-        for kind, figure in figures.of_profile(found).items()
+        for kind, figure in figures.of_profile(profile).items()
         for file in plots.save(figure, folder / f"{name}-{kind}", ["png"])
     ]
 

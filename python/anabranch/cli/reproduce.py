@@ -57,7 +57,9 @@ def reproduce(
     chosen = [name for name, asked in (("quick", quick), ("full", full), ("smoke", smoke)) if asked]
     if len(chosen) > 1:
         raise AnabranchError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
-    found = papers.load(paper)
+    asked_for = papers.load(paper)
     mode = chosen[0] if chosen else "quick"
-    folder = out or Path("results") / (f"{found.name}-{mode}" if mode == "smoke" else found.name)
-    return found.reproduce(mode, jobs, folder, json_file, terminal.console())
+    folder = out or Path("results") / (
+        f"{asked_for.name}-{mode}" if mode == "smoke" else asked_for.name
+    )
+    return asked_for.reproduce(mode, jobs, folder, json_file, terminal.console())

@@ -41,7 +41,7 @@ def validate(*scenarios: Path, set_: Sets = ()) -> int:
 
 def _runs(scenario: anabranch.Scenario) -> str:
     """Cells and how often each is run, part by part."""
-    found = []
+    problems = []
     for part in scenario.parts:
         until = part["until"]
         often = (
@@ -50,5 +50,5 @@ def _runs(scenario: anabranch.Scenario) -> str:
             else f"until {until['metric']} is known to {until['half_width']:g}"
         )
         name = f"{part['study']}: " if scenario.studies else ""
-        found.append(f"{name}{part['cell_count']} cells, {often}")
-    return "; ".join(found)
+        problems.append(f"{name}{part['cell_count']} cells, {often}")
+    return "; ".join(problems)

@@ -240,12 +240,12 @@ def explain(
             for one in tried
             if chosen.endswith("mos") and not math.isnan(one.value)
         ]
-        found = call.causes(reached)
-        return Explanation(result, read, found, found[0], chosen, value, tried, call)
-    found = causes.of_paths(read)
+        named = call.causes(reached)
+        return Explanation(result, read, named, named[0], chosen, value, tried, call)
+    named = causes.of_paths(read)
     rates = {one.path: one.value * 1e3 for one in tried if "kbit_per_s" in chosen}
-    main = causes.main(read, found, {path: rate for path, rate in rates.items() if rate > 0})
-    return Explanation(result, read, found, main, chosen, value, tried)
+    main = causes.main(read, named, {path: rate for path, rate in rates.items() if rate > 0})
+    return Explanation(result, read, named, main, chosen, value, tried)
 
 
 def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
@@ -257,8 +257,8 @@ def _metric(summary: Mapping[str, float], flow: str, asked: str | None) -> str:
                 f"{suggestion(f'{flow}.{asked}', summary)}"
             )
         return asked
-    found = (name for name in METRICS if f"{flow}.{name}" in summary)
-    return next(found, METRICS[-2])
+    metrics = (name for name in METRICS if f"{flow}.{name}" in summary)
+    return next(metrics, METRICS[-2])
 
 
 def _only(tree: accounts.Tree, name: str, path: str) -> dict[str, Value]:

@@ -154,8 +154,8 @@ class Flow:
 
     def transport(self, side: str) -> Tree:
         """The settings of the transport at this side."""
-        found: Tree = self.settings["transport"]
-        return self.settings.get("transport_to", found) if side == "b" else found
+        settings: Tree = self.settings["transport"]
+        return self.settings.get("transport_to", settings) if side == "b" else settings
 
     def buffer(self, side: str, key: str) -> float:
         """The size of a buffer in bytes; NaN where the profile's default holds."""

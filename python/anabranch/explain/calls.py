@@ -132,9 +132,9 @@ class Call:
         alone
             Paths and the MOS that each reaches alone.
         """
-        found = [self._cause(cost, alone) for cost in self.costs if cost.mos >= RELEVANT]
-        if found:
-            return found
+        losing = [self._cause(cost, alone) for cost in self.costs if cost.mos >= RELEVANT]
+        if losing:
+            return losing
         most = ""
         if self.costs:
             first = self.costs[0]
@@ -201,8 +201,8 @@ def is_call(settings: Tree) -> bool:
 def worst(result: Result, flow: Flow) -> Call | None:
     """The direction of a call that is worth less; None for a call that nobody heard a frame of."""
     sides = result.traces["frames"].filter(pl.col("flow") == flow.name)["side"].unique().to_list()
-    found = [_Direction(result, flow, side).call() for side in sorted(sides)]
-    return min(found, key=lambda call: call.mos, default=None)
+    calls = [_Direction(result, flow, side).call() for side in sorted(sides)]
+    return min(calls, key=lambda call: call.mos, default=None)
 
 
 class _Direction:

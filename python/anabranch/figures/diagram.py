@@ -292,16 +292,16 @@ def varied(sweep: Table) -> Iterator[tuple[str, list[str]]]:
 
 def _orientations(links: Table, paths: Table, flows: Table) -> dict[str, tuple[str, str]]:
     """Each link's ends in the order in which the first path that uses it goes through them."""
-    found: dict[str, tuple[str, str]] = {}
+    orientations: dict[str, tuple[str, str]] = {}
     for flow in flows.values():
         for path in flow["paths"]:
             here = flow["from"]
             for name in paths[path]["via"]:
                 first, second = links[name]["ends"]
                 step = (first, second) if here == first else (second, first)
-                found.setdefault(name, step)
+                orientations.setdefault(name, step)
                 here = step[1]
-    return {name: found.get(name, tuple(link["ends"])) for name, link in links.items()}
+    return {name: orientations.get(name, tuple(link["ends"])) for name, link in links.items()}
 
 
 def _columns(steps: Sequence[tuple[str, str]]) -> dict[str, int]:

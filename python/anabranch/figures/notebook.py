@@ -34,13 +34,15 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
     """One of a run's figures: the first if no name is given."""
     if not result.traces:
         raise AnabranchError("the run kept no traces to draw: run it with `trace=True`")
-    found = plots.of_run(result)
-    if not found:
+    figures = plots.of_run(result)
+    if not figures:
         raise AnabranchError("the run has nothing to draw: no frames, no ratings and no paths")
-    if name is not None and name not in found:
-        there = f"there are {', '.join(found)}"
-        raise AnabranchError(f"name: there is no figure `{name}`{suggestion(name, found)}; {there}")
-    return found[next(iter(found)) if name is None else name]
+    if name is not None and name not in figures:
+        there = f"there are {', '.join(figures)}"
+        raise AnabranchError(
+            f"name: there is no figure `{name}`{suggestion(name, figures)}; {there}"
+        )
+    return figures[next(iter(figures)) if name is None else name]
 
 
 def of_study(study: "Study") -> str:

@@ -901,5 +901,5 @@ def _flow(result: Result, flow: str) -> dict[str, Any]:
     """What the scenario says about a flow, with every default filled in."""
     flows = tomllib.loads(result.scenario.cell_toml(result.cell))["flows"]
     # `load_2` is one of the flows that `load` with a count stands for.
-    found: dict[str, Any] = flows[flow if flow in flows else flow.rpartition("_")[0]]
-    return found
+    flow_tree: dict[str, Any] = flows[flow if flow in flows else flow.rpartition("_")[0]]
+    return flow_tree

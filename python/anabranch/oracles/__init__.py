@@ -6,6 +6,6 @@ from typing import Any
 def tables(oracle: Any, rows: list[Any]) -> list[tuple[str, tuple[str, ...], list[Any]]]:
     """Title, heads and rows of each table of a comparison: one, or one for each set-up."""
     if hasattr(oracle, "tables"):
-        found: list[tuple[str, tuple[str, ...], list[Any]]] = oracle.tables(rows)
-        return found
+        all_tables: list[tuple[str, tuple[str, ...], list[Any]]] = oracle.tables(rows)
+        return all_tables
     return [("", oracle.HEADS, rows)]

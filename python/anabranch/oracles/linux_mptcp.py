@@ -118,13 +118,13 @@ def compare(
         times: Sequence[float | None] = [None]
         if case not in ("mptcp", "tcp"):
             times = _BLACK_FROM_S
-        found: dict[str, list[float]] = {}
+        samples: dict[str, list[float]] = {}
         for time in times:
             columns = _engine.run_batch(scenario(case, control, time), runs, jobs)
             for name, numbers in _quantities(columns).items():
-                found.setdefault(name, []).extend(numbers)
+                samples.setdefault(name, []).extend(numbers)
         for row in quantities:
-            ours = found[row.quantity]
+            ours = samples[row.quantity]
             known = _KNOWN.get((case, control), "")
             yield Value(key, row.quantity, row.theirs, fmean(ours), *values.quantiles(ours), known)
 

@@ -173,12 +173,12 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def summary(rows: Sequence[Row]) -> list[str]:
     """How many values of each quantity have which verdict, a sentence for each set-up."""
     words = {"within": "within 10 %", "in_range": "in our 95 % range", "outside": "outside"}
-    found = counts(rows)
+    counted = counts(rows)
     sentences = []
     for setup, what in SETUPS.items():
         parts = [
             f"{HEADS[name].partition(',')[0]}: "
-            + ", ".join(f"{n} {words[v]}" for v, n in found[setup, name].items() if n)
+            + ", ".join(f"{n} {words[v]}" for v, n in counted[setup, name].items() if n)
             for name in what.quantities
         ]
         sentences.append(f"{what.text[0].upper()}{what.text[1:]}. {'; '.join(parts)}.")

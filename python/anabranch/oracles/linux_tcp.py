@@ -225,7 +225,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
     Every control of the kernel saw the same patterns of loss, so there are as many samples of the
     deviation as there are patterns, however many controls there are.
     """
-    found = []
+    lines = []
     for loss in dict.fromkeys(row.loss_percent for row in rows if float(row.loss_percent) > 0):
         here = [row for row in rows if row.loss_percent == loss and row.kernel_runs]
         sides = {row.deviation > 0 for row in here}
@@ -245,13 +245,13 @@ def notes(rows: Sequence[Row]) -> list[str]:
         )
         end = ", too few to tell it from none." if abs(rest) <= half_width else "."
         side = "above" if True in sides else "below"
-        found.append(
+        lines.append(
             f"At {loss} % loss all {len(here)} controls read {side}"
             f" Linux, by {abs(deviation):.1%} on average, because all of the kernel's saw the same"
             f" {patterns} patterns of loss, which took {lost:.2%} of the packets: where as many are"
             f" lost, ours are {rest_words}{end}"
         )
-    return found
+    return lines
 
 
 def cells(row: Row) -> list[str]:

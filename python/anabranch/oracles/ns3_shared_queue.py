@@ -159,7 +159,7 @@ def _run(key: Mapping[str, str], spacing: str, replication: int) -> dict[str, fl
     scalars = run(scenario(key, spacing, seconds), replication=replication).summary
     link = "link.c.forward"
     received = scalars["a.received_bytes"] + scalars["b.received_bytes"]
-    found = {
+    values = {
         "goodput / C": received * 8 / scalars["run.simulated_s"] / (float(key["rate"]) * 1e6),
         "dropped": scalars[f"{link}.queue_full_packets"] + scalars[f"{link}.aqm_packets"],
         "queue": scalars[f"{link}.mean_queue_packets"],
@@ -167,9 +167,9 @@ def _run(key: Mapping[str, str], spacing: str, replication: int) -> dict[str, fl
         "p95 sojourn": scalars[f"{link}.p95_sojourn_ms"],
     }
     for flow, name in (("a", "A"), ("b", "B")):
-        found[f"rtt {name}"] = scalars[f"{flow}.tcp.a.mean_rtt_ms"]
-        found[f"cwnd {name}"] = scalars[f"{flow}.tcp.a.mean_cwnd_bytes"] / MSS_BYTES
-    return found
+        values[f"rtt {name}"] = scalars[f"{flow}.tcp.a.mean_rtt_ms"]
+        values[f"cwnd {name}"] = scalars[f"{flow}.tcp.a.mean_cwnd_bytes"] / MSS_BYTES
+    return values
 
 
 def _delivered_at(intervals: pl.DataFrame) -> float:

@@ -42,7 +42,7 @@ def write(oracle: Any, rows: list[Any], replications: int, folder: Path) -> list
 
 def of(oracle: Any, rows: list[Any], replications: int, captions: dict[str, str]) -> Page:
     """What the page says."""
-    verdicts = [found["verdict"] for found in oracle.as_json(rows)]
+    verdicts = [row["verdict"] for row in oracle.as_json(rows)]
     within, outside = (verdicts.count(word) for word in ("within", "outside"))
     title = (oracle.__doc__ or "").splitlines()[0].rstrip(".").replace("`", "")
     meanings = getattr(oracle, "MEANINGS", {})

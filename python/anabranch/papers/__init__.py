@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def names() -> list[str]:
     """The papers that can be reproduced, as the command line names them."""
-    found = Path(__file__).parent.glob("*/__init__.py")
-    return sorted(path.parent.name.replace("_", "-") for path in found)
+    modules = Path(__file__).parent.glob("*/__init__.py")
+    return sorted(path.parent.name.replace("_", "-") for path in modules)
 
 
 def load(name: str) -> "Paper[Any, Any]":

@@ -213,23 +213,25 @@ def _cells(cells: Mapping[str, Any]) -> str:
     )
 
 
-def _headline(found: DescribedOutcome) -> str:
+def _headline(outcome: DescribedOutcome) -> str:
     parts = []
-    if found.cells:
-        words = [cell.verdict for cell in found.cells]
+    if outcome.cells:
+        words = [cell.verdict for cell in outcome.cells]
         counts = [f"{words.count(word)} {text}" for word, text in WORDS.items() if word in words]
         parts.append(f"of {counted(len(words), 'published number')} {', '.join(counts)}")
-    if found.claims:
-        parts.append(f"of {counted(len(found.claims), 'claim')} {by_verdict(found.claims)}")
+    if outcome.claims:
+        parts.append(f"of {counted(len(outcome.claims), 'claim')} {by_verdict(outcome.claims)}")
     text = "; ".join(parts) or "nothing is published to compare with"
-    return f"{found.description.title}: {text}."
+    return f"{outcome.description.title}: {text}."
 
 
-def _sentences(found: DescribedOutcome) -> list[str]:
+def _sentences(outcome: DescribedOutcome) -> list[str]:
     """How far the published numbers are missed, under each reading."""
     said = []
-    for reading, meant in found.description.readings.items():
-        cells = [cell for cell in found.cells if cell.key["reading"] == reading and cell.published]
+    for reading, meant in outcome.description.readings.items():
+        cells = [
+            cell for cell in outcome.cells if cell.key["reading"] == reading and cell.published
+        ]
         missed = [100 * (cell.measured / cell.published - 1) for cell in cells]
         if missed:
             mean = sum(map(abs, missed)) / len(missed)
@@ -241,20 +243,20 @@ def _sentences(found: DescribedOutcome) -> list[str]:
     return said
 
 
-def tables(found: DescribedOutcome) -> list[Table]:
+def tables(outcome: DescribedOutcome) -> list[Table]:
     """The published tables beside ours."""
-    readings = found.description.readings
+    readings = outcome.description.readings
     made = []
-    for name in dict.fromkeys(cell.table for cell in found.cells):
-        cells = [cell for cell in found.cells if cell.table == name]
+    for name in dict.fromkeys(cell.table for cell in outcome.cells):
+        cells = [cell for cell in outcome.cells if cell.table == name]
         axes = list(dict.fromkeys(key for cell in cells for key in cell.key))
         keys = [axis for axis in axes if axis != "reading" and _varies(cells, axis)] or ["value"]
         if len(readings) > 1:
             keys = ["reading", *keys]
-        values = found.description.values
+        values = outcome.description.values
         rows: list[list[Cell | str]] = [
             [
-                *(_key(found.description, axis, cell.key.get(axis, "")) for axis in keys),
+                *(_key(outcome.description, axis, cell.key.get(axis, "")) for axis in keys),
                 f"{cell.published:g}",
                 cell.ours(values[str(cell.key["value"])].digits),
             ]
@@ -280,12 +282,12 @@ def _key(description: Description, axis: str, value: float | str) -> str:
     return str(value)
 
 
-def everything(found: DescribedOutcome) -> list[Table]:
+def everything(outcome: DescribedOutcome) -> list[Table]:
     """Every value of every cell, a table for each study and reading."""
-    values = found.description.values
+    values = outcome.description.values
     heads = [f"{one.title}{f', {one.unit}' if one.unit else ''}" for one in values.values()]
     made = []
-    for reading, studies in found.rows.items():
+    for reading, studies in outcome.rows.items():
         for name, own in studies.items():
             axes = [axis for axis in own.frame.columns if axis not in {"replication", *values}]
             keys = own.frame.select(axes).unique(maintain_order=True).rows() if axes else [()]
@@ -299,38 +301,38 @@ def everything(found: DescribedOutcome) -> list[Table]:
                 ]
                 for key in keys
             ]
-            title = found.description.studies[name].title
-            if len(found.rows) > 1:
-                title += f", {found.description.readings[reading].title}"
+            title = outcome.description.studies[name].title
+            if len(outcome.rows) > 1:
+                title += f", {outcome.description.readings[reading].title}"
             made.append(Table(title, [*axes, *heads], rows, keys=len(axes)))
     return made
 
 
-def _terminal(found: DescribedOutcome, _width: int) -> list[RenderableType]:
-    return [table.rich() for table in (tables(found) or everything(found))]
+def _terminal(outcome: DescribedOutcome, _width: int) -> list[RenderableType]:
+    return [table.rich() for table in (tables(outcome) or everything(outcome))]
 
 
-def figures(found: DescribedOutcome) -> dict[str, partial[Figure]]:
+def figures(outcome: DescribedOutcome) -> dict[str, partial[Figure]]:
     """A figure of each published table, and the verdicts where there are several readings."""
-    readings = found.description.readings
+    readings = outcome.description.readings
     made = {}
-    if len(readings) > 1 and found.claims:
+    if len(readings) > 1 and outcome.claims:
         rows = {
             f"{number}. {next(iter(findings.values())).text}": [
                 findings[reading].verdict for reading in readings
             ]
-            for number, findings in by_claim(found.claims).items()
+            for number, findings in by_claim(outcome.claims).items()
         }
         titles = [reading.title for reading in readings.values()]
         made["verdicts"] = partial(plots.verdict_matrix, rows, titles)
-    for index, name in enumerate(dict.fromkeys(cell.table for cell in found.cells)):
-        cells = [cell for cell in found.cells if cell.table == name]
+    for index, name in enumerate(dict.fromkeys(cell.table for cell in outcome.cells)):
+        cells = [cell for cell in outcome.cells if cell.table == name]
         axes = [key for key in cells[0].key if _varies(cells, key)]
-        value = found.description.values[str(cells[0].key["value"])]
+        value = outcome.description.values[str(cells[0].key["value"])]
         label_ = f"{value.title}{f' ({value.unit})' if value.unit else ''}"
         points = [
             plots.Point(
-                tuple(_key(found.description, axis, cell.key.get(axis, "")) for axis in axes),
+                tuple(_key(outcome.description, axis, cell.key.get(axis, "")) for axis in axes),
                 Interval(cell.measured, cell.half_width, 0),
                 cell.published,
             )
@@ -340,15 +342,15 @@ def figures(found: DescribedOutcome) -> dict[str, partial[Figure]]:
     return made
 
 
-def _context(found: DescribedOutcome) -> dict[str, Any]:
-    names = list(dict.fromkeys(cell.table for cell in found.cells))
-    repeated = {own.repeated for studies in found.rows.values() for own in studies.values()}
+def _context(outcome: DescribedOutcome) -> dict[str, Any]:
+    names = list(dict.fromkeys(cell.table for cell in outcome.cells))
+    repeated = {own.repeated for studies in outcome.rows.values() for own in studies.values()}
     return {
-        "description": found.description,
-        "profiles": {name: one.title for name, one in found.description.readings.items()},
-        "published": tables(found),
+        "description": outcome.description,
+        "profiles": {name: one.title for name, one in outcome.description.readings.items()},
+        "published": tables(outcome),
         "captions": {f"table{index + 1}": name for index, name in enumerate(names)},
-        "everything": everything(found),
+        "everything": everything(outcome),
         "counts": {
             f"table{index + 1}": f"Means of {' or '.join(sorted(repeated))} runs of each cell"
             for index in range(len(names))
@@ -356,11 +358,11 @@ def _context(found: DescribedOutcome) -> dict[str, Any]:
     }
 
 
-def _sections(found: DescribedOutcome) -> list[list[str]]:
-    titles = {name: one.title for name, one in found.description.readings.items()}
-    claims = [recorded(found.claims, titles)] if found.claims else []
+def _sections(outcome: DescribedOutcome) -> list[list[str]]:
+    titles = {name: one.title for name, one in outcome.description.readings.items()}
+    claims = [recorded(outcome.claims, titles)] if outcome.claims else []
     return [
-        *(table.markdown() for table in tables(found)),
+        *(table.markdown() for table in tables(outcome)),
         *claims,
-        *(table.markdown() for table in everything(found)),
+        *(table.markdown() for table in everything(outcome)),
     ]

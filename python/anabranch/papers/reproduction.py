@@ -101,13 +101,13 @@ class Paper(Generic[Found, Effort]):
             out.mkdir(parents=True, exist_ok=True)
             if mode in LONG:
                 progress.announce(LONG[mode])
-            found = self.compute(mode, self.efforts[mode], out, threads)
-            figures = self.figures(found)
-            if found.is_smoke:
+            outcome = self.compute(mode, self.efforts[mode], out, threads)
+            figures = self.figures(outcome)
+            if outcome.is_smoke:
                 figures = {name: partial(page.watermarked, make) for name, make in figures.items()}
             drawn = drawing.draw(figures, out / "figures")
-            write_atomically(index, self.page(found, drawn).encode())
-            content = found.as_json(self.name)
+            write_atomically(index, self.page(outcome, drawn).encode())
+            content = outcome.as_json(self.name)
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             for path in (out / f"{self.name}.json", json_file):
                 if path is not None:
@@ -121,7 +121,7 @@ class Paper(Generic[Found, Effort]):
             raise AnabranchError(
                 f"cannot write {error.filename or out}: {error.strerror or error}"
             ) from error
-        self.show(found, console)
+        self.show(outcome, console)
         console.print()
         written = f"{len(drawn)}, each as PNG, SVG and PDF"
         console.print(
@@ -129,33 +129,35 @@ class Paper(Generic[Found, Effort]):
         )
         return 0
 
-    def show(self, found: Found, console: Console) -> None:
+    def show(self, outcome: Found, console: Console) -> None:
         """The finding, the paper's tables, its claims, and why some are not reproduced."""
-        mark = f"{SMOKE}: " if found.is_smoke else ""
+        mark = f"{SMOKE}: " if outcome.is_smoke else ""
         console.print()
-        console.print(Text(mark + self.headline(found), style="bold"))
-        for sentence in self.sentences(found):
+        console.print(Text(mark + self.headline(outcome), style="bold"))
+        for sentence in self.sentences(outcome):
             console.print(Text(f"- {mark}{sentence}"))
-        for shown in (*self.tables(found, console.width), tables.claims(found.claims)):
+        for shown in (*self.tables(outcome, console.width), tables.claims(outcome.claims)):
             console.print()
-            if found.is_smoke:
+            if outcome.is_smoke:
                 console.print(Text(mark, style="bold"))
             console.print(shown)
-        for finding in found.claims:
-            if finding.verdict != "reproduced" and finding.profile == found.claims[0].profile:
+        for finding in outcome.claims:
+            if finding.verdict != "reproduced" and finding.profile == outcome.claims[0].profile:
                 console.print(Text(f"{finding.id}: {mark}{finding.evidence}"))
 
-    def page(self, found: Found, drawn: Mapping[str, str]) -> str:
+    def page(self, outcome: Found, drawn: Mapping[str, str]) -> str:
         """The page as text, with the figures of `drawing.draw`."""
         lead = {
-            "headline": self.headline(found),
+            "headline": self.headline(outcome),
             "runs": self.runs,
-            "sentences": self.sentences(found),
+            "sentences": self.sentences(outcome),
         }
-        text = page.render((self.package, self.template), found, drawn, lead | self.context(found))
-        return page.marked(text, SMOKE) if found.is_smoke else text
+        text = page.render(
+            (self.package, self.template), outcome, drawn, lead | self.context(outcome)
+        )
+        return page.marked(text, SMOKE) if outcome.is_smoke else text
 
-    def record(self, found: Found) -> str:
+    def record(self, outcome: Found) -> str:
         """The golden record of a validation, as Markdown: what the paper says beside ours.
 
         It is under version control, so that a change of results shows in a diff.
@@ -163,12 +165,12 @@ class Paper(Generic[Found, Effort]):
         lines = [
             f"# `{self.name}`: published and measured",
             "",
-            f"Written by `make validate` ({found.total_runs:,} {self.runs}); do not edit.",
+            f"Written by `make validate` ({outcome.total_runs:,} {self.runs}); do not edit.",
             "",
-            f"**{self.headline(found)}**",
+            f"**{self.headline(outcome)}**",
             "",
-            *(f"- {sentence}" for sentence in self.sentences(found)),
+            *(f"- {sentence}" for sentence in self.sentences(outcome)),
         ]
-        for section in self.sections(found):
+        for section in self.sections(outcome):
             lines += ["", *section]
         return "\n".join(lines) + "\n"

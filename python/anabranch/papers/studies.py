@@ -43,8 +43,8 @@ class Work:
 
 def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:
     """The network of a scenario's text, which ends with its sweep, with another sweep."""
-    network, found, _ = scenario.partition("\n[sweep]\n")
-    assert found, "the scenario ends with its sweep"
+    network, separator, _ = scenario.partition("\n[sweep]\n")
+    assert separator, "the scenario ends with its sweep"
     return Scenario.parse(f"{network}\n{sweep}", sets)
 
 
@@ -109,8 +109,8 @@ def compute(work: Work, out: Path, jobs: int, advance: Callable[[int], None]) ->
 def find_cell(loaded: Scenario, key: dict[str, Any]) -> int:
     """The number of the cell with these axis values."""
     for cell in range(loaded.cell_count):
-        found = loaded.cell_key(cell)
-        if all(label(found[name]) == label(value) for name, value in key.items()):
+        axes = loaded.cell_key(cell)
+        if all(label(axes[name]) == label(value) for name, value in key.items()):
             return cell
     raise LookupError(f"{loaded.name} has no cell {key}")
 

@@ -25,8 +25,8 @@ def claims(findings: Sequence[Finding]) -> Table:
         grid.add_column(profile.replace("_", " ").replace("-", "\n"), no_wrap=True)
     for number, by_profile in by_claim(findings).items():
         verdicts = [
-            Text(WORDS[found.verdict], style=STYLES[found.verdict])
-            for found in (by_profile[profile] for profile in profiles)
+            Text(WORDS[judged.verdict], style=STYLES[judged.verdict])
+            for judged in (by_profile[profile] for profile in profiles)
         ]
         grid.add_row(number, by_profile[profiles[0]].text, *verdicts)
     return grid
@@ -42,8 +42,8 @@ def _claims_by_verdict(grid: Table, findings: Sequence[Finding]) -> Table:
         for verdict in verdicts:
             names = [
                 profile.replace("_", " ").replace("-", " ")
-                for profile, found in by_profile.items()
-                if found.verdict == verdict
+                for profile, finding in by_profile.items()
+                if finding.verdict == verdict
             ]
             cells.append("all" if len(names) == len(by_profile) else ", ".join(names))
         grid.add_row(number, next(iter(by_profile.values())).text, *cells)
@@ -56,8 +56,8 @@ def recorded(findings: Iterable[Finding], profiles: Mapping[str, str]) -> list[s
         "## Claims",
         "",
         *(
-            f"- **{found.id}** ({profiles[found.profile]}): {WORDS[found.verdict]}."
-            f" {found.text} {found.evidence}"
-            for found in findings
+            f"- **{finding.id}** ({profiles[finding.profile]}): {WORDS[finding.verdict]}."
+            f" {finding.text} {finding.evidence}"
+            for finding in findings
         ),
     ]

@@ -116,16 +116,16 @@ class Claim(Generic[Material]):
 
 def by_claim(findings: Iterable[Finding]) -> dict[str, dict[str, Finding]]:
     """Claim's number -> profile -> its finding."""
-    found: dict[str, dict[str, Finding]] = {}
+    by_id: dict[str, dict[str, Finding]] = {}
     for finding in findings:
-        found.setdefault(finding.id, {})[finding.profile] = finding
-    return found
+        by_id.setdefault(finding.id, {})[finding.profile] = finding
+    return by_id
 
 
 def counted(findings: Sequence[Finding]) -> str:
     """How many findings have which verdict; which they are stands in the table of claims."""
-    found = [finding.verdict for finding in findings]
-    parts = [f"{found.count(word)} {text}" for word, text in WORDS.items() if word in found]
+    verdicts = [finding.verdict for finding in findings]
+    parts = [f"{verdicts.count(word)} {text}" for word, text in WORDS.items() if word in verdicts]
     return ", ".join(parts)
 
 
@@ -149,32 +149,32 @@ def all_of(parts: Sequence[bool | None]) -> bool | None:
     return True if all(parts) else None
 
 
-def above(found: Interval, bound: float = 0.0) -> bool | None:
+def above(value: Interval, bound: float = 0.0) -> bool | None:
     """Whether the whole interval lies above the bound.
 
     False when no part of it does, None when it straddles the bound or is unknown.
     """
-    if found.low > bound:
+    if value.low > bound:
         return True
-    return False if found.high <= bound else None
+    return False if value.high <= bound else None
 
 
-def below(found: Interval, bound: float) -> bool | None:
+def below(value: Interval, bound: float) -> bool | None:
     """Whether the whole interval lies below the bound.
 
     False when it lies above, None when it straddles it or is unknown.
     """
-    return above(Interval(-found.mean, found.half_width, found.n), -bound)
+    return above(Interval(-value.mean, value.half_width, value.n), -bound)
 
 
-def within(found: Interval, bound: float) -> bool | None:
+def within(value: Interval, bound: float) -> bool | None:
     """Whether the whole interval lies within ±bound.
 
     False when it lies outside, None when it straddles a bound.
     """
-    if -bound <= found.low and found.high <= bound:
+    if -bound <= value.low and value.high <= bound:
         return True
-    return False if found.low > bound or found.high < -bound else None
+    return False if value.low > bound or value.high < -bound else None
 
 
 @dataclass(frozen=True)

@@ -94,10 +94,10 @@ class Capture:
     @property
     def notes(self) -> list[str]:
         """Sentences about what of the file is not used."""
-        found = left_out(self.left_out, self.file.name)
+        sentences = left_out(self.left_out, self.file.name)
         if self.damage is not None:
-            found.append(f"{self.file.name}: {self.damage}; what comes before it is used")
-        return found
+            sentences.append(f"{self.file.name}: {self.damage}; what comes before it is used")
+        return sentences
 
     def _frames(self, stream: BinaryIO) -> Iterator[_Frame]:
         magic = stream.read(4)
@@ -139,8 +139,8 @@ class Capture:
             if kind == 1:
                 interfaces.append(_interface(order, body))
             elif kind in _PACKET_BLOCKS:
-                found = struct.unpack(order + _PACKET_BLOCKS[kind], _needed(body, 20))
-                number, high, low, captured, octets = found
+                fields = struct.unpack(order + _PACKET_BLOCKS[kind], _needed(body, 20))
+                number, high, low, captured, octets = fields
                 if number >= len(interfaces) or captured > len(body) - 20:
                     raise _DamageError("a packet's block contradicts itself; the file is damaged")
                 interface = interfaces[number]
@@ -178,10 +178,10 @@ class _DamageError(Exception):
 
 
 def _exactly(stream: BinaryIO, count: int) -> bytes:
-    found = stream.read(count)
-    if len(found) < count:
+    data = stream.read(count)
+    if len(data) < count:
         raise _DamageError("the file is cut off in a packet")
-    return found
+    return data
 
 
 def _needed(body: bytes, count: int) -> bytes:

@@ -88,7 +88,7 @@ def estimate(measurement: Measurement) -> Profile:
             measurement = replace(measurement, notes=[*measurement.notes, note])
     if known_rate:
         measurement = _behind_the_queue(measurement, known_rate, known=queue is not None)
-    found = Profile(
+    profile = Profile(
         measurement,
         delay_s=delay,
         jitter_s=jitter,
@@ -98,7 +98,7 @@ def estimate(measurement: Measurement) -> Profile:
         packet_octets=packet,
         outages=outages,
     )
-    return found if measurement.losses is None else _with_losses(found, measurement.losses)
+    return profile if measurement.losses is None else _with_losses(profile, measurement.losses)
 
 
 def _with_losses(profile: Profile, sequence: LossSequence) -> Profile:

@@ -319,7 +319,7 @@ def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measuremen
     behind = _round_trips(rows, 1 - side) + _echo_times(rows, side) + _answers(rows, 1 - side)
     if not ahead and not behind:
         raise AnabranchError(f"no {name} data was acknowledged, so there is nothing to estimate")
-    near = [min(each[1] for each in found) if found else 0.0 for found in (ahead, behind)]
+    near = [min(each[1] for each in pairs) if pairs else 0.0 for pairs in (ahead, behind)]
     at_sender = bool(ahead) and (not behind or near[0] >= near[1])
     chosen = ahead if at_sender else behind
     times, delays, of_delays = np.array(sorted(chosen)).T
@@ -367,7 +367,7 @@ def _each(rows: NDArray[np.float64]) -> Iterator[list[float]]:
 
 def _round_trips(rows: NDArray[np.float64], side: int) -> list[Sample]:
     """When data of a side was acknowledged, and how long after it had been seen."""
-    found = []
+    samples = []
     waiting: deque[tuple[float, float, float]] = deque()
     """Number after the data, and when it was seen, in the order of the numbers."""
     highest: float | None = None
@@ -391,8 +391,8 @@ def _round_trips(rows: NDArray[np.float64], side: int) -> list[Sample]:
             if tainted is not None and not _before(tainted, number):
                 continue
             tainted = None
-            found.append((time, time - newest[1], newest[2]))
-    return found
+            samples.append((time, time - newest[1], newest[2]))
+    return samples
 
 
 _WRAP = float(1 << 32)
@@ -405,7 +405,7 @@ def _before(one: float, other: float) -> bool:
 
 def _echo_times(rows: NDArray[np.float64], side: int) -> list[Sample]:
     """From an acknowledgement with a new time stamp to the first data that echoes it."""
-    found = []
+    samples = []
     seen: dict[float, float] = {}
     of, kind = rows[:, 1], rows[:, 3]
     full = float(rows[:, 2].max(initial=0))
@@ -415,22 +415,22 @@ def _echo_times(rows: NDArray[np.float64], side: int) -> list[Sample]:
         if whose != side:
             seen.setdefault(stamp, time)
         elif echo in seen:
-            found.append((time, time - seen.pop(echo), full))
+            samples.append((time, time - seen.pop(echo), full))
             if len(seen) > 10_000:
                 seen.clear()
-    return found if (of == side).any() else []
+    return samples if (of == side).any() else []
 
 
 def _answers(rows: NDArray[np.float64], side: int) -> list[Sample]:
     """When what a side asked was answered, and how long that took."""
     asked: dict[float, float] = {}
-    found = []
+    answers = []
     for time, of, _, kind, identity, _, _ in _each(rows[rows[:, 3] >= HEARTBEAT]):
         if kind == HEARTBEAT and of == side:
             asked[identity] = time
         elif kind == ANSWER and of != side and identity in asked:
-            found.append((time, time - asked.pop(identity), 0.0))
-    return found
+            answers.append((time, time - asked.pop(identity), 0.0))
+    return answers
 
 
 def _sent_again(

@@ -212,7 +212,7 @@ _PING_EVERY_S = 0.02
 
 def missing(profile: Profile) -> list[str]:
     """What the measurement cannot tell and what would, in sentences."""
-    found = []
+    notes = []
     mean, fit, losses = profile.mean_loss, profile.loss, profile.losses
     if mean is not None and losses is not None and fit is not None:
         low, high = mean.interval
@@ -222,11 +222,11 @@ def missing(profile: Profile) -> list[str]:
         elif not losses.count and high > _HARMLESS:
             known = f"none was seen, yet {_digits(high * 100, 2)} % may come {_ALLOWED}"
         if known is not None:
-            found.append(
+            notes.append(
                 f"not enough known of the loss: {known}; measure more, such as "
                 f"{_pings_for(profile, fit)}"
             )
-    return found
+    return notes
 
 
 def _pings_for(profile: Profile, fit: Fit | TimedFit) -> str:
@@ -326,7 +326,7 @@ Row = tuple[str, str, str, str]
 
 def rows(profile: Profile) -> list[Row]:
     """What was estimated: name, value, 95 % interval, how."""
-    found = []
+    described = []
     for name, estimate, unit, scale in (
         ("base delay, one way", profile.delay_s, "ms", 1e-3),
         ("jitter, one way", profile.jitter_s, "ms", 1e-3),
@@ -335,20 +335,20 @@ def rows(profile: Profile) -> list[Row]:
         ("loss", profile.mean_loss, "%", 1e-2),
     ):
         if estimate is not None:
-            found.append(_row(name, estimate, unit, scale))
+            described.append(_row(name, estimate, unit, scale))
     if profile.queue_packets is not None and profile.rate_bit_per_s is not None:
         octets = _scaled(profile.queue_packets, profile.packet_octets)
-        found.insert(-1, _row("queue in bytes", octets, "kB", 1e3))
+        described.insert(-1, _row("queue in bytes", octets, "kB", 1e3))
         seconds = _scaled(octets, 8 / profile.rate_bit_per_s.value)
-        found.insert(-1, _row("queue in time", seconds, "ms", 1e-3))
+        described.insert(-1, _row("queue in time", seconds, "ms", 1e-3))
     if profile.rate_is_bound:
-        found = [
+        described = [
             (name, f"≥ {value}" if name == "rate" else value, interval, how)
-            for name, value, interval, how in found
+            for name, value, interval, how in described
         ]
     if profile.measurement.opportunities is not None:
-        found.append(_outages(profile))
-    return found
+        described.append(_outages(profile))
+    return described
 
 
 def _row(name: str, estimate: Estimate, unit: str, scale: float) -> Row:
@@ -393,26 +393,26 @@ def _is_timed(profile: Profile) -> bool:
 
 def model_rows(profile: Profile) -> list[tuple[str, ...]]:
     """The models of loss by maximum likelihood, the chosen one marked, and by moments."""
-    found: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for fit in profile.fits:
         name = fit.model + (" *" if fit is profile.loss else "")
         criteria = (f"{fit.aic:.1f}", f"{fit.bic:.1f}")
         if isinstance(fit, TimedFit):
             assert isinstance(profile.losses, TimedLosses)
             p_value = profile.losses.after_loss(fit).p_value(len(fit.values))
-            found.append(
+            rows.append(
                 (name, *_timed_parameters(fit), f"{_digits(fit.mean_loss * 100, 3)} %", *criteria,
                  _p_value(p_value))
             )  # fmt: skip
             continue
         tests = (fit.goodness.p_value, fit.goodness.gap_p_value)
         numbers = (*criteria, *(_p_value(value) for value in tests))
-        found.append((name, *_parameters(fit.model, fit.values), *numbers))
+        rows.append((name, *_parameters(fit.model, fit.values), *numbers))
         if fit.moments != fit.values:
-            found.append(
+            rows.append(
                 ("  by moments", *_parameters(fit.model, fit.moments), *[""] * len(numbers))
             )
-    return found
+    return rows
 
 
 def _timed_parameters(fit: TimedFit) -> list[str]:
@@ -473,7 +473,7 @@ def as_json(profile: Profile, name: str) -> dict[str, Any]:
 
 
 def _fit(fit: Fit | TimedFit) -> dict[str, Any]:
-    found = {
+    values = {
         "model": fit.model,
         "values": fit.values,
         "intervals": {key: list(interval) for key, interval in fit.intervals.items()},
@@ -483,8 +483,8 @@ def _fit(fit: Fit | TimedFit) -> dict[str, Any]:
         "bic": fit.bic,
     }
     if isinstance(fit, TimedFit):
-        return found
-    return found | {
+        return values
+    return values | {
         "moments": fit.moments,
         "burst_g": fit.goodness.statistic,
         "burst_p_value": fit.goodness.p_value,

@@ -40,19 +40,19 @@ def read_ping(file: Path) -> Measurement:
             if summary := _SUMMARY.search(line.strip()):
                 sent = int(summary[1])
                 duration = int(summary[2]) / 1e3 if summary[2] else None
-            found = _REPLY.search(line)
-            if not found or "DUP" in line:
+            match = _REPLY.search(line)
+            if not match or "DUP" in line:
                 continue
-            sequence = int(found[1])
+            sequence = int(match[1])
             # 16 bits on the wire: of the numbers that it stands for, the nearest to the last one.
             if times:
                 near = last + (sequence - last + 32768) % 65536 - 32768
                 # Farther back than an answer comes late, it is one after a long outage.
                 sequence = near if near > last - MOST_LATE else max(near, sequence)
             last = max(last, sequence)
-            unit = _UNIT_S[found[3]]
-            times[sequence] = _seconds(found[2], unit, file, number)
-            digits = min(digits, len(found[2].partition(".")[2]) - round(math.log10(unit)))
+            unit = _UNIT_S[match[3]]
+            times[sequence] = _seconds(match[2], unit, file, number)
+            digits = min(digits, len(match[2].partition(".")[2]) - round(math.log10(unit)))
             if stamp := _STAMP.match(line):
                 stamps[sequence] = float(stamp[1])
     if not times:

@@ -156,16 +156,16 @@ class TimedLosses(Losses):
 
     def timed_fits(self) -> list[TimedFit]:
         """The models, fitted, from the simplest on; hidden states only where there are losses."""
-        found = [self._bernoulli_timed()]
+        fits = [self._bernoulli_timed()]
         if self.count < 2 or self.count == len(self.lost) or self.times_s[-1] <= self.times_s[0]:
-            return found
-        found.append(self._fit_timed("simple_gilbert", None))
+            return fits
+        fits.append(self._fit_timed("simple_gilbert", None))
         if self.count >= _FEWEST_FOR_A_PART:
             # Without it, a bad state that some packets pass would seem to be several: too sure.
-            found.append(self._fit_timed("gilbert", found[-1]))
+            fits.append(self._fit_timed("gilbert", fits[-1]))
         if self.count >= FEWEST_LOSSES:
-            found.append(self._fit_timed("gilbert_elliott", found[-1]))
-        return found
+            fits.append(self._fit_timed("gilbert_elliott", fits[-1]))
+        return fits
 
     def mean_interval(self, fit: TimedFit) -> Bounds:
         """Of the mean over time under a model, by its profile likelihood."""
@@ -180,11 +180,11 @@ class TimedLosses(Losses):
             def excess(distance: float) -> float:
                 nonlocal start
                 at = best + sign * distance
-                found = _minimum(
+                least = _minimum(
                     lambda other: self._cost(fit.model, np.concatenate([[at], other])), start
                 )
-                start = found.x
-                return float(found.fun + fit.log_likelihood - limit)
+                start = least.x
+                return float(least.fun + fit.log_likelihood - limit)
 
             near, far = 0.0, 0.1
             while excess(far) < 0:
@@ -214,15 +214,15 @@ class TimedLosses(Losses):
         """Of each packet the probability to be lost given all before it."""
         bad_share, total, good, bad = _chain(fit.model, fit._coordinates)
         changed = (-np.expm1(-total * np.diff(self.times_s, prepend=self.times_s[0]))).tolist()
-        found = []
+        counts = []
         weight = bad_share
         for lost, change in zip(self.lost.tolist(), changed, strict=True):
             weight += (bad_share - weight) * change
             chance = weight * bad + (1 - weight) * good
-            found.append(chance)
+            counts.append(chance)
             seen = bad / max(chance, _EDGE) if lost else (1 - bad) / max(1 - chance, _EDGE)
             weight = min(weight * seen, 1.0)
-        return np.array(found)
+        return np.array(counts)
 
     def _cost(self, model: str, coordinates: Vector) -> float:
         return -self._factors.log_likelihood(*_chain(model, coordinates))
@@ -251,7 +251,7 @@ class TimedLosses(Losses):
             return self._cost(model, coordinates)
 
         tries = [_minimum(cost, np.array(start)) for start in starts]
-        best = min(tries, key=lambda found: float(found.fun))
+        best = min(tries, key=lambda logs: float(logs.fun))
         at = np.asarray(best.x, dtype=float)
         natural, values = _natural(model, at)
         intervals = _intervals(model, natural, lambda x: -self._of_natural(x))
@@ -381,12 +381,12 @@ def _natural(model: str, coordinates: Vector) -> tuple[Vector, dict[str, float]]
 
 def _intervals(model: str, at: Vector, cost: Callable[[Vector], float]) -> dict[str, Bounds]:
     widths = information_widths(cost, at)
-    found = {}
+    intervals = {}
     for name, value, width in zip(PARAMETERS[model], at, widths, strict=True):
         back: Any = np.exp if name.startswith("mean_") else special.expit
         with np.errstate(over="ignore"):
-            found[name] = (float(back(value - width)), float(back(value + width)))
-    return found
+            intervals[name] = (float(back(value - width)), float(back(value + width)))
+    return intervals
 
 
 def _minimum(cost: Callable[[Vector], float], start: Vector) -> Any:

@@ -95,12 +95,12 @@ def write(
 
 def _saltelli(scenario: Scenario) -> dict[str, Saltelli]:
     """The points of the sub-studies that have Saltelli's design."""
-    found = {}
+    indices = {}
     for part in scenario.parts:
         if points := scenario.point_cells(part["study"]):
             cells = np.array(points).reshape(-1, len(part["axes"]) + 2)
-            found[part["study"]] = Saltelli(part["axes"], cells)
-    return found
+            indices[part["study"]] = Saltelli(part["axes"], cells)
+    return indices
 
 
 def _scalars(folder: Path) -> list[str]:
@@ -122,12 +122,12 @@ def _chosen(study: Study, names: Sequence[str]) -> list[str]:
         lambda _: True,
     ]
     for good in rules:
-        wanted, found = [name for name in names if good(name)], list[str]()
+        wanted, chosen = [name for name in names if good(name)], list[str]()
         for start in range(0, len(wanted), MOST_METRICS):
             rows = study.frame(columns=wanted[start : start + MOST_METRICS])
-            found += filter(is_scalar, store.without_empty(rows).columns)
-            if len(found) >= MOST_METRICS:
+            chosen += filter(is_scalar, store.without_empty(rows).columns)
+            if len(chosen) >= MOST_METRICS:
                 break
-        if found:
-            return found[:MOST_METRICS]
+        if chosen:
+            return chosen[:MOST_METRICS]
     return list(names[:MOST_METRICS])

@@ -157,13 +157,13 @@ class Analysis:
 
     def interaction(self, first: Axis, second: Axis) -> list[Effect]:
         """The same for each pair of values of two axes, as far as cells have them."""
-        found = []
+        effects = []
         for i, one in enumerate(first.labels):
             for j, other in enumerate(second.labels):
                 cells = (first.levels == i) & (second.levels == j)
                 if cells.any():
-                    found.append(self._effect((one, other), cells))
-        return found
+                    effects.append(self._effect((one, other), cells))
+        return effects
 
     @cached_property
     def pairs(self) -> list[tuple[Axis, Axis]]:
@@ -178,7 +178,7 @@ class Analysis:
             for pair in combinations(self.axes, 2)
             if not _advance_together(*pair)
         ]
-        shares.sort(key=lambda found: -found[0])
+        shares.sort(key=lambda effect: -effect[0])
         return [
             pair
             for i, (share, pair) in enumerate(shares[:MOST_PAIRS])
@@ -205,16 +205,16 @@ class Analysis:
         total = self._variance
         if not total or not self.is_factorial or self.design is not None:
             return []
-        found = [Share(axis.name, self._of_axis(axis) / total) for axis in self.axes]
-        found += [
+        all_shares = [Share(axis.name, self._of_axis(axis) / total) for axis in self.axes]
+        all_shares += [
             Share(f"{one.name} × {other.name}", self._of_pair(one, other) / total)
             for one, other in combinations(self.axes, 2)
         ]
-        found.sort(key=lambda share: -share.share)
+        all_shares.sort(key=lambda share: -share.share)
         if len(self.axes) > 2:
-            rest = 1 - sum(share.share for share in found)
-            found.append(Share("three axes and more together", max(rest, 0.0)))
-        return found
+            rest = 1 - sum(share.share for share in all_shares)
+            all_shares.append(Share("three axes and more together", max(rest, 0.0)))
+        return all_shares
 
     @cached_property
     def noise(self) -> float:
@@ -306,11 +306,11 @@ class Analysis:
         order = np.argsort(-self.means if maximise else self.means, kind="stable")  # NaN last
         first = pl.DataFrame(self.cells["cell"][order[:MOST_SCREENED]])
         screened = rows.join(first, on="cell", how="semi", maintain_order="left")
-        found = comparison.best_set(screened, by, self.metric, maximise=maximise, level=self.level)
+        ranked = comparison.best_set(screened, by, self.metric, maximise=maximise, level=self.level)
         if self.maximise is None:
-            found = found.with_columns(best=pl.lit(value=False))
+            ranked = ranked.with_columns(best=pl.lit(value=False))
         if len(order) <= MOST_SCREENED:
-            return found
+            return ranked
         others = rows.join(first, on="cell", how="anti", maintain_order="left")
         means = stats.cells(others, by, self.metric, self.level)
         known = pl.col("mean").fill_nan(None)
@@ -319,7 +319,7 @@ class Analysis:
             pl.int_range(len(first) + 1, len(order) + 1, dtype=pl.UInt32).alias("rank"),
             best=pl.lit(value=False),
         )
-        return pl.concat([found, rest], how="diagonal")
+        return pl.concat([ranked, rest], how="diagonal")
 
     @cached_property
     def _of_means(self) -> tuple[np.ndarray, np.ndarray]:
@@ -385,13 +385,13 @@ def _shown(value: object, labels: Mapping[str, str]) -> str:
 def _ranges(edges: np.ndarray, labels: Mapping[str, str]) -> list[str]:
     """Ranges of values in the unit in which the scenario writes them, if it is one for all."""
     scale, unit = 1.0, ""
-    found = [
+    ranges = [
         (float(value), text, label[text.end() :])
         for value, label in labels.items()
         if (text := _NUMBER.match(label)) and float(value)
     ]
-    if found and len({rest for *_, rest in found}) == 1:
-        value, text, unit = found[-1]
+    if ranges and len({rest for *_, rest in ranges}) == 1:
+        value, text, unit = ranges[-1]
         scale = float(text[0]) / value
     ends = told_apart((edges * scale).tolist(), 3, lambda end, digits: f"{end:.{digits}g}")
     return [f"{low}–{high}{unit}" for low, high in pairwise(ends)]
@@ -409,15 +409,15 @@ def _group_means(means: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 def label_table(axes: Sequence[Mapping[str, object]]) -> dict[str, dict[str, str]]:
     """How a scenario's axes (`Scenario.axes`) write their values: axis, value as text, label."""
-    found: dict[str, dict[str, str]] = {}
+    by_axis: dict[str, dict[str, str]] = {}
     for axis in axes:
         values, labels = axis["values"], axis["labels"]
         assert isinstance(values, list)
         assert isinstance(labels, list)
         by_value = {str(value): str(label) for value, label in zip(values, labels, strict=True)}
         short = told_apart(by_value.values(), 4, _short_number)
-        found[str(axis["name"])] = dict(zip(by_value, short, strict=True))
-    return found
+        by_axis[str(axis["name"])] = dict(zip(by_value, short, strict=True))
+    return by_axis
 
 
 def _short_number(label: str, digits: int) -> str:

@@ -55,20 +55,20 @@ def divisions(cells: pl.DataFrame, per: Sequence[str]) -> dict[str | None, Divis
     parts: dict[str | None, pl.DataFrame] = {None: cells}
     if "study" in cells.columns:
         parts = {str(key): part for (key,), part in cells.group_by("study", maintain_order=True)}
-    found: dict[str | None, Division] = {}
+    by_axis: dict[str | None, Division] = {}
     for name, part in parts.items():
         own = [axis for axis in axes if axis in per and part[axis].null_count() < part.height]
         if own and (choice := comparison.axes_left(part, axes, own)):
-            found[name] = Division(own, choice, part.select(own).n_unique())
-    if not found:
+            by_axis[name] = Division(own, choice, part.select(own).n_unique())
+    if not by_axis:
         raise comparison.none_is_left(per)
-    least = min(found.values(), key=lambda division: division.combinations)
+    least = min(by_axis.values(), key=lambda division: division.combinations)
     if least.combinations > MOST:
         raise AnabranchError(
             f"there are {least.combinations:,} {_combinations(least.per)}: a report has the best"
             f" cells for up to {MOST} of them"
         )
-    return {name: of for name, of in found.items() if of.combinations <= MOST}
+    return {name: of for name, of in by_axis.items() if of.combinations <= MOST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Environments:
 
     division: Division
     """What the combinations are of, and what is chosen at each."""
-    found: list[tuple[str, Analysis]]
+    analyses: list[tuple[str, Analysis]]
     """What each combination is, and its cells."""
     finding: str
     """Which choice is best in all of them, in a sentence."""
@@ -95,21 +95,21 @@ class Environments:
         division
             That of its cells.
         """
-        found = []
+        analyses = []
         for part in rows.partition_by(division.per, maintain_order=True):
             values = part.row(0, named=True)
             named = ", ".join(
                 f"{name} = {whole.shown(name, values[name])}" for name in division.per
             )
-            found.append((named, Analysis(part, whole.metric, whole.labels, whole.level)))
-        return cls(division, found, _finding(whole, found, division))
+            analyses.append((named, Analysis(part, whole.metric, whole.labels, whole.level)))
+        return cls(division, analyses, _finding(whole, analyses, division))
 
 
-def _finding(whole: Analysis, found: Sequence[tuple[str, Analysis]], division: Division) -> str:
+def _finding(whole: Analysis, analyses: Sequence[tuple[str, Analysis]], division: Division) -> str:
     metric, per, choice = whole.metric, division.per, division.choice
     if whole.maximise is None:
         return f"Whether more of {metric} is better is not known, so none is best."
-    known = [(name, analysis) for name, analysis in found if not math.isnan(_top(analysis))]
+    known = [(name, analysis) for name, analysis in analyses if not math.isnan(_top(analysis))]
     if not known:
         return f"No run has a value of {metric}."
     ranking = pl.concat(analysis.ranking for _, analysis in known)

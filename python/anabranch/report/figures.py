@@ -50,7 +50,7 @@ def main_effects(analysis: Analysis) -> Figure:
 def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
     """The mean over the axis with more values, a line for each value of the one with less."""
     across, by = sorted((one, other), key=lambda axis: -len(axis.labels))
-    found = {effect.labels: effect for effect in analysis.interaction(across, by)}
+    effects = {effect.labels: effect for effect in analysis.interaction(across, by)}
     shown = _spread(len(by.labels), _MOST_LINES)
     with plots.style():
         figure = plots.blank(6.4, 3.6)
@@ -59,8 +59,8 @@ def interaction(analysis: Analysis, one: Axis, other: Axis) -> Figure:
         for k, i in enumerate(shown):
             line: dict[str, Any] = {"color": plots.COLOURS[k]}
             label = by.labels[i]
-            places = [j for j, value in enumerate(across.labels) if (value, label) in found]
-            _points(panel, places, [found[across.labels[j], label] for j in places], **line)
+            places = [j for j, value in enumerate(across.labels) if (value, label) in effects]
+            _points(panel, places, [effects[across.labels[j], label] for j in places], **line)
             handles.append(Line2D([], [], marker="o", label=_short(label), **line))
         _ticks(panel, across)
         panel.set_ylabel(analysis.metric)
@@ -204,11 +204,11 @@ def bars(names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float]
     with plots.style():
         figure = plots.blank(6.4, 1.0 + 0.42 * len(names) if several else 0.7 + 0.27 * len(names))
         panel = figure.subplots()
-        for i, (label, found) in enumerate(series.items()):
+        for i, (label, own) in enumerate(series.items()):
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * height
-            values = [value for value, _ in found]
+            values = [value for value, _ in own]
             # A part of the variance lies from 0 to 1, whatever an estimate of it does.
-            ends = [plots.bar(value, width, 0.0, 1.0) for value, width in found]
+            ends = [plots.bar(value, width, 0.0, 1.0) for value, width in own]
             widths = [[low for (low,), _ in ends], [high for _, (high,) in ends]]
             panel.barh(places, values, height=height, color=plots.COLOURS[i], label=label)
             if any(width > 0 for width in (*widths[0], *widths[1])):

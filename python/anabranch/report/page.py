@@ -123,7 +123,7 @@ def _tables(environments: Environments) -> list[Table]:
             cells=analysis.ranking.height,
             best=int(analysis.ranking["best"].sum()),
         )
-        for title, analysis in environments.found
+        for title, analysis in environments.analyses
     ]
 
 
@@ -144,8 +144,8 @@ def _figures(analysis: Analysis, title: str) -> Iterator[tuple[str, str, Figure]
         yield f"heat{i}", caption, figures.heat_map(analysis, one, other)
         caption = "The same as lines, with intervals: where they are parallel, nothing interacts."
         yield f"pair{i}", caption, figures.interaction(analysis, one, other)
-    if found := _shares(analysis, title):
-        yield "shares", *found
+    if figure := _shares(analysis, title):
+        yield "shares", *figure
     if analysis.runs > analysis.cells.height:
         whole = analysis.cells.height <= figures.MOST_BOXES
         which = "each cell" if whole else "the first and the last cells of the ranking"
@@ -191,11 +191,11 @@ def _shares(analysis: Analysis, title: str) -> tuple[str, Figure] | None:
 
 
 def _indices(analysis: Analysis) -> list[dict[str, str]]:
-    found = []
+    rows = []
     for index in analysis.indices if analysis.design is not None else ():
         first, first_half_width = _rounded(index.first_order, index.half_width)
         total, total_half_width = _rounded(index.total_order, index.total_half_width)
-        found.append(
+        rows.append(
             {
                 "name": index.name,
                 "first": first,
@@ -204,7 +204,7 @@ def _indices(analysis: Analysis) -> list[dict[str, str]]:
                 "total_half_width": total_half_width,
             }
         )
-    return found
+    return rows
 
 
 def _table(analysis: Analysis) -> tuple[list[dict[str, Any]], int]:
@@ -404,7 +404,7 @@ def _axes(scenario: Scenario) -> list[dict[str, str]]:
 
     sweep = tomllib.loads(scenario.to_toml()).get("sweep", {})
     keys = dict(varied(sweep))
-    found = []
+    rows = []
     for name, labels in label_table(scenario.axes).items():
         values = list(labels.values())
         shown = ", ".join(values)
@@ -412,8 +412,8 @@ def _axes(scenario: Scenario) -> list[dict[str, str]]:
             ordered = sorted(labels, key=float) if all(map(_is_number, labels)) else list(labels)
             low, high = labels[ordered[0]], labels[ordered[-1]]
             shown = f"{len(values):,} from {low} to {high}"
-        found.append({"name": name, "keys": ", ".join(keys.get(name, [])), "values": shown})
-    return found
+        rows.append({"name": name, "keys": ", ".join(keys.get(name, [])), "values": shown})
+    return rows
 
 
 def _is_number(text: str) -> bool:

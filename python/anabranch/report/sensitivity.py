@@ -78,12 +78,14 @@ def sobol_indices(
         "bounds": [[float(c.min()), float(c.max())] for c in inputs.T],
     }
     with np.errstate(all="ignore"):
-        found = delta.analyze(
+        estimates = delta.analyze(
             problem, inputs, values[has], conf_level=level, seed=_SEED, method="sobol"
         )
     indices = [
         Index(name, float(first), float(half_width))
-        for name, first, half_width in zip(columns, found["S1"], found["S1_conf"], strict=True)
+        for name, first, half_width in zip(
+            columns, estimates["S1"], estimates["S1_conf"], strict=True
+        )
     ]
     return sorted(
         indices, key=lambda index: -(0 if math.isnan(index.first_order) else index.first_order)
@@ -113,7 +115,7 @@ def saltelli_indices(axes: Sequence[str], values: np.ndarray, level: float = 0.9
     from SALib.analyze import sobol  # noqa: PLC0415 - slow to import, and an extra
 
     problem = {"num_vars": len(axes), "names": list(axes), "bounds": [[0.0, 1.0]] * len(axes)}
-    found = sobol.analyze(
+    raw = sobol.analyze(
         problem,
         values.ravel(),
         calc_second_order=False,
@@ -121,6 +123,6 @@ def saltelli_indices(axes: Sequence[str], values: np.ndarray, level: float = 0.9
         conf_level=level,
         seed=_SEED,
     )
-    columns = (found[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf"))
+    columns = (raw[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf"))
     indices = [Index(*of_axis) for of_axis in zip(axes, *columns, strict=True)]
     return sorted(indices, key=lambda index: -index.total_order)

@@ -366,8 +366,8 @@ def compare(
         stats.per_replication(side, [], metric).filter(pl.col(metric).is_not_nan())
         for side in sides
     ]
-    for name, found in zip(names, values, strict=True):
-        if found.is_empty():
+    for name, samples in zip(names, values, strict=True):
+        if samples.is_empty():
             raise AnabranchError(f"`{metric}` never has a value in all cells of {name} at once")
     both = values[0].join(values[1], on="replication", suffix="_b", maintain_order="left")
     first, second = (side[metric].to_numpy() for side in values)
@@ -394,9 +394,9 @@ def compare(
 
 def _paired(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interval, float, float]:
     """The mean difference, p, and the standard deviation of the differences."""
-    found = _interval(first - second, level)
-    deviation = float(np.std(first - second, ddof=1)) if found.n > 1 else math.nan
-    return found, float(stats.p_values((first - second)[np.newaxis])[0]), deviation
+    estimate = _interval(first - second, level)
+    deviation = float(np.std(first - second, ddof=1)) if estimate.n > 1 else math.nan
+    return estimate, float(stats.p_values((first - second)[np.newaxis])[0]), deviation
 
 
 def welch(first: np.ndarray, second: np.ndarray, level: float) -> tuple[Interval, float, float]:
@@ -430,7 +430,7 @@ def _bca(
         return math.nan, math.nan
     if stats.are_equal(first) and stats.are_equal(second):
         return (float(first[0] - second[0]),) * 2
-    found = bootstrap(
+    resampled = bootstrap(
         (first, second),
         lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
         n_resamples=stats.RESAMPLES,
@@ -438,7 +438,7 @@ def _bca(
         confidence_level=level,
         rng=np.random.default_rng(stats.SEED),
     ).confidence_interval
-    return float(found.low), float(found.high)
+    return float(resampled.low), float(resampled.high)
 
 
 def _interval(values: np.ndarray, level: float) -> Interval:
@@ -448,14 +448,14 @@ def _interval(values: np.ndarray, level: float) -> Interval:
 def _matrix(samples: pl.DataFrame, groups: pl.DataFrame, metric: str) -> np.ndarray:
     """One row a group, one column a replication, NaN where there is no value."""
     # Joined on a number: a group's values may be text, or NaN-like floats.
-    found = (
+    intervals = (
         samples.join(groups.with_row_index("_row"), on=groups.columns, how="left", nulls_equal=True)
         if groups.columns
         else samples.with_columns(_row=pl.lit(0))
     )
-    replications, columns = np.unique(found["replication"].to_numpy(), return_inverse=True)
+    replications, columns = np.unique(intervals["replication"].to_numpy(), return_inverse=True)
     matrix = np.full((len(groups), len(replications)), math.nan)
-    matrix[found["_row"].to_numpy(), columns] = found[metric].to_numpy()
+    matrix[intervals["_row"].to_numpy(), columns] = intervals[metric].to_numpy()
     return matrix
 
 
@@ -599,10 +599,10 @@ def _selected(rows: pl.DataFrame, selection: Selection) -> pl.DataFrame:
     axes, whole = keys_of(rows), rows
     for axis, value in selection.items():
         _check_axis(axis, axes)
-        found = _values(rows, axis)
-        meant = _meant(found, value, _values(whole, axis))
+        own = _values(rows, axis)
+        meant = _meant(own, value, _values(whole, axis))
         if meant is None:
-            *known, never = wording.told_apart([*found, value])
+            *known, never = wording.told_apart([*own, value])
             raise AnabranchError(
                 f"`{axis}` is never {never}"
                 f"{' where the rest is as selected' if len(selection) > 1 else ''}: it is"
@@ -622,25 +622,25 @@ def _check_axis(name: str, axes: Sequence[str]) -> None:
         raise AnabranchError(f"there is no axis `{name}`: {allowed}")
 
 
-def _meant(found: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
+def _meant(matching: Sequence[Any], wanted: Any, axis: Sequence[Any]) -> Any:
     """The one of the values found that is meant, None if none is.
 
     It is that value itself, else the one that tables show so among all values of the axis, else the
     only one with these six digits. Text stands for what it says.
     """
     if isinstance(wanted, str):
-        for value in found:
+        for value in matching:
             if wanted == value or (
                 isinstance(value, bool) and wanted.lower() == str(value).lower()
             ):
                 return value
-    elif wanted in found:
-        return found[found.index(wanted)]
+    elif wanted in matching:
+        return matching[matching.index(wanted)]
     try:
         number = float(wanted)
     except (TypeError, ValueError):
         return None
-    numbers = [value for value in found if not isinstance(value, bool | str)]
+    numbers = [value for value in matching if not isinstance(value, bool | str)]
     shown = dict(zip(axis, wording.told_apart(axis), strict=True))
     alike = [value for value in numbers if wording.number(value) == wording.number(number)]
     for of in (
@@ -660,7 +660,7 @@ def _matched(
     if not others:
         return sides
     cells = [side.select("cell", *others).unique() for side in sides]
-    if any(found.select(others).is_duplicated().any() for found in cells):
+    if any(rows.select(others).is_duplicated().any() for rows in cells):
         return sides
     both = cells[0].select(others).join(cells[1].select(others), on=others, nulls_equal=True)
     if both.is_empty():

@@ -66,8 +66,10 @@ def share(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndar
     if n == 0:
         return tuple(np.full((3, count), math.nan))  # type: ignore[return-value]
     ones = samples.sum(axis=1).astype(int)
-    found = {k: binomtest(k, n).proportion_ci(level, method="wilson") for k in set(ones.tolist())}
-    low, high = np.array([found[k] for k in ones.tolist()]).reshape(-1, 2).T
+    intervals = {
+        k: binomtest(k, n).proportion_ci(level, method="wilson") for k in set(ones.tolist())
+    }
+    low, high = np.array([intervals[k] for k in ones.tolist()]).reshape(-1, 2).T
     return ones / n, low, high
 
 
@@ -102,10 +104,10 @@ def estimates(
     """
     check_level(level)
     groups, samples = _samples(rows, by, metric)
-    found = np.full((3, len(samples)), math.nan)
+    bounds = np.full((3, len(samples)), math.nan)
     for here, some in _of_equal_size(samples):
-        found[:, here] = estimator(some, level)
-    value, low, high = found
+        bounds[:, here] = estimator(some, level)
+    value, low, high = bounds
     sizes = np.array([len(sample) for sample in samples], dtype=np.uint32)
     return groups.with_columns(value=value, low=low, high=high, n=sizes)
 
@@ -205,9 +207,9 @@ def per_replication(rows: pl.DataFrame, by: Sequence[str], metric: str) -> pl.Da
     if (sizes > 1).any():
         parts = np.split(flat, ends[:-1])
         flat = np.array([math.fsum(part.tolist()) / len(part) for part in parts])
-    found = groups.with_columns(pl.Series(metric, flat), pl.Series("_size", sizes))
+    means = groups.with_columns(pl.Series(metric, flat), pl.Series("_size", sizes))
     most = pl.col("_size").max().over(by) if by else pl.col("_size").max()
-    return found.filter(pl.col("_size") == most).drop("_size")
+    return means.filter(pl.col("_size") == most).drop("_size")
 
 
 def _samples(
@@ -228,8 +230,8 @@ def _groups(
         groups = rows.group_by(by, maintain_order=True).agg(lists)
     else:
         groups = rows.select(lists.implode())
-    found = groups["_values"]
-    sizes = found.list.len()
+    values = groups["_values"]
+    sizes = values.list.len()
     # An empty list would become a null among the values.
-    flat = found.filter(sizes > 0).explode().to_numpy()
+    flat = values.filter(sizes > 0).explode().to_numpy()
     return groups.drop("_values"), flat, np.cumsum(sizes.to_numpy().astype(np.int64))

@@ -40,7 +40,7 @@ def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarra
         rows = varied[start : start + size]
         # The same resamples for all, and one sample twice, so that NumPy adds in the same order: a
         # sample's interval does not depend on the others.
-        found = bootstrap(
+        resampled = bootstrap(
             (samples[rows if len(rows) > 1 else [*rows, *rows]],),
             np.mean,
             axis=-1,
@@ -49,7 +49,7 @@ def bca(samples: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarra
             confidence_level=level,
             rng=np.random.default_rng(SEED),
         ).confidence_interval
-        low[rows], high[rows] = (end[: len(rows)] for end in found)
+        low[rows], high[rows] = (end[: len(rows)] for end in resampled)
     return mean, low, high
 
 

@@ -132,25 +132,25 @@ def cells_in(folder: Path, identity: Identity) -> pl.DataFrame:
     return cells
 
 
-def check_comparable(folder: Path, found: Identity, scenario: Scenario) -> None:
+def check_comparable(folder: Path, other: Identity, scenario: Scenario) -> None:
     """Raises StoreError if rows of this scenario cannot stand beside those of the folder."""
     mine = {"engine_version": ENGINE_VERSION, "metrics": scenario.metrics}
-    if difference := _difference(found, mine):
+    if difference := _difference(other, mine):
         raise StoreError(f"{folder} holds rows {difference}: choose another output folder")
 
 
-def check_same(folder: Path, identity: Identity, other: Path, found: Identity) -> None:
+def check_same(folder: Path, identity: Identity, other: Path, theirs: Identity) -> None:
     """Raises StoreError if the rows of two folders cannot stand beside each other."""
-    if difference := _difference(found, identity):
+    if difference := _difference(theirs, identity):
         raise StoreError(f"{other} cannot be merged with {folder}: it holds rows {difference}")
 
 
-def _difference(found: Identity, mine: Identity) -> str | None:
+def _difference(other: Identity, mine: Identity) -> str | None:
     """What the rows of `found` are, if they cannot stand beside mine."""
-    if found["engine_version"] != mine["engine_version"]:
-        return f"of anabranch {found['engine_version']}, not {mine['engine_version']}"
-    if found["metrics"] != mine["metrics"]:
-        return f"with {_listed(found['metrics'])}, not {_listed(mine['metrics'])}"
+    if other["engine_version"] != mine["engine_version"]:
+        return f"of anabranch {other['engine_version']}, not {mine['engine_version']}"
+    if other["metrics"] != mine["metrics"]:
+        return f"with {_listed(other['metrics'])}, not {_listed(mine['metrics'])}"
     return None
 
 

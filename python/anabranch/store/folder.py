@@ -237,10 +237,10 @@ def read(
         cells = cells_of(scenario)
 
     def look() -> pl.DataFrame:
-        found = shard_files.checked(folder / "rows")
-        shard_files.check_engine(found, identity["engine_version"])
-        rows = frame(cells, found, identity["engine_version"], columns)
-        if rows.is_empty() and found and scenario is not None:
+        files = shard_files.checked(folder / "rows")
+        shard_files.check_engine(files, identity["engine_version"])
+        rows = frame(cells, files, identity["engine_version"], columns)
+        if rows.is_empty() and files and scenario is not None:
             raise StoreError(f"{folder} holds no run of this scenario, only of another scenario")
         return rows
 
@@ -272,9 +272,9 @@ def shards(folder: str | Path) -> list[Path]:
     engine = read_identity(folder)["engine_version"]
 
     def look() -> list[Path]:
-        found = shard_files.checked(folder / "rows")
-        shard_files.check_engine(found, engine)
-        return [shard.path for shard in found]
+        files = shard_files.checked(folder / "rows")
+        shard_files.check_engine(files, engine)
+        return [shard.path for shard in files]
 
     return _while_it_changes(look)
 
@@ -308,7 +308,7 @@ def traces(folder: str | Path, table: str, scenario: Scenario | None = None) -> 
     if wanted.is_empty():
         return pl.LazyFrame(schema={"cell": pl.UInt32, "replication": pl.UInt32})
     paths = [str(files[place]) for place in wanted["place"]]
-    found = pl.scan_parquet(
+    rows = pl.scan_parquet(
         list(dict.fromkeys(paths)),
         include_file_paths="file",
         glob=False,
@@ -317,7 +317,7 @@ def traces(folder: str | Path, table: str, scenario: Scenario | None = None) -> 
         extra_columns="ignore",
     )
     runs = wanted.select(*INDEX, file=pl.Series(paths)).lazy()
-    tables = found.join(runs, on="file", maintain_order="left_right").drop("file")
+    tables = rows.join(runs, on="file", maintain_order="left_right").drop("file")
     if wanted["place"].is_duplicated().any():  # cells that are equal share a file
         tables = tables.sort(INDEX, maintain_order=True)
     return tables.select(*INDEX, pl.exclude(INDEX))

@@ -65,17 +65,17 @@ class MemoryStore:
 
     def traces(self, table: str) -> pl.LazyFrame:
         """See `anabranch.store.traces`."""
-        found = self._traces.get(table, {})
+        parts = self._traces.get(table, {})
         cells: dict[str, list[int]] = {}  # those that are equal share their runs
         for cell, address in enumerate(cells_of(self._scenario)["scenario_hash"]):
             cells.setdefault(address, []).append(cell)
         runs = sorted(
             (cell, replication, address)
-            for address, replication in found
+            for address, replication in parts
             for cell in cells[address]
         )
         tables = [
-            found[address, replication].select(
+            parts[address, replication].select(
                 pl.lit(cell, pl.UInt32).alias("cell"),
                 pl.lit(replication, pl.UInt32).alias("replication"),
                 pl.all(),
@@ -87,10 +87,10 @@ class MemoryStore:
 
 def mark(matrix: Matrix, cells: pl.DataFrame, addresses: pl.DataFrame) -> None:
     """Sets what of a matrix of cells and replications is among these addresses."""
-    found = cells.select("cell", "scenario_hash").join(
+    marked = cells.select("cell", "scenario_hash").join(
         addresses.filter(pl.col("replication") < matrix.shape[1]), on="scenario_hash"
     )
-    matrix[found["cell"].to_numpy(), found["replication"].to_numpy()] = True
+    matrix[marked["cell"].to_numpy(), marked["replication"].to_numpy()] = True
 
 
 class _Rows:

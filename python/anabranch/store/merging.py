@@ -53,9 +53,9 @@ def merge(into: str | Path, others: Sequence[str | Path]) -> int:
     for source in sources:
         if source.resolve() == into.resolve():
             raise StoreError(f"{into} cannot be merged into itself")
-        found = read_identity(source)
-        check_same(first, mine, source, found)
-        if found["scenario_hash"] != mine["scenario_hash"]:
+        identity = read_identity(source)
+        check_same(first, mine, source, identity)
+        if identity["scenario_hash"] != mine["scenario_hash"]:
             message = "%s has another definition than %s, which stays the current one"
             _log.warning(message, source, first)
     rows = into / "rows"

@@ -292,19 +292,19 @@ class Tables:
             raise self._explained(str(error), sql) from error
 
     def _explained(self, message: str, sql: str) -> AnabranchError:
-        if found := re.search(r'Referenced column "(.+?)" not found', message):
+        if match := re.search(r'Referenced column "(.+?)" not found', message):
             names = [name for columns in self.columns.values() for name in columns]
             written = [name if name.isidentifier() else _name(name) for name in names]
-            return AnabranchError(f"there is no column `{found[1]}`{suggestion(found[1], written)}")
-        if (found := re.search(r'Referenced table "(.+?)" not found', message)) and (
-            scalar := self._unquoted(found[1], sql)
+            return AnabranchError(f"there is no column `{match[1]}`{suggestion(match[1], written)}")
+        if (match := re.search(r'Referenced table "(.+?)" not found', message)) and (
+            scalar := self._unquoted(match[1], sql)
         ):
             return AnabranchError(
                 f'`{scalar}` needs double quotes, "{scalar}", as every name with a dot in SQL'
             )
-        if found := re.search(r"(?:Table with name|Referenced table) \"?(\S+?)\"? ", message):
+        if match := re.search(r"(?:Table with name|Referenced table) \"?(\S+?)\"? ", message):
             tables = ", ".join(f"`{name}`" for name in sorted(self.columns))
-            return AnabranchError(f"there is no table `{found[1]}`; there are {tables}")
+            return AnabranchError(f"there is no table `{match[1]}`; there are {tables}")
         if "Permission Error" in message:
             return AnabranchError("a query may read the study's own tables, and no files")
         if "Parquet" in message or "parquet" in message:

@@ -113,7 +113,7 @@ def frame(
     StoreError
         If two shards have different values for one run.
     """
-    found, twice = _found(cells, shards)
+    parts, twice = _found(cells, shards)
     known = {name for shard in shards for name in shard.names() if is_scalar(name)}
     forms = ["*"] if columns is None else list(dict.fromkeys(columns))
     names = list(
@@ -124,12 +124,12 @@ def frame(
         group = names[start : start + _GROUP]
         block = pl.concat([_padded(shard, group) for shard in shards])
         _check_equal(block, twice, shards)
-        block = block[found["row"]]
+        block = block[parts["row"]]
         # A scalar that only some cells have is NaN elsewhere, as the engine writes "no value".
         filled = [column.fill_null(float("nan")) for column in block]
         scalars += [column for column in filled if column.name in forms or _has_value(column)]
-    about = cells[found["cell"]]
-    first = [found["cell"], found["replication"]]
+    about = cells[parts["cell"]]
+    first = [parts["cell"], parts["replication"]]
     if "study" in cells.columns:
         first.append(about["study"])
     return pl.DataFrame(
@@ -209,13 +209,13 @@ def _found(cells: pl.DataFrame, shards: Sequence[Shard]) -> tuple[pl.DataFrame, 
     wanted = index.join(cells.select("scenario_hash"), on="scenario_hash", how="semi")
     first = firsts(wanted)
     twice = _twice(wanted, first)
-    found = (
+    parts = (
         cells.select("cell", "scenario_hash")
         .join(first, on="scenario_hash")
         .select("cell", "replication", "row")
         .sort(INDEX)
     )
-    return found, twice
+    return parts, twice
 
 
 def _twice(index: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:

@@ -59,13 +59,13 @@ def lines(result: Finished) -> list[str]:
     which = f"seed {result.seed}, replication {result.replication}"
     if scenario.cell_count > 1:
         which = f"cell {result.cell} of {scenario.cell_count}, {which}"
-    found = [f"{scenario.name}: {time} s simulated ({which})"]
+    said = [f"{scenario.name}: {time} s simulated ({which})"]
     flows = list(_flows(result.summary, tree))
-    found += flows[:_MOST_FLOWS]
+    said += flows[:_MOST_FLOWS]
     if len(flows) > _MOST_FLOWS:
-        found.append(f"and {len(flows) - _MOST_FLOWS} more flows")
-    found.append(_obstacles(result.summary, tree))
-    return found
+        said.append(f"and {len(flows) - _MOST_FLOWS} more flows")
+    said.append(_obstacles(result.summary, tree))
+    return said
 
 
 def _flows(summary: Mapping[str, float], tree: Mapping[str, Any]) -> Iterator[str]:
@@ -113,10 +113,10 @@ def _facts(summary: Mapping[str, float], section: str) -> Iterator[str]:
 
 def _obstacles(summary: Mapping[str, float], tree: Mapping[str, Any]) -> str:
     """Links that lost packets or were full, the worst first, and timeouts."""
-    found = sorted(_of_links(summary, tree), reverse=True)
-    texts = [text for _, text in found[:_MOST_OBSTACLES]]
-    if len(found) > _MOST_OBSTACLES:
-        texts.append(f"{wording.counted(len(found) - _MOST_OBSTACLES, 'other link direction')}")
+    obstacles = sorted(_of_links(summary, tree), reverse=True)
+    texts = [text for _, text in obstacles[:_MOST_OBSTACLES]]
+    if len(obstacles) > _MOST_OBSTACLES:
+        texts.append(f"{wording.counted(len(obstacles) - _MOST_OBSTACLES, 'other link direction')}")
     expired = sum(value for name, value in summary.items() if name.rpartition(".")[2] in _TIMEOUTS)
     if expired:
         texts.append(wording.counted(int(expired), "retransmission timeout"))

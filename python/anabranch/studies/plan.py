@@ -91,17 +91,17 @@ class Plan:
 
     def take(self, count: int) -> list[Run]:
         """The next runs, at most so many; none if all that are wanted by now are taken."""
-        found: list[Run] = []
+        runs: list[Run] = []
         cells = self._finished.shape[0]
-        while len(found) < count and self._place < self._left.size:
+        while len(runs) < count and self._place < self._left.size:
             block = self._left[self._place : self._place + _BLOCK]
-            places = self._place + np.flatnonzero(block)[: count - len(found)]
-            found += zip((places % cells).tolist(), (places // cells).tolist(), strict=True)
-            full = len(found) == count
+            places = self._place + np.flatnonzero(block)[: count - len(runs)]
+            runs += zip((places % cells).tolist(), (places // cells).tolist(), strict=True)
+            full = len(runs) == count
             self._place = int(places[-1]) + 1 if full else self._place + len(block)
-        while len(found) < count and self._extended:
-            found.append(self._extended.popleft())
-        return found
+        while len(runs) < count and self._extended:
+            runs.append(self._extended.popleft())
+        return runs
 
     def learn(self, metric: str, runs: Iterable[tuple[int, int, float]]) -> None:
         """Hears the metric's value in finished runs: cell, replication, value."""

@@ -51,12 +51,12 @@ def check(
 def _kinds(scenario: Scenario) -> list[int]:
     """Cells that show the first values of each axis, a few: another setting, other scalars."""
     seen: set[tuple[str, object]] = set()
-    found = []
+    kinds = []
     for cell in range(min(scenario.cell_count, 10_000)):
         values = set(scenario.cell_key(cell).items())
         if not values <= seen:
             seen |= values
-            found.append(cell)
-        if len(found) == 32:
+            kinds.append(cell)
+        if len(kinds) == 32:
             break
-    return found
+    return kinds

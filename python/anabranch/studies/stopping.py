@@ -38,10 +38,10 @@ def looks(until: Mapping[str, Any]) -> list[int]:
     The first is `least`, the last is `most`.
     """
     most = int(until.get("most", MOST))
-    found = [min(int(until.get("least", LEAST)), most)]
-    while found[-1] < most:
-        found.append(min(math.ceil(found[-1] * GROWTH), most))
-    return found
+    wanted = [min(int(until.get("least", LEAST)), most)]
+    while wanted[-1] < most:
+        wanted.append(min(math.ceil(wanted[-1] * GROWTH), most))
+    return wanted
 
 
 def next_look(replications: int, until: Mapping[str, Any]) -> int | None:
@@ -102,5 +102,5 @@ def _half_widths(values: np.ndarray, at: np.ndarray, level: float) -> tuple[np.n
     n, total, squares = (np.cumsum(terms)[at - 1] for terms in (known, offset, offset**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.maximum(squares - total**2 / n, 0) / (n - 1)
-        found = stdtrit(n - 1, (1 + level) / 2) * np.sqrt(variance / n)
-    return n, np.where(n < 2, math.nan, found)
+        half_widths = stdtrit(n - 1, (1 + level) / 2) * np.sqrt(variance / n)
+    return n, np.where(n < 2, math.nan, half_widths)

@@ -38,13 +38,13 @@ class Watch:
 
     def add(self, cells: ArrayLike, values: ArrayLike) -> None:
         """Hears the scalar's values in finished runs, each with its cell; NaN is no value."""
-        at, found = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=float)
-        known = ~np.isnan(found)
-        at, found = at[known], found[known]
+        at, new_values = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=float)
+        known = ~np.isnan(new_values)
+        at, new_values = at[known], new_values[known]
         touched, group = np.unique(at, return_inverse=True)
         n = np.bincount(group, minlength=len(touched)).astype(float)
-        mean = np.bincount(group, found, len(touched)) / n
-        squares = np.bincount(group, (found - mean[group]) ** 2, len(touched))
+        mean = np.bincount(group, new_values, len(touched)) / n
+        squares = np.bincount(group, (new_values - mean[group]) ** 2, len(touched))
         before, step = self._n[touched], mean - self._mean[touched]
         self._n[touched] += n
         self._mean[touched] += step * n / (before + n)

@@ -89,7 +89,7 @@ def run_batch(
 def _each(
     engine: Callable[[Sequence[Run]], dict[str, Any]], runs: Sequence[Run]
 ) -> tuple[dict[str, Any], list[tuple[Run, str]]]:
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     failures, rows = [], 0
     for run in runs:
         try:
@@ -97,16 +97,16 @@ def _each(
         except (RunError, ScenarioError) as error:
             failures.append((run, str(error)))
             continue
-        found.setdefault("traces", []).extend(one.pop("traces", ()))
+        results.setdefault("traces", []).extend(one.pop("traces", ()))
         if not one["cell"]:  # given up
             continue
         for name, values in one.items():
-            found.setdefault(name, [np.nan] * rows).extend(values)
+            results.setdefault(name, [np.nan] * rows).extend(values)
         rows += 1
-        for name, values in found.items():
+        for name, values in results.items():
             if name != "traces" and len(values) < rows:
                 values.append(np.nan)
-    return found, failures
+    return results, failures
 
 
 class Threads:

@@ -43,5 +43,5 @@ def _quantity(text: str, units: Mapping[str, float], what: str) -> float:
 
 
 def _split(text: str) -> tuple[float | None, str]:
-    found = re.fullmatch(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*", text)
-    return (float(found[1]), found[2]) if found else (None, "")
+    match = re.fullmatch(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*", text)
+    return (float(match[1]), match[2]) if match else (None, "")

@@ -77,9 +77,9 @@ def groups(
     """
     widths = [max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True)]
     left = width + 1 - sum(widths[:keys])
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for i in range(keys, len(heads)):
-        if not found or sum(widths[j] for j in (*found[-1], i)) > left:
-            found.append([])
-        found[-1].append(i)
-    return [[*range(keys), *group] for group in found or [[]]]
+        if not runs or sum(widths[j] for j in (*runs[-1], i)) > left:
+            runs.append([])
+        runs[-1].append(i)
+    return [[*range(keys), *group] for group in runs or [[]]]

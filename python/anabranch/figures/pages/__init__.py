@@ -221,7 +221,7 @@ def _parts(panels: Sequence[Axes]) -> list[Part]:
 
     Their names stand upright where they are wider than a column. All other figures are one part.
     """
-    columns = {axes: found for axes in panels if (found := _columns(axes))}
+    columns = {axes: own_columns for axes in panels if (own_columns := _columns(axes))}
     count = 1
     for axes, places in columns.items():
         names = [name.get_text() for name in axes.get_yticklabels()]
@@ -345,10 +345,10 @@ def inline(figure: Figure, name: str) -> str:
     text = re.sub(r'(<image[^>]*?) id="[^"]*"', r"\1", text)
     seen: Counter[str] = Counter()
 
-    def own(found: re.Match[str]) -> str:
+    def own(match: re.Match[str]) -> str:
         """The id with the figure's name; marks that share one get numbers."""
-        seen[found[1]] += 1
-        return f'id="{name}-{found[1]}' + (f'-{seen[found[1]]}"' if seen[found[1]] > 1 else '"')
+        seen[match[1]] += 1
+        return f'id="{name}-{match[1]}' + (f'-{seen[match[1]]}"' if seen[match[1]] > 1 else '"')
 
     text = re.sub(r'\bid="([^"]*)"', own, text)
     text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)

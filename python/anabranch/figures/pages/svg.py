@@ -29,13 +29,13 @@ def slim(text: str, name: str) -> str:
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = text.replace("xlink:href=", "href=")
     used = list(dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text)))
-    text = _MADE_ID.sub(lambda found: found[0] if found[1] in used else "", text)
+    text = _MADE_ID.sub(lambda match: match[0] if match[1] in used else "", text)
     for number, long in enumerate(used):
         text = re.sub(rf'(#|id="){re.escape(long)}(?=[")])', rf"\g<1>{name}-{number}", text)
     text = _with_plain_marks(text)
     text = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", text)
-    text = re.sub(r'\b[xy]="[^"]*"', lambda found: _NUMBER.sub(_rounded, found[0]), text)
-    text = re.sub(r'\bd="([^"]*)"', lambda found: f'd="{_path(found[1])}"', text)
+    text = re.sub(r'\b[xy]="[^"]*"', lambda match: _NUMBER.sub(_rounded, match[0]), text)
+    text = re.sub(r'\bd="([^"]*)"', lambda match: f'd="{_path(match[1])}"', text)
     text = re.sub(r"\s*\n\s*", "\n", text)
     before = None
     while text != before:
@@ -54,13 +54,13 @@ def _with_plain_marks(text: str) -> str:
     """Marks that are one line each, such as ticks and ends of intervals, drawn where they are."""
     number = r"(-?[\d.]+)"
     line = rf'<path id="([^"]*)" d="M {number} {number} \s*L {number} {number} \s*"'
-    lines = {found[0]: list(map(float, found[1:])) for found in re.findall(line, text)}
+    lines = {fields[0]: list(map(float, fields[1:])) for fields in re.findall(line, text)}
 
-    def drawn(found: re.Match[str]) -> str:
-        if found[1] not in lines:
-            return found[0]
-        ends = [end + float(found[2 + i % 2]) for i, end in enumerate(lines[found[1]])]
-        style = re.sub(r"\bfill: [^;]*(?:; |$)", "", found[4])
+    def drawn(match: re.Match[str]) -> str:
+        if match[1] not in lines:
+            return match[0]
+        ends = [end + float(match[2 + i % 2]) for i, end in enumerate(lines[match[1]])]
+        style = re.sub(r"\bfill: [^;]*(?:; |$)", "", match[4])
         path = "M {:f} {:f} L {:f} {:f}".format(*ends)
         return f'<path d="{path}" style="fill: none; {style}"/>'
 
@@ -70,8 +70,8 @@ def _with_plain_marks(text: str) -> str:
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
-def _rounded(found: re.Match[str]) -> str:
-    value = float(found[0])
+def _rounded(match: re.Match[str]) -> str:
+    value = float(match[0])
     return f"{round(value, 1 if abs(value) >= _MARK else 2):g}"
 
 
@@ -79,21 +79,21 @@ def _path(text: str) -> str:
     """A path without the spaces and coordinates that its commands do not need."""
     steps = re.findall(r"([A-Za-z])([^A-Za-z]*)", _NUMBER.sub(_rounded, text))
     steps = [(command, numbers.split()) for command, numbers in steps]
-    found = [steps[0][0] + " ".join(steps[0][1])] if steps else []
+    parts = [steps[0][0] + " ".join(steps[0][1])] if steps else []
     for (_, before), (command, numbers) in pairwise(steps):
         if command == "L" and before[-2:-1] == numbers[:1]:
-            found.append(f"V{numbers[1]}")
+            parts.append(f"V{numbers[1]}")
         elif command == "L" and before[-1:] == numbers[1:]:
-            found.append(f"H{numbers[0]}")
+            parts.append(f"H{numbers[0]}")
         else:
-            found.append(command + " ".join(numbers))
-    return "".join(found)
+            parts.append(command + " ".join(numbers))
+    return "".join(parts)
 
 
-def _joined(found: re.Match[str]) -> str:
+def _joined(match: re.Match[str]) -> str:
     """Lines one after the other, those that look alike as one."""
     lines: list[list[str]] = []
-    for path, look in _LINE.findall(found[0]):
+    for path, look in _LINE.findall(match[0]):
         if lines and lines[-1][1] == look:
             lines[-1][0] += path
         else:
@@ -105,8 +105,8 @@ def _with_classes(text: str) -> str:
     """Styles as classes, each named by what it says: the same in all figures of a page."""
     rules: dict[str, str] = {}
 
-    def named(found: re.Match[str]) -> str:
-        style = re.sub(r"\s*([:;])\s*", r"\1", found[1])
+    def named(match: re.Match[str]) -> str:
+        style = re.sub(r"\s*([:;])\s*", r"\1", match[1])
         name = f"s{zlib.crc32(style.encode()):x}"
         rules[name] = style
         return f'class="{name}"'

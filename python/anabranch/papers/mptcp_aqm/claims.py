@@ -59,8 +59,8 @@ class Material:
 
     def cell(self, queue: str, delay_ms: int | None = None, coupling: str = LIA) -> Runs:
         """One queue, at one delay or all."""
-        found = self.runs.where(queue=queue, coupling=coupling)
-        return found if delay_ms is None else found.where(delay_ms=delay_ms)
+        runs = self.runs.where(queue=queue, coupling=coupling)
+        return runs if delay_ms is None else runs.where(delay_ms=delay_ms)
 
     def replications(self) -> int:
         """The fewest of any cell of the paper."""
@@ -82,8 +82,8 @@ def ratios(first: Runs, second: Runs, value: str) -> dict[int, float]:
     mean = sum(theirs[key] for key in keys) / len(keys) if keys else 0.0
     if not mean:
         return {}
-    found = sum(ours[key] for key in keys) / len(keys) / mean
-    return {key: found + (ours[key] - found * theirs[key]) / mean for key in keys}
+    mean_ratio = sum(ours[key] for key in keys) / len(keys) / mean
+    return {key: mean_ratio + (ours[key] - mean_ratio * theirs[key]) / mean for key in keys}
 
 
 def ratio(first: Runs, second: Runs, value: str) -> Interval:
@@ -93,8 +93,8 @@ def ratio(first: Runs, second: Runs, value: str) -> Interval:
 
 def percent_off(first: Runs, second: Runs, value: str) -> Interval:
     """By how much the first is above the second, in per cent."""
-    found = ratio(first, second, value)
-    return Interval(100 * (found.mean - 1), 100 * found.half_width, found.n)
+    off = ratio(first, second, value)
+    return Interval(100 * (off.mean - 1), 100 * off.half_width, off.n)
 
 
 def nine_times(material: Material) -> list[Part]:
@@ -102,7 +102,7 @@ def nine_times(material: Material) -> list[Part]:
     parts = []
     # B first, where the paper's own numbers come nearest.
     for path in reversed(PATHS):
-        found = ratio(
+        longer = ratio(
             material.cell("drop_tail", 100), material.cell("codel", 100), f"rtt_{path}_ms"
         )
         paper = _published("drop_tail", 100, f"rtt_{path}_ms") / _published(
@@ -110,9 +110,9 @@ def nine_times(material: Material) -> list[Part]:
         )
         parts.append(
             Part(
-                f"over {PATH_NAMES[path]} it is {found.text(1)} times as long (the paper's own"
+                f"over {PATH_NAMES[path]} it is {longer.text(1)} times as long (the paper's own"
                 f" numbers: {paper:.1f})",
-                _near(found, NINE, SHARE_TOLERANCE * NINE),
+                _near(longer, NINE, SHARE_TOLERANCE * NINE),
             )
         )
     return parts
@@ -122,11 +122,11 @@ def drop_tail_fills(material: Material) -> list[Part]:
     """Claim 2."""
     return [
         Part(
-            f"at {delay} ms {_share(found)} of C",
-            _near(found, 0.75, SHARE_TOLERANCE * 0.75),
+            f"at {delay} ms {_share(share)} of C",
+            _near(share, 0.75, SHARE_TOLERANCE * 0.75),
         )
         for delay in DELAYS
-        for found in [material.cell("drop_tail", delay).mean("goodput_share")]
+        for share in [material.cell("drop_tail", delay).mean("goodput_share")]
     ]
 
 
@@ -134,11 +134,11 @@ def codel_gets_half(material: Material) -> list[Part]:
     """Claim 3."""
     return [
         Part(
-            f"at {delay} ms {_share(found)} of C",
-            _between(found, 0.5, 0.5 + A_LITTLE_OVER),
+            f"at {delay} ms {_share(share)} of C",
+            _between(share, 0.5, 0.5 + A_LITTLE_OVER),
         )
         for delay in DELAYS
-        for found in [material.cell("codel", delay).mean("goodput_share")]
+        for share in [material.cell("codel", delay).mean("goodput_share")]
     ]
 
 
@@ -146,11 +146,11 @@ def codel_keeps_short(material: Material) -> list[Part]:
     """Claim 4."""
     return [
         Part(
-            f"at {delay} ms {found.text(1)} packets",
-            below(found, SHORT_QUEUE_PACKETS),
+            f"at {delay} ms {length.text(1)} packets",
+            below(length, SHORT_QUEUE_PACKETS),
         )
         for delay in DELAYS
-        for found in [material.cell("codel", delay).mean("queue_packets")]
+        for length in [material.cell("codel", delay).mean("queue_packets")]
     ]
 
 
@@ -158,12 +158,12 @@ def windows_of_five(material: Material) -> list[Part]:
     """Claim 5."""
     return [
         Part(
-            f"{found.text(1)} packets with {QUEUE_NAMES[queue]} (over time; mean over changes of"
+            f"{window.text(1)} packets with {QUEUE_NAMES[queue]} (over time; mean over changes of"
             f" the window: {material.cell(queue).mean('changed_cwnd_packets').text(1)})",
-            _near(found, 5.0, ABOUT_CWND_PACKETS),
+            _near(window, 5.0, ABOUT_CWND_PACKETS),
         )
         for queue in ("codel", "lifo_codel")
-        for found in [material.cell(queue).mean("cwnd_packets")]
+        for window in [material.cell(queue).mean("cwnd_packets")]
     ]
 
 
@@ -171,20 +171,20 @@ def round_trips(queue: str) -> Callable[[Material], list[Part]]:
     """Claims 6 and 7."""
 
     def parts(material: Material) -> list[Part]:
-        found = []
+        each = []
         for number in round_trip_times():
             if number.queue != queue:
                 continue
             ours = material.cell(queue, number.delay_ms).mean(number.quantity)
             path = number.quantity.split("_")[1]
-            found.append(
+            each.append(
                 Part.number(
                     f"at {number.delay_ms} ms over {path.upper()} {ours.text(0)} ms (paper:"
                     f" {number.value:g})",
                     number.judge(ours),
                 )
             )
-        return found
+        return each
 
     return parts
 
@@ -196,14 +196,14 @@ def couplings_alike(material: Material) -> list[Part]:
         ("rtt_compensator", "RTT_Compensator", 5.0),
         ("per_path", "Uncoupled", 8.0),
     ):
-        found = [
+        differences = [
             percent_off(
                 material.cell(queue, delay, coupling), material.cell(queue, delay), "goodput_share"
             )
             for queue in ("drop_tail", "codel")
             for delay in DELAYS
         ]
-        largest = max(found, key=lambda one: abs(one.mean))
+        largest = max(differences, key=lambda one: abs(one.mean))
         parts.append(
             Part(
                 f"{name}'s goodput with DropTail and CoDel differs by up to"
@@ -273,7 +273,7 @@ def uncoupled_waits(material: Material) -> list[Part]:
     """Claim 13."""
     parts = []
     for value, name in (("queue_packets", "queue"), ("sojourn_ms", "sojourn")):
-        found = {
+        waits = {
             delay: percent_off(
                 material.cell("lifo_codel", delay, "per_path"),
                 material.cell("lifo_codel", delay),
@@ -281,7 +281,7 @@ def uncoupled_waits(material: Material) -> list[Part]:
             )
             for delay in DELAYS
         }
-        delay, largest = max(found.items(), key=lambda item: item[1].mean)
+        delay, largest = max(waits.items(), key=lambda item: item[1].mean)
         parts.append(
             Part(
                 f"mean {name} up to {largest.text(0, signed=True)} % (at {delay} ms)",
@@ -293,11 +293,11 @@ def uncoupled_waits(material: Material) -> list[Part]:
 
 def lifo_windows(material: Material) -> list[Part]:
     """Claim 14."""
-    found = material.cell("lifo_codel", 100).mean("cwnd_share_a")
+    share = material.cell("lifo_codel", 100).mean("cwnd_share_a")
     return [
         Part(
-            f"A's part of both windows is {found.text()}",
-            above(found, 1 / (2 + PARITY)),
+            f"A's part of both windows is {share.text()}",
+            above(share, 1 / (2 + PARITY)),
         )
     ]
 
@@ -424,24 +424,24 @@ def _published(queue: str, delay_ms: int, quantity: str) -> float:
     )
 
 
-def _near(found: Interval, target: float, tolerance: float) -> bool | None:
-    return _between(found, target - tolerance, target + tolerance)
+def _near(value: Interval, target: float, tolerance: float) -> bool | None:
+    return _between(value, target - tolerance, target + tolerance)
 
 
-def _between(found: Interval, low: float, high: float) -> bool | None:
-    return within(_shift(found, -(low + high) / 2), (high - low) / 2)
+def _between(value: Interval, low: float, high: float) -> bool | None:
+    return within(_shift(value, -(low + high) / 2), (high - low) / 2)
 
 
-def _shift(found: Interval, by: float) -> Interval:
-    return Interval(found.mean + by, found.half_width, found.n)
+def _shift(value: Interval, by: float) -> Interval:
+    return Interval(value.mean + by, value.half_width, value.n)
 
 
-def _absolute(found: Interval) -> Interval:
-    return Interval(abs(found.mean), found.half_width, found.n)
+def _absolute(value: Interval) -> Interval:
+    return Interval(abs(value.mean), value.half_width, value.n)
 
 
-def _share(found: Interval) -> str:
-    return f"{Interval(100 * found.mean, 100 * found.half_width, found.n).text(0)} %"
+def _share(share: Interval) -> str:
+    return f"{Interval(100 * share.mean, 100 * share.half_width, share.n).text(0)} %"
 
 
 def _less(material: Material, value: str, delay: int, digits: int, unit: str) -> Part:
@@ -460,9 +460,9 @@ def _change(
     from_ms = DELAYS[0]
     before, after = (material.cell(queue, delay) for delay in (from_ms, to_ms))
     digits = 0 if value.endswith("_ms") else 2
-    found = after.minus(before, value) if sign > 0 else before.minus(after, value)
+    change = after.minus(before, value) if sign > 0 else before.minus(after, value)
     return Part(
         f"{name}: {before.mean(value).text(digits)} at {from_ms} ms,"
         f" {after.mean(value).text(digits)} at {to_ms} ms",
-        above(found),
+        above(change),
     )

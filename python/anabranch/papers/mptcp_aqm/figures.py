@@ -83,10 +83,10 @@ TRACED_QUEUES = ("drop_tail", "codel", "lifo_codel")
 
 def of(outcome: MptcpAqmOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
-    found: dict[str, Callable[[], Figure]] = {"verdicts": partial(verdicts, outcome)}
-    found |= {name: partial(metric, outcome, name) for name in METRICS}
-    found |= {name: partial(path_metric, outcome, name) for name in PATH_METRICS}
-    return found | {
+    figures: dict[str, Callable[[], Figure]] = {"verdicts": partial(verdicts, outcome)}
+    figures |= {name: partial(metric, outcome, name) for name in METRICS}
+    figures |= {name: partial(path_metric, outcome, name) for name in PATH_METRICS}
+    return figures | {
         "couplings": partial(couplings, outcome.base),
         "fit": partial(fit, outcome),
         "time": partial(time, outcome.traced),
@@ -172,13 +172,13 @@ def _marks(
     width = 0.8 / len(PAPERS_QUEUES)
     for index, queue in enumerate(PAPERS_QUEUES):
         for position, delay in enumerate(DELAYS):
-            found = runs.where(queue=queue, coupling=LIA, delay_ms=delay).mean(value)
+            mean = runs.where(queue=queue, coupling=LIA, delay_ms=delay).mean(value)
             x = position + (index - (len(PAPERS_QUEUES) - 1) / 2) * width
             if is_logarithmic:
-                axes.plot(x, found.mean, "o", color=QUEUE_COLOURS[queue], markersize=6)
+                axes.plot(x, mean.mean, "o", color=QUEUE_COLOURS[queue], markersize=6)
             else:
-                axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-            whisker(axes, x, found)
+                axes.bar(x, mean.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
+            whisker(axes, x, mean)
             for number in published:
                 if number.queue == queue and number.delay_ms in {0, delay}:
                     axes.plot(x, number.value, markersize=5, linestyle="none", **MARK)
@@ -253,11 +253,11 @@ def _line(
     marker: str = "o",
     shift: float = 0.0,
 ) -> None:
-    found = [runs.where(delay_ms=delay).mean(value) for delay in at]
+    means = [runs.where(delay_ms=delay).mean(value) for delay in at]
     axes.errorbar(
         [place + shift for place in range(len(at))],
-        [one.mean for one in found],
-        yerr=_bars(found),
+        [one.mean for one in means],
+        yerr=_bars(means),
         color=colour,
         marker=marker,
         markersize=3.5,
@@ -268,9 +268,9 @@ def _line(
     axes.set_xticks(range(len(at)), [str(delay) for delay in at])
 
 
-def _bars(found: Sequence[Interval]) -> list[list[float]]:
+def _bars(means: Sequence[Interval]) -> list[list[float]]:
     """Intervals of a line, cut to what is possible."""
-    bars = [plots.bar(one.mean, one.half_width) for one in found]
+    bars = [plots.bar(one.mean, one.half_width) for one in means]
     return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
@@ -283,11 +283,11 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
         left_ends, right_ends = [], []
         for index, (name, runs) in enumerate(outcome.fits.items()):
             rates = runs.frame["rate_mbps"].unique().sort().to_list()
-            found = [misfit_percent(runs, rate) for rate in rates]
+            misfits = [misfit_percent(runs, rate) for rate in rates]
             left.errorbar(
                 rates,
-                [one.mean for one in found],
-                yerr=_bars(found),
+                [one.mean for one in misfits],
+                yerr=_bars(misfits),
                 color=plots.COLOURS[index],
                 # Those of one network are nearly equal: the second is dashed.
                 marker="os"[index % 2],
@@ -296,7 +296,7 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
                 capsize=2,
                 elinewidth=1,
             )
-            left_ends.append((found[-1].mean, titles[name], plots.COLOURS[index]))
+            left_ends.append((misfits[-1].mean, titles[name], plots.COLOURS[index]))
         left.set_ylim(bottom=0)
         left.set_xlabel("rate of C (Mbit/s)")
         left.set_ylabel("RMS deviation of the six RTTs (%)")
@@ -463,11 +463,11 @@ def ablations(runs: Runs) -> Figure:
         for axes, (value, label, is_log) in zip(panels, values, strict=True):
             for line, change in enumerate(changes()):
                 for index, delay in enumerate(DELAYS):
-                    found = runs.where(change=change.name, delay_ms=delay).mean(value)
+                    mean = runs.where(change=change.name, delay_ms=delay).mean(value)
                     axes.errorbar(
-                        found.mean,
+                        mean.mean,
                         line + 0.2 * (index - 1),
-                        xerr=plots.bar(*found[:2], low=0.1 * found.mean if is_log else 0.0),
+                        xerr=plots.bar(*mean[:2], low=0.1 * mean.mean if is_log else 0.0),
                         color=DELAY_COLOURS[delay],
                         marker="o",
                         markersize=4,
@@ -590,10 +590,10 @@ def mobility(runs: Runs) -> Figure:
         for axes, transport in zip(panels, there, strict=True):
             for index, queue in enumerate(kinds):
                 for position, event in enumerate(events()):
-                    found = runs.where(transport=transport, queue=queue, event=event.name).mean()
+                    mean = runs.where(transport=transport, queue=queue, event=event.name).mean()
                     x = position + (index - (len(kinds) - 1) / 2) * width
-                    axes.bar(x, found.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
-                    whisker(axes, x, found, high=1.0)
+                    axes.bar(x, mean.mean, width=0.92 * width, color=QUEUE_COLOURS[queue])
+                    whisker(axes, x, mean, high=1.0)
             names_of_events = [textwrap.fill(event.title, 11) for event in events()]
             axes.set_xticks(range(len(events())), names_of_events)
             axes.tick_params(axis="x", length=0)

@@ -84,12 +84,12 @@ def cells(grids: Mapping[str, Runs]) -> list[PublishedNumber]:
 
 def measured(runs: Runs, number: Number) -> Interval:
     """Our value of a published number; the mean over the delays where the paper says no delay."""
-    found = runs.where(coupling=LIA)
+    own = runs.where(coupling=LIA)
     if number.delay_ms:
-        found = found.where(delay_ms=number.delay_ms)
-    ours = found.where(queue=number.queue)
+        own = own.where(delay_ms=number.delay_ms)
+    ours = own.where(queue=number.queue)
     if number.quantity == "goodput_over_codel":
-        return ratio(ours, found.where(queue="codel"), "goodput_share")
+        return ratio(ours, own.where(queue="codel"), "goodput_share")
     return ours.mean(number.quantity)
 
 
@@ -149,9 +149,9 @@ def misfit_percent(runs: Runs, rate_mbps: float) -> Interval:
 def best_fit(runs: Runs) -> tuple[float, Interval]:
     """The rate of C in Mbit/s with the smallest misfit, and that."""
     rates = runs.frame["rate_mbps"].unique().sort().to_list()
-    found = {rate: misfit_percent(runs, rate) for rate in rates}
-    best = min(found, key=lambda rate: found[rate].mean)
-    return best, found[best]
+    misfits = {rate: misfit_percent(runs, rate) for rate in rates}
+    best = min(misfits, key=lambda rate: misfits[rate].mean)
+    return best, misfits[best]
 
 
 def with_numbers(frame: pl.DataFrame, axis: str) -> pl.DataFrame:

@@ -21,8 +21,8 @@ def context(outcome: MptcpAqmOutcome) -> dict[str, Any]:
         "counts": _counts(outcome),
         "short": SHORT,
         "overall": {
-            number: overall(list(found.values()), story.TITLES)
-            for number, found in by_claim(outcome.claims).items()
+            number: overall(list(findings.values()), story.TITLES)
+            for number, findings in by_claim(outcome.claims).items()
         },
         "attribution": outcome.attribution,
         "fits": [(story.TITLES[name], *best_fit(runs)) for name, runs in outcome.fits.items()],

@@ -94,11 +94,11 @@ def tidy(rows: pl.DataFrame, axes: list[str], rate_mbps: float | pl.Expr, mss: i
             f"changed_cwnd_{path}_packets": pl.col(f"{sender[path]}.mean_changed_cwnd_bytes") / mss,
         }
     cwnd = [pl.col(f"cwnd_{path}_packets") for path in PATHS]
-    found = rows.select(*axes, pl.col("replication").cast(pl.Int64), **values)
+    tidied = rows.select(*axes, pl.col("replication").cast(pl.Int64), **values)
     if "delay_ms" in axes:
         # The values of an axis of cases are text.
-        found = found.with_columns(pl.col("delay_ms").cast(pl.Int64))
-    return found.with_columns(
+        tidied = tidied.with_columns(pl.col("delay_ms").cast(pl.Int64))
+    return tidied.with_columns(
         cwnd_packets=(cwnd[0] + cwnd[1]) / 2,
         changed_cwnd_packets=sum(pl.col(f"changed_cwnd_{path}_packets") for path in PATHS) / 2,
         cwnd_share_a=cwnd[0] / (cwnd[0] + cwnd[1]),

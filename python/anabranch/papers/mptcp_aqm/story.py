@@ -112,14 +112,14 @@ def sentences(outcome: MptcpAqmOutcome) -> list[str]:
 def choices(outcome: MptcpAqmOutcome) -> list[Choice]:
     """Every queue as a router meets it, the best goodput first."""
     runs = outcome.beyond.where(transport=REAL)
-    found = []
+    listed = []
     for queue in queues():
         own = runs.where(queue=queue.name)
         means = (
             own.mean(value) for value in ("goodput_share", "p95_ms", "max_ms", "udp_loss_percent")
         )
-        found.append(Choice(queue.name, queue.title, *means))
-    return sorted(found, key=lambda one: -one.goodput_share.mean)
+        listed.append(Choice(queue.name, queue.title, *means))
+    return sorted(listed, key=lambda one: -one.goodput_share.mean)
 
 
 def recommended(outcome: MptcpAqmOutcome) -> Recommendation:
@@ -179,25 +179,25 @@ def _bounds(
 
 def answer(outcome: MptcpAqmOutcome) -> str:
     """What the router should run, in a sentence."""
-    found = recommended(outcome)
-    best = found.candidates[0]
-    if found.is_resolved:
+    advised = recommended(outcome)
+    best = advised.candidates[0]
+    if advised.is_resolved:
         return (
             f"What should the router run? {best.title}: {_percent(best.goodput_share)} of the link,"
             f" 95 % of packets below {best.p95_ms.mean:.0f} ms."
         )
-    names = ", ".join(one.title for one in found.candidates)
+    names = ", ".join(one.title for one in advised.candidates)
     return (
-        f"What should the router run? {sentence_case(found.open_words)}. It may be one of"
-        f" {len(found.candidates)}: {names}."
+        f"What should the router run? {sentence_case(advised.open_words)}. It may be one of"
+        f" {len(advised.candidates)}: {names}."
     )
 
 
 def recommendation(outcome: MptcpAqmOutcome) -> str:
     """Why the router should run that, beside the queues that are known best."""
     by_name = {one.name: one for one in choices(outcome)}
-    found = recommended(outcome)
-    best = found.candidates[0]
+    advised = recommended(outcome)
+    best = advised.candidates[0]
     others = "; ".join(
         f"{by_name[name].title} {_percent(by_name[name].goodput_share)},"
         f" {by_name[name].p95_ms.mean:.0f} ms, longest {by_name[name].longest_ms.mean / 1e3:.1f} s,"
@@ -205,7 +205,7 @@ def recommendation(outcome: MptcpAqmOutcome) -> str:
         for name in ("drop_tail", "codel", "fq_codel", "lifo_codel")
         if name != best.name
     )
-    tied = ", within 5 % of the best queue," if found.is_resolved else ","
+    tied = ", within 5 % of the best queue," if advised.is_resolved else ","
     return (
         f"With {best.title} the transfer beside RFC 8684 and Linux gets"
         f" {_percent(best.goodput_share)} of C{tied} 95 % of its packets wait less than"
@@ -217,10 +217,10 @@ def recommendation(outcome: MptcpAqmOutcome) -> str:
 
 def speed(outcome: MptcpAqmOutcome) -> str:
     """How fast it was computed."""
-    found = outcome.speed
+    measured = outcome.speed
     return (
-        f"One core computes a transfer of 4 MB in {found.ms_per_transfer:.1f} ms,"
-        f" {found.packets_per_s:,.0f} packets through C per second."
+        f"One core computes a transfer of 4 MB in {measured.ms_per_transfer:.1f} ms,"
+        f" {measured.packets_per_s:,.0f} packets through C per second."
     )
 
 
@@ -229,7 +229,7 @@ def _verdicts(outcome: MptcpAqmOutcome) -> str:
     groups = dict.fromkeys(("all", "some", "partly", "open", "none"), 0)
     claims = by_claim(outcome.claims)
     for by_profile in claims.values():
-        verdicts = [found.verdict for found in by_profile.values()]
+        verdicts = [finding.verdict for finding in by_profile.values()]
         if "reproduced" in verdicts:
             groups["all" if set(verdicts) == {"reproduced"} else "some"] += 1
         else:
@@ -290,5 +290,5 @@ def _nine(outcome: MptcpAqmOutcome) -> str:
     )
 
 
-def _percent(found: Interval) -> str:
-    return f"{100 * found.mean:.0f} %"
+def _percent(share: Interval) -> str:
+    return f"{100 * share.mean:.0f} %"

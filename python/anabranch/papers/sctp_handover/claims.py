@@ -71,7 +71,7 @@ def plain_stays(material: Material) -> list[Part]:
             "plain SCTP changes its primary path"
             f" {values[0].mean:g} times in experiment 1 and {values[2].mean:g} times in"
             f" experiment 2, and declares {values[1].mean + values[3].mean:g} paths inactive",
-            all(found.mean == 0 for found in values),
+            all(value.mean == 0 for value in values),
         ),
         Part(
             f"in experiment 1 its throughput falls by {fall.text(0)} % from the first 100 s to the"
@@ -83,9 +83,9 @@ def plain_stays(material: Material) -> list[Part]:
 
 def failover_takes_a_minute(material: Material) -> list[Part]:
     """Claim 2."""
-    found = interval(material.failover_s.values())
+    times = interval(material.failover_s.values())
     return [
-        _number(f"path 1 is declared inactive {found.text(1)} s after it died", FAILOVER_S, found)
+        _number(f"path 1 is declared inactive {times.text(1)} s after it died", FAILOVER_S, times)
     ]
 
 
@@ -93,9 +93,9 @@ def first_checkpoint_stays(material: Material) -> list[Part]:
     """Claim 3."""
     runs = material.traced[1]
     first = [run.checkpoints[0] for run in runs if run.checkpoints]
-    times = interval([found.time_s for found in first])
+    times = interval([checkpoint.time_s for checkpoint in first])
     off = Interval(abs(times.mean - 10.0), times.half_width, times.n)
-    lossy = interval([float(found.lost > 0) for found in first])
+    lossy = interval([float(checkpoint.lost > 0) for checkpoint in first])
     stayed = interval([float(not run.within(0, 100)) for run in runs])
     return [
         Part(
@@ -137,15 +137,15 @@ def measures_what_is_there(material: Material) -> list[Part]:
     """Claim 5."""
     parts = []
     for from_s, to, new, old in ((95.0, 1, 6.0, 3.6), (195.0, 0, 3.0, 2.6)):
-        found = [
+        handovers = [
             handover
             for run in material.traced[1]
             for handover in run.within(from_s, from_s + 100)[:1]
             if handover.to == to
         ]
         for name, paper, values in (
-            ("new", new, [handover.new_mbps for handover in found]),
-            ("old", old, [handover.old_mbps for handover in found]),
+            ("new", new, [handover.new_mbps for handover in handovers]),
+            ("old", old, [handover.old_mbps for handover in handovers]),
         ):
             ours = interval(values)
             parts.append(
@@ -194,19 +194,19 @@ def timeouts_mislead(material: Material) -> list[Part]:
     runs = material.traced[2]
     spurious = interval([float(len(run.reverted())) for run in runs])
     after_timeout = interval(
-        [float(run.follows_timeout(found)) for run in runs for found in run.reverted()]
+        [float(run.follows_timeout(handover)) for run in runs for handover in run.reverted()]
     )
     waits = [
-        after.time_s - found.time_s
+        after.time_s - before.time_s
         for run in runs
-        for found, after in pairwise(run.handovers)
-        if after.time_s - found.time_s <= REVERTED_S + ABOUT_S and run.follows_timeout(found)
+        for before, after in pairwise(run.handovers)
+        if after.time_s - before.time_s <= REVERTED_S + ABOUT_S and run.follows_timeout(before)
     ]
     periodic = interval([float(abs(wait - 10.0) < 1.0) for wait in waits])
     return [
         _share(
             runs,
-            lambda run: any(run.follows_timeout(found) for found in run.handovers),
+            lambda run: any(run.follows_timeout(handover) for handover in run.handovers),
             "a handover follows a retransmission timeout within 10 s",
         ),
         Part(
@@ -301,23 +301,25 @@ def gain(material: Material, phase: Phase) -> Interval:
 
 
 def _gain(material: Material, phase: Phase, *, gains: bool) -> Part:
-    found = gain(material, phase)
+    difference = gain(material, phase)
     paper = phase.proposed_mbps - phase.plain_mbps
-    text = f"{phase.key}: {found.text(1, signed=True)} Mbit/s (paper: {paper:+.1f})"
-    return Part(text, above(found) if gains else above(found, -ALIKE_MBPS))
+    text = f"{phase.key}: {difference.text(1, signed=True)} Mbit/s (paper: {paper:+.1f})"
+    return Part(text, above(difference) if gains else above(difference, -ALIKE_MBPS))
 
 
 def _share(runs: Iterable[Traced], holds: Callable[[Traced], bool], text: str) -> Part:
-    found = interval([float(holds(run)) for run in runs])
-    return Part(f"{text} in {_percent(found)} of the runs", above(found, MOST))
+    share = interval([float(holds(run)) for run in runs])
+    return Part(f"{text} in {_percent(share)} of the runs", above(share, MOST))
 
 
 def _number(text: str, paper: float, ours: Interval) -> Part:
     return Part.number(text, verdict(paper, ours.mean, ours.half_width, SHARE_TOLERANCE * paper))
 
 
-def _is_at(found: list[Handover], time_s: float, to: int) -> bool:
-    return bool(found) and found[0].to == to and abs(found[0].time_s - time_s) <= ABOUT_S
+def _is_at(handovers: list[Handover], time_s: float, to: int) -> bool:
+    return (
+        bool(handovers) and handovers[0].to == to and abs(handovers[0].time_s - time_s) <= ABOUT_S
+    )
 
 
 def _percent(share: Interval) -> str:

@@ -25,8 +25,8 @@ def _handovers(outcome: SctpHandoverOutcome) -> list[str]:
     for number, runs in outcome.traced.items():
         lines += ["", *head(f"experiment {number}, run", "time s", "to", "why")]
         lines.extend(
-            line(str(index), f"{found.time_s:.1f}", f"path {found.to + 1}", found.reason)
+            line(str(index), f"{handover.time_s:.1f}", f"path {handover.to + 1}", handover.reason)
             for index, run in enumerate(runs[:3])
-            for found in run.handovers
+            for handover in run.handovers
         )
     return lines

@@ -36,15 +36,15 @@ COLUMNS = 5
 
 def of(outcome: SctpHandoverOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
-    found: dict[str, Callable[[], Figure]] = {
+    figures: dict[str, Callable[[], Figure]] = {
         "tables": partial(tables, outcome),
         "handovers": partial(handovers, outcome.traced),
         "tournament": partial(tournament, outcome),
         "switching": partial(switching, outcome),
     }
     for (number, sender), run in outcome.timelines.items():
-        found[f"timeline-{number}-{sender}"] = partial(timeline, run, number, sender)
-    return found
+        figures[f"timeline-{number}-{sender}"] = partial(timeline, run, number, sender)
+    return figures
 
 
 def tables(outcome: SctpHandoverOutcome) -> Figure:
@@ -155,7 +155,7 @@ def _primary(axes: Axes, run: Traced, end_s: float) -> None:
     """The primary path as a strip above the axes."""
     changes = [
         (0.0, "path 1"),
-        *((found.time_s, f"path {found.to + 1}") for found in run.handovers),
+        *((handover.time_s, f"path {handover.to + 1}") for handover in run.handovers),
     ]
     colours = {f"path {path + 1}": colour for path, colour in enumerate(PATH_COLOURS)}
     plots.strip(axes, changes, 0.0, end_s, colours)
@@ -169,15 +169,15 @@ def handovers(traced: dict[int, list[Traced]]) -> Figure:
         for axes, (number, runs) in zip(panels, traced.items(), strict=True):
             phases = of_experiment(number)
             for index, run in enumerate(runs):
-                for found in run.handovers:
+                for handover in run.handovers:
                     phase = next(
-                        (phase for phase in phases if found.time_s < phase.to_s), phases[-1]
+                        (phase for phase in phases if handover.time_s < phase.to_s), phases[-1]
                     )
-                    good = found.to == better_path(number, phase.number)
+                    good = handover.to == better_path(number, phase.number)
                     axes.plot(
-                        found.time_s,
+                        handover.time_s,
                         index + 1,
-                        marker=">" if found.to else "<",
+                        marker=">" if handover.to else "<",
                         markersize=5,
                         markeredgewidth=0,
                         color="black" if good else plots.ACCENT,
@@ -233,11 +233,11 @@ def _ranks(axes: Axes, outcome: SctpHandoverOutcome, arena: Arena, order: list[s
     value, unit = ("mos", "MOS") if arena.is_call else ("goodput_mbps", "throughput (Mbit/s)")
     runs = outcome.tournament[arena.name]
     for index, name in enumerate(order):
-        found = runs.where(policy=name).mean(value)
+        mean = runs.where(policy=name).mean(value)
         axes.errorbar(
-            found.mean,
+            mean.mean,
             index,
-            xerr=plots.finite(found.half_width),
+            xerr=plots.finite(mean.half_width),
             marker="o",
             markersize=4,
             color=plots.ACCENT if name == "proposed" else plots.COLOURS[0],

@@ -41,13 +41,13 @@ class SctpHandoverOutcome(outcome.Outcome):
 
 def cells(runs: Mapping[int, Runs]) -> list[PublishedNumber]:
     """The published tables beside ours."""
-    found = []
+    numbers = []
     for phase in phases():
         for sender in SENDERS:
             ours = runs[phase.experiment].where(policy=sender).mean(f"mbps_{phase.number}")
             paper = phase.of(sender)
             is_computed = phase.experiment == 2 and sender == "plain"
-            found.append(
+            numbers.append(
                 PublishedNumber(
                     "2" if phase.experiment == 1 else "4",
                     {
@@ -63,7 +63,7 @@ def cells(runs: Mapping[int, Runs]) -> list[PublishedNumber]:
                     "Mbit/s",
                 )
             )
-    return found
+    return numbers
 
 
 def of_number(paper: float, ours: Interval) -> Verdict:

@@ -34,12 +34,12 @@ def phases() -> tuple[Phase, ...]:
     """Every phase of both experiments, in order."""
     content = files(__package__).joinpath("published.csv").read_bytes()
     rows = pl.read_csv(content, comment_prefix="#").with_columns(pl.all().cast(pl.Float64))
-    found: list[Phase] = []
+    listed: list[Phase] = []
     for row in rows.iter_rows(named=True):
         experiment = int(row.pop("experiment"))
-        number = 1 + sum(phase.experiment == experiment for phase in found)
-        found.append(Phase(experiment, number, **row))
-    return tuple(found)
+        number = 1 + sum(phase.experiment == experiment for phase in listed)
+        listed.append(Phase(experiment, number, **row))
+    return tuple(listed)
 
 
 def of_experiment(experiment: int) -> tuple[Phase, ...]:

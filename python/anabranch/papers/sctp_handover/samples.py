@@ -54,12 +54,12 @@ def tidy(rows: pl.DataFrame, arena: Arena) -> pl.DataFrame:
             f"timeouts_{phase}": pl.col(f"{prefix}.sctp.a.t3_expiries"),
         }
     axes = [name for name in ("policy", "variant") if name in rows.columns]
-    found = rows.select(*axes, pl.col("replication").cast(pl.Int64), **values)
+    tidied = rows.select(*axes, pl.col("replication").cast(pl.Int64), **values)
     if arena.experiment is None:
-        return found
-    counts = found.select(f"switches_{phase}" for phase in range(1, arena.phases + 1)).rows()
+        return tidied
+    counts = tidied.select(f"switches_{phase}" for phase in range(1, arena.phases + 1)).rows()
     worse = [to_worse(arena.experiment, switches) for switches in counts]
-    return found.with_columns(pl.Series("to_worse", worse, dtype=pl.Float64))
+    return tidied.with_columns(pl.Series("to_worse", worse, dtype=pl.Float64))
 
 
 def to_worse(experiment: int, switches: Sequence[float]) -> int:

@@ -48,9 +48,9 @@ def headline(outcome: SctpHandoverOutcome) -> str:
     helps = [above(gain) for gain in gains]
     if all(helps):
         word = "Yes"
-    elif all(found is False for found in helps):
+    elif all(verdict is False for verdict in helps):
         word = "No"
-    elif any(found is False for found in helps):
+    elif any(verdict is False for verdict in helps):
         word = "Not in every place"
     else:
         fewest = min(gain.n for gain in gains)
@@ -98,31 +98,31 @@ def _after_losses(outcome: SctpHandoverOutcome) -> str:
 
 
 def _followed_percent(outcome: SctpHandoverOutcome, *, is_lossy: bool) -> str:
-    found = [
+    shares = [
         any(0 < time_s - checkpoint.time_s <= AFTER_S for time_s in run.timeouts_s)
         for runs in outcome.traced.values()
         for run in runs
         for checkpoint in run.checkpoints
         if (checkpoint.lost > 0) == is_lossy
     ]
-    return f"{100 * sum(found) / len(found):.0f} %" if found else "none"
+    return f"{100 * sum(shares) / len(shares):.0f} %" if shares else "none"
 
 
 def _winner(outcome: SctpHandoverOutcome, number: int) -> str:
     runs = outcome.experiment(number)
-    found = choice.best(runs, ["policy"], "goodput_mbps")
-    first = found.candidates[0]
+    best = choice.best(runs, ["policy"], "goodput_mbps")
+    first = best.candidates[0]
     lead = _difference(runs, first, "plain", "goodput_mbps")
     switches = runs.where(policy=first).mean("switches")
     value = (
-        f"{found.mean.text(2)} Mbit/s ({lead.text(2, signed=True)} against plain SCTP) and"
+        f"{best.mean.text(2)} Mbit/s ({lead.text(2, signed=True)} against plain SCTP) and"
         f" {switches.text(1)} switches a run"
     )
-    if found.is_resolved:
+    if best.is_resolved:
         return f"Tournament, experiment {number}: {TITLES[first]} is best with {value}."
     return (
-        f"Tournament, experiment {number}: which policy is best is {found.open_words}. It may be"
-        f" one of {len(found.candidates)}: {_titles(found.candidates)}; the first has {value}."
+        f"Tournament, experiment {number}: which policy is best is {best.open_words}. It may be"
+        f" one of {len(best.candidates)}: {_titles(best.candidates)}; the first has {value}."
     )
 
 
@@ -138,21 +138,21 @@ def _calls(outcome: SctpHandoverOutcome) -> str:
     frame = pl.concat([outcome.tournament[name].frame.select(COMPARED) for name in arenas])
     runs = Runs(frame, PROFILE)
     last = ranking(runs, "mos")[-1]
-    found = choice.best(runs, ["policy"], "mos")
+    ranked = choice.best(runs, ["policy"], "mos")
     first, worst = (
         f"{runs.where(policy=name).mean('mos').text(2)}"
         f" ({_difference(runs, name, 'plain', 'mos').text(2, signed=True)} against each place's own"
         " failover)"
-        for name in (found.candidates[0], last)
+        for name in (ranked.candidates[0], last)
     )
     head = f"Tournament of calls, mean MOS over {len(arenas)} places"
-    if found.is_resolved:
-        best = TITLES[found.candidates[0]]
+    if ranked.is_resolved:
+        best = TITLES[ranked.candidates[0]]
         return f"{head}: {best} is best with {first}; the last is {TITLES[last]} with {worst}."
     return (
-        f"{head}: which policy is best is {found.open_words}. It may be one of"
-        f" {len(found.candidates)}: {_titles(found.candidates)}; the first has {first}, the last of"
-        f" all, {TITLES[last]}, {worst}."
+        f"{head}: which policy is best is {ranked.open_words}. It may be one of"
+        f" {len(ranked.candidates)}: {_titles(ranked.candidates)}; the first has {first}, the last"
+        f" of all, {TITLES[last]}, {worst}."
     )
 
 

@@ -231,15 +231,15 @@ def experiment(number: int) -> Arena:
 def arenas() -> list[Arena]:
     """Every arena of the tournament."""
     study = files("anabranch.papers.voip_sctp").joinpath("scenario.toml").read_text("utf-8")
-    found = [experiment(number) for number in EXPERIMENTS]
+    places = [experiment(number) for number in EXPERIMENTS]
     for name, (title, settings) in VOIP_PATHS.items():
         sets = tuple((path, inline(value)) for path, value in (SLOT_CLOCK | settings).items())
-        found.append(Arena(name, title, _network(study), "call", is_call=True, sets=sets))
+        places.append(Arena(name, title, _network(study), "call", is_call=True, sets=sets))
     for name in MOBILITY:
         text = library.scenarios()[name].read_text("utf-8")
         title = tomllib.loads(text)["description"]
-        found.append(Arena(name, title, _network(text), "call", is_call=True))
-    return found
+        places.append(Arena(name, title, _network(text), "call", is_call=True))
+    return places
 
 
 def death(effort: Effort) -> Work:

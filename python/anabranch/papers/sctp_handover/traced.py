@@ -54,19 +54,19 @@ class Traced:
 
     def within(self, from_s: float, to_s: float) -> list[Handover]:
         """Handovers in this time."""
-        return [found for found in self.handovers if from_s <= found.time_s < to_s]
+        return [handover for handover in self.handovers if from_s <= handover.time_s < to_s]
 
     def reverted(self) -> list[Handover]:
         """Handovers that were undone within REVERTED_S."""
         return [
-            found
-            for found, after in pairwise(self.handovers)
-            if after.time_s - found.time_s <= REVERTED_S
+            before
+            for before, after in pairwise(self.handovers)
+            if after.time_s - before.time_s <= REVERTED_S
         ]
 
-    def follows_timeout(self, found: Handover) -> bool:
+    def follows_timeout(self, handover: Handover) -> bool:
         """Whether a retransmission timer had expired shortly before a handover."""
-        return any(0 <= found.time_s - time_s <= REVERTED_S for time_s in self.timeouts_s)
+        return any(0 <= handover.time_s - time_s <= REVERTED_S for time_s in self.timeouts_s)
 
 
 def proposed(number: int, effort: Effort) -> list[Traced]:
@@ -89,14 +89,14 @@ def trace(number: int, sender: str, replication: int = 0) -> Traced:
 
 def handovers(events: pl.DataFrame) -> list[Handover]:
     """From the events of the sending side."""
-    found = []
+    moves = []
     for row in events.filter(event="primary_changed").iter_rows(named=True):
         match = re.match(r"\D*(\d+)\D+(\d+): (.*)", row["detail"])
         assert match, row["detail"]
         numbers = re.search(r"([\d.]+) Mbit/s > ([\d.]+) Mbit/s", match[3])
         new, old = map(float, numbers.groups()) if numbers else (float("nan"), float("nan"))
-        found.append(Handover(row["time_s"], int(match[2]), match[3], new, old))
-    return found
+        moves.append(Handover(row["time_s"], int(match[2]), match[3], new, old))
+    return moves
 
 
 def checkpoints(data: pl.DataFrame, changes: list[Handover]) -> list[Checkpoint]:

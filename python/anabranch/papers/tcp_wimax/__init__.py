@@ -59,7 +59,7 @@ def compute(mode: str, effort: Effort, out: Path, jobs: int) -> TcpWimaxOutcome:
         cells=outcome.cells(grid, links),
         claims=outcome.judge(grid, links, probes, distance),
         recommendations={
-            profile: found for profile, found in recommended.items() if found is not None
+            profile: best for profile, best in recommended.items() if best is not None
         },
         total_runs=sum(work.total for work in works),
         speed=speed(scenario),

@@ -39,11 +39,11 @@ def distance(rows: pl.DataFrame) -> Figure:
         profiles = rows["profile"].unique(maintain_order=True).to_list()
         for axes, (value, label) in zip(figure.subplots(1, 2), panels, strict=True):
             for profile in profiles:
-                found = means(rows.filter(profile=profile), ["distance_km"], value)
+                own = means(rows.filter(profile=profile), ["distance_km"], value)
                 axes.errorbar(
-                    found["distance_km"],
-                    found["mean"],
-                    yerr=found["half_width"].fill_nan(0),
+                    own["distance_km"],
+                    own["mean"],
+                    yerr=own["half_width"].fill_nan(0),
                     color=PROFILE_COLOURS[profile],
                     marker="o",
                     markersize=4,
@@ -74,9 +74,9 @@ def flows(rows: pl.DataFrame) -> Figure:
         figure = plots.blank(1.6 + 2.3 * len(profiles), 3.9)
         panels = figure.subplots(1, len(profiles), sharey=True, squeeze=False)[0]
         for axes, profile in zip(panels, profiles, strict=True):
-            found = means(rows.filter(profile=profile), ["control", "flows"], "jain")
+            own = means(rows.filter(profile=profile), ["control", "flows"], "jain")
             grid = [
-                [_mean(found, control=control, flows=count) for count in FLOWS]
+                [_mean(own, control=control, flows=count) for count in FLOWS]
                 for control in CONTROLS
             ]
             image = plots.heat(axes, grid, (0.5, 1.0), [str(count) for count in FLOWS], NAMES)
@@ -133,10 +133,10 @@ def stations(rows: pl.DataFrame) -> Figure:
                 x = np.arange(len(STATIONS)) + shift
                 controls = means(here, ["stations", "control"], value)
                 for place, count in zip(x, STATIONS, strict=True):
-                    found = controls.filter(stations=count)["mean"].to_list()
+                    of_controls = controls.filter(stations=count)["mean"].to_list()
                     axes.plot(
-                        [place] * len(found),
-                        found,
+                        [place] * len(of_controls),
+                        of_controls,
                         "o",
                         color=PROFILE_COLOURS[profile],
                         markersize=2.6,
@@ -166,20 +166,20 @@ def stations(rows: pl.DataFrame) -> Figure:
         return figure
 
 
-def sensitivity(found: Sequence[Variant]) -> Figure:
+def sensitivity(variants: Sequence[Variant]) -> Figure:
     """Goodput of each control with one thing changed, against the mean of the nine, in percent."""
     grid = []
-    for line in found:
+    for line in variants:
         goodput = [line.goodput_mbps[control].mean for control in CONTROLS]
         average = sum(goodput) / len(goodput)
         grid.append([100 * (value / average - 1) for value in goodput])
     most = max(20.0, min(100.0, max(abs(value) for line in grid for value in line)))
     names = [
         f"{line.name}  ({sum(v.mean for v in line.goodput_mbps.values()) / len(CONTROLS):.2f})"
-        for line in found
+        for line in variants
     ]
     with plots.style():
-        figure = plots.blank(10, 1.4 + 0.36 * len(found))
+        figure = plots.blank(10, 1.4 + 0.36 * len(variants))
         axes = figure.add_subplot()
         image = plots.heat(axes, grid, (-most, most), NAMES, names, digits=0, colours="PuOr")
         axes.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
@@ -193,11 +193,10 @@ def sensitivity(found: Sequence[Variant]) -> Figure:
 
 def coherence(rows: pl.DataFrame) -> Figure:
     """Goodput against how fast the channel changes, NLOS at 10 dB."""
-    found = means(rows, ["doppler_hz", "control"], "goodput_mbps")
-    shifts = sorted(found["doppler_hz"].unique())
+    own = means(rows, ["doppler_hz", "control"], "goodput_mbps")
+    shifts = sorted(own["doppler_hz"].unique())
     grid = [
-        [_mean(found, control=control, doppler_hz=shift) for shift in shifts]
-        for control in CONTROLS
+        [_mean(own, control=control, doppler_hz=shift) for shift in shifts] for control in CONTROLS
     ]
     with plots.style():
         figure = plots.blank(7.5, 4)
@@ -209,9 +208,9 @@ def coherence(rows: pl.DataFrame) -> Figure:
         return figure
 
 
-def _bars(found: pl.DataFrame, high: float) -> list[list[float]]:
+def _bars(means: pl.DataFrame, high: float) -> list[list[float]]:
     """The intervals of a line, cut to what is possible."""
-    rows = found.select("mean", "half_width").rows()
+    rows = means.select("mean", "half_width").rows()
     bars = [plots.bar(mean, half_width, high=high) for mean, half_width in rows]
     return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
@@ -221,5 +220,5 @@ def _present(rows: pl.DataFrame) -> list[str]:
     return [profile for profile in PROFILES if profile in there]
 
 
-def _mean(found: pl.DataFrame, **key: str | float) -> float:
-    return float(found.filter(**key)["mean"].item())
+def _mean(means: pl.DataFrame, **key: str | float) -> float:
+    return float(means.filter(**key)["mean"].item())

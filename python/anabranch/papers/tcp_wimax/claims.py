@@ -153,14 +153,14 @@ def westwood_above_worst(material: Material) -> list[Part]:
     """Claim 3."""
     claimed = published.value("nlos10", "westwood_above_worst_percent")
     gain = westwood_gain(material.runs)
-    found = verdict(claimed, gain.mean, gain.half_width, published.tolerance(claimed))
+    came = verdict(claimed, gain.mean, gain.half_width, published.tolerance(claimed))
     worst = ranking(material.controls("nlos10"))[-1]
     largest, at = largest_westwood_gain(material.runs)
     return [
         Part.number(
             f"at 4 KB and 512 KB Westwood+ is {gain.text(1, signed=True)} % above the worst,"
             f" {CONTROL_NAMES[worst]} (paper: up to {claimed:g} %)",
-            found,
+            came,
         ),
         Part("that is above 0", above(gain)),
         Part(
@@ -277,9 +277,9 @@ def ranking(values: Mapping[str, PerReplication]) -> list[str]:
 
 def gain_percent(first: PerReplication, second: PerReplication) -> Interval:
     """How far the first is above the second, in percent of the second's mean."""
-    found = difference(first, second)
+    gain = difference(first, second)
     base = _interval(second).mean / 100
-    return Interval(found.mean / base, found.half_width / base, found.n)
+    return Interval(gain.mean / base, gain.half_width / base, gain.n)
 
 
 def westwood_gain(runs: Runs) -> Interval:
@@ -295,15 +295,15 @@ def largest_westwood_gain(runs: Runs) -> tuple[float, tuple[int, int]]:
     Of means; where several are equal, that of the largest buffer and then the claimed segment.
     """
     means = runs.where(profile="nlos10").balanced().by(["segment", "buffer", "control"])
-    found = {}
+    gains = {}
     for segment in sorted(SEGMENTS, key=lambda segment: segment != CLAIMED_SEGMENT):
         for buffer in reversed(BUFFERS):
             cell = means.filter(segment=segment, buffer=buffer)
             westwood = cell.filter(control="westwood")["mean"].item()
             worst = min(cell["mean"].to_list())
-            found[segment, buffer] = 100 * (westwood / worst - 1) if worst > 0 else 0.0
-    at = max(found, key=lambda key: round(found[key], 6))
-    return found[at], at
+            gains[segment, buffer] = 100 * (westwood / worst - 1) if worst > 0 else 0.0
+    at = max(gains, key=lambda key: round(gains[key], 6))
+    return gains[at], at
 
 
 def _best_segments(grid: Runs) -> tuple[str, float]:
@@ -319,13 +319,13 @@ def _best_segments(grid: Runs) -> tuple[str, float]:
 
 def _rows(values: Mapping[str, PerReplication]) -> dict[int, list[float]]:
     """Replication -> the value of each control, where all have one."""
-    common = set.intersection(*(set(found) for found in values.values()))
-    return {key: [found[key] for found in values.values()] for key in sorted(common)}
+    common = set.intersection(*(set(by_key) for by_key in values.values()))
+    return {key: [by_key[key] for by_key in values.values()] for key in sorted(common)}
 
 
 def _mean_of(values: list[dict[int, float]]) -> dict[int, float]:
     common = set.intersection(*map(set, values))
-    return {key: sum(found[key] for found in values) / len(values) for key in sorted(common)}
+    return {key: sum(by_key[key] for by_key in values) / len(values) for key in sorted(common)}
 
 
 def _percent_of(part: PerReplication, whole: PerReplication) -> Interval:
@@ -337,8 +337,8 @@ def _interval(values: PerReplication) -> Interval:
 
 
 def _at(rows: pl.DataFrame, distance_km: float, value: str) -> dict[int, float]:
-    found = rows.filter(distance_km=distance_km)
-    return dict(zip(found["replication"].to_list(), found[value].to_list(), strict=True))
+    row = rows.filter(distance_km=distance_km)
+    return dict(zip(row["replication"].to_list(), row[value].to_list(), strict=True))
 
 
 def _ends(rows: pl.DataFrame) -> tuple[float, float]:

@@ -40,7 +40,7 @@ SHOWN_S = 60.0
 
 def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
-    found: dict[str, Callable[[], Figure]] = {
+    figures: dict[str, Callable[[], Figure]] = {
         "throughput": partial(throughput, outcome.write, outcome.links),
         "cov": partial(variation, outcome.write),
         "links": partial(links, outcome.links),
@@ -49,11 +49,11 @@ def of(outcome: TcpWimaxOutcome) -> dict[str, Callable[[], Figure]]:
     for profile in PROFILES:
         for reading, runs in outcome.grid.items():
             if runs.has_grid(profile):
-                found[f"heatmap-{profile}-{reading}"] = partial(heat_maps, runs, profile)
-        found[f"cwnd-{profile}"] = partial(
+                figures[f"heatmap-{profile}-{reading}"] = partial(heat_maps, runs, profile)
+        figures[f"cwnd-{profile}"] = partial(
             windows, outcome.windows[profile], outcome.links[profile], profile
         )
-    return found | beyond.of(outcome)
+    return figures | beyond.of(outcome)
 
 
 def throughput(runs: Runs, links_: dict[str, Link]) -> Figure:
@@ -124,13 +124,13 @@ def heat_maps(runs: Runs, profile: str) -> Figure:
     may_be = set(choice.best(here, ["control", "segment", "buffer"]).candidates)
     # Frames around most cells would hide the rest.
     is_told = len(may_be) <= means.height / 2
-    found = {
+    grids = {
         (row["control"], row["segment"], row["buffer"]): row["mean"]
         for row in means.iter_rows(named=True)
     }
     values = {
         control: [
-            [found[control, segment, buffer] for segment in SEGMENTS]
+            [grids[control, segment, buffer] for segment in SEGMENTS]
             for buffer in reversed(BUFFERS)
         ]
         for control in CONTROLS
@@ -268,12 +268,12 @@ def windows(traces: pl.DataFrame, link: Link, profile: str) -> Figure:
         return figure
 
 
-def links(found: dict[str, Link]) -> Figure:
+def links(by_profile: dict[str, Link]) -> Figure:
     """The effective SNR of each link over one minute, with the probe packets that were lost."""
     with plots.style():
         figure = plots.blank(10, 7)
-        panels = figure.subplots(len(found), 1, sharex=True, sharey=True)
-        for axes, (profile, link) in zip(panels, found.items(), strict=True):
+        panels = figure.subplots(len(by_profile), 1, sharex=True, sharey=True)
+        for axes, (profile, link) in zip(panels, by_profile.items(), strict=True):
             rows = link.traced.snr.filter(pl.col("time_s") <= SHOWN_S)
             axes.plot(
                 rows["time_s"], rows["effective_snr_db"], color=plots.COLOURS[0], linewidth=1.2

@@ -64,7 +64,7 @@ class Link:
 
 def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
     """Every profile's link from the probe's rows and so many traced runs."""
-    found = {}
+    measured = {}
     traces: dict[str, list[Traced]] = {profile: [] for profile in PROFILES}
     with progress.steps("traced probes", len(PROFILES) * traced) as step:
         for profile, runs in traces.items():
@@ -76,7 +76,7 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
         rows = probes.filter(profile=profile)
         light, full = rows.filter(load=PROBE_LOAD), rows.filter(load=SATURATION)
         lengths = [seconds for _, seconds in bursts]
-        found[profile] = Link(
+        measured[profile] = Link(
             profile,
             snr_db=interval(light["snr_db"]),
             loss_percent=interval(light["air_lost_percent"]),
@@ -88,7 +88,7 @@ def links(probes: pl.DataFrame, traced: int) -> dict[str, Link]:
             coherence_s=coherence_time_s([run.snr for run in runs]),
             traced=runs[0],
         )
-    return found
+    return measured
 
 
 def trace(profile: str, replication: int) -> Traced:
@@ -111,13 +111,13 @@ def bursts_of_loss(sent_s: list[float], lost: list[bool]) -> list[tuple[int, flo
 
     One that lasts until the end is as long as is known.
     """
-    found = []
+    bursts = []
     for is_lost, group in groupby(range(len(lost)), key=lost.__getitem__):
         members = list(group)
         if is_lost:
             after = min(members[-1] + 1, len(sent_s) - 1)
-            found.append((len(members), sent_s[after] - sent_s[members[0]]))
-    return found
+            bursts.append((len(members), sent_s[after] - sent_s[members[0]]))
+    return bursts
 
 
 def coherence_time_s(runs: list[pl.DataFrame]) -> float:

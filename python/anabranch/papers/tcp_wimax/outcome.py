@@ -58,7 +58,7 @@ class Variant:
     @property
     def runs(self) -> int:
         """Of each control."""
-        return min(found.n for found in self.goodput_mbps.values())
+        return min(goodput.n for goodput in self.goodput_mbps.values())
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ def judge(
 
 def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[PublishedNumber]:
     """The numbers of the paper's text beside ours, under every reading."""
-    found = []
+    numbers = []
     for row in published.numbers().iter_rows(named=True):
         for reading in READINGS:
             if row["quantity"] == "packet_loss_percent":
                 ours = links[row["profile"]].loss_percent
             else:
                 ours = westwood_gain(grid[reading])
-            found.append(
+            numbers.append(
                 PublishedNumber(
                     row["table"],
                     {
@@ -149,7 +149,7 @@ def cells(grid: dict[str, Runs], links: dict[str, Link]) -> list[PublishedNumber
                     "%",
                 )
             )
-    return found
+    return numbers
 
 
 def recommend(runs: Runs, profile: str) -> Recommendation | None:
@@ -206,10 +206,10 @@ def variant(name: str, rows: pl.DataFrame) -> Variant:
     ranked = ranking(values)
     best, worst = ranked[0], ranked[-1]
     others = [values[control] for control in CONTROLS if control != "bic"]
-    rest = {key: sum(found[key] for found in others) / len(others) for key in values["bic"]}
+    rest = {key: sum(by_key[key] for by_key in others) / len(others) for key in values["bic"]}
     return Variant(
         name,
-        {control: interval(found.values()) for control, found in values.items()},
+        {control: interval(by_key.values()) for control, by_key in values.items()},
         best,
         worst,
         gain_percent(values[best], values[worst]),
@@ -242,5 +242,5 @@ def reading_effect(grid: dict[str, Runs], reading: str, profile: str) -> Interva
         for name in (READINGS[0], reading)
     }
     base = interval(small[READINGS[0]].values()).mean / 100
-    found = difference(small[reading], small[READINGS[0]])
-    return Interval(found.mean / base, found.half_width / base, found.n)
+    effect = difference(small[reading], small[READINGS[0]])
+    return Interval(effect.mean / base, effect.half_width / base, effect.n)

@@ -51,19 +51,19 @@ def _counts(outcome: TcpWimaxOutcome) -> dict[str, str]:
         f"{outcome.write.claimed(profile).repeated} ({PROFILE_NAMES[profile]})"
         for profile in PROFILES
     )
-    found = dict.fromkeys(("throughput", "cov"), f"Runs of each control: {claimed}")
+    counts = dict.fromkeys(("throughput", "cov"), f"Runs of each control: {claimed}")
     for reading, runs in outcome.grid.items():
         for profile in PROFILES:
             own = runs.where(profile=profile)
-            found[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
-    found["readings"] = f"Means of {outcome.write.repeated} runs"
-    found |= {f"cwnd-{profile}": "One run of each control" for profile in PROFILES}
+            counts[f"heatmap-{profile}-{reading}"] = f"Means of {own.repeated} runs"
+    counts["readings"] = f"Means of {outcome.write.repeated} runs"
+    counts |= {f"cwnd-{profile}": "One run of each control" for profile in PROFILES}
     tables = ("distance", "flows", "stations", "coherence")
-    found |= {name: f"Means of {repeated(getattr(outcome, name))} runs" for name in tables}
-    found["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
+    counts |= {name: f"Means of {repeated(getattr(outcome, name))} runs" for name in tables}
+    counts["sensitivity"] = f"Means of {outcome.variants[0].runs} runs"
     pairs = sorted(set(outcome.pairs["n"]))
     if pairs:
-        found["pairs"] = (
+        counts["pairs"] = (
             f"Means of {' to '.join(map(str, dict.fromkeys((pairs[0], pairs[-1]))))} runs"
         )
-    return found
+    return counts

@@ -34,21 +34,21 @@ cores."""
 
 def headline(outcome: TcpWimaxOutcome) -> str:
     """Which control the weak link without line of sight should run."""
-    found = outcome.recommendations.get(WEAK)
-    if found is None:
+    best = outcome.recommendations.get(WEAK)
+    if best is None:
         return ranking(outcome)
     link = f"Which TCP should run over a weak fixed WiMAX link ({PROFILE_NAMES[WEAK]})?"
-    if not found.is_resolved:
-        count = len(found.candidates)
+    if not best.is_resolved:
+        count = len(best.candidates)
         which = "any of the nine" if count == len(CONTROL_NAMES) else f"one of {count} of the nine"
         return (
-            f"{link} It is {not_resolved(found.goodput_mbps.n, found.resolved_by)}: it may be"
+            f"{link} It is {not_resolved(best.goodput_mbps.n, best.resolved_by)}: it may be"
             f" {which}."
         )
-    others = len(found.candidates) - 1
+    others = len(best.candidates) - 1
     return (
-        f"{link} {CONTROL_NAMES[found.control]} with buffers of {size(found.buffer)}:"
-        f" {found.goodput_mbps.text()} Mbit/s"
+        f"{link} {CONTROL_NAMES[best.control]} with buffers of {size(best.buffer)}:"
+        f" {best.goodput_mbps.text()} Mbit/s"
         + (f", {others} others are as good." if others else ", no other is as good.")
     )
 
@@ -57,14 +57,14 @@ def ranking(outcome: TcpWimaxOutcome) -> str:
     """One sentence on what is left of the paper's ranking."""
     base = outcome.claimed
     link = outcome.links["nlos10"]
-    found = {
+    ranks = {
         True: "the nine controls differ clearly",
         False: "the nine controls differ little",
         None: "the nine controls may differ",
     }[above(base.gap_percent, CLEARLY)]
     return (
         f"On the weak link without line of sight ({link.loss_percent.text(0)} % loss, in fades)"
-        f" {found}: the best, {CONTROL_NAMES[base.best]}, is {base.gap_percent.text(0)} % above the"
+        f" {ranks}: the best, {CONTROL_NAMES[base.best]}, is {base.gap_percent.text(0)} % above the"
         f" worst, {CONTROL_NAMES[base.worst]}; Westwood+ is {base.westwood_percent.text(0)} % above"
         " the worst, where the paper has up to 300 %."
     )
@@ -86,25 +86,25 @@ def sentences(outcome: TcpWimaxOutcome) -> list[str]:
     ]
 
 
-def recommendation(found: Recommendation) -> str:
+def recommendation(best: Recommendation) -> str:
     """One profile's setting, or that it is not resolved."""
-    names = ", ".join(CONTROL_NAMES[control] for control in found.candidates)
-    others = len(found.candidates) - 1
-    link, runs = PROFILE_NAMES[found.profile], found.goodput_mbps.n
-    if not found.is_resolved:
+    names = ", ".join(CONTROL_NAMES[control] for control in best.candidates)
+    others = len(best.candidates) - 1
+    link, runs = PROFILE_NAMES[best.profile], best.goodput_mbps.n
+    if not best.is_resolved:
         return (
             f"For {link}: which setting has the most goodput is not resolved after {runs}"
-            f" replications ({needed(found.resolved_by)} tell the first two apart); it may"
+            f" replications ({needed(best.resolved_by)} tell the first two apart); it may"
             f" be one of {names}."
         )
     segments = (
         "any write size"
-        if len(found.segments) == len(SEGMENTS)
-        else "writes of " + " or ".join(size(segment) for segment in found.segments)
+        if len(best.segments) == len(SEGMENTS)
+        else "writes of " + " or ".join(size(segment) for segment in best.segments)
     )
     return (
-        f"For {link}: {CONTROL_NAMES[found.control]}, buffers of {size(found.buffer)}, {segments}:"
-        f" {found.goodput_mbps.text()} Mbit/s, coefficient of variation {found.cov:.2f} ({runs}"
+        f"For {link}: {CONTROL_NAMES[best.control]}, buffers of {size(best.buffer)}, {segments}:"
+        f" {best.goodput_mbps.text()} Mbit/s, coefficient of variation {best.cov:.2f} ({runs}"
         f" replications); {f'as good: {names}' if others else 'no other control is as good'}."
     )
 
@@ -113,12 +113,12 @@ def speed(outcome: TcpWimaxOutcome) -> str | None:
     """How fast it was computed, where that was measured."""
     if outcome.speed is None:
         return None
-    found = outcome.speed
+    measured = outcome.speed
     return (
-        f"One core computes {found.simulated_s_per_s:,.0f} simulated seconds or"
-        f" {found.packets_per_s:,.0f} packets over the air per second; CUBIC over a wire of 10"
-        f" Mbit/s takes {found.cubic_ms_per_s:.1f} ms of processor per simulated second (ns-3.48:"
-        f" {NS3_CUBIC_MS:g} ms)."
+        f"One core computes {measured.simulated_s_per_s:,.0f} simulated seconds or"
+        f" {measured.packets_per_s:,.0f} packets over the air per second; CUBIC over a wire of 10"
+        f" Mbit/s takes {measured.cubic_ms_per_s:.1f} ms of processor per simulated second"
+        f" (ns-3.48: {NS3_CUBIC_MS:g} ms)."
     )
 
 
@@ -155,9 +155,9 @@ def _readings(outcome: TcpWimaxOutcome) -> str:
         for reading in READINGS[1:]
     }
     nodelay, mss = (
-        f"{found['nlos30'].text(0, signed=True)} % at 30 dB and"
-        f" {found['nlos10'].text(0, signed=True)} % at 10 dB"
-        for found in effects.values()
+        f"{effect['nlos30'].text(0, signed=True)} % at 30 dB and"
+        f" {effect['nlos10'].text(0, signed=True)} % at 10 dB"
+        for effect in effects.values()
     )
     return (
         "With Nagle's algorithm the write size changes nothing; handed over one by one without"
@@ -168,14 +168,14 @@ def _readings(outcome: TcpWimaxOutcome) -> str:
 
 def _fairness(outcome: TcpWimaxOutcome) -> list[str]:
     """Which control takes most of a link from another, and which least."""
-    found = []
+    parts = []
     for profile in ("nlos30", "nlos10"):
         ranked = aggression(outcome.shares, profile)
         if not ranked.is_empty():
             link = PROFILE_NAMES[profile]
             ends = _end(ranked, "best", "most"), _end(ranked.reverse(), "least", "least")
-            found.append(f"Two controls on one link ({link}): {'; '.join(ends)}.")
-    return found
+            parts.append(f"Two controls on one link ({link}): {'; '.join(ends)}.")
+    return parts
 
 
 def _end(ranked: pl.DataFrame, may_be: str, word: str) -> str:

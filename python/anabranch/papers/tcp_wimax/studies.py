@@ -322,8 +322,8 @@ def _with_sweep(name: str, sets: Sets) -> Scenario:
 
 def _network() -> str:
     """The scenario up to its flows."""
-    network, found, _ = _text("scenario.toml").partition("\n[flows.")
-    assert found, "the scenario has its flows after its network"
+    network, separator, _ = _text("scenario.toml").partition("\n[flows.")
+    assert separator, "the scenario has its flows after its network"
     return f"{network}\n\n"
 
 

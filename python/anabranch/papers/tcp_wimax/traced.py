@@ -22,7 +22,7 @@ def windows(scenario: Scenario, replication: int = 0) -> dict[str, pl.DataFrame]
 
     All nine controls meet the same channel: writes of 4 KB, buffers of 512 KB.
     """
-    found = {}
+    traces = {}
     with progress.steps("traced transfers", len(PROFILES) * len(CONTROLS)) as step:
         for profile in PROFILES:
             frames = []
@@ -31,13 +31,13 @@ def windows(scenario: Scenario, replication: int = 0) -> dict[str, pl.DataFrame]
                 result = run(scenario, cell=cell, replication=replication, trace=True)
                 frames.append(thinned(result.traces["paths"], control))
                 step()
-            found[profile] = pl.concat(frames)
-    return found
+            traces[profile] = pl.concat(frames)
+    return traces
 
 
 def silences(scenario: Scenario, profile: str, replications: int) -> dict[str, Interval]:
     """By control, the percentage of time in which nothing arrives for more than SILENT_S."""
-    found = {}
+    by_control = {}
     with progress.steps("silences", len(CONTROLS) * replications) as step:
         for control in CONTROLS:
             cell = find_cell(scenario, claimed(profile, control))
@@ -46,8 +46,8 @@ def silences(scenario: Scenario, profile: str, replications: int) -> dict[str, I
                 result = run(scenario, cell=cell, replication=replication, trace=True)
                 shares.append(silent_percent(result.traces["packets"]))
                 step()
-            found[control] = interval(shares)
-    return found
+            by_control[control] = interval(shares)
+    return by_control
 
 
 def silent_percent(packets: pl.DataFrame) -> float:

@@ -144,11 +144,11 @@ def mos_at_both_ends(material: Material) -> list[Part]:
     cells = material.runs.both_losses(0.1).at_25_ms()
     parts = []
     for row in published.figures().filter(figure=5).iter_rows(named=True):
-        found = cells.where(rto_max_s=row["rto_max_s"]).mean()
-        reproduced = verdict(row["value"], found.mean, found.half_width, published.MOS_TOLERANCE)
+        mean = cells.where(rto_max_s=row["rto_max_s"]).mean()
+        reproduced = verdict(row["value"], mean.mean, mean.half_width, published.MOS_TOLERANCE)
         parts.append(
             Part.number(
-                f"MOS {found.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
+                f"MOS {mean.text()} at {row['rto_max_s']:g} s (paper: about {row['value']:g})",
                 reproduced,
             )
         )

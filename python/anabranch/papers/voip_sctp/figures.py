@@ -43,24 +43,26 @@ LOW, HIGH = 1.0, 4.5
 
 def of(outcome: VoipSctpOutcome) -> dict[str, Callable[[], Figure]]:
     """The figures of an outcome by file name, drawn when called."""
-    found: dict[str, Callable[[], Figure]] = {
+    figures: dict[str, Callable[[], Figure]] = {
         "table2": partial(table2, outcome.tables),
         "advice": partial(advice, [(item.text, item.effects) for item in outcome.advice]),
     }
     for number, call in outcome.single_runs.items():
-        found[f"figure{number}"] = partial(single_run, number, call)
+        figures[f"figure{number}"] = partial(single_run, number, call)
     for number, loss in ((5, 0.1), (6, 0.02)):
         for clock in CLOCKS:
             name = f"figure{number}" + ("" if clock == "on_arrival" else "-slot")
             plain_udp = _plain_udp(outcome, loss, clock)
-            found[name] = partial(mos_against_rto_max, outcome.runs[clock], loss, number, plain_udp)
+            figures[name] = partial(
+                mos_against_rto_max, outcome.runs[clock], loss, number, plain_udp
+            )
     if not outcome.is_smoke:
-        found["heatmaps"] = partial(heat_maps, outcome.runs["on_arrival"])
-    found["settings"] = partial(settings, outcome.settings)
-    found["potentially-failed"] = partial(potentially_failed, outcome.potentially_failed)
+        figures["heatmaps"] = partial(heat_maps, outcome.runs["on_arrival"])
+    figures["settings"] = partial(settings, outcome.settings)
+    figures["potentially-failed"] = partial(potentially_failed, outcome.potentially_failed)
     if not outcome.sensitivity.is_empty():
-        found["sensitivity"] = partial(sensitivity, outcome.sensitivity)
-    return found
+        figures["sensitivity"] = partial(sensitivity, outcome.sensitivity)
+    return figures
 
 
 def table2(tables: dict[str, Table2]) -> Figure:
@@ -194,20 +196,20 @@ def heat_maps(runs: Runs) -> Figure:
         for axes, (loss0, loss1) in zip(
             grid.flat, ((first, second) for first in LOSSES for second in LOSSES), strict=True
         ):
-            found = {
+            grids = {
                 (row["pmr"], row["rto_max_s"]): row["mean"]
                 for row in means.filter(loss0=loss0, loss1=loss1).iter_rows(named=True)
             }
-            values = [[found[pmr, rto] for rto in rtos] for pmr in PMR]
+            values = [[grids[pmr, rto] for rto in rtos] for pmr in PMR]
             image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high, aspect="auto")
-            span = f"MOS {min(found.values()):.2f} to {max(found.values()):.2f}"
+            span = f"MOS {min(grids.values()):.2f} to {max(grids.values()):.2f}"
             best = choice.best(runs.where(loss0=loss0, loss1=loss1), ["pmr", "rto_max_s"])
             title = f"loss {plots.percent(loss0)} / {plots.percent(loss1)}:  {span}"
-            if len(best.candidates) <= len(found) / 2:
+            if len(best.candidates) <= len(grids) / 2:
                 places = ((rtos.index(rto), PMR.index(pmr)) for pmr, rto in best.candidates)
                 plots.frame_cells(axes, places)
             else:  # frames around most cells would hide the rest
-                title += f"\n{len(best.candidates)} of {len(found)} cells may be the best"
+                title += f"\n{len(best.candidates)} of {len(grids)} cells may be the best"
             for spine in axes.spines.values():
                 spine.set_visible(False)
             axes.tick_params(length=0)
@@ -302,11 +304,11 @@ def advice(effects: Iterable[tuple[str, dict[str, Interval]]]) -> Figure:
         axes = figure.add_subplot()
         for index, (_, by_clock) in enumerate(rows):
             for shift, clock in zip((-0.13, 0.13), CLOCKS, strict=True):
-                found = by_clock[clock]
+                intervals = by_clock[clock]
                 axes.errorbar(
-                    found.mean,
+                    intervals.mean,
                     index + shift,
-                    xerr=plots.finite(found.half_width),
+                    xerr=plots.finite(intervals.half_width),
                     fmt="o",
                     color=CLOCK_COLOURS[clock],
                     markersize=5,

@@ -79,14 +79,14 @@ def _attribute(states: pl.DataFrame, start: float, end: float) -> tuple[float, f
     return float(durations[dormant].sum()), float(durations[backed_off].sum())
 
 
-def shares(found: pl.DataFrame) -> dict[str, float]:
+def shares(causes: pl.DataFrame) -> dict[str, float]:
     """Of a call's interrupted time.
 
     Its length in seconds and the shares dormant and backed off (NaN without any).
     """
-    total = float(found["length_s"].sum())
+    total = float(causes["length_s"].sum())
     return {
         "interrupted_s": total,
-        "dormant": float(found["dormant_s"].sum()) / total if total else float("nan"),
-        "backed_off": float(found["backed_off_s"].sum()) / total if total else float("nan"),
+        "dormant": float(causes["dormant_s"].sum()) / total if total else float("nan"),
+        "backed_off": float(causes["backed_off_s"].sum()) / total if total else float("nan"),
     }

@@ -294,7 +294,7 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
     One published run is compared with the spread of ours: its half-width is that of the interval
     for one more run.
     """
-    found = []
+    numbers = []
     for row in published.figures().iter_rows(named=True):
         chosen = runs.both_losses(row["loss"]).at_25_ms().where(rto_max_s=row["rto_max_s"])
         if row["pmr"] != "all":
@@ -311,7 +311,7 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
         }
         key = {"figure": row["figure"]} | key | {"loss_clock": runs.clock}
         unit = "ms" if value == "mean_delay_ms" else "MOS"
-        found.append(
+        numbers.append(
             published.compare(
                 f"figure {row['figure']}",
                 key,
@@ -321,7 +321,7 @@ def figure_cells(runs: Runs) -> list[PublishedNumber]:
                 unit=unit,
             )
         )
-    return found
+    return numbers
 
 
 def settings(frame: pl.DataFrame) -> pl.DataFrame:
@@ -340,13 +340,13 @@ def potentially_failed_effect(frame: pl.DataFrame) -> list[tuple[str, Interval]]
     By RTO.Max.
     """
     runs = Runs(frame, "on_arrival")
-    found = []
+    effects = []
     for rto in sorted(frame["rto_max_s"].unique(), reverse=True):
         for state in ("off", "on"):
             here = runs.where(rto_max_s=rto, potentially_failed=state)
             gain = here.where(pmr=1).minus(here.where(pmr=5))
-            found.append((f"RTO.Max {rto:g} s, PF {state}: PMR 1 instead of 5", gain))
-    return found
+            effects.append((f"RTO.Max {rto:g} s, PF {state}: PMR 1 instead of 5", gain))
+    return effects
 
 
 def judge(runs: dict[str, Runs], interruptions: dict[str, pl.DataFrame]) -> list[Finding]:

@@ -26,17 +26,17 @@ def context(outcome: VoipSctpOutcome) -> dict[str, Any]:
 
 def _counts(outcome: VoipSctpOutcome) -> dict[str, str]:
     """Figure -> how many calls its numbers come from."""
-    found = {}
+    counts = {}
     for number, loss in ((5, 0.1), (6, 0.02)):
         for clock in CLOCKS:
             name = f"figure{number}" + ("" if clock == "on_arrival" else "-slot")
             calls = outcome.runs[clock].both_losses(loss).at_25_ms().repeated
-            found[name] = f"Each point: {calls} calls"
+            counts[name] = f"Each point: {calls} calls"
     first = outcome.runs[CLOCKS[0]]
     table = " and ".join(
         f"{outcome.tables[clock].replications} ({CLOCK_NAMES[clock]})" for clock in CLOCKS
     )
-    return found | {
+    return counts | {
         "table2": f"Calls of each configuration: {table}",
         "advice": f"Calls of each configuration: {table}",
         "heatmaps": f"Calls of each configuration: {first.repeated}",

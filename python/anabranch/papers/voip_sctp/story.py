@@ -48,13 +48,13 @@ def _decides(outcome: VoipSctpOutcome) -> str:
 
 def sentences(outcome: VoipSctpOutcome) -> list[str]:
     """What each clock says about the best RTO.Max, what recommendations do under both, and why."""
-    found = [
+    parts = [
         _decides(outcome),
         *(_optimum(outcome, clock) for clock in CLOCKS),
         _survivors(outcome),
         _pmr(outcome),
     ]
-    return [*(sentence for sentence in found if sentence), _robust(outcome)]
+    return [*(sentence for sentence in parts if sentence), _robust(outcome)]
 
 
 def table_summary(table: Table2) -> str:
@@ -75,26 +75,26 @@ def table_summary(table: Table2) -> str:
 
 
 def _optimum(outcome: VoipSctpOutcome, clock: str) -> str:
-    found = outcome.optima[clock]
+    optimum = outcome.optima[clock]
     words = {
         "on_arrival": "Losses drawn on arrival (ns-2)",
         "slot": "Losses drawn every 5 ms (the paper's words)",
     }[clock]
-    near = [rto for rto in found.near_best_s if rto not in found.rto_max.candidates]
+    near = [rto for rto in optimum.near_best_s if rto not in optimum.rto_max.candidates]
     others = f"; surely within {NEAR_BEST:g} MOS of it: {_list(near)}" if near else ""
-    gain = f"{found.gain.text(signed=True)} MOS against 10 s"
-    if found.rto_max.is_resolved:
-        best = f"best RTO.Max {found.best_s:g} s, {gain}"
+    gain = f"{optimum.gain.text(signed=True)} MOS against 10 s"
+    if optimum.rto_max.is_resolved:
+        best = f"best RTO.Max {optimum.best_s:g} s, {gain}"
     else:
         best = (
-            f"which RTO.Max is best is {found.rto_max.open_words}; it may be"
-            f" {_list(found.rto_max.candidates, 'or')}, and the first brings {gain}"
+            f"which RTO.Max is best is {optimum.rto_max.open_words}; it may be"
+            f" {_list(optimum.rto_max.candidates, 'or')}, and the first brings {gain}"
         )
     cell = (
-        f"Best cell: {found.setting}."
-        if found.cell.is_resolved
-        else f"Best cell: {found.cell.open_words}; {len(found.cell.candidates)} of 88 may be it,"
-        f" the best mean has {found.setting}."
+        f"Best cell: {optimum.setting}."
+        if optimum.cell.is_resolved
+        else f"Best cell: {optimum.cell.open_words}; {len(optimum.cell.candidates)} of 88 may be"
+        f" it, the best mean has {optimum.setting}."
     )
     return f"{words}: {best}{others}. {cell}"
 

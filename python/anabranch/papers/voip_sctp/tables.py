@@ -17,11 +17,11 @@ WIDE = 128
 
 def of(outcome: VoipSctpOutcome, width: int) -> list[RenderableType]:
     """Table 2 under both clocks, figures' numbers."""
-    found: list[RenderableType] = [
+    shown: list[RenderableType] = [
         Group(table2(table, compact=width < WIDE), Text(story.table_summary(table)))
         for table in outcome.tables.values()
     ]
-    return [*found, figures(outcome.figure_cells).rich()]
+    return [*shown, figures(outcome.figure_cells).rich()]
 
 
 def table2(table: Table2, *, compact: bool = False) -> RichTable:

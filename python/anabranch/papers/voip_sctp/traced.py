@@ -47,7 +47,7 @@ class TracedCall:
 
 def single_runs(scenario: Scenario, runs: Runs) -> dict[int, TracedCall]:
     """Figures 3 and 4 by number."""
-    found = {}
+    chosen = {}
     for row in published.figures().filter(quantity="mos_of_one_run").iter_rows(named=True):
         rto, target = row["rto_max_s"], row["value"]
         mos = (
@@ -68,7 +68,7 @@ def single_runs(scenario: Scenario, runs: Runs) -> dict[int, TracedCall]:
             },
         )
         result = run(scenario, cell=cell, replication=replication, trace=True)
-        found[int(row["figure"])] = TracedCall(
+        chosen[int(row["figure"])] = TracedCall(
             result.traces["frames"],
             rto,
             replication,
@@ -77,7 +77,7 @@ def single_runs(scenario: Scenario, runs: Runs) -> dict[int, TracedCall]:
             target,
             result.summary["call.mean_delay_ms"],
         )
-    return found
+    return chosen
 
 
 def interruption_causes(scenario: Scenario, replications: int) -> pl.DataFrame:
@@ -93,7 +93,7 @@ def interruption_causes(scenario: Scenario, replications: int) -> pl.DataFrame:
             )
             for replication in range(replications):
                 traces = run(scenario, cell=cell, replication=replication, trace=True).traces
-                found = shares(interruptions(traces["frames"], traces["paths"]))
-                rows.append({"pmr": pmr, "replication": replication} | found)
+                causes = shares(interruptions(traces["frames"], traces["paths"]))
+                rows.append({"pmr": pmr, "replication": replication} | causes)
                 step()
     return pl.DataFrame(rows)
