@@ -146,7 +146,7 @@ def check_same(folder: Path, identity: Identity, other: Path, theirs: Identity) 
 
 
 def _difference(other: Identity, mine: Identity) -> str | None:
-    """What the rows of `found` are, if they cannot stand beside mine."""
+    """What the rows of `other` are, if they cannot stand beside mine."""
     if other["engine_version"] != mine["engine_version"]:
         return f"of anabranch {other['engine_version']}, not {mine['engine_version']}"
     if other["metrics"] != mine["metrics"]:
