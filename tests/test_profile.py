@@ -22,7 +22,7 @@ from anabranch.errors import AnabranchError
 from anabranch.profile import Estimate, Measurement, Profile, estimate, measure, output
 from anabranch.profile.capture import Capture
 from anabranch.profile.estimates import _behind_the_queue
-from anabranch.profile.flows import DATA, _gaps
+from anabranch.profile.flows import DATA, ROWS, Row, _gaps
 from anabranch.profile.intervals import block_interval, minimum_interval
 from anabranch.profile.loss import Flags, Losses, best, share_of_bad
 from anabranch.profile.measurement import Delays, LossSequence
@@ -604,11 +604,10 @@ def test_tags_of_vlans_and_offsets_of_time_stamps(tmp_path: Path) -> None:
 
 
 def test_a_segment_that_is_late_at_the_receiver_is_not_lost() -> None:
-    # Time, direction, octets, kind, number, number after, time stamp.
     order = [(0, 0.0), (1, 0.01), (3, 0.03), (2, 0.031), (5, 0.05), (4, 0.2)]
-    rows = np.array([(at, 1, 140, DATA, n * 100, n * 100 + 100, -1) for n, at in order])
-    found, _ = _gaps(rows, 0.1)
-    assert found.sum() == 1  # only the one that came a round-trip time after its hole
+    rows = [(at, 1, 140, *Row(DATA, n * 100, n * 100 + 100)) for n, at in order]
+    lost_, _ = _gaps(np.array(rows, dtype=ROWS), 0.1)
+    assert lost_.sum() == 1  # only the one that came a round-trip time after its hole
 
 
 def test_the_goodness_of_fit_counts_its_parameters() -> None:

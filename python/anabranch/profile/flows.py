@@ -12,6 +12,7 @@ from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +31,51 @@ _NAMES = {ICMP: "ICMP echo", ICMP6: "ICMP echo", SCTP: "SCTP", TCP: "TCP", UDP: 
 DATA, ACK, HEARTBEAT, ANSWER = range(4)
 """Kinds of rows."""
 
-_COLUMNS = 7
-"""Of a row: time, direction, octets, kind, and three numbers of this kind. The time is in s since
-the first packet: since 1970 it would have steps of 200 ns and more.
+_FIELDS = ("time_s", "forward", "octets", "kind", "number", "following", "stamp", "echo")
+ROWS = np.dtype([(name, np.float64) for name in _FIELDS])
+"""A row of a flow. The time is since the first packet: since 1970 it would have steps of 200 ns and
+more; `forward` is 1 or 0; what a `Row` says comes after the octets."""
 
-DATA: sequence number, that of what follows, time stamp (or -1); ACK: the acknowledged number, time
-stamp, its echo; HEARTBEAT and ANSWER: an identity, the sequence number, 0. TCP packets are a row of
-each kind, SCTP packets one a chunk; the first of DATA has the octets. UDP's RTP packets are DATA
-with the RTP time stamp, others have -1 in all three.
-"""
+Rows = NDArray[np.void]
+"""Of `ROWS`, in the order of their times."""
+
+
+class Row(NamedTuple):
+    """What a packet, or a chunk of one, says; -1 stands for what there is not.
+
+    A TCP packet is a row of DATA and one of ACK, an SCTP packet one a chunk, and the first of DATA
+    has the octets. An RTP packet is DATA, another one of UDP too, but with nothing in it.
+    """
+
+    kind: int
+    number: float
+    """DATA: the sequence number; ACK: the acknowledged one; HEARTBEAT and ANSWER: an identity."""
+    following: float = -1.0
+    """DATA: the number of what follows, of RTP the source; of an echo the sequence number."""
+    stamp: float = -1.0
+    echo: float = -1.0
+    """Of TCP's time stamps; of RTP there is a stamp."""
+
+
+class Sample(NamedTuple):
+    """A delay."""
+
+    seen_s: float
+    """When it was over."""
+    delay_s: float
+    octets: float
+    """Of the packet that had it."""
+
+
+class Waiting(NamedTuple):
+    """Data that is not acknowledged yet."""
+
+    following: float
+    seen_s: float
+    octets: float
+
 
 Key = tuple[int, bytes, bytes]
-Sample = tuple[float, float, float]
-"""When a delay was seen, the delay in s, and the octets of the packet that had it."""
 
 
 class Flows:
@@ -63,24 +96,22 @@ class Flows:
             if missing is not None:
                 self.left_out[missing] += 1
 
-    def add(
-        self, packet: Packet, ends: tuple[bytes, bytes], *rows: tuple[int, float, float, float]
-    ) -> None:
+    def add(self, packet: Packet, ends: tuple[bytes, bytes], *rows: Row) -> None:
         """Notes rows of a packet; `ends` tells apart flows between the same hosts."""
         one, other = packet.source + ends[0], packet.destination + ends[1]
         forward = one <= other
         key = (packet.protocol, one, other) if forward else (packet.protocol, other, one)
         self.octets[key] += packet.octets
         flow = self.rows[key]
-        carrier = next((i for i, row in enumerate(rows) if row[0] == DATA), 0)
+        carrier = next((i for i, row in enumerate(rows) if row.kind == DATA), 0)
         if self._first_ns is None:
             self._first_ns = packet.time_ns
         time_s = (packet.time_ns - self._first_ns) / 1e9
-        for i, (kind, *numbers) in enumerate(rows):
+        for i, row in enumerate(rows):
             octets = packet.octets if i == carrier else 0
-            flow.extend((time_s, float(forward), octets, kind, *numbers))
+            flow.extend((time_s, float(forward), octets, *row))
 
-    def main(self) -> tuple[Key, NDArray[np.float64], int]:
+    def main(self) -> tuple[Key, Rows, int]:
         """The flow of the most bytes, its rows, and how many others there are.
 
         Of several with as many bytes, the one that began first.
@@ -88,15 +119,15 @@ class Flows:
         wanted = {
             key: octets
             for key, octets in self.octets.items()
-            if len(self.rows[key]) >= FEWEST_PACKETS * _COLUMNS
+            if len(self.rows[key]) >= FEWEST_PACKETS * len(_FIELDS)
         }
         if not wanted:
             raise AnabranchError(
                 f"no flow of TCP, SCTP, RTP or ICMP echoes has {FEWEST_PACKETS} packets"
             )
         key = max(wanted, key=lambda key: wanted[key])
-        rows = np.frombuffer(self.rows[key]).reshape(-1, _COLUMNS)
-        return key, rows[np.argsort(rows[:, 0], kind="stable")], len(wanted) - 1
+        rows = np.frombuffer(self.rows[key]).view(ROWS)
+        return key, rows[np.argsort(rows["time_s"], kind="stable")], len(wanted) - 1
 
 
 def _cut(packet: Packet) -> str:
@@ -115,9 +146,9 @@ def _read_tcp(flows: Flows, packet: Packet) -> str | None:
         return DAMAGED
     stamp, echo = _tcp_time_stamps(payload[20:header])
     length = packet.length - header + (flags & 0b11).bit_count()  # FIN and SYN count
-    rows = [(DATA, float(sequence), float(sequence + length), stamp)] if length else []
+    rows = [Row(DATA, float(sequence), float(sequence + length), stamp)] if length else []
     if flags & 16:
-        rows.append((ACK, float(acknowledged), stamp, echo))
+        rows.append(Row(ACK, float(acknowledged), stamp=stamp, echo=echo))
     flows.add(packet, (payload[:2], payload[2:4]), *rows)
     return None
 
@@ -144,11 +175,11 @@ def _read_udp(flows: Flows, packet: Packet) -> str | None:
     payload = packet.payload
     if len(payload) < 8:
         return _cut(packet)
-    row = (DATA, -1.0, -1.0, -1.0)
+    row = Row(DATA, -1.0)
     # Version 2 of RTP, and no packet types of RTCP (RFC 5761 section 4).
     if len(payload) >= 20 and payload[8] >> 6 == 2 and not 192 <= payload[9] <= 223:
         sequence, stamp = struct.unpack_from(">HI", payload, 10)
-        row = (DATA, float(sequence), float(int.from_bytes(payload[16:20])), float(stamp))
+        row = Row(DATA, float(sequence), float(int.from_bytes(payload[16:20])), float(stamp))
     flows.add(packet, (payload[:2], payload[2:4]), row)
     return None
 
@@ -163,7 +194,7 @@ def _read_icmp(flows: Flows, packet: Packet) -> str | None:
     identity, sequence = struct.unpack_from(">HH", payload, 4)
     kind = HEARTBEAT if payload[0] == asking else ANSWER
     ends = (payload[4:6], payload[4:6])
-    flows.add(packet, ends, (kind, float(identity), float(sequence), 0.0))
+    flows.add(packet, ends, Row(kind, float(identity), float(sequence)))
     return None
 
 
@@ -171,7 +202,7 @@ def _read_sctp(flows: Flows, packet: Packet) -> str | None:
     payload, at = packet.payload, 12
     if len(payload) < 12:
         return _cut(packet)
-    rows: list[tuple[int, float, float, float]] = []
+    rows: list[Row] = []
     while at + 4 <= len(payload):
         kind, _, length = struct.unpack_from(">BBH", payload, at)
         if length < 4:
@@ -179,15 +210,15 @@ def _read_sctp(flows: Flows, packet: Packet) -> str | None:
         value = payload[at + 4 : at + length]
         if kind == 0 and len(value) >= 4:
             tsn = int.from_bytes(value[:4])
-            rows.append((DATA, float(tsn), float(tsn + 1), -1.0))
+            rows.append(Row(DATA, float(tsn), float(tsn + 1)))
         elif kind == 3 and len(value) >= 4:
-            rows.append((ACK, float(int.from_bytes(value[:4]) + 1), -1.0, -1.0))
+            rows.append(Row(ACK, float(int.from_bytes(value[:4]) + 1)))
         elif kind in (4, 5):
-            rows.append((HEARTBEAT if kind == 4 else ANSWER, _information(value), 0.0, 0.0))
+            rows.append(Row(HEARTBEAT if kind == 4 else ANSWER, _information(value)))
         for question, answer in _HANDSHAKE:
             if kind in (question, answer):
-                row = HEARTBEAT if kind == question else ANSWER
-                rows.append((row, float(2**53 + 2 * question), 0.0, 0.0))
+                which = HEARTBEAT if kind == question else ANSWER
+                rows.append(Row(which, float(2**53 + 2 * question)))
         at += (length + 3) // 4 * 4
     flows.add(packet, (payload[:2], payload[2:4]), *rows)
     return "packets' last SCTP chunks, which are cut off" if at + 4 <= packet.length else None
@@ -208,16 +239,16 @@ def measure(flows: Flows) -> Measurement:
     """The measurement that the main flow is."""
     (protocol, one, other), rows, others = flows.main()
     if protocol in (ICMP, ICMP6):
-        weights = rows[:, 3] == HEARTBEAT
+        weights = rows["kind"] == HEARTBEAT
     elif protocol == UDP:
         weights = np.ones(len(rows))
     else:
-        weights = rows[:, 2] * (rows[:, 3] == DATA)
-    side = _direction(rows[:, 1], weights)
+        weights = rows["octets"] * (rows["kind"] == DATA)
+    side = _direction(rows["forward"], weights)
     if protocol in (ICMP, ICMP6):
         measured = _echoes(rows)
     elif protocol == UDP:
-        measured = _rtp(rows[rows[:, 1] == side])
+        measured = _rtp(rows[rows["forward"] == side])
     else:
         measured = _acknowledged(rows, side, "TCP" if protocol == TCP else "SCTP")
     start, end = (one, other) if side else (other, one)
@@ -244,15 +275,17 @@ def _end(protocol: int, end: bytes) -> str:
     return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"
 
 
-def _echoes(rows: NDArray[np.float64]) -> Measurement:
-    asked, answered = rows[rows[:, 3] == HEARTBEAT], rows[rows[:, 3] == ANSWER]
-    sequence = _unwrapped(asked[:, 5], 1 << 16)
-    sent = dict(zip(sequence.tolist(), asked[:, 0].tolist(), strict=True))
+def _echoes(rows: Rows) -> Measurement:
+    asked, answered = rows[rows["kind"] == HEARTBEAT], rows[rows["kind"] == ANSWER]
+    sequence = _unwrapped(asked["following"], 1 << 16)
+    sent = dict(zip(sequence.tolist(), asked["time_s"].tolist(), strict=True))
     back = {}
     if len(answered) and len(sequence):
         # An answer belongs to the last question with its 16 bits.
-        for time, number in zip(answered[:, 0].tolist(), answered[:, 5].tolist(), strict=True):
-            at = int(np.searchsorted(asked[:, 0], time, side="right")) - 1
+        for time, number in zip(
+            answered["time_s"].tolist(), answered["following"].tolist(), strict=True
+        ):
+            at = int(np.searchsorted(asked["time_s"], time, side="right")) - 1
             if at < 0:
                 continue
             exact = sequence[at] - ((int(sequence[at]) - int(number)) % (1 << 16))
@@ -262,7 +295,7 @@ def _echoes(rows: NDArray[np.float64]) -> Measurement:
         raise AnabranchError("no echo was answered, so there is nothing to estimate")
     order = sorted(sent)
     # Questions that may still be answered after the capture's end say nothing.
-    latest = rows[-1, 0] - max(back.values())
+    latest = rows["time_s"][-1] - max(back.values())
     order = [number for number in order if number in back or sent[number] <= latest]
     lost = np.array([number not in back for number in order])
     times = [sent[number] for number in order]
@@ -273,30 +306,30 @@ def _echoes(rows: NDArray[np.float64]) -> Measurement:
     )
 
 
-def _rtp(rows: NDArray[np.float64]) -> Measurement:
-    if (rows[:, 4] < 0).mean() > 0.5:
+def _rtp(rows: Rows) -> Measurement:
+    if (rows["number"] < 0).mean() > 0.5:
         raise AnabranchError(
             "the main flow is UDP without RTP, whose packets have no numbers; give two captures, "
             "one of each end"
         )
-    rows = rows[rows[:, 4] >= 0]
-    source = Counter(rows[:, 5].tolist()).most_common(1)[0][0]
-    rows = rows[rows[:, 5] == source]
-    sequence = _unwrapped(rows[:, 4], 1 << 16)
+    rows = rows[rows["number"] >= 0]
+    source = Counter(rows["following"].tolist()).most_common(1)[0][0]
+    rows = rows[rows["following"] == source]
+    sequence = _unwrapped(rows["number"], 1 << 16)
     first, last = int(sequence.min()), int(sequence.max())
     if last - first > 100 * len(rows):
         raise AnabranchError("the numbers of the main flow's packets jump; it is no RTP")
     lost = np.ones(last - first + 1, dtype=bool)
     lost[sequence - first] = False
-    stamps = _unwrapped(rows[:, 6], 1 << 32).astype(float)
+    stamps = _unwrapped(rows["stamp"], 1 << 32).astype(float)
     # A tick of the media clock in s; clocks are whole multiples of 8 kHz, or 44.1 kHz and its like.
     delays = regular = None
     if np.ptp(stamps) > 0:
-        tick = (rows[-1, 0] - rows[0, 0]) / (stamps[-1] - stamps[0])
+        tick = np.ptp(rows["time_s"]) / (stamps[-1] - stamps[0])
         known = [1 / rate for rate in _CLOCKS if abs(tick * rate - 1) < 0.01]
         if known:
             regular = _regular(sequence, stamps * known[0])
-            relative = rows[:, 0] - stamps * known[0]
+            relative = rows["time_s"] - stamps * known[0]
             delays = Delays(
                 relative - relative.min(), 1, "arrivals against RTP's time stamps", absolute=False
             )
@@ -312,14 +345,14 @@ _CLOCKS = (8000, 16000, 48000, 90000, 44100, 22050, 32000, 24000, 12000, 11025)
 """Of RTP, in Hz (RFC 3551 section 6, RFC 7587)."""
 
 
-def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measurement:
+def _acknowledged(rows: Rows, side: int, name: str) -> Measurement:
     """TCP and SCTP: one side sends most of the data, the other acknowledges it."""
-    is_data = rows[:, 3] == DATA
+    is_data = rows["kind"] == DATA
     ahead = _round_trips(rows, side) + _answers(rows, side)
     behind = _round_trips(rows, 1 - side) + _echo_times(rows, side) + _answers(rows, 1 - side)
     if not ahead and not behind:
         raise AnabranchError(f"no {name} data was acknowledged, so there is nothing to estimate")
-    near = [min(each[1] for each in pairs) if pairs else 0.0 for pairs in (ahead, behind)]
+    near = [min((one.delay_s for one in samples), default=0.0) for samples in (ahead, behind)]
     at_sender = bool(ahead) and (not behind or near[0] >= near[1])
     chosen = ahead if at_sender else behind
     times, delays, of_delays = np.array(sorted(chosen)).T
@@ -327,11 +360,11 @@ def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measuremen
         times = times - delays  # when they were sent, as the losses' times
     # In the middle of the path, either side has a part of the round trip.
     delays = delays + min(near)
-    data = rows[is_data & (rows[:, 1] == side)]
+    data = rows[is_data & (rows["forward"] == side)]
     octets = None
     if at_sender:
-        lost, sent = _sent_again(data, float(rows[-1, 0]), float(delays.max()))
-        octets = data[: len(lost), 2]
+        lost, sent = _sent_again(data, float(rows["time_s"][-1]), float(delays.max()))
+        octets = data["octets"][: len(lost)]
     else:
         lost, sent = _gaps(data, float(np.median(delays)))
     place = f"captured at the {'sender' if at_sender else 'receiver'}, as its delays tell"
@@ -359,20 +392,20 @@ def _acknowledged(rows: NDArray[np.float64], side: int, name: str) -> Measuremen
     )
 
 
-def _each(rows: NDArray[np.float64]) -> Iterator[list[float]]:
-    """The rows as lists, which are fast but large: some at a time."""
+def _each(rows: Rows) -> Iterator[tuple[float, ...]]:
+    """The rows as tuples, which are fast but large: some at a time."""
     for start in range(0, len(rows), 65_536):
         yield from rows[start : start + 65_536].tolist()
 
 
-def _round_trips(rows: NDArray[np.float64], side: int) -> list[Sample]:
+def _round_trips(rows: Rows, side: int) -> list[Sample]:
     """When data of a side was acknowledged, and how long after it had been seen."""
     samples = []
-    waiting: deque[tuple[float, float, float]] = deque()
-    """Number after the data, and when it was seen, in the order of the numbers."""
+    waiting: deque[Waiting] = deque()
+    """In the order of the numbers."""
     highest: float | None = None
     tainted: float | None = None
-    for time, of, octets, kind, number, after, _ in _each(rows):
+    for time, of, octets, kind, number, after, _, _ in _each(rows):
         if kind == DATA and of == side:
             if highest is not None and not _before(highest, after):
                 # Sent again: up to here nothing tells which of the two is acknowledged.
@@ -380,18 +413,18 @@ def _round_trips(rows: NDArray[np.float64], side: int) -> list[Sample]:
                 continue
             highest = after % _WRAP
             # A later chunk of a packet has no octets of its own.
-            with_last = not octets and waiting and waiting[-1][1] == time
-            waiting.append((highest, time, waiting[-1][2] if with_last else octets))
+            with_last = not octets and waiting and waiting[-1].seen_s == time
+            waiting.append(Waiting(highest, time, waiting[-1].octets if with_last else octets))
         elif kind == ACK and of != side:
             newest = None
-            while waiting and not _before(number, waiting[0][0]):
+            while waiting and not _before(number, waiting[0].following):
                 newest = waiting.popleft()
-            if newest is None or newest[0] != number:
+            if newest is None or newest.following != number:
                 continue
             if tainted is not None and not _before(tainted, number):
                 continue
             tainted = None
-            samples.append((time, time - newest[1], newest[2]))
+            samples.append(Sample(time, time - newest.seen_s, newest.octets))
     return samples
 
 
@@ -403,39 +436,37 @@ def _before(one: float, other: float) -> bool:
     return 0 < (other - one) % _WRAP < _WRAP / 2
 
 
-def _echo_times(rows: NDArray[np.float64], side: int) -> list[Sample]:
+def _echo_times(rows: Rows, side: int) -> list[Sample]:
     """From an acknowledgement with a new time stamp to the first data that echoes it."""
     samples = []
     seen: dict[float, float] = {}
-    of, kind = rows[:, 1], rows[:, 3]
-    full = float(rows[:, 2].max(initial=0))
-    for time, whose, stamp, echo in _each(rows[kind == ACK][:, [0, 1, 5, 6]]):
+    full = float(rows["octets"].max(initial=0))
+    acknowledgements = rows[rows["kind"] == ACK][["time_s", "forward", "stamp", "echo"]]
+    for time, whose, stamp, echo in _each(acknowledgements):
         if stamp < 0:
             continue
         if whose != side:
             seen.setdefault(stamp, time)
         elif echo in seen:
-            samples.append((time, time - seen.pop(echo), full))
+            samples.append(Sample(time, time - seen.pop(echo), full))
             if len(seen) > 10_000:
                 seen.clear()
-    return samples if (of == side).any() else []
+    return samples if (rows["forward"] == side).any() else []
 
 
-def _answers(rows: NDArray[np.float64], side: int) -> list[Sample]:
+def _answers(rows: Rows, side: int) -> list[Sample]:
     """When what a side asked was answered, and how long that took."""
     asked: dict[float, float] = {}
     answers = []
-    for time, of, _, kind, identity, _, _ in _each(rows[rows[:, 3] >= HEARTBEAT]):
+    for time, of, _, kind, identity, *_ in _each(rows[rows["kind"] >= HEARTBEAT]):
         if kind == HEARTBEAT and of == side:
             asked[identity] = time
         elif kind == ANSWER and of != side and identity in asked:
-            answers.append((time, time - asked.pop(identity), 0.0))
+            answers.append(Sample(time, time - asked.pop(identity), 0.0))
     return answers
 
 
-def _sent_again(
-    data: NDArray[np.float64], end: float, round_trip: float
-) -> tuple[NDArray[np.bool_], Vector]:
+def _sent_again(data: Rows, end: float, round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
     """At the sender: what was sent again later, counted as lost; and the times of all packets.
 
     Those that may be sent again after the capture's end are left out: as near to it as the longest
@@ -444,8 +475,8 @@ def _sent_again(
     lost = np.zeros(len(data), dtype=bool)
     last: dict[float, int] = {}
     longest = round_trip
-    times = data[:, 0]
-    for index, number in enumerate(data[:, 4].tolist()):
+    times = data["time_s"]
+    for index, number in enumerate(data["number"].tolist()):
         earlier = last.get(number)
         if earlier is not None:
             lost[earlier] = True
@@ -457,7 +488,7 @@ def _sent_again(
     return lost[:known], times[:known]
 
 
-def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
+def _gaps(data: Rows, round_trip: float) -> tuple[NDArray[np.bool_], Vector]:
     """At the receiver: holes in the sequence that are not filled before a retransmission can be.
 
     With the times of all packets. Lost ones are put behind the last that came before them, as far
@@ -465,14 +496,14 @@ def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool
     """
     if not len(data):
         return np.zeros(0, dtype=bool), np.zeros(0)
-    full = float(np.median((data[:, 5] - data[:, 4]) % _WRAP))
-    usual = float(np.median(np.diff(data[:, 0]))) if len(data) > 1 else 0.0
+    full = float(np.median((data["following"] - data["number"]) % _WRAP))
+    usual = float(np.median(np.diff(data["time_s"]))) if len(data) > 1 else 0.0
     lost: list[bool] = []
     times: list[float] = []
     open_: dict[float, tuple[int, float]] = {}
     highest = None
-    before = float(data[0, 0])
-    for time, number, after in _each(data[:, [0, 4, 5]]):
+    before = float(data["time_s"][0])
+    for time, number, after in _each(data[["time_s", "number", "following"]]):
         if highest is None or not _before(number, highest):
             missing = 0.0 if highest is None else (number - highest) % _WRAP
             count = int(-(-missing // full)) if full > 0 else 0
@@ -496,30 +527,32 @@ def _gaps(data: NDArray[np.float64], round_trip: float) -> tuple[NDArray[np.bool
 
 
 def _deliveries(
-    rows: NDArray[np.float64],
-    data: NDArray[np.float64],
+    rows: Rows,
+    data: Rows,
     side: int,
     *,
     at_sender: bool,
     name: str,
 ) -> Deliveries | None:
-    packets = data[data[:, 2] > 0]
+    packets = data[data["octets"] > 0]
     if len(data) < FEWEST_PACKETS or not len(packets):
         return None
-    full = float(np.quantile(packets[:, 2], 0.9))
+    full = float(np.quantile(packets["octets"], 0.9))
     if not at_sender:
-        return Deliveries(packets[:, 0], packets[:, 2], full, f"{name} packets that arrived")
-    acknowledged = rows[(rows[:, 3] == ACK) & (rows[:, 1] != side)]
-    numbers = _unwrapped(acknowledged[:, 4], 1 << 32)
+        return Deliveries(
+            packets["time_s"], packets["octets"], full, f"{name} packets that arrived"
+        )
+    acknowledged = rows[(rows["kind"] == ACK) & (rows["forward"] != side)]
+    numbers = _unwrapped(acknowledged["number"], 1 << 32)
     # Octets of IP packets for each that is numbered: payload and headers.
-    factor = packets[:, 2].sum() / max(((data[:, 5] - data[:, 4]) % _WRAP).sum(), 1)
+    factor = packets["octets"].sum() / max(((data["following"] - data["number"]) % _WRAP).sum(), 1)
     grown = np.maximum.accumulate(numbers)
     octets = np.diff(grown, prepend=grown[:1]) * factor
     keep = octets > 0
     if not keep.any():  # nothing new after the first
         return None
     return Deliveries(
-        acknowledged[keep, 0], octets[keep].astype(float), full, f"what {name} acknowledged"
+        acknowledged["time_s"][keep], octets[keep].astype(float), full, f"what {name} acknowledged"
     )
 
 
