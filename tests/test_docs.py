@@ -6,6 +6,7 @@ from typing import Any
 
 import scenario_reference
 from anabranch import _engine
+from conftest import ROOT
 
 
 def test_every_key_and_kind_is_in_the_reference() -> None:
@@ -37,3 +38,17 @@ def test_every_link_has_its_section() -> None:
     links = set(re.findall(r"\]\(#(\w+)\)", text))
     assert links
     assert links <= heads
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./-]+\.(?:rs|py|pyi|toml|md|j2|yml|txt)|[\w./-]+/)`", text))
+    assert len(named) > 150
+    missing = {name for name in named if not any(ROOT.glob(name)) and not any_below(name)}
+    assert missing == set()
+
+
+def any_below(name: str) -> bool:
+    """Whether a file of this path lies in some folder of the sources."""
+    folders = ("crates", "python", "tests", "tools")
+    return any(True for folder in folders for _ in (ROOT / folder).glob(f"**/{name.rstrip('/')}"))

@@ -260,8 +260,8 @@ pub struct ArrivalEvent {
     pub acknowledged_to: u64,
     /// As [`AckEvent::rtt`].
     pub rtt: Option<Duration>,
-    /// Whether it is more than the next one in a row: it has SACK blocks or marks, or changes the window
-    /// (Linux: `CA_ACK_SLOWPATH`, not what header prediction expects).
+    /// Whether it has SACK blocks or marks, or changes the window (Linux: `CA_ACK_SLOWPATH`, not what header prediction
+    /// expects).
     pub is_special: bool,
 }
 

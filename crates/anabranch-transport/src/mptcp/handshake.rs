@@ -160,7 +160,7 @@ impl Connection {
             command(Command::Shutdown);
         }
         if std::mem::take(&mut self.sender.has_refused) {
-            // It tries again and hears from TCP.
+            // The application tries again, and from now on TCP answers it.
             self.outputs.push_back(Output::Event(Event::Writable));
         }
     }

@@ -70,7 +70,7 @@ pub(super) struct Sender {
     pub(super) expiries: u32,
     /// How long it runs where it does not follow from the expiries (Linux: `timer_ival`).
     pub(super) interval: Duration,
-    /// It is to run anew, since more has been acknowledged.
+    /// The timer is to start again, since more has been acknowledged.
     pub(super) has_progress: bool,
     /// The application has written since data was handed out.
     pub(super) has_new: bool,

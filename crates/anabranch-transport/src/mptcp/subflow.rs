@@ -54,7 +54,7 @@ pub(super) struct Subflow {
     /// anything last (Linux: `stale_count`, `stale_rcv_tstamp`).
     pub(super) silent_intervals: u32,
     pub(super) silent_since: Time,
-    /// It has come to be, and its end has not been noted.
+    /// It has opened, and its end has not been noted yet.
     pub(super) is_up: bool,
     /// There is output to be taken.
     pub(super) is_dirty: bool,

@@ -17,9 +17,9 @@ pub(super) struct DelayedSack {
     pub(super) source: PathId,
     /// The packet being taken in holds data, or calls for a SACK in another way.
     pub(super) packet_has_data: bool,
-    /// It holds data that has not arrived before.
+    /// The packet holds data that has not arrived before.
     pub(super) packet_has_new_data: bool,
-    /// It holds data that has.
+    /// The packet holds data that has arrived before.
     pub(super) packet_has_duplicates: bool,
 }
 

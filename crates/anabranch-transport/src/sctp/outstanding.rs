@@ -217,7 +217,7 @@ impl Outstanding {
         }
     }
 
-    /// The same is over.
+    /// A chunk is no longer in this state and on this path: the sums lose it.
     #[inline(always)]
     fn subtract(&mut self, state: SentState, path: PathId, length: u32, window_bytes: u32) {
         match state {

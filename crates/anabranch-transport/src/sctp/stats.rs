@@ -48,7 +48,7 @@ pub struct Stats {
     pub potential_failures: u64,
     /// Times that another path became the primary one.
     pub primary_changes: u64,
-    /// Those of them that were taken back within 10 s.
+    /// Changes of the primary path that were taken back within 10 s.
     pub switches_reverted: u64,
     /// Times that a path policy had a path probed with new data.
     pub checkpoints: u64,

@@ -26,12 +26,12 @@ pub(super) struct Ack {
     /// The segment carries data or FIN.
     pub(super) has_data: bool,
     pub(super) window_changed: bool,
-    /// It is more than the next one in a row.
+    /// It has SACK blocks or flags besides ACK and PSH, or changes the window (Linux: `CA_ACK_SLOWPATH`).
     is_special: bool,
     /// Segments that are acknowledged cumulatively, and whether there are any.
     segments: u32,
     pub(super) data_acked: bool,
-    /// Something that was sent twice is.
+    /// Something is acknowledged that was sent twice.
     retransmitted_acked: bool,
     /// Something is acknowledged selectively for the first time.
     pub(super) data_sacked: bool,
@@ -39,7 +39,7 @@ pub(super) struct Ack {
     pub(super) original_acked: bool,
     /// It reports a duplicate.
     pub(super) reports_duplicate: bool,
-    /// That of the tail loss probe.
+    /// The duplicate is that of a tail loss probe.
     duplicate_of_probe: bool,
     /// It echoes marks.
     pub(super) is_marked: bool,

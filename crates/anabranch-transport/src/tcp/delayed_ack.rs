@@ -30,7 +30,7 @@ pub(super) struct DelayedAck {
     /// The size of the peer's segments (Linux: `icsk_ack.rcv_mss`).
     pub(super) segment_size: u32,
     max_segment_size: u32,
-    /// That of the last segment, if it was a smaller one (Linux: `last_seg_size`).
+    /// The size of the last segment, if it was smaller than the others (Linux: `last_seg_size`).
     small_size: u32,
     /// The sender seems to have no more for now: what arrived is acknowledged once the application has read all
     /// of it (Linux: `ICSK_ACK_PUSHED`, and `ICSK_ACK_PUSHED2` when small segments followed each other).

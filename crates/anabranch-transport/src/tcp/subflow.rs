@@ -40,10 +40,10 @@ pub(crate) struct OptionSpace {
 /// Whose receive window limits what is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FlowControl {
-    /// That of the peer's end of this TCP connection.
+    /// The window that the peer's end of this TCP connection offers.
     #[default]
     Own,
-    /// The connection's above (RFC 8684 section 3.3.5): nothing here waits for a window, however small the field.
+    /// The window of the MPTCP connection above (RFC 8684 section 3.3.5): nothing here waits for a window, however small the field.
     Above,
 }
 

@@ -99,7 +99,7 @@ impl Flags {
         if condition { self.with(other) } else { self }
     }
 
-    /// These but not the other ones.
+    /// These flags without the other ones.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)

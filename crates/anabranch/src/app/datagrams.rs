@@ -330,7 +330,7 @@ impl Datagrams {
 /// Intervals without a delivery. The one that is open at the end of the run does not count.
 #[derive(Debug)]
 struct Gaps {
-    /// Those that end later count.
+    /// Intervals that end after this time count.
     after: Time,
     last_delivery: Time,
     longest: Duration,

@@ -106,7 +106,7 @@ pub(crate) enum Pass {
     Arrives(Time),
     /// A process of loss that both directions share loses it before the queue.
     Lost,
-    /// It takes more than a look.
+    /// Only the whole of the link can tell: the packet has to be offered to its queue.
     Undecided,
 }
 

@@ -116,7 +116,7 @@ fn eligible(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
     paths.iter().filter(move |path| path.is_usable && !(backups_wait && path.is_backup))
 }
 
-/// Those of them with room.
+/// The paths that may be used and have room in their windows.
 fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
     eligible(paths).filter(|path| path.has_room)
 }

@@ -260,7 +260,7 @@ pub struct AsconfAck {
 /// The answer to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressResponse {
-    /// That of the request.
+    /// The correlation ID of the request.
     pub correlation: u32,
     /// Why not: Error Cause Indication (RFC 5061 section 4.2.3); none is Success Indication (section 4.2.5).
     pub error: Option<AddressError>,

@@ -81,7 +81,7 @@ pub(crate) struct FairQueue<C> {
     sharing: Sharing,
     /// The perturbation of the hash.
     hash_key: u64,
-    /// That of a new flow.
+    /// The queue management that a new flow begins with.
     control: C,
     /// By hash value, the number of its queue.
     numbers: Vec<u32>,

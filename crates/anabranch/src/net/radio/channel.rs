@@ -18,7 +18,7 @@ const LEAST_SNR: f64 = 1e-6;
 pub(crate) struct Snr {
     /// Mean over the carriers, in dB: what a receiver measures.
     pub(crate) mean_db: f64,
-    /// That of a flat channel with the same capacity, in dB.
+    /// The SNR of a flat channel with the same capacity, in dB.
     pub(crate) effective_db: f64,
 }
 
