@@ -14,14 +14,14 @@ from anabranch import papers
 from anabranch.errors import AnabranchError
 from anabranch.papers import __main__ as command
 from anabranch.papers import new, plots
-from anabranch.papers.described import DescribedOutcome, Runs, described, part, tables
-from anabranch.papers.description import DescribedClaim, Row, Value, read, same
+from anabranch.papers.described import DescribedOutcome, Runs, described, tables
+from anabranch.papers.description import read, same
 from anabranch.papers.intervals import Interval
+from anabranch.papers.rows import ClaimRows, Row, part
 from conftest import Command, one_error
 from papers_checks import check_page
 
 ROOT = Path(__file__).parents[1]
-VALUE = Value(column="load.goodput_kbit_per_s", title="goodput", unit="Mbit/s")
 
 
 @pytest.fixture
@@ -119,7 +119,8 @@ def test_mistakes_of_new(
         ("paper.toml", "scale = 1e-3", "scal = 1e-3", "`values.goodput.scal` is not known"),
         ("paper.toml", "quick = 10", "quick = 0", "replications.quick = 0: input should be"),
         ("paper.toml", 'is = "about"', 'is = "like"', "claims.0.parts.0.is = like: input should"),
-        ("paper.toml", "bound = 3.16", "", "bound = 0: about needs another number"),
+        ("paper.toml", "bound = 3.16", "", "claims.0.parts.0: bound = 0: about needs another"),
+        ("paper.toml", "bound = 3.16", "bound = [1, 2]", "does not go with is = about"),
         (
             "paper.toml",
             'value = "goodput"',
@@ -133,6 +134,24 @@ def test_mistakes_of_new(
             'over = { loss = "1 %" }',
             'over = { loss = "1 %" }\nminus = {}',
             "minus and over exclude each other",
+        ),
+        (
+            "paper.toml",
+            'over = { loss = "1 %" }',
+            'over = { loss = "1 %" }\ntext = "{ours} of {los}"',
+            "text = '{ours} of {los}': {los} is none of {other}, {ours}, {this}",
+        ),
+        (
+            "paper.toml",
+            'over = { loss = "1 %" }',
+            'over = { loss = "1 %" }\ntext = "{ours:d}"',
+            "{ours:d} is none of",
+        ),
+        (
+            "paper.toml",
+            'over = { loss = "1 %" }',
+            'over = { loss = "1 %" }\ntext = "{ours"',
+            "text = '{ours': expected '}' before end of string",
         ),
         ("published.csv", "published\n", "number\n", "there is no column `published`"),
         ("published.csv", "3.20", "much", "row 1: published = much: it must be a finite number"),
@@ -176,7 +195,7 @@ def test_the_claim_in_the_documentation() -> None:
     text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
     (claim,) = tomllib.loads(block)["claims"]
-    assert DescribedClaim.model_validate(claim).parts[0].bound == 1.1
+    assert ClaimRows.model_validate(claim).parts[0].bound == 1.1
 
 
 def test_a_folder_without_a_paper(tmp_path: Path, anabranch: Command) -> None:
@@ -208,14 +227,44 @@ def runs_of(**series: list[float]) -> Runs:
         ({"is": "above", "minus": {"control": "reno"}}, True, "minus that of control reno: +3.00"),
         ({"is": "about", "over": {"control": "reno"}, "bound": 2}, True, "over that of control"),
         ({"is": "above", "text": "it is fast"}, True, "it is fast: 6.00"),
+        ({"is": "between", "bound": [5, 7]}, True, "(claimed: 5 to 7)"),
+        ({"is": "between", "bound": [6, 7]}, None, "(claimed: 6 to 7)"),
+        (
+            {"is": "within", "over": {"control": "reno"}, "percent": True, "bound": 90},
+            False,
+            "over that of control reno: +100.00 ± 4.33 %",
+        ),
+        (
+            {"is": "above", "minus": {"control": "reno"}, "text": "{this} not {other}: {ours}"},
+            True,
+            "6.00 ± 0.13 not 3.00 ± 0.00: +3.00 ± 0.13",
+        ),
     ],
 )
 def test_rows_are_judged(row: dict[str, object], holds: object, text: str) -> None:
     runs = runs_of(bic=[5.9, 6.0, 6.1, 6.0], reno=[3.0, 3.0, 3.0, 3.0])
     asked = Row.model_validate({"value": "goodput", "where": {"control": "bic"}, **row})
-    judged = part(asked, VALUE, runs)
+    (row_,) = asked.parts()
+    judged = part(row_, runs, title="goodput", unit="Mbit/s")
     assert judged.holds is holds
     assert text in judged.text
+
+
+def test_a_row_for_each_of_several_cells() -> None:
+    row = Row.model_validate(
+        {
+            "value": "goodput",
+            "text": "{control} at {loss} %: {ours}",
+            "where": {"delay": 1},
+            "each": {"control": ["bic", "reno"], "loss": [1, 2]},
+            "minus": {"control": "vegas"},
+            "is": "above",
+        }
+    )
+    rows = list(row.parts())
+    assert [one.text for one in rows][:2] == ["bic at 1 %: {ours}", "bic at 2 %: {ours}"]
+    assert rows[3].where == {"delay": 1, "control": "reno", "loss": 2}
+    assert rows[3].others == {"delay": 1, "control": "vegas", "loss": 2}
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,13 @@ from anabranch import _engine
 from anabranch.figures.table import Cell, Table
 from anabranch.support.wording import counted
 
-from . import outcome, plots, runs
+from . import outcome, plots, rows, runs
 from .description import (
     REPLICATIONS,
-    DescribedClaim,
     Description,
     Files,
     Mode,
     Published,
-    Row,
     Value,
     check_axes,
     read,
@@ -34,8 +32,9 @@ from .description import (
     shown,
     works,
 )
-from .intervals import Interval, interval
+from .intervals import Interval
 from .reproduction import Paper
+from .rows import ClaimRows
 from .studies import compute_all
 from .tables import recorded
 from .verdicts import (
@@ -44,11 +43,8 @@ from .verdicts import (
     Finding,
     Part,
     PublishedNumber,
-    above,
-    below,
     by_claim,
     verdict,
-    within,
 )
 from .verdicts import counted as by_verdict
 
@@ -151,66 +147,33 @@ def _beside(
     )
 
 
-def judged(description: Description, reading: str, rows: Mapping[str, Runs]) -> list[Finding]:
+def judged(description: Description, reading: str, own: Mapping[str, Runs]) -> list[Finding]:
     """Every claim under one reading."""
 
-    def parts(claim: DescribedClaim, own: Mapping[str, Runs]) -> list[Part]:
-        return [part(row, description.values[row.value], own[row.study]) for row in claim.parts]
+    def parts(claim: ClaimRows, own: Mapping[str, Runs]) -> list[Part]:
+        values = description.values
+        return [
+            rows.part(
+                row,
+                own[row.study],
+                title=values[row.value].title,
+                unit=values[row.value].unit,
+                digits=values[row.value].digits,
+            )
+            for each in claim.parts
+            for row in each.parts()
+        ]
 
-    def fewest(claim: DescribedClaim, own: Mapping[str, Runs]) -> int:
-        return min(measured(row, own[row.study]).n for row in claim.parts)
+    def fewest(claim: ClaimRows, own: Mapping[str, Runs]) -> int:
+        each = (row for several in claim.parts for row in several.parts())
+        return min(rows.measured(row, own[row.study]).n for row in each)
 
     return [
         Claim(claim.id, claim.text, partial(parts, claim), partial(fewest, claim)).judge(
-            rows, reading
+            own, reading
         )
         for claim in description.claims
     ]
-
-
-def measured(row: Row, own: Runs) -> Interval:
-    """What a row is about: a mean, a difference or a ratio."""
-    there = own.where(**row.where)
-    if row.minus is not None:
-        return there.minus(own.where(**row.minus), row.value)
-    if row.over is not None:
-        ours = there.per_replication(row.value)
-        others = own.where(**row.over).per_replication(row.value)
-        return interval(ours[key] / others[key] for key in ours if others.get(key))
-    return there.mean(row.value)
-
-
-def part(row: Row, value: Value, own: Runs) -> Part:
-    """A row judged on the runs of its study."""
-    ours = measured(row, own)
-    is_ratio = row.over is not None
-    unit = f" {value.unit}" if value.unit and not is_ratio else ""
-    words = row.text or _words(row, value)
-    digits = max(value.digits, 2) if is_ratio else value.digits
-    text = f"{words}: {ours.text(digits, signed=row.minus is not None)}{unit}"
-    if row.relation == "about":
-        half_width = row.tolerance * abs(row.bound)
-        came = verdict(row.bound, ours.mean, ours.half_width, half_width)
-        return Part.number(f"{text} (paper: {row.bound:g})", came)
-    relation = {"above": above, "below": below, "within": within}[row.relation]
-    sign = {"above": ">", "below": "<", "within": "within ±"}[row.relation]
-    return Part(f"{text} (claimed: {sign} {row.bound:g})", relation(ours, row.bound))
-
-
-def _words(row: Row, value: Value) -> str:
-    where = f" ({_cells(row.where)})" if row.where else ""
-    if row.minus is not None:
-        return f"{value.title}{where} minus that of {_cells(row.minus)}"
-    if row.over is not None:
-        return f"{value.title}{where} over that of {_cells(row.over)}"
-    return f"{value.title}{where}"
-
-
-def _cells(cells: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {' or '.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in cells.items()
-    )
 
 
 def _headline(outcome: DescribedOutcome) -> str:

@@ -14,12 +14,13 @@ from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, Field, PositiveInt, ValidationError
 
 from anabranch._engine import Scenario
 from anabranch.errors import AnabranchError, suggestion
 from anabranch.support.toml_text import inline
 
+from .rows import STRICT, ClaimRows, Setting
 from .studies import Key, Work, label
 from .verdicts import SHARE_TOLERANCE
 
@@ -32,13 +33,9 @@ Mode = Literal["smoke", "quick", "validate", "full"]
 REPLICATIONS: dict[Mode, int] = {"smoke": 1, "quick": 10, "validate": 30, "full": 100}
 """Runs of each cell by mode, where a paper or a study says nothing else."""
 
-Setting = bool | int | float | str
-Cells = dict[str, Setting | list[Setting]]
-"""Axis -> the value of it, or several."""
-
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = STRICT
 
 
 class Value(_Model):
@@ -69,32 +66,6 @@ class Reading(_Model):
     set: dict[str, Any] = {}
 
 
-class Row(_Model):
-    """A part of a claim: a relation that its words say."""
-
-    text: str = ""
-    """What it says; made from the rest if not given."""
-    study: str = MAIN
-    value: str
-    where: Cells = {}
-    minus: Cells | None = None
-    """The difference to these cells, run by run on the same random numbers."""
-    over: Cells | None = None
-    """The ratio to these cells, run by run."""
-    relation: Literal["above", "below", "within", "about"] = Field(alias="is")
-    bound: float = 0.0
-    tolerance: Annotated[float, Field(gt=0)] = SHARE_TOLERANCE
-    """For `about`: as a share of the bound."""
-
-
-class DescribedClaim(_Model):
-    """What the paper says."""
-
-    id: str
-    text: str
-    parts: Annotated[list[Row], Field(min_length=1)]
-
-
 class Description(_Model):
     """All of `paper.toml`."""
 
@@ -107,7 +78,7 @@ class Description(_Model):
     values: Annotated[dict[str, Value], Field(min_length=1)]
     studies: Annotated[dict[str, Study], Field(min_length=1)]
     readings: dict[str, Reading] = {"described": Reading(title="as described")}
-    claims: list[DescribedClaim] = []
+    claims: list[ClaimRows] = []
 
 
 @dataclass(frozen=True)
@@ -165,6 +136,8 @@ def _sentence(error: ValidationError) -> str:
         return f"`{key}` is missing"
     if first["type"] == "extra_forbidden":
         return f"`{key}` is not known"
+    if first["type"] == "value_error":
+        return f"{key}: {first['ctx']['error']}"
     message = first["msg"][:1].lower() + first["msg"][1:]
     shown = str(first["input"])
     return f"{key} = {shown if len(shown) <= 60 else shown[:60] + '…'}: {message}"
@@ -184,14 +157,12 @@ def _check(description: Description, file: Traversable) -> None:
     for claim in description.claims:
         if ids.count(claim.id) > 1:
             raise AnabranchError(f"{file}: two claims have the id {claim.id}")
+        if not claim.parts:
+            raise AnabranchError(f"{file}: claim {claim.id} has no parts")
         for index, row in enumerate(claim.parts):
             key = f"claim {claim.id}, part {index + 1}"
             known(f"{key}: value", row.value, list(description.values))
             known(f"{key}: study", row.study, list(description.studies))
-            if row.minus is not None and row.over is not None:
-                raise AnabranchError(f"{file}: {key}: minus and over exclude each other")
-            if row.relation == "about" and row.bound == 0:
-                raise AnabranchError(f"{file}: {key}: bound = 0: about needs another number")
 
 
 def _published(folder: Traversable, description: Description) -> list[Published]:
@@ -308,8 +279,9 @@ def check_axes(files: "Files", wanted: Mapping[str, Work]) -> None:
     asked += [
         (f"{folder / FILE}: claim {claim.id}, part {index + 1}", row.study, cells)
         for claim in description.claims
-        for index, row in enumerate(claim.parts)
-        for cells in (row.where, row.minus or {}, row.over or {})
+        for index, each in enumerate(claim.parts)
+        for row in each.parts()
+        for cells in (row.where, row.others or {})
     ]
     for place, study, cells in asked:
         scenario = wanted[f"{first}/{study}"].scenario
