@@ -1,7 +1,7 @@
 """The compiled engine: everything that computes. Times in results are in the unit that their name ends with."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, final, overload, type_check_only
+from typing import Any, Literal, Protocol, TypedDict, final, overload, type_check_only
 
 from anabranch.errors import RunError, ScenarioError
 
@@ -146,14 +146,22 @@ class Result(TypedDict):
     traces: dict[str, dict[str, list[Any]]]
     """Table -> column -> values; empty unless asked for. Tables: `frames`, `packets`, `paths`, `queues`, `events`."""
 
+@type_check_only
+class SupportsWrite(Protocol):
+    """A file that is open for writing."""
+
+    def write(self, data: bytes, /) -> int: ...
+    def flush(self) -> None: ...
+
 def run(
     scenario: Scenario,
     cell: int = 0,
     seed: int | None = None,
     replication: int = 0,
     trace: bool = False,
+    capture: SupportsWrite | None = None,
 ) -> Result:
-    """One run. Releases the GIL; hears Ctrl-C and other signals while it runs."""
+    """One run; its packets as a capture (pcapng) into a file that is open for writing. Releases the GIL; hears Ctrl-C and other signals while it runs."""
 
 @final
 class Cancel:

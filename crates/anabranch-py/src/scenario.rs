@@ -3,11 +3,13 @@
 #![allow(clippy::disallowed_types, reason = "wall-clock guards live outside the simulator")]
 #![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anabranch::batch::{self, BatchError, Job, Options};
+use anabranch::capture::Sink;
 use anabranch::scenario::AxisValue;
 use anabranch::scenario::sweep::{Design, DesignKind, Until};
 use anabranch::sim::{Guard, Simulation};
@@ -254,7 +256,7 @@ fn axis_value<'py>(py: Python<'py>, value: &AxisValue) -> PyResult<Bound<'py, Py
 
 /// One run.
 #[pyfunction]
-#[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false))]
+#[pyo3(signature = (scenario, cell = 0, seed = None, replication = 0, trace = false, capture = None))]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     scenario: &PyScenario,
@@ -262,13 +264,19 @@ pub(crate) fn run<'py>(
     seed: Option<u64>,
     replication: u64,
     trace: bool,
+    capture: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let cell = scenario.checked_cell(cell)?;
     let study = &scenario.0;
+    let sink = capture.map(|file| Box::new(PyFile(file)) as Sink);
     let outcome = py.detach(|| {
         let mut one = study.cell(cell).map_err(scenario_error)?;
         one.seed = seed.unwrap_or(one.seed);
-        let simulation = Simulation::build(&one, replication, trace).map_err(scenario_error)?;
+        let simulation = match sink {
+            Some(sink) => Simulation::build_captured(&one, replication, trace, sink),
+            None => Simulation::build(&one, replication, trace),
+        };
+        let simulation = simulation.map_err(scenario_error)?;
         let mut watch = watch(&simulation);
         // A run may take an hour: Ctrl-C and the like are heard within it.
         let mut signal = None;
@@ -289,6 +297,21 @@ pub(crate) fn run<'py>(
     result.set_item("summary", summary)?;
     result.set_item("traces", traces)?;
     Ok(result)
+}
+
+/// A file of Python's that is open for writing bytes.
+struct PyFile(Py<PyAny>);
+
+impl io::Write for PyFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Raw files may take less.
+        Ok(Python::attach(|py| self.0.call_method1(py, "write", (bytes,))?.extract(py))?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Python::attach(|py| self.0.call_method0(py, "flush"))?;
+        Ok(())
+    }
 }
 
 /// Table to column to values.

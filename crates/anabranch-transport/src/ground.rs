@@ -52,7 +52,7 @@ impl Side {
 }
 
 /// The version of IP a flow runs over; decides the size of its packets' headers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IpVersion {
     /// IPv4, 20 bytes of header.

@@ -31,6 +31,7 @@
 
 pub mod app;
 pub mod batch;
+pub mod capture;
 pub mod net;
 mod parallel;
 pub mod scenario;

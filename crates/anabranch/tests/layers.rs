@@ -33,7 +33,7 @@ const TRANSPORT: [(&str, &str); 18] = [
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.
-const ANABRANCH: [(&str, &str); 11] = [
+const ANABRANCH: [(&str, &str); 12] = [
     ("transports", ""),
     ("text_file", ""),
     ("parallel", ""),
@@ -42,7 +42,8 @@ const ANABRANCH: [(&str, &str); 11] = [
     ("app", "schedule"),
     ("trace", "app net"),
     ("scenario", "app net text_file trace transports"),
-    ("sim", "app net scenario trace transports"),
+    ("capture", "net scenario"),
+    ("sim", "app capture net scenario trace transports"),
     ("study", "parallel scenario sim text_file"),
     ("batch", "parallel scenario sim study trace"),
 ];

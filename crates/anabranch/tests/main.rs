@@ -2,6 +2,7 @@
 
 mod applications;
 mod calls;
+mod captures;
 mod coupling;
 mod engine_version;
 mod fragmentation;

@@ -32,6 +32,7 @@ Examples:
   anabranch run my-call.toml --set flows.call.transport.rto_max='1 s' --seed 7
   anabranch run my-call.toml --plot out
   anabranch run my-call.toml --trace traces --plot out --formats png pdf
+  anabranch run my-call.toml --pcap call.pcapng && tshark -r call.pcapng
   anabranch run scenarios/rto-sweep.toml --cell 3 --json result.json"""
 )
 def run(
@@ -44,6 +45,7 @@ def run(
     cell: Natural = 0,
     trace: Path | None = None,
     plot: Path | None = None,
+    pcap: Path | None = None,
     formats: Formats = (),
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -67,6 +69,9 @@ def run(
     plot
         Write a page into this folder: frame delay with the path of each frame, MOS and path state
         over time, every scalar, and the scenario.
+    pcap
+        Write all packets to this file, as a capture (pcapng) with an interface for each end of each
+        link: for Wireshark, tshark and `anabranch profile`.
     formats
         Write each figure of the page as a file of its own, too.
     all_
@@ -80,10 +85,13 @@ def run(
     for folder in (trace, plot):
         if folder is not None:
             check_folder(folder)
-    check_different(trace=None if trace == plot else trace, plot=plot, json=json_file)
+    check_different(trace=None if trace == plot else trace, plot=plot, json=json_file, pcap=pcap)
     check_file(json_file, made=trace)
+    check_file(pcap, made=trace)
     is_traced = plot is not None or trace is not None
-    result = anabranch.run(loaded, seed=seed, replication=replication, cell=cell, trace=is_traced)
+    result = anabranch.run(
+        loaded, seed=seed, replication=replication, cell=cell, trace=is_traced, pcap=pcap
+    )
     out = terminal.console()
     if loaded.cell_count > 1:
         out.print(f"cell {cell} of {loaded.cell_count}: {wording.key_text(loaded.cell_key(cell))}")
@@ -93,7 +101,7 @@ def run(
         out.print(terminal.summary(result.summary))
     else:
         out.print(f"more: {_more(scenario, set_, result)}")
-    written = []
+    written = [] if pcap is None else [pcap]
     if trace is not None:
         from anabranch.store import write_tables  # noqa: PLC0415 - slow to import
 

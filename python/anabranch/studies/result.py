@@ -12,6 +12,7 @@ from anabranch._engine import Scenario, ScenarioError
 from anabranch.errors import AnabranchError, Named, TemplateError, hinted, whole
 from anabranch.studies import designs, headline, library
 from anabranch.support.columns import OWN_COLUMNS
+from anabranch.support.files import opened_atomically
 from anabranch.support.toml_text import inline
 from anabranch.support.views import views
 
@@ -143,6 +144,7 @@ def run(
     set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set`
     cell: int = 0,
     trace: bool = False,
+    pcap: Path | None = None,
 ) -> Result:
     """Runs a scenario once.
 
@@ -160,12 +162,19 @@ def run(
         Which cell of the scenario's sweep.
     trace
         Whether to record traces; never changes the summary.
+    pcap
+        Where to write the packets as a capture (pcapng), which Wireshark reads; never changes the
+        summary either.
     """
     scenario = loaded(scenario, set)
     seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
     replication = whole("replication", replication, 0, MOST_NUMBER)
     cell = whole("cell", cell, 0)
-    result = _engine.run(scenario, cell, seed, replication, trace)
+    if pcap is None:
+        result = _engine.run(scenario, cell, seed, replication, trace)
+    else:
+        with opened_atomically(Path(pcap)) as file:
+            result = _engine.run(scenario, cell, seed, replication, trace, file)
     return Result(
         scenario=scenario,
         seed=seed,

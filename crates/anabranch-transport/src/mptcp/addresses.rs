@@ -4,6 +4,7 @@
 use super::connection::{Connection, State};
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
 use crate::ground::{PathId, Side};
+use crate::rng::Draw as _;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
@@ -68,6 +69,7 @@ impl Connection {
         let may_join = self.state == State::Established && self.is_fully_established;
         if may_join && subflow.is_present && subflow.phase == Phase::Closed {
             subflow.begin(true, true);
+            subflow.nonces = [self.rng.bits() as u32, 0];
             subflow.tcp.handle_input(now, Input::Command(Command::Connect));
         }
     }

@@ -21,7 +21,7 @@ use crate::rng::{Rng, Streams};
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
-use crate::wire::mptcp::{Handshake, Options};
+use crate::wire::mptcp::{Handshake, Join, Options};
 use crate::wire::tcp::Flags;
 use crate::wire::{Body, Packet};
 
@@ -207,10 +207,17 @@ impl Connection {
             self.subflows[path].note_mapping(Mapping { position, data, length });
         }
         let subflow = &self.subflows[path];
-        let is_third = matches!(options.handshake, Some(Handshake::Join { .. }));
-        if is_third && subflow.phase == Phase::Open {
-            // The peer has not heard our answer to its third segment.
-            self.acknowledge_on(now, path);
+        if let Some(Handshake::Join(Join::Third { code })) = options.handshake {
+            if subflow.joins && !subflow.initiates && !self.is_proven(path, &code) {
+                // RFC 8684 section 3.2: a peer that does not have the keys is reset.
+                self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));
+                self.subflows[path].is_dirty = true;
+                return;
+            }
+            if subflow.phase == Phase::Open {
+                // The peer has not heard our answer to its third segment.
+                self.acknowledge_on(now, path);
+            }
         }
         // What is acknowledged below has the peer's key behind it.
         self.note_progress(now, path, &options);
@@ -390,7 +397,7 @@ impl Endpoint for Connection {
         let Some(segment) = packet.body.tcp() else { return false };
         let token = match &packet.body {
             Body::Mptcp(segment) => match segment.options.handshake {
-                Some(Handshake::Join { token, .. }) => token,
+                Some(Handshake::Join(Join::Syn { token, .. })) => Some(token),
                 _ => None,
             },
             _ => None,

@@ -5,22 +5,35 @@ use crate::cc::coupled::Group;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, Reliability};
 use crate::ground::{PathId, Payload};
 use crate::path::PathState;
-use crate::rng::{self, Draw as _};
+use crate::rng::Draw as _;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
-use crate::wire::mptcp::{Handshake, Options};
+use crate::wire::mptcp::keys::{join_code, short_join_code, token_of};
+use crate::wire::mptcp::{Handshake, Join, Options};
 use crate::wire::tcp::{Flags, MAX_OPTION_BYTES, Segment};
 use crate::wire::{self, Body, Packet};
-
-/// The token of a connection whose end has this key (RFC 8684 section 3.2: from a hash of it).
-fn token_of(key: u64) -> u32 {
-    rng::fnv1a(&key.to_be_bytes()) as u32
-}
 
 impl Connection {
     /// What names the connection to its peer (RFC 8684 section 3.2).
     pub(super) fn token(&self) -> Option<u32> {
         self.keys[0].map(token_of)
+    }
+
+    /// Our key and the peer's, 0 for what is not known.
+    fn own_keys(&self) -> [u64; 2] {
+        self.keys.map(|key| key.unwrap_or(0))
+    }
+
+    /// The same from the peer's side.
+    fn peers_keys(&self) -> [u64; 2] {
+        let [own, peers] = self.own_keys();
+        [peers, own]
+    }
+
+    /// Whether the third segment of a subflow that joins proves that the peer has the keys.
+    pub(super) fn is_proven(&self, path: usize, code: &[u8; 20]) -> bool {
+        let [own, peers] = self.subflows[path].nonces;
+        *code == join_code(self.peers_keys(), [peers, own])
     }
 
     /// Opens actively, over the first path that is there; without any it is lost at once. Ignored while a connection is
@@ -74,13 +87,15 @@ impl Connection {
     #[cold]
     pub(super) fn accept(&mut self, path: usize, options: &Options, segment: &Segment) -> bool {
         match options.handshake {
-            Some(Handshake::Join { token, is_backup, .. }) => {
-                if self.state != State::Established || token != self.token() {
+            Some(Handshake::Join(join)) => {
+                let Join::Syn { token, nonce, is_backup, .. } = join else { return false };
+                if self.state != State::Established || Some(token) != self.token() {
                     return false;
                 }
                 // The peer has given up the last one on this path, if there was one.
                 self.lose(path);
                 self.subflows[path].begin(true, false);
+                self.subflows[path].nonces = [self.rng.bits() as u32, nonce];
                 self.subflows[path].is_asked_backup = is_backup;
             }
             handshake => {
@@ -122,8 +137,13 @@ impl Connection {
                 let window = self.offered(u64::from(segment.window));
                 self.sender.open(0, window);
             }
-            (Some(Handshake::Join { is_backup, .. }), true) => {
-                self.subflows[path].is_asked_backup = is_backup;
+            (Some(Handshake::Join(Join::Answer { code, nonce, is_backup, .. })), true) => {
+                let subflow = &mut self.subflows[path];
+                subflow.nonces[1] = nonce;
+                subflow.is_asked_backup = is_backup;
+                let [own, peers] = subflow.nonces;
+                // RFC 8684 section 3.2: an end that does not have the keys is reset.
+                return code == short_join_code(self.peers_keys(), [peers, own]);
             }
             // RFC 8684 section 3.7: without the option this is a connection of TCP.
             (_, false) => {
@@ -278,10 +298,16 @@ impl Connection {
         let subflow = &self.subflows[path];
         let answers = tcp.flags.has(Flags::ACK);
         let (handshake, bytes) = if subflow.joins {
-            let token = self.keys[1].filter(|_| !answers).map(token_of);
-            let join = Handshake::Join { token, address: path as u8, is_backup: subflow.told_backup };
+            let [_, peers_key] = self.own_keys();
+            let (address, is_backup, [nonce, _]) = (path as u8, subflow.told_backup, subflow.nonces);
             // RFC 8684 section 3.2: with token and nonce; with a truncated HMAC of 8 bytes and nonce.
-            (join, if answers { 16 } else { 12 })
+            let (join, bytes) = if answers {
+                let code = short_join_code(self.own_keys(), subflow.nonces);
+                (Join::Answer { code, nonce, address, is_backup }, 16)
+            } else {
+                (Join::Syn { token: token_of(peers_key), nonce, address, is_backup }, 12)
+            };
+            (Handshake::Join(join), bytes)
         } else {
             let sender_key = self.keys[0].filter(|_| answers);
             // RFC 8684 section 3.1.
@@ -327,8 +353,8 @@ impl Connection {
             // RFC 8684 section 3.1: both keys, and the length with data.
             bytes = if length > 0 { 24 } else { 20 };
         } else if opens && subflow.joins {
-            let join = Handshake::Join { token: None, address: path as u8, is_backup: subflow.told_backup };
-            options.handshake = Some(join);
+            let code = join_code(self.keys.map(|key| key.unwrap_or(0)), subflow.nonces);
+            options.handshake = Some(Handshake::Join(Join::Third { code }));
             // RFC 8684 section 3.2: with an HMAC of 20 bytes.
             bytes = 24;
         } else {

@@ -24,7 +24,7 @@ impl crate::listener::Listener for Listener {
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Connection> {
         let Some(segment) = packet.body.tcp() else { return Answer::Nothing };
         let joins = match &packet.body {
-            Body::Mptcp(segment) => matches!(segment.options.handshake, Some(Handshake::Join { .. })),
+            Body::Mptcp(segment) => matches!(segment.options.handshake, Some(Handshake::Join(_))),
             _ => false,
         };
         // RFC 8684 section 3.2: a token of no connection is answered by a reset.

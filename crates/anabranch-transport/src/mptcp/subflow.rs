@@ -36,6 +36,8 @@ pub(super) struct Subflow {
     pub(super) ended: CloseReason,
     /// It begins with `MP_JOIN`, not with `MP_CAPABLE`.
     pub(super) joins: bool,
+    /// The nonces of an `MP_JOIN`: our own and the peer's.
+    pub(super) nonces: [u32; 2],
     /// This end has opened it.
     pub(super) initiates: bool,
     /// The peer has shown that it knows our part of the handshake.
@@ -86,6 +88,7 @@ impl Subflow {
             phase: Phase::Closed,
             ended: CloseReason::Lost,
             joins: false,
+            nonces: [0; 2],
             initiates: false,
             is_confirmed: false,
             is_present: true,

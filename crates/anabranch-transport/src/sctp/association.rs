@@ -399,6 +399,7 @@ impl Association {
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
+            Chunk::Opaque(opaque) => self.on_opaque(path, opaque),
         }
     }
 

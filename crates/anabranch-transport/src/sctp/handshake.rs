@@ -8,7 +8,7 @@ use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Chunk, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
+use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 
 /// The opening end's side of the handshake.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Handshake {
     pub(super) timer: Time,
     attempts: u32,
     path: PathId,
-    cookie: Option<Box<StateCookie>>,
+    cookie: Option<Box<Cookie>>,
     cookie_preservative: Option<Duration>,
     /// Where tags, TSNs and nonces come from.
     pub(super) rng: Rng,
@@ -55,9 +55,10 @@ pub(super) fn answer(now: Time, parameters: &Parameters, init: &Init, own: Init)
         life: parameters.valid_cookie_life + extra,
         local_tag: own.initiate_tag,
         local_initial_tsn: own.initial_tsn,
-        peer: *init,
+        // What it wished for is in `life`.
+        peer: Init { cookie_preservative: None, ..*init },
     };
-    InitAck { init: own, cookie }
+    InitAck { init: own, cookie: Cookie::Own(cookie) }
 }
 
 /// The error that a cookie is too old, if it is (section 5.1.5 step 3).
@@ -125,7 +126,7 @@ impl Association {
             return;
         }
         self.adopt_peer(&ack.init);
-        self.handshake.cookie = Some(Box::new(ack.cookie));
+        self.handshake.cookie = Some(Box::new(ack.cookie.clone()));
         self.handshake.attempts = 0;
         self.handshake.path = path;
         self.state = State::CookieEchoed;
@@ -134,7 +135,8 @@ impl Association {
 
     /// Section 5.1 D; section 5.2.4 when the association exists.
     #[cold]
-    pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &StateCookie) {
+    pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &Cookie) {
+        let Cookie::Own(cookie) = cookie else { return };
         if cookie.local_tag != self.local_tag || tag != self.local_tag {
             return;
         }

@@ -11,7 +11,7 @@ use crate::listener::{Answer, Listen, Place};
 use crate::rng::Rng;
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;
-use crate::wire::sctp::chunk::{Chunk, Init, StateCookie};
+use crate::wire::sctp::chunk::{Chunk, Cookie, Init, StateCookie};
 use crate::wire::{Body, Packet};
 
 /// Waits for associations.
@@ -31,7 +31,7 @@ impl Listener {
         self.addresses_change = true;
     }
 
-    /// The association that the cookie stands for. Cookies are believed: the simulator has no forgers.
+    /// The association that the cookie stands for. A cookie that came as bytes has been verified.
     fn accept(
         &mut self,
         now: Time,
@@ -80,13 +80,16 @@ impl crate::listener::Listener for Listener {
                 let ack = Box::new(answer(now, &self.parameters, init, own));
                 self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
             }
-            // Section 5.1.5 step 2: the tag is the one in the cookie.
-            Chunk::CookieEcho(cookie) if cookie.local_tag != tag => Answer::Nothing,
             Chunk::CookieEcho(cookie) => {
+                // Section 5.1.5 step 2: the tag is the one in the cookie.
+                let Cookie::Own(cookie) = &**cookie else { return Answer::Nothing };
+                if cookie.local_tag != tag {
+                    return Answer::Nothing;
+                }
                 if let Some(error) = staleness(now, cookie) {
                     return self.reply(path, sctp, cookie.peer.initiate_tag, Chunk::Error(error));
                 }
-                let (cookie, ports) = (cookie.clone(), [sctp.destination_port, sctp.source_port]);
+                let (cookie, ports) = (*cookie, [sctp.destination_port, sctp.source_port]);
                 Answer::Accepted(Box::new(self.accept(now, packet, &cookie, ports)))
             }
             _ => match answer_out_of_the_blue(sctp) {

@@ -5,7 +5,7 @@
 //! (interleaving and stream schedulers). The two ends of a flow are two
 //! [`Association`]s; they are alike, except that one of them opens.
 //!
-//! Known deviations: the State Cookie is a structure, not bytes with a signature; DATA is not bundled
+//! Known deviations: DATA is not bundled
 //! with COOKIE ECHO (RFC 9260 section 5.1 allows it); a restart of the peer (section 5.2.4.1) is not
 //! accepted; no partial delivery (section 6.9), so a message must fit into the peer's receive buffer;
 //! no ECN.
@@ -35,6 +35,7 @@ mod limit;
 mod linux_failover_drills;
 mod listener;
 pub mod load_sharing;
+mod opaque;
 mod outstanding;
 pub mod parameters;
 mod path;

@@ -54,7 +54,7 @@ impl Config {
             ..self.clone()
         };
         let parameters = model.resolve()?;
-        Ok(Parameters { rules: cc::Rules::Inflated, nops: MODEL_OPTION_BYTES, ..parameters })
+        Ok(Parameters { rules: cc::Rules::Inflated, padding: MODEL_OPTION_BYTES, ..parameters })
     }
 }
 

@@ -61,7 +61,7 @@ pub struct Parameters {
     pub(super) destination_port: u16,
     pub(super) path: u8,
     /// Bytes of options without meaning in every segment.
-    pub(super) nops: u8,
+    pub(super) padding: u8,
     pub(super) procedures: Procedures,
 }
 
@@ -146,7 +146,7 @@ impl Config {
             source_port: self.source_port.unwrap_or(49_152),
             destination_port: self.destination_port.unwrap_or(5_001),
             path: self.path.unwrap_or(0),
-            nops: 0,
+            padding: 0,
             procedures: self.procedures.unwrap_or_default().resolve(match (old, new) {
                 (true, _) => 1,
                 (_, true) => 2,
@@ -258,7 +258,7 @@ impl Parameters {
 
     /// The maximum segment size that this end announces, in bytes (RFC 9293 section 3.7.1).
     pub(super) fn mss(&self, mtu: u32, ip: IpVersion) -> u32 {
-        (mtu - ip.header_bytes() - HEADER_BYTES - u32::from(self.nops)).min(self.mss_clamp)
+        (mtu - ip.header_bytes() - HEADER_BYTES - u32::from(self.padding)).min(self.mss_clamp)
     }
 
     /// The initial congestion window in bytes for segments of `mss` bytes of data.

@@ -324,7 +324,7 @@ impl Connection {
             flags,
             window: self.select_window(),
             timestamps: self.has_timestamps.then_some(timestamps),
-            nops: self.parameters.nops,
+            padding: self.parameters.padding,
             ..Segment::blank()
         }
     }

@@ -10,7 +10,7 @@ use crate::endpoint::{
 use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::report::Report;
 use crate::time::Time;
-use crate::wire::udp::Datagram;
+use crate::wire::udp::{Datagram, Rtp};
 use crate::wire::{Body, Packet};
 
 /// The largest payload of an IP packet, in bytes (RFC 791, RFC 8200): longer messages are refused.
@@ -26,6 +26,7 @@ pub struct UdpEndpoint {
     destination_port: u16,
     /// Headers of all layers in front of a payload, in bytes.
     overhead_bytes: u32,
+    rtp: bool,
     outputs: VecDeque<Output>,
     sent: u64,
     sent_bytes: u64,
@@ -47,6 +48,7 @@ impl UdpEndpoint {
             source_port,
             destination_port,
             overhead_bytes: ip.header_bytes() + config.header_bytes(),
+            rtp: config.rtp,
             // One input gives one output; 4 leaves room for a driver that drains late.
             outputs: VecDeque::with_capacity(4),
             sent: 0,
@@ -75,6 +77,11 @@ impl UdpEndpoint {
                 destination_port: self.destination_port,
                 offset: payload.offset,
                 length: payload.length,
+                rtp: self.rtp.then(|| Rtp {
+                    sequence: (self.sent - 1) as u16,
+                    // A sample is a byte, as with G.711.
+                    timestamp: payload.offset as u32,
+                }),
             }),
         })));
     }

@@ -2,6 +2,8 @@
 //!
 //! A transport's packets know nothing of its endpoints.
 
+pub mod bytes;
+pub mod ip;
 pub mod mptcp;
 pub mod sctp;
 pub mod tcp;

@@ -1,5 +1,11 @@
 //! UDP datagrams (RFC 768), with or without an RTP header (RFC 3550).
 
+use std::net::IpAddr;
+
+use super::bytes::{Append as _, Malformed, Reader, Receiving, Sending};
+use super::ip::{self, UDP};
+use crate::ground::{PathId, Payload};
+
 /// The UDP header, RFC 768, in bytes.
 pub const HEADER_BYTES: u32 = 8;
 /// The RTP header without contributing sources, RFC 3550 section 5.1, in bytes.
@@ -16,4 +22,88 @@ pub struct Datagram {
     pub offset: u64,
     /// The length of what it carries in bytes.
     pub length: u32,
+    /// The header of RTP in front of that, if there is one.
+    pub rtp: Option<Rtp>,
+}
+
+/// What an RTP header says (RFC 3550 section 5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rtp {
+    /// The number of the packet.
+    pub sequence: u16,
+    /// When the first sample was taken, in samples.
+    pub timestamp: u32,
+}
+
+const fn malformed(problem: &'static str) -> Malformed {
+    Malformed { protocol: "UDP", problem }
+}
+
+/// Version 2, and payload type 96, the first dynamic one (RFC 3551 section 6).
+const RTP_BEGINNING: u16 = 0x8060;
+
+impl Datagram {
+    /// Appends its bytes, checksum included, as they are sent on a path.
+    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u16(self.source_port);
+        out.u16(self.destination_port);
+        out.u32(0);
+        if let Some(Rtp { sequence, timestamp }) = self.rtp {
+            out.u16(RTP_BEGINNING);
+            out.u16(sequence);
+            out.u32(timestamp);
+            // Where it comes from: a stream for each port.
+            out.u32(self.source_port.into());
+        }
+        sending.payload(Payload { offset: self.offset, length: self.length }, out);
+        let length = (out.len() - start) as u16;
+        out[start + 4..start + 6].copy_from_slice(&length.to_be_bytes());
+        // RFC 768: 0 would say that there is none.
+        let checksum = match checksum(sending.addresses(path), &out[start..]) {
+            0 => u16::MAX,
+            checksum => checksum,
+        };
+        out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Reads a datagram: everything behind the header of IP, which has these addresses.
+    ///
+    /// # Errors
+    /// When the bytes are no datagram, or the checksum is wrong.
+    pub fn parse(
+        bytes: &[u8],
+        addresses: [IpAddr; 2],
+        receiving: &mut impl Receiving,
+    ) -> Result<Self, Malformed> {
+        let mut reader = Reader(bytes);
+        let mut header = || Some((reader.u16()?, reader.u16()?, reader.u16()?, reader.u16()?));
+        let (source_port, destination_port, length, sum) = header().ok_or(malformed("there is no header"))?;
+        let whole = bytes.get(..usize::from(length)).filter(|whole| whole.len() >= HEADER_BYTES as usize);
+        let whole = whole.ok_or(malformed("the length is not that of the packet"))?;
+        if source_port == 0 || destination_port == 0 {
+            return Err(malformed("a port is 0"));
+        }
+        let is_covered = sum != 0 || addresses[0].is_ipv6();
+        if is_covered && checksum(addresses, whole) != 0 {
+            return Err(malformed("the checksum is wrong"));
+        }
+        let mut reader = Reader(&whole[HEADER_BYTES as usize..]);
+        let rtp = if receiving.has_rtp() {
+            let mut header = || {
+                let (beginning, sequence, timestamp) = (reader.u16()?, reader.u16()?, reader.u32()?);
+                reader.u32()?;
+                (beginning == RTP_BEGINNING).then_some(Rtp { sequence, timestamp })
+            };
+            Some(header().ok_or(malformed("there is no header of RTP"))?)
+        } else {
+            None
+        };
+        let (offset, length) = (receiving.keep(reader.0), reader.0.len() as u32);
+        Ok(Self { source_port, destination_port, offset, length, rtp })
+    }
+}
+
+fn checksum([source, destination]: [IpAddr; 2], datagram: &[u8]) -> u16 {
+    ip::pseudo_header(source, destination, UDP, datagram.len()).add_slice(datagram).ones_complement().to_be()
 }

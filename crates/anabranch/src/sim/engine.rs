@@ -17,6 +17,7 @@ use super::flow_groups::{self, Group};
 use super::network::Network;
 use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
+use crate::capture::{Capture, Sink};
 use crate::net::{DuplexLink, Media};
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError};
 use crate::trace::{self, Table, TimeAccounts, Trace};
@@ -89,6 +90,29 @@ impl Simulation {
         trace: bool,
         fuse: bool,
     ) -> Result<Self, ScenarioError> {
+        Self::build_observed(scenario, replication, trace, fuse, None)
+    }
+
+    /// A run that also writes its packets, as a capture: see [`capture`](crate::capture).
+    ///
+    /// # Errors
+    /// When the scenario contradicts itself.
+    pub fn build_captured(
+        scenario: &Scenario,
+        replication: u64,
+        trace: bool,
+        sink: Sink,
+    ) -> Result<Self, ScenarioError> {
+        Self::build_observed(scenario, replication, trace, false, Some(sink))
+    }
+
+    fn build_observed(
+        scenario: &Scenario,
+        replication: u64,
+        trace: bool,
+        fuse: bool,
+        sink: Option<Sink>,
+    ) -> Result<Self, ScenarioError> {
         cuts::check(&scenario.run)?;
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
@@ -116,6 +140,7 @@ impl Simulation {
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
         let is_observed = trace || scenario.run.time_accounts;
+        let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
         Ok(Self {
             network: Network::new(
                 links,
@@ -123,6 +148,7 @@ impl Simulation {
                 routes,
                 Time::ZERO + scenario.run.duration,
                 trace.then(Box::default),
+                capture,
             ),
             unfinished: flows.len(),
             flows,
@@ -256,6 +282,10 @@ impl Simulation {
             let now = self.network.now.min(next_cut);
             next_cut = cuts.push(self.row_so_far(now, now));
         }
+        if let Some(capture) = self.network.capture.take() {
+            let (at, events) = (self.network.now, self.events);
+            capture.finish().map_err(|reason| RunError { at, events, reason })?;
+        }
         Ok(self.finish(cuts))
     }
 
@@ -273,6 +303,9 @@ impl Simulation {
         let accounts = self.accounts.as_ref().map_or(0, |accounts| accounts.memory());
         if (self.network.memory() + applications + accounts) as u64 > self.limits.max_memory.0 {
             return stop(format!("run.max_memory = {} is reached", self.limits.max_memory));
+        }
+        if let Some(problem) = self.network.capture.as_ref().and_then(|capture| capture.problem()) {
+            return stop(problem);
         }
         guard().map_or(Ok(()), stop)
     }

@@ -69,7 +69,8 @@ pub(super) struct Lost {
     pub(super) corrects: Option<Time>,
 }
 
-const HEADER_BYTES: u32 = IpVersion::Ipv4.header_bytes();
+/// The header that every fragment has, in bytes.
+pub(super) const HEADER_BYTES: u32 = IpVersion::Ipv4.header_bytes();
 
 impl Datagrams {
     /// Cuts a packet, which may be a fragment itself, for an MTU below its size. Every fragment but the last one has
@@ -303,8 +304,13 @@ mod tests {
     }
 
     fn datagram() -> Box<Packet> {
-        let body =
-            Body::Udp(Datagram { source_port: 1, destination_port: 2, offset: 0, length: PAYLOAD - 8 });
+        let body = Body::Udp(Datagram {
+            source_port: 1,
+            destination_port: 2,
+            offset: 0,
+            length: PAYLOAD - 8,
+            rtp: None,
+        });
         Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size: HEADER_BYTES + PAYLOAD, body })
     }
 

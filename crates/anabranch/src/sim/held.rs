@@ -5,6 +5,7 @@ use anabranch_transport::time::Time;
 
 use super::alarm::Rung;
 use super::event_queue::Class;
+use super::fragments::HEADER_BYTES;
 use super::network::{Network, Traveller};
 use super::packets::{InFlight, Progress};
 use super::topology::{Hop, Label};
@@ -53,12 +54,19 @@ impl Network {
     #[cold]
     fn hold_fragments(&mut self, Traveller { slot, route, .. }: Traveller, hop: u32, mtu: u32) {
         let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
+        let whole = self.capture.as_mut().and_then(|capture| capture.cut(slot));
         let fragments = self.datagrams.cut(packet, trace_row, mtu);
+        let mut start = 0;
         // Each of them is as much work as an event.
         self.until_check = self.until_check.saturating_sub(fragments.len() as u64).max(1);
         for packet in fragments {
             let (size, packet, progress) = (packet.size, Box::new(packet), Progress::ToEvent);
             let slot = self.packets.insert(InFlight { packet, route, hop, progress, trace_row });
+            let end = start + size - HEADER_BYTES;
+            if let (Some(capture), Some(whole)) = (&mut self.capture, &whole) {
+                capture.cut_off(self.now, whole, slot, start, end);
+            }
+            start = end;
             self.hold_whole(Traveller { slot, route, size }, hop);
         }
     }

@@ -30,6 +30,7 @@ use super::late::Late;
 use super::packets::{InFlight, PacketSlab, Progress};
 use super::tally::Tally;
 use super::topology::{Hop, Routes, Turn};
+use crate::capture::Capture;
 use crate::net::{Direction, DropCause, DuplexLink, Media, Pass, Release, Step};
 use crate::trace::Trace;
 
@@ -40,6 +41,8 @@ pub(super) struct Network {
     pub(super) links: Vec<DuplexLink>,
     pub(super) tally: Tally,
     pub(super) trace: Option<Box<Trace>>,
+    /// A capture of the packets; then every hop has an event.
+    pub(super) capture: Option<Box<Capture>>,
     pub(super) packets: PacketSlab,
     pub(super) datagrams: Datagrams,
     pub(super) routes: Routes,
@@ -69,6 +72,7 @@ impl Network {
         routes: Routes,
         end: Time,
         trace: Option<Box<Trace>>,
+        capture: Option<Box<Capture>>,
     ) -> Self {
         Self {
             now: Time::ZERO,
@@ -77,6 +81,7 @@ impl Network {
             links,
             tally: Tally::default(),
             trace,
+            capture,
             packets: PacketSlab::default(),
             datagrams: Datagrams::default(),
             routes,
@@ -93,7 +98,8 @@ impl Network {
         let trace = self.trace.as_ref().map_or(0, |trace| {
             trace.memory() + self.links.iter().map(DuplexLink::trace_memory).sum::<usize>()
         });
-        let packets = self.packets.memory() + self.datagrams.memory() + self.late.memory();
+        let capture = self.capture.as_ref().map_or(0, |capture| capture.memory());
+        let packets = self.packets.memory() + self.datagrams.memory() + self.late.memory() + capture;
         packets + self.queue.memory() + self.tally.memory() + trace + self.media.memory()
     }
 
@@ -105,6 +111,9 @@ impl Network {
             return None;
         }
         let InFlight { packet, route, trace_row, .. } = self.packets.remove(slot);
+        if let Some(capture) = &mut self.capture {
+            capture.arrives(self.now, slot, packet.ecn);
+        }
         if let Body::Fragment(fragment) = packet.body {
             let (packet, trace_row) = self.datagrams.arrive(fragment, packet.ecn)?;
             return Some(self.deliver(packet, route, trace_row));
@@ -145,6 +154,9 @@ impl Network {
         let size = packet.size;
         let progress = Progress::ToEvent;
         let slot = self.packets.insert(InFlight { packet, route, hop, progress, trace_row });
+        if self.capture.is_some() {
+            self.capture_sent(slot, flow, sender);
+        }
         self.travel(Traveller { slot, route, size }, hop, self.now, false);
     }
 
@@ -156,6 +168,10 @@ impl Network {
         let Packet { size, ecn, .. } = *in_flight.packet;
         let traveller = Traveller { slot, route, size };
         if in_flight.progress != Progress::OnWire {
+            if let Some(capture) = &mut self.capture {
+                let Hop { link, direction, .. } = self.routes.hops[hop as usize];
+                capture.enters(now, slot, link, direction, ecn);
+            }
             return self.travel(traveller, hop, now, true);
         }
         in_flight.progress = Progress::ToEvent;
@@ -297,7 +313,20 @@ impl Network {
         self.queue.push_packet(at, Class::Endpoint, route, slot);
     }
 
+    /// A packet that its host sends now is captured.
+    #[cold]
+    fn capture_sent(&mut self, slot: u32, flow: u32, sender: Side) {
+        let Some(capture) = &mut self.capture else { return };
+        let InFlight { packet, hop, .. } = &*self.packets.get_mut(slot);
+        let Hop { link, direction, .. } = self.routes.hops[*hop as usize];
+        capture.sent(slot, flow, sender, packet);
+        capture.enters(self.now, slot, link, direction, packet.ecn);
+    }
+
     fn drop_packet(&mut self, slot: u32, cause: DropCause, link: u32, at: Time) {
+        if let Some(capture) = &mut self.capture {
+            capture.dropped(slot, cause);
+        }
         let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
         let fragment = if let Body::Fragment(fragment) = packet.body { Some(fragment) } else { None };
         self.lose(trace_row, fragment, Loss { at, link, cause });
@@ -326,12 +355,20 @@ impl Network {
         let mut copy = InFlight { packet: original.packet.clone(), ..*original };
         if let Body::Fragment(fragment) = copy.packet.body {
             copy.packet.body = self.datagrams.duplicate(fragment);
-            return self.packets.insert(copy);
+            return self.insert_copy(slot, copy);
         }
         self.tally.duplicated += 1;
         if let Some(trace) = &mut self.trace {
             copy.trace_row = trace.packets.duplicated(copy.trace_row, at);
         }
-        self.packets.insert(copy)
+        self.insert_copy(slot, copy)
+    }
+
+    fn insert_copy(&mut self, original: u32, copy: InFlight) -> u32 {
+        let slot = self.packets.insert(copy);
+        if let Some(capture) = &mut self.capture {
+            capture.duplicated(original, slot);
+        }
+        slot
     }
 }

@@ -79,7 +79,7 @@ fn send_data_packet_has_a_header_of_forty_bytes_and_no_other_options() {
     drill.write(MSS).data(0, MSS);
     for Logged { segment, .. } in drill.sent() {
         assert_eq!(segment.wire_size(), segment.payload.length + 40);
-        assert_eq!((segment.timestamps, segment.sack.len(), segment.nops), (None, 0, 20));
+        assert_eq!((segment.timestamps, segment.sack.len(), segment.padding), (None, 0, 20));
     }
     let syn = drill.first_sent();
     assert!(!syn.sack_permitted && syn.timestamps.is_none() && syn.window_scale.is_none());

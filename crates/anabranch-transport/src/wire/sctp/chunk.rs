@@ -3,8 +3,10 @@
 
 use smallvec::SmallVec;
 
+use super::codes;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
+use crate::wire::bytes::Append as _;
 
 /// Size of a DATA chunk's header in bytes (RFC 9260 section 3.3.1).
 pub const DATA_HEADER_BYTES: u32 = 16;
@@ -28,7 +30,7 @@ pub enum Chunk {
     /// Answers [`Chunk::CookieEcho`] (section 3.3.12).
     CookieAck,
     /// Gives the State Cookie back (section 3.3.11).
-    CookieEcho(Box<StateCookie>),
+    CookieEcho(Box<Cookie>),
     /// User data (section 3.3.1).
     Data(Data),
     /// An error that does not end the association (section 3.3.10).
@@ -47,6 +49,8 @@ pub enum Chunk {
     Init(Box<Init>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
     InitAck(Box<InitAck>),
+    /// One that this library does not know, or whose contents are the peer's business: as it came.
+    Opaque(Box<Opaque>),
     /// Selective acknowledgement (section 3.3.4). Its flags hold how many packets with data have arrived
     /// since the last one, 0 where that is not said (Iyengar et al. 2006, section 3.3; `SCTP_SACK_CMT_DAC`).
     Sack(u8, Sack),
@@ -305,12 +309,41 @@ pub struct Init {
 }
 
 /// An INIT ACK chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitAck {
     /// The fields that INIT has too.
     pub init: Init,
     /// State Cookie parameter.
-    pub cookie: StateCookie,
+    pub cookie: Cookie,
+}
+
+/// A State Cookie as it travels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cookie {
+    /// One of another library's: nobody else can read it.
+    Foreign(Box<[u8]>),
+    /// One of ours, whose code was right if it came as bytes.
+    Own(StateCookie),
+}
+
+impl Cookie {
+    const fn wire_size(&self) -> u32 {
+        match self {
+            Self::Foreign(bytes) => padded(bytes.len() as u32),
+            Self::Own(_) => StateCookie::BYTES,
+        }
+    }
+}
+
+/// A chunk of which only the header is understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opaque {
+    /// Its type.
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// What follows its header, without padding.
+    pub value: Box<[u8]>,
 }
 
 /// The State Cookie: all that the passive end must know to open the association
@@ -355,6 +388,8 @@ pub enum ErrorCause {
         /// How much too late.
         staleness: Duration,
     },
+    /// Another one, with this code.
+    Other(u16),
     /// The user asked for the end.
     UserInitiatedAbort,
 }
@@ -363,8 +398,34 @@ impl ErrorCause {
     const fn wire_size(self) -> u32 {
         match self {
             Self::StaleCookie { .. } => 8,
-            Self::IllegalAsconfAck | Self::UserInitiatedAbort => 4,
+            Self::IllegalAsconfAck | Self::Other(_) | Self::UserInitiatedAbort => 4,
         }
+    }
+}
+
+impl Opaque {
+    /// What is repeated of a chunk in the report on it, in bytes: the report fits into any packet.
+    const MOST_REPORTED: usize = 256;
+
+    /// The answer to it, where it is a heartbeat (RFC 9260 section 8.3): its information as it came.
+    pub fn heartbeat_ack(&self) -> Option<Self> {
+        let kind = codes::chunk::HEARTBEAT_ACK;
+        (self.kind == codes::chunk::HEARTBEAT).then(|| Self { kind, flags: 0, value: self.value.clone() })
+    }
+
+    /// The ERROR chunk that says that it is not known, where its type asks for that (section 3.2): the chunk is in it.
+    pub fn report(&self) -> Option<Self> {
+        if codes::is_known(self.kind) || self.kind & codes::REPORT == 0 {
+            return None;
+        }
+        let shown = &self.value[..self.value.len().min(Self::MOST_REPORTED)];
+        let mut value = Vec::with_capacity(8 + shown.len());
+        value.u16(codes::cause::UNRECOGNIZED_CHUNK);
+        value.u16(8 + shown.len() as u16);
+        value.extend([self.kind, self.flags]);
+        value.u16((4 + self.value.len()) as u16);
+        value.extend(shown);
+        Some(Self { kind: codes::chunk::ERROR, flags: 0, value: value.into() })
     }
 }
 
@@ -447,6 +508,7 @@ impl Chunk {
             Self::IForwardTsn(forward) => ("i_forward_tsn", Some(forward.new_cumulative_tsn)),
             Self::Init(_) => ("init", None),
             Self::InitAck(_) => ("init_ack", None),
+            Self::Opaque(_) => ("opaque", None),
             Self::Sack(_, sack) => ("sack", Some(sack.cumulative_tsn)),
             Self::Shutdown { cumulative_tsn } => ("shutdown", Some(*cumulative_tsn)),
             Self::ShutdownAck => ("shutdown_ack", None),
@@ -478,13 +540,14 @@ impl Chunk {
             Self::AsconfAck(ack) => ack.wire_size(),
             // RFC 4895 section 4.1: 8 bytes and the HMAC of 20.
             Self::Auth => 28,
-            Self::CookieEcho(_) => 4 + StateCookie::BYTES,
+            Self::CookieEcho(cookie) => 4 + cookie.wire_size(),
             Self::Error(cause) => 4 + cause.wire_size(),
             Self::IData(data) => data.wire_size(),
             // RFC 8260 section 2.3.1: 8 bytes a stream.
             Self::IForwardTsn(forward) => 8 + 8 * forward.messages.len() as u32,
             Self::Init(init) => 20 + init.parameters_bytes(),
-            Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + StateCookie::BYTES,
+            Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + ack.cookie.wire_size(),
+            Self::Opaque(opaque) => 4 + padded(opaque.value.len() as u32),
             Self::Shutdown { .. } => 8,
             Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => 4,
             Self::Data(_)

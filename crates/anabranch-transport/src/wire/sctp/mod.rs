@@ -1,8 +1,14 @@
 //! SCTP packets (RFC 9260 section 3).
 
+pub mod authentication;
 pub mod chunk;
+mod codes;
+mod emit;
+mod parse;
 
 use chunk::Chunk;
+
+pub use parse::Parsed;
 
 /// Size of the common header in bytes (RFC 9260 section 3.1).
 pub const COMMON_HEADER_BYTES: u32 = 12;

@@ -1,5 +1,9 @@
 //! The MPTCP option (RFC 8684 section 3) as it travels with a TCP segment, and what it takes on the wire.
 
+mod emit;
+pub mod keys;
+mod parse;
+
 use crate::ground::IpVersion;
 use crate::wire::tcp;
 
@@ -41,13 +45,39 @@ pub enum Handshake {
         receiver_key: Option<u64>,
     },
     /// `MP_JOIN` (section 3.2): a further subflow.
-    Join {
-        /// What tells the connection: follows from its key. On SYN only.
-        token: Option<u32>,
-        /// The address's identifier.
+    Join(Join),
+}
+
+/// The three segments that join a subflow to a connection, each with what it proves. The nonces are of the ends of the
+/// subflow, the codes of [`keys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// On SYN-ACK.
+    Answer {
+        /// [`keys::short_join_code`] of the end that answers.
+        code: u64,
+        /// Its nonce.
+        nonce: u32,
+        /// Its address's identifier.
         address: u8,
         /// The path is a backup.
         is_backup: bool,
+    },
+    /// On SYN.
+    Syn {
+        /// What tells the connection: [`keys::token_of`] the key of the end that it goes to.
+        token: u32,
+        /// The nonce of the end that opens the subflow.
+        nonce: u32,
+        /// Its address's identifier.
+        address: u8,
+        /// The path is a backup.
+        is_backup: bool,
+    },
+    /// On the third segment.
+    Third {
+        /// [`keys::join_code`] of the end that opens the subflow.
+        code: [u8; 20],
     },
 }
 
@@ -112,9 +142,9 @@ impl Segment {
             (Some(Handshake::Capable { .. }), _, "syn") => "mp_capable_syn",
             (Some(Handshake::Capable { .. }), _, "syn_ack") => "mp_capable_syn_ack",
             (Some(Handshake::Capable { .. }), _, "ack") => "mp_capable_ack",
-            (Some(Handshake::Join { .. }), _, "syn") => "mp_join_syn",
-            (Some(Handshake::Join { .. }), _, "syn_ack") => "mp_join_syn_ack",
-            (Some(Handshake::Join { .. }), _, "ack") => "mp_join_ack",
+            (Some(Handshake::Join(_)), _, "syn") => "mp_join_syn",
+            (Some(Handshake::Join(_)), _, "syn_ack") => "mp_join_syn_ack",
+            (Some(Handshake::Join(_)), _, "ack") => "mp_join_ack",
             (None, None, "ack") if self.options.data_fin.is_some() => "data_fin",
             _ => name,
         };

@@ -1,8 +1,13 @@
 //! TCP segments (RFC 9293 section 3.1) and their options.
 
+mod emit;
+mod parse;
+
 use arrayvec::ArrayVec;
 
 use crate::ground::Payload;
+
+pub(super) use emit::option;
 
 /// Size of the header without options in bytes (RFC 9293 section 3.1).
 pub const HEADER_BYTES: u32 = 20;
@@ -36,8 +41,8 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 section 3), a DSACK block first if there is one (RFC 2883).
     pub sack: SackBlocks,
-    /// No-Operation options (RFC 9293 section 3.2), a byte each: where a model has a header of fixed size.
-    pub nops: u8,
+    /// Bytes of padding behind the options (RFC 9293 section 3.1): where a model has a header of fixed size.
+    pub padding: u8,
     /// What it carries: its position in the sender's stream, counted from 0 in every connection, and its length.
     pub payload: Payload,
 }
@@ -124,6 +129,11 @@ impl Flags {
     pub const fn bits(self) -> u16 {
         self.0
     }
+
+    /// Those of these nine bits that have a meaning here: all but URG.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits & 0x1df)
+    }
 }
 
 impl Segment {
@@ -141,7 +151,7 @@ impl Segment {
             sack_permitted: false,
             timestamps: None,
             sack: SackBlocks::new(),
-            nops: 0,
+            padding: 0,
             payload: Payload { offset: 0, length: 0 },
         }
     }
@@ -154,7 +164,7 @@ impl Segment {
         let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
         let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
-        mss + scale + timestamps + permitted + sack + u32::from(self.nops)
+        mss + scale + timestamps + permitted + sack + u32::from(self.padding)
     }
 
     /// Length on the wire in bytes, without the IP header.

@@ -1,0 +1,16 @@
+//! Chunks that are not understood: those of extensions that this library does not know (RFC 9260 section 3.2), and the
+//! heartbeats of other libraries, whose information is their own business (section 8.3).
+
+use super::association::Association;
+use crate::ground::PathId;
+use crate::wire::sctp::chunk::{Chunk, Opaque};
+
+impl Association {
+    #[cold]
+    pub(super) fn on_opaque(&mut self, path: PathId, opaque: &Opaque) {
+        let answer = opaque.heartbeat_ack().or_else(|| opaque.report());
+        if let Some(answer) = answer {
+            self.transmit_one(path, Chunk::Opaque(Box::new(answer)));
+        }
+    }
+}

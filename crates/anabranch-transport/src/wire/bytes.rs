@@ -1,0 +1,158 @@
+//! What packets leave open and their bytes need: addresses, the bytes of payloads, secrets; and how bytes are read that
+//! nobody vouches for.
+
+use std::net::IpAddr;
+
+use crate::ground::{IpVersion, PathId, Payload};
+
+/// What the bytes of a packet need that the packet does not say, at the end that sends it.
+pub trait Sending {
+    /// The source and the destination of what is sent on this path.
+    fn addresses(&self, path: PathId) -> [IpAddr; 2];
+
+    /// All addresses of this end, as many as its paths or fewer, in the order of its paths.
+    fn own_addresses(&self) -> Vec<IpAddr>;
+
+    /// The version of those addresses.
+    fn ip(&self) -> IpVersion {
+        if self.addresses(PathId(0))[0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 }
+    }
+
+    /// Appends the bytes of a payload.
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>);
+
+    /// What this end signs its State Cookies with.
+    fn secret(&self) -> &Secret;
+
+    /// What both ends sign chunks with (RFC 4895 section 6.1), as
+    /// [`association_key`](super::sctp::authentication::association_key) makes it.
+    fn association_key(&self) -> &[u8];
+
+    /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
+    fn connection_keys(&self) -> [u64; 2];
+}
+
+/// What a packet that arrives as bytes is made of, besides the bytes.
+pub trait Receiving {
+    /// The path whose address at the peer's end this is, if it is one that is known.
+    fn path_to(&self, address: IpAddr) -> Option<PathId>;
+
+    /// Keeps the bytes of a message or a part of it: where they begin in the stream of what has been kept.
+    fn keep(&mut self, bytes: &[u8]) -> u64;
+
+    /// Keeps the bytes of a TCP segment whose first one has this sequence number: its place in the peer's stream.
+    fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64;
+
+    /// What this end signs its State Cookies with.
+    fn secret(&self) -> &Secret;
+
+    /// What both ends sign chunks with; none before there is an association.
+    fn association_key(&self) -> Option<&[u8]>;
+
+    /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
+    fn connection_keys(&self) -> [u64; 2];
+
+    /// What the numbers of an MPTCP connection are near: the position that this end expects next, and the one that the
+    /// peer does. Numbers may come as their low 32 bits.
+    fn data_near(&self) -> [u64; 2];
+
+    /// Whether its datagrams of UDP carry RTP.
+    fn has_rtp(&self) -> bool {
+        false
+    }
+}
+
+/// Key of an end, to be drawn at random and kept.
+#[derive(Clone)]
+pub struct Secret(pub [u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    /// Says nothing of it.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Secret(..)")
+    }
+}
+
+/// Bytes that are not a packet. Displays as one sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{protocol}: {problem}")]
+pub struct Malformed {
+    /// The protocol whose rules they break.
+    pub protocol: &'static str,
+    /// How.
+    pub problem: &'static str,
+}
+
+/// Bytes that are read from the front.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next so many bytes, if there are as many.
+    pub(super) const fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        match self.0.split_at_checked(count) {
+            Some((taken, rest)) => {
+                self.0 = rest;
+                Some(taken)
+            }
+            None => None,
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N).and_then(|bytes| bytes.try_into().ok())
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Bytes that are appended to, numbers in network order.
+pub(super) trait Append {
+    fn u8(&mut self, value: u8);
+    fn u16(&mut self, value: u16);
+    fn u32(&mut self, value: u32);
+    fn u64(&mut self, value: u64);
+    /// Appends zeros up to a multiple of 4 bytes from `start` on.
+    fn pad(&mut self, start: usize);
+}
+
+impl Append for Vec<u8> {
+    fn u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn u16(&mut self, value: u16) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn pad(&mut self, start: usize) {
+        let length = (self.len() - start).next_multiple_of(4);
+        self.resize(start + length, 0);
+    }
+}

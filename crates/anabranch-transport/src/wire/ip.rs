@@ -1,0 +1,217 @@
+//! IP packets as bytes: RFC 791, RFC 8200.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use etherparse::checksum::Sum16BitWords;
+use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6Header};
+
+use super::bytes::{Malformed, Receiving, Sending};
+use super::{Body, Packet, mptcp, sctp, tcp, udp};
+use crate::ground::{Ecn, PathId};
+
+/// The protocol numbers.
+pub const SCTP: u8 = 132;
+/// See [`SCTP`].
+pub const TCP: u8 = 6;
+/// See [`SCTP`].
+pub const UDP: u8 = 17;
+
+/// What packets are sent with: RFC 1700's recommendation.
+const TIME_TO_LIVE: u8 = 64;
+
+/// A packet without its header.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// Source and destination.
+    pub addresses: [IpAddr; 2],
+    /// The packet; its path is the one that was asked for.
+    pub packet: Packet,
+    /// The addresses that an INIT or INIT ACK of SCTP lists.
+    pub listed: Vec<IpAddr>,
+}
+
+const fn malformed(problem: &'static str) -> Malformed {
+    Malformed { protocol: "IP", problem }
+}
+
+impl Packet {
+    /// Its bytes. With an identification it is one that may be fragmented on its way; IPv6 has neither.
+    ///
+    /// # Panics
+    /// For a fragment, which is [cut](fragment) from the bytes of its packet.
+    pub fn emit(&self, identification: Option<u16>, sending: &impl Sending) -> Vec<u8> {
+        let mut body = Vec::with_capacity(self.size as usize);
+        let protocol = match &self.body {
+            Body::Fragment(_) => panic!("a fragment is cut from its packet"),
+            Body::Mptcp(segment) => {
+                segment.emit(self.path, sending, &mut body);
+                TCP
+            }
+            Body::Sctp(packet) => {
+                packet.emit(self.path, sending, &mut body);
+                SCTP
+            }
+            Body::Tcp(segment) => {
+                segment.emit(self.path, sending, &mut body);
+                TCP
+            }
+            Body::Udp(datagram) => {
+                datagram.emit(self.path, sending, &mut body);
+                UDP
+            }
+        };
+        let [source, destination] = sending.addresses(self.path);
+        let mut bytes = match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let mut header = Ipv4Header::new(
+                    body.len() as u16,
+                    TIME_TO_LIVE,
+                    IpNumber(protocol),
+                    source.octets(),
+                    destination.octets(),
+                )
+                .expect("a packet is no longer than its length field says");
+                header.ecn = ecn_field(self.ecn);
+                header.identification = identification.unwrap_or(0);
+                header.dont_fragment = identification.is_none();
+                header.header_checksum = header.calc_header_checksum();
+                header.to_bytes().to_vec()
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let header = Ipv6Header {
+                    traffic_class: ecn_field(self.ecn).value(),
+                    payload_length: body.len() as u16,
+                    next_header: IpNumber(protocol),
+                    hop_limit: TIME_TO_LIVE,
+                    source: source.octets(),
+                    destination: destination.octets(),
+                    ..Ipv6Header::default()
+                };
+                header.to_bytes().to_vec()
+            }
+            _ => panic!("both addresses are of one version"),
+        };
+        bytes.append(&mut body);
+        debug_assert_eq!(bytes.len(), self.size as usize, "{self:?}");
+        bytes
+    }
+
+    /// Reads a packet that came on this path; it is not a fragment, since the host has put those together.
+    ///
+    /// # Errors
+    /// When the bytes are no packet, or of a protocol that is not known here.
+    pub fn parse(bytes: &[u8], path: PathId, receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
+        let (addresses, ecn, protocol, body, header) = match bytes.first().map(|first| first >> 4) {
+            Some(4) => {
+                let (header, rest) =
+                    Ipv4Header::from_slice(bytes).map_err(|_| malformed("there is no whole header"))?;
+                // Over the bytes, with the checksum itself among them.
+                if Sum16BitWords::new().add_slice(&bytes[..header.header_len()]).ones_complement() != 0 {
+                    return Err(malformed("the header's checksum is wrong"));
+                }
+                if header.is_fragmenting_payload() {
+                    return Err(malformed("it is a fragment"));
+                }
+                let addresses =
+                    [header.source, header.destination].map(|octets| Ipv4Addr::from(octets).into());
+                let length = usize::from(header.total_len).checked_sub(header.header_len());
+                let body = length.and_then(|length| rest.get(..length));
+                (addresses, ecn_of(header.ecn), header.protocol, body, header.header_len())
+            }
+            Some(6) => {
+                let (header, rest) =
+                    Ipv6Header::from_slice(bytes).map_err(|_| malformed("there is no whole header"))?;
+                let addresses =
+                    [header.source, header.destination].map(|octets| Ipv6Addr::from(octets).into());
+                let ecn = ecn_of(IpEcn::try_new(header.traffic_class & 3).expect("two bits"));
+                (addresses, ecn, header.next_header, rest.get(..header.payload_length.into()), 40)
+            }
+            _ => return Err(malformed("the version is neither 4 nor 6")),
+        };
+        let body = body.ok_or(malformed("the length is not that of the packet"))?;
+        let size = (header + body.len()) as u32;
+        let mut listed = Vec::new();
+        let body = match protocol.0 {
+            SCTP => {
+                let sctp::Parsed { packet, addresses } = sctp::SctpPacket::parse(body, receiving)?;
+                listed = addresses;
+                Body::Sctp(packet)
+            }
+            TCP => match tcp::Segment::parse(body, addresses, receiving)? {
+                (tcp, None) => Body::Tcp(tcp),
+                (tcp, Some(options)) => Body::Mptcp(mptcp::Segment::of(tcp, options, size, header as u32)),
+            },
+            UDP => Body::Udp(udp::Datagram::parse(body, addresses, receiving)?),
+            _ => return Err(malformed("the protocol is not one of those known here")),
+        };
+        Ok(Parsed { addresses, packet: Packet { path, ecn, size, body }, listed })
+    }
+}
+
+/// A fragment of an IPv4 packet, or of a fragment of one: the part of its payload from `start` to `end`, in bytes; all but
+/// the last one begin and end at multiples of 8 (RFC 791 section 3.2).
+pub fn fragment(packet: &[u8], start: usize, end: usize) -> Vec<u8> {
+    let (mut header, payload) = Ipv4Header::from_slice(packet).expect("it is one of ours");
+    header.total_len = (header.header_len() + end - start) as u16;
+    let offset = header.fragment_offset.value() + (start / 8) as u16;
+    header.fragment_offset = IpFragOffset::try_new(offset).expect("a packet is that short");
+    header.more_fragments |= end < payload.len();
+    header.header_checksum = header.calc_header_checksum();
+    let mut bytes = header.to_bytes().to_vec();
+    bytes.extend(&payload[start..end]);
+    bytes
+}
+
+/// The ECN field of a packet.
+pub fn ecn(packet: &[u8]) -> Ecn {
+    let value = if packet[0] >> 4 == 6 { packet[1] >> 4 & 3 } else { packet[1] & 3 };
+    ecn_of(IpEcn::try_new(value).expect("two bits"))
+}
+
+/// Gives a packet another ECN field.
+pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
+    let value = ecn_field(ecn).value();
+    if packet[0] >> 4 == 6 {
+        packet[1] = packet[1] & 0xcf | value << 4;
+        return;
+    }
+    packet[1] = packet[1] & 0xfc | value;
+    let (mut header, _) = Ipv4Header::from_slice(packet).expect("it is one of ours");
+    header.header_checksum = header.calc_header_checksum();
+    packet[10..12].copy_from_slice(&header.header_checksum.to_be_bytes());
+}
+
+/// What the checksum of a transport covers besides its own bytes (RFC 9293 section 3.1, RFC 8200 section 8.1).
+pub(super) fn pseudo_header(
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: u8,
+    length: usize,
+) -> Sum16BitWords {
+    let mut sum = Sum16BitWords::new();
+    for address in [source, destination] {
+        sum = match address {
+            IpAddr::V4(address) => sum.add_4bytes(address.octets()),
+            IpAddr::V6(address) => sum.add_16bytes(address.octets()),
+        };
+    }
+    sum.add_2bytes([0, protocol]).add_4bytes((length as u32).to_be_bytes())
+}
+
+fn ecn_field(ecn: Ecn) -> IpEcn {
+    match ecn {
+        Ecn::NotEct => IpEcn::ZERO,
+        Ecn::Ect1 => IpEcn::ONE,
+        Ecn::Ect0 => IpEcn::TWO,
+        Ecn::Ce => IpEcn::THREE,
+    }
+}
+
+fn ecn_of(field: IpEcn) -> Ecn {
+    match field.value() {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}

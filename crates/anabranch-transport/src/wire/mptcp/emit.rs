@@ -1,0 +1,167 @@
+//! MPTCP options as bytes (RFC 8684 section 3).
+
+use super::keys::{address_code, first_data_sequence};
+use super::{Handshake, Join, Segment, Signal};
+use crate::ground::PathId;
+use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::tcp::option::{MPTCP, NOP};
+
+/// Subtypes of the option.
+pub(super) mod subtype {
+    pub(crate) const CAPABLE: u8 = 0;
+    pub(crate) const JOIN: u8 = 1;
+    pub(crate) const DSS: u8 = 2;
+    pub(crate) const ADD_ADDRESS: u8 = 3;
+    pub(crate) const REMOVE_ADDRESS: u8 = 4;
+    pub(crate) const PRIORITY: u8 = 5;
+    pub(crate) const FAST_CLOSE: u8 = 7;
+}
+
+/// Version 1.
+pub(super) const VERSION: u8 = 1;
+/// `MP_CAPABLE`'s flag H: HMAC-SHA-256.
+pub(super) const HMAC_SHA_256: u8 = 1;
+/// `MP_JOIN`'s and `MP_PRIO`'s flag B.
+pub(super) const BACKUP: u8 = 1;
+/// `ADD_ADDR`'s flag E.
+pub(super) const ECHO: u8 = 1;
+
+/// Flags of DSS (section 3.3).
+pub(super) mod dss {
+    pub(crate) const HAS_ACK: u8 = 1;
+    pub(crate) const ACK_IS_LONG: u8 = 2;
+    pub(crate) const HAS_MAPPING: u8 = 4;
+    pub(crate) const SEQUENCE_IS_LONG: u8 = 8;
+    pub(crate) const DATA_FIN: u8 = 16;
+}
+
+impl Segment {
+    /// Appends its bytes, checksum included, as they are sent on a path. Options that have no room, as in a model whose
+    /// options are not on the wire, are left out.
+    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        let mut options = Vec::with_capacity(self.option_bytes as usize);
+        if self.option_bytes > 0 {
+            self.emit_handshake(&mut options);
+            self.emit_dss(sending, &mut options);
+            self.emit_signal(sending, &mut options);
+            debug_assert!(options.len() <= self.option_bytes as usize, "{self:?}");
+        }
+        options.resize(self.option_bytes as usize, NOP);
+        self.tcp.emit_with(&options, path, sending, out);
+    }
+
+    fn emit_handshake(&self, out: &mut Vec<u8>) {
+        match self.options.handshake {
+            Some(Handshake::Capable { sender_key, receiver_key }) => {
+                let keys = [sender_key, receiver_key].into_iter().flatten();
+                let length = self.tcp.payload.length;
+                let bytes = 4 + 8 * keys.clone().count() as u8 + if length > 0 { 2 } else { 0 };
+                out.extend([MPTCP, bytes, subtype::CAPABLE << 4 | VERSION, HMAC_SHA_256]);
+                keys.for_each(|key| out.u64(key));
+                if length > 0 {
+                    // Section 3.1: what the first data maps to is known but for its length.
+                    out.u16(length as u16);
+                }
+            }
+            Some(Handshake::Join(Join::Syn { token, nonce, address, is_backup })) => {
+                out.extend([MPTCP, 12, join(is_backup), address]);
+                out.u32(token);
+                out.u32(nonce);
+            }
+            Some(Handshake::Join(Join::Answer { code, nonce, address, is_backup })) => {
+                out.extend([MPTCP, 16, join(is_backup), address]);
+                out.u64(code);
+                out.u32(nonce);
+            }
+            Some(Handshake::Join(Join::Third { code })) => {
+                out.extend([MPTCP, 24, join(false), 0]);
+                out.extend(code);
+            }
+            None => {}
+        }
+    }
+
+    /// Section 3.3. Numbers are as long as there is room for: the mapping's before the acknowledgement's.
+    fn emit_dss(&self, sending: &impl Sending, out: &mut Vec<u8>) {
+        let options = &self.options;
+        let is_mapped = options.data_position.is_some() || options.data_fin.is_some();
+        let is_implied = matches!(options.handshake, Some(Handshake::Capable { .. }));
+        let has_mapping = is_mapped && !is_implied;
+        if options.data_ack.is_none() && !has_mapping {
+            return;
+        }
+        let signal = options.signal.map_or(0, |signal| signal.wire_bytes(sending.ip()));
+        let room = (self.option_bytes - signal) as usize - out.len();
+        let has_ack = options.data_ack.is_some();
+        let size = |[ack, sequence]: [usize; 2]| {
+            4 + if has_ack { ack } else { 0 } + if has_mapping { sequence + 6 } else { 0 }
+        };
+        let widths = [[8, 8], [4, 8], [8, 4], [4, 4]].into_iter().find(|widths| size(*widths) <= room);
+        let Some(widths) = widths else { return };
+        let [is_long_ack, is_long] = widths.map(|width| width == 8);
+        let flags = [
+            (has_ack, dss::HAS_ACK),
+            (has_ack && is_long_ack, dss::ACK_IS_LONG),
+            (has_mapping, dss::HAS_MAPPING),
+            (has_mapping && is_long, dss::SEQUENCE_IS_LONG),
+            (options.data_fin.is_some(), dss::DATA_FIN),
+        ];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
+        out.extend([MPTCP, size(widths) as u8, subtype::DSS << 4, flags]);
+        let mut number = |value: u64, is_long: bool| {
+            if is_long { out.u64(value) } else { out.u32(value as u32) }
+        };
+        let [own, peers] = sending.connection_keys().map(first_data_sequence);
+        if let Some(position) = options.data_ack {
+            number(peers.wrapping_add(position), is_long_ack);
+        }
+        let length = self.tcp.payload.length;
+        if let Some(position) = options.data_position.filter(|_| has_mapping) {
+            number(own.wrapping_add(position), is_long);
+            out.u32(self.tcp.payload.offset as u32 + 1);
+            out.u16((length + u32::from(options.data_fin.is_some())) as u16);
+        } else if let Some(position) = options.data_fin.filter(|_| has_mapping) {
+            // Section 3.3.3: on its own it has no place in the subflow's stream.
+            number(own.wrapping_add(position), is_long);
+            out.u32(0);
+            out.u16(1);
+        }
+    }
+
+    fn emit_signal(&self, sending: &impl Sending, out: &mut Vec<u8>) {
+        let [own_key, peers_key] = sending.connection_keys();
+        match self.options.signal {
+            Some(Signal::AddAddress { address, is_echo }) => {
+                // An echo repeats the peer's.
+                let [own, peers] = sending.addresses(PathId(address));
+                let ip = if is_echo { peers } else { own };
+                let bytes = Signal::AddAddress { address, is_echo }.wire_bytes(sending.ip()) as u8;
+                let flags = if is_echo { ECHO } else { 0 };
+                out.extend([MPTCP, bytes, subtype::ADD_ADDRESS << 4 | flags, address]);
+                match ip {
+                    std::net::IpAddr::V4(ip) => out.extend(ip.octets()),
+                    std::net::IpAddr::V6(ip) => out.extend(ip.octets()),
+                }
+                if !is_echo {
+                    out.extend(address_code([own_key, peers_key], address, ip));
+                }
+            }
+            Some(Signal::FastClose) => {
+                out.extend([MPTCP, 12, subtype::FAST_CLOSE << 4, 0]);
+                out.u64(peers_key);
+            }
+            Some(Signal::Priority { is_backup }) => {
+                let flags = if is_backup { BACKUP } else { 0 };
+                out.extend([MPTCP, 3, subtype::PRIORITY << 4 | flags, NOP]);
+            }
+            Some(Signal::RemoveAddress { address }) => {
+                out.extend([MPTCP, 4, subtype::REMOVE_ADDRESS << 4, address]);
+            }
+            None => {}
+        }
+    }
+}
+
+const fn join(is_backup: bool) -> u8 {
+    subtype::JOIN << 4 | if is_backup { BACKUP } else { 0 }
+}

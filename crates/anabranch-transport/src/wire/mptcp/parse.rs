@@ -1,0 +1,156 @@
+//! MPTCP options from bytes that nobody vouches for (RFC 8684 section 3). One that is malformed, of another version, or not
+//! genuine is as if it had not come.
+
+use super::emit::{BACKUP, ECHO, VERSION, dss, subtype};
+use super::keys::{address_code, first_data_sequence};
+use super::{Handshake, Join, Options, Segment, Signal};
+use crate::wire::bytes::{Reader, Receiving};
+use crate::wire::tcp;
+
+/// What a DSS option says (section 3.3).
+struct Dss {
+    ack: Option<Number>,
+    mapping: Option<Mapping>,
+    has_fin: bool,
+}
+
+struct Mapping {
+    sequence: Number,
+    /// Relative to the subflow's first number.
+    subflow: u32,
+    length: u16,
+}
+
+/// A number of the connection, or its low half.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(u64),
+    Low(u32),
+}
+
+impl Number {
+    fn read(reader: &mut Reader<'_>, is_long: bool) -> Option<Self> {
+        if is_long { reader.u64().map(Self::Whole) } else { reader.u32().map(Self::Low) }
+    }
+
+    /// The position in a stream that begins with this number; of several the one that is nearest.
+    const fn position(self, first: u64, near: u64) -> u64 {
+        match self {
+            Self::Whole(number) => number.wrapping_sub(first),
+            Self::Low(number) => {
+                let ahead = number.wrapping_sub(first.wrapping_add(near) as u32) as i32;
+                near.wrapping_add_signed(ahead as i64)
+            }
+        }
+    }
+}
+
+impl Options {
+    /// What the values of all MPTCP options of a segment say; none where there is nothing.
+    pub(in crate::wire) fn parse(
+        values: &[&[u8]],
+        segment: &tcp::Segment,
+        receiving: &impl Receiving,
+    ) -> Option<Self> {
+        let mut options = Self::default();
+        for value in values {
+            let _ = options.take(Reader(value), segment, receiving);
+        }
+        (options != Self::default()).then_some(options)
+    }
+
+    fn take(
+        &mut self,
+        mut value: Reader<'_>,
+        segment: &tcp::Segment,
+        receiving: &impl Receiving,
+    ) -> Option<()> {
+        let first = value.u8()?;
+        let (kind, low) = (first >> 4, first & 0xf);
+        let [own_key, peers_key] = receiving.connection_keys();
+        match kind {
+            subtype::CAPABLE if low == VERSION => {
+                value.u8()?;
+                let sender_key = value.u64();
+                let receiver_key = value.u64();
+                if segment.payload.length > 0 {
+                    // The first data of the connection, and of its subflow; the length is the segment's.
+                    self.data_position = Some(segment.payload.offset);
+                }
+                self.handshake = Some(Handshake::Capable { sender_key, receiver_key });
+            }
+            subtype::JOIN => self.handshake = Some(Handshake::Join(join(low & BACKUP != 0, value, segment)?)),
+            subtype::DSS => {
+                let Dss { ack, mapping, has_fin } = read_dss(value)?;
+                let [expected, acknowledged] = receiving.data_near();
+                self.data_ack = ack.map(|ack| ack.position(first_data_sequence(own_key), acknowledged));
+                let Some(Mapping { sequence, subflow, length }) = mapping else { return Some(()) };
+                let start = sequence.position(first_data_sequence(peers_key), expected);
+                let data = u64::from(length).saturating_sub(has_fin.into());
+                // A mapping may be longer than the segment and begin before it.
+                let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
+                if place < data {
+                    self.data_position = Some(start.wrapping_add(place));
+                }
+                self.data_fin = has_fin.then(|| start.wrapping_add(data));
+            }
+            subtype::ADD_ADDRESS => {
+                let address = value.u8()?;
+                let is_echo = low & ECHO != 0;
+                let code = if is_echo { 0 } else { 8 };
+                let ip = match value.0.len().checked_sub(code)? {
+                    4 | 6 => std::net::Ipv4Addr::from_bits(value.u32()?).into(),
+                    16 | 18 => {
+                        let octets: [u8; 16] = value.take(16)?.try_into().ok()?;
+                        std::net::Ipv6Addr::from(octets).into()
+                    }
+                    _ => return None,
+                };
+                if !is_echo && value.0 != address_code([peers_key, own_key], address, ip) {
+                    return None;
+                }
+                self.signal = Some(Signal::AddAddress { address, is_echo });
+            }
+            subtype::REMOVE_ADDRESS => self.signal = Some(Signal::RemoveAddress { address: value.u8()? }),
+            subtype::PRIORITY => self.signal = Some(Signal::Priority { is_backup: low & BACKUP != 0 }),
+            subtype::FAST_CLOSE => {
+                value.u8()?;
+                // Section 3.5: only who knows our key may ask for that.
+                self.signal = (value.u64()? == own_key).then_some(Signal::FastClose);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+fn join(is_backup: bool, mut value: Reader<'_>, segment: &tcp::Segment) -> Option<Join> {
+    let has = |flag| segment.flags.has(flag);
+    let address = value.u8()?;
+    Some(match (has(tcp::Flags::SYN), has(tcp::Flags::ACK)) {
+        (true, false) => Join::Syn { token: value.u32()?, nonce: value.u32()?, address, is_backup },
+        (true, true) => Join::Answer { code: value.u64()?, nonce: value.u32()?, address, is_backup },
+        (false, _) => Join::Third { code: value.take(20)?.try_into().ok()? },
+    })
+}
+
+fn read_dss(mut value: Reader<'_>) -> Option<Dss> {
+    let flags = value.u8()?;
+    let has = |flag| flags & flag != 0;
+    let ack = if has(dss::HAS_ACK) { Some(Number::read(&mut value, has(dss::ACK_IS_LONG))?) } else { None };
+    let mapping = if has(dss::HAS_MAPPING) {
+        let sequence = Number::read(&mut value, has(dss::SEQUENCE_IS_LONG))?;
+        Some(Mapping { sequence, subflow: value.u32()?, length: value.u16()? })
+    } else {
+        None
+    };
+    Some(Dss { ack, mapping, has_fin: has(dss::DATA_FIN) })
+}
+
+impl Segment {
+    /// A segment with options, in a packet of this size of which so much is IP's header.
+    pub(in crate::wire) fn of(tcp: tcp::Segment, options: Options, size: u32, header: u32) -> Self {
+        let option_bytes = (size - header).saturating_sub(tcp.wire_size());
+        Self { tcp, options, option_bytes }
+    }
+}

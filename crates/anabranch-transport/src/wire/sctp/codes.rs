@@ -1,0 +1,90 @@
+//! Numbers of chunks, parameters and error causes (the IANA registry "Stream Control Transmission Protocol (SCTP)
+//! Parameters").
+
+/// Types of chunks.
+pub(super) mod chunk {
+    pub(crate) const DATA: u8 = 0;
+    pub(crate) const INIT: u8 = 1;
+    pub(crate) const INIT_ACK: u8 = 2;
+    pub(crate) const SACK: u8 = 3;
+    pub(crate) const HEARTBEAT: u8 = 4;
+    pub(crate) const HEARTBEAT_ACK: u8 = 5;
+    pub(crate) const ABORT: u8 = 6;
+    pub(crate) const SHUTDOWN: u8 = 7;
+    pub(crate) const SHUTDOWN_ACK: u8 = 8;
+    pub(crate) const ERROR: u8 = 9;
+    pub(crate) const COOKIE_ECHO: u8 = 10;
+    pub(crate) const COOKIE_ACK: u8 = 11;
+    pub(crate) const SHUTDOWN_COMPLETE: u8 = 14;
+    pub(crate) const AUTH: u8 = 15;
+    pub(crate) const I_DATA: u8 = 64;
+    pub(crate) const ASCONF_ACK: u8 = 128;
+    pub(crate) const PAD: u8 = 132;
+    pub(crate) const FORWARD_TSN: u8 = 192;
+    pub(crate) const ASCONF: u8 = 193;
+    pub(crate) const I_FORWARD_TSN: u8 = 194;
+}
+
+/// What an end does with a chunk whose type it does not know (RFC 9260 section 3.2): the bit of those that are reported,
+/// and of those behind which the packet is read on.
+pub(super) const REPORT: u8 = 0x40;
+pub(super) const READ_ON: u8 = 0x80;
+
+/// Whether this is the type of a chunk that is understood.
+pub(super) const fn is_known(kind: u8) -> bool {
+    matches!(
+        kind,
+        chunk::DATA
+            ..=chunk::COOKIE_ACK
+                | chunk::SHUTDOWN_COMPLETE
+                | chunk::AUTH
+                | chunk::I_DATA
+                | chunk::ASCONF_ACK
+                | chunk::PAD
+                | chunk::FORWARD_TSN
+                | chunk::ASCONF
+                | chunk::I_FORWARD_TSN
+    )
+}
+
+/// Flags of DATA and I-DATA (RFC 9260 section 3.3.1, RFC 8260 section 2.1).
+pub(super) mod data_flag {
+    pub(crate) const ENDING: u8 = 1;
+    pub(crate) const BEGINNING: u8 = 2;
+    pub(crate) const UNORDERED: u8 = 4;
+    pub(crate) const IMMEDIATE: u8 = 8;
+}
+
+/// The T bit of ABORT and SHUTDOWN COMPLETE.
+pub(super) const TAG_REFLECTED: u8 = 1;
+/// The U bit of a message in I-FORWARD-TSN (RFC 8260 section 2.3.1).
+pub(super) const SKIPPED_UNORDERED: u16 = 1;
+
+/// Types of parameters.
+pub(super) mod parameter {
+    pub(crate) const HEARTBEAT_INFO: u16 = 1;
+    pub(crate) const IPV4_ADDRESS: u16 = 5;
+    pub(crate) const IPV6_ADDRESS: u16 = 6;
+    pub(crate) const STATE_COOKIE: u16 = 7;
+    pub(crate) const COOKIE_PRESERVATIVE: u16 = 9;
+    pub(crate) const RANDOM: u16 = 0x8002;
+    pub(crate) const CHUNK_LIST: u16 = 0x8003;
+    pub(crate) const HMAC_ALGORITHMS: u16 = 0x8004;
+    pub(crate) const SUPPORTED_EXTENSIONS: u16 = 0x8008;
+    pub(crate) const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
+    pub(crate) const ADD_ADDRESS: u16 = 0xc001;
+    pub(crate) const DELETE_ADDRESS: u16 = 0xc002;
+    pub(crate) const ERROR_CAUSE_INDICATION: u16 = 0xc003;
+    pub(crate) const SET_PRIMARY: u16 = 0xc004;
+    pub(crate) const SUCCESS_INDICATION: u16 = 0xc005;
+}
+
+/// Codes of error causes.
+pub(super) mod cause {
+    pub(crate) const STALE_COOKIE: u16 = 3;
+    pub(crate) const UNRECOGNIZED_CHUNK: u16 = 6;
+    pub(crate) const USER_INITIATED_ABORT: u16 = 12;
+    pub(crate) const LAST_ADDRESS: u16 = 0xa0;
+    pub(crate) const SOURCE_ADDRESS: u16 = 0xa2;
+    pub(crate) const ILLEGAL_ASCONF_ACK: u16 = 0xa3;
+}

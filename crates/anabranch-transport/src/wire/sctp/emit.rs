@@ -1,0 +1,384 @@
+//! An SCTP packet as bytes (RFC 9260 section 3).
+
+use std::net::IpAddr;
+
+use super::SctpPacket;
+use super::authentication::{CHUNK_CODE_BYTES, HMAC_SHA_1, chunk_code, cookie_code, random_number};
+use super::chunk::{
+    Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
+    Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, Sack, StateCookie,
+};
+use super::codes::{SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
+use crate::ground::{IpVersion, PathId};
+use crate::wire::bytes::{Append as _, Secret, Sending};
+
+/// What our own heartbeats carry beside what they measure, so that they can be told from those of others.
+pub(super) const HEARTBEAT_MARK: u16 = 0xab4a;
+
+impl SctpPacket {
+    /// Appends its bytes, checksum included, as they are sent on a path.
+    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u16(self.source_port);
+        out.u16(self.destination_port);
+        out.u32(self.verification_tag);
+        out.u32(0);
+        let mut signed_from = None;
+        for chunk in self.chunks() {
+            let chunk_start = out.len();
+            if matches!(chunk, Chunk::Auth) {
+                signed_from = Some(chunk_start);
+            }
+            Emission { path, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
+            debug_assert_eq!((out.len() - chunk_start) as u32, chunk.wire_size(), "{chunk:?}");
+        }
+        if let Some(from) = signed_from {
+            // RFC 4895 section 6.2: over the chunk itself, whose code is zero, and all that follow.
+            let code = chunk_code(sending.association_key(), &out[from..]);
+            out[from + 8..from + 8 + CHUNK_CODE_BYTES].copy_from_slice(&code);
+        }
+        // RFC 9260 section 6.8 and appendix A: CRC32c in the order in which it is computed.
+        let checksum = crc32c::crc32c(&out[start..]);
+        out[start + 8..start + 12].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+/// The writing of one chunk.
+struct Emission<'a, S> {
+    path: PathId,
+    sending: &'a S,
+    /// Where in `out` the chunk begins.
+    start: usize,
+    out: &'a mut Vec<u8>,
+}
+
+impl<S: Sending> Emission<'_, S> {
+    fn chunk(&mut self, chunk: &Chunk) {
+        match chunk {
+            Chunk::Abort(Abort { tag_reflected, cause }) => {
+                self.with_header(chunk::ABORT, if *tag_reflected { TAG_REFLECTED } else { 0 }, |emission| {
+                    if let Some(cause) = cause {
+                        emission.cause(*cause);
+                    }
+                });
+            }
+            Chunk::Asconf(asconf) => self.with_header(chunk::ASCONF, 0, |emission| emission.asconf(asconf)),
+            Chunk::AsconfAck(ack) => {
+                self.with_header(chunk::ASCONF_ACK, 0, |emission| emission.asconf_ack(ack));
+            }
+            Chunk::Auth => self.with_header(chunk::AUTH, 0, |emission| {
+                // Shared key identifier 0: no secret of the users.
+                emission.out.u16(0);
+                emission.out.u16(HMAC_SHA_1);
+                emission.out.extend([0; CHUNK_CODE_BYTES]);
+            }),
+            Chunk::CookieAck => self.with_header(chunk::COOKIE_ACK, 0, |_| {}),
+            Chunk::CookieEcho(cookie) => {
+                self.with_header(chunk::COOKIE_ECHO, 0, |emission| emission.cookie(cookie));
+            }
+            Chunk::Data(data) => self.data(data),
+            Chunk::Error(cause) => self.with_header(chunk::ERROR, 0, |emission| emission.cause(*cause)),
+            Chunk::ForwardTsn(forward) => self.forward_tsn(forward),
+            Chunk::Heartbeat(info) => {
+                self.with_header(chunk::HEARTBEAT, 0, |emission| emission.heartbeat_info(info));
+                if info.padding > 0 {
+                    // RFC 4820: a chunk of its own.
+                    self.with_header(chunk::PAD, 0, |emission| {
+                        let end = emission.out.len() + usize::from(info.padding) - 4;
+                        emission.out.resize(end, 0);
+                    });
+                }
+            }
+            Chunk::HeartbeatAck(info) => {
+                self.with_header(chunk::HEARTBEAT_ACK, 0, |emission| emission.heartbeat_info(info));
+            }
+            Chunk::IData(data) => self.i_data(data),
+            Chunk::IForwardTsn(forward) => self.i_forward_tsn(forward),
+            Chunk::Init(init) => self.with_header(chunk::INIT, 0, |emission| emission.init(init, None)),
+            Chunk::InitAck(ack) => {
+                self.with_header(chunk::INIT_ACK, 0, |emission| emission.init(&ack.init, Some(&ack.cookie)));
+            }
+            Chunk::Opaque(opaque) => {
+                let Opaque { kind, flags, value } = &**opaque;
+                self.with_header(*kind, *flags, |emission| emission.out.extend(value));
+            }
+            Chunk::Sack(packets, sack) => self.sack(*packets, sack),
+            Chunk::Shutdown { cumulative_tsn } => {
+                self.with_header(chunk::SHUTDOWN, 0, |emission| emission.out.u32(*cumulative_tsn));
+            }
+            Chunk::ShutdownAck => self.with_header(chunk::SHUTDOWN_ACK, 0, |_| {}),
+            Chunk::ShutdownComplete { tag_reflected } => {
+                let flags = if *tag_reflected { TAG_REFLECTED } else { 0 };
+                self.with_header(chunk::SHUTDOWN_COMPLETE, flags, |_| {});
+            }
+        }
+    }
+
+    /// A chunk with its header (RFC 9260 section 3.2); the padding behind it does not count for its length.
+    fn with_header(&mut self, kind: u8, flags: u8, value: impl FnOnce(&mut Self)) {
+        self.start = self.out.len();
+        self.out.u8(kind);
+        self.out.u8(flags);
+        self.with_length(self.start, value);
+        self.out.pad(self.start);
+    }
+
+    /// A parameter, or an error cause, with its header (section 3.2.1). It is padded when something follows.
+    fn parameter(&mut self, kind: u16, value: impl FnOnce(&mut Self)) {
+        self.out.pad(self.start);
+        let start = self.out.len();
+        self.out.u16(kind);
+        self.with_length(start, value);
+    }
+
+    /// The length of what began at `start`, and its value.
+    fn with_length(&mut self, start: usize, value: impl FnOnce(&mut Self)) {
+        let place = self.out.len();
+        self.out.u16(0);
+        value(self);
+        let length = (self.out.len() - start) as u16;
+        self.out[place..place + 2].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn data(&mut self, data: &Data) {
+        let flags = data_flags([data.beginning, data.ending, data.unordered, data.immediate]);
+        self.with_header(chunk::DATA, flags, |emission| {
+            emission.out.u32(data.tsn);
+            emission.out.u16(data.stream);
+            emission.out.u16(data.ssn);
+            emission.out.u32(data.ppid);
+            emission.sending.payload(data.payload, emission.out);
+        });
+    }
+
+    fn i_data(&mut self, data: &IData) {
+        let flags = data_flags([data.beginning, data.ending, data.unordered, data.immediate]);
+        self.with_header(chunk::I_DATA, flags, |emission| {
+            emission.out.u32(data.tsn);
+            emission.out.u16(data.stream);
+            emission.out.u16(0);
+            emission.out.u32(data.mid);
+            emission.out.u32(if data.beginning { data.ppid } else { data.fsn });
+            emission.sending.payload(data.payload, emission.out);
+        });
+    }
+
+    fn sack(&mut self, packets: u8, sack: &Sack) {
+        self.with_header(chunk::SACK, packets, |emission| {
+            let out = &mut *emission.out;
+            out.u32(sack.cumulative_tsn);
+            out.u32(sack.a_rwnd);
+            out.u16(sack.gap_blocks.len() as u16);
+            out.u16(sack.duplicates.len() as u16);
+            for block in &sack.gap_blocks {
+                out.u16(block.start);
+                out.u16(block.end);
+            }
+            sack.duplicates.iter().for_each(|tsn| out.u32(*tsn));
+        });
+    }
+
+    fn forward_tsn(&mut self, forward: &ForwardTsn) {
+        self.with_header(chunk::FORWARD_TSN, 0, |emission| {
+            emission.out.u32(forward.new_cumulative_tsn);
+            for skipped in &forward.streams {
+                emission.out.u16(skipped.stream);
+                emission.out.u16(skipped.ssn);
+            }
+        });
+    }
+
+    fn i_forward_tsn(&mut self, forward: &IForwardTsn) {
+        self.with_header(chunk::I_FORWARD_TSN, 0, |emission| {
+            emission.out.u32(forward.new_cumulative_tsn);
+            for skipped in &forward.messages {
+                emission.out.u16(skipped.stream);
+                emission.out.u16(if skipped.unordered { SKIPPED_UNORDERED } else { 0 });
+                emission.out.u32(skipped.mid);
+            }
+        });
+    }
+
+    fn heartbeat_info(&mut self, info: &HeartbeatInfo) {
+        self.parameter(parameter::HEARTBEAT_INFO, |emission| {
+            let out = &mut *emission.out;
+            out.u64(info.sent_at.as_nanos());
+            out.u32(info.nonce);
+            out.u8(info.path.0);
+            out.u8(0);
+            out.u16(HEARTBEAT_MARK);
+            if let Some(pair) = info.pair {
+                out.u32(pair.number);
+                out.u32(pair.is_second.into());
+                out.u64(pair.arrived_at.as_nanos());
+            }
+        });
+    }
+
+    /// INIT, or with a cookie INIT ACK.
+    fn init(&mut self, init: &Init, cookie: Option<&Cookie>) {
+        let out = &mut *self.out;
+        out.u32(init.initiate_tag);
+        out.u32(init.a_rwnd);
+        out.u16(init.outbound_streams);
+        out.u16(init.max_inbound_streams);
+        out.u32(init.initial_tsn);
+        if init.addresses > 1 {
+            for address in self.sending.own_addresses().into_iter().take(init.addresses.into()) {
+                self.address(address);
+            }
+        }
+        if let Some(increment) = init.cookie_preservative {
+            let milliseconds = increment.as_nanos().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32;
+            self.parameter(parameter::COOKIE_PRESERVATIVE, |emission| emission.out.u32(milliseconds));
+        }
+        let asconf: &[u8] =
+            if init.asconf_supported { &[chunk::ASCONF, chunk::ASCONF_ACK, chunk::AUTH] } else { &[] };
+        let interleaving: &[u8] = match (init.interleaving_supported, init.forward_tsn_supported) {
+            (true, true) => &[chunk::I_DATA, chunk::I_FORWARD_TSN],
+            (true, false) => &[chunk::I_DATA],
+            (false, _) => &[],
+        };
+        if !asconf.is_empty() || !interleaving.is_empty() {
+            self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| {
+                emission.out.extend(asconf);
+                emission.out.extend(interleaving);
+            });
+        }
+        if init.asconf_supported {
+            let random = random_number(self.sending.secret(), init.initiate_tag);
+            self.parameter(parameter::CHUNK_LIST, |emission| {
+                emission.out.extend([chunk::ASCONF, chunk::ASCONF_ACK]);
+            });
+            self.parameter(parameter::HMAC_ALGORITHMS, |emission| emission.out.u16(HMAC_SHA_1));
+            self.parameter(parameter::RANDOM, |emission| emission.out.extend(random));
+        }
+        if init.forward_tsn_supported {
+            self.parameter(parameter::FORWARD_TSN_SUPPORTED, |_| {});
+        }
+        if let Some(cookie) = cookie {
+            self.parameter(parameter::STATE_COOKIE, |emission| emission.cookie(cookie));
+        }
+    }
+
+    fn cookie(&mut self, cookie: &Cookie) {
+        match cookie {
+            Cookie::Own(cookie) => self.out.extend(cookie.signed(self.sending.secret())),
+            Cookie::Foreign(bytes) => self.out.extend(bytes),
+        }
+    }
+
+    fn address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => {
+                self.parameter(parameter::IPV4_ADDRESS, |emission| emission.out.extend(address.octets()));
+            }
+            IpAddr::V6(address) => {
+                self.parameter(parameter::IPV6_ADDRESS, |emission| emission.out.extend(address.octets()));
+            }
+        }
+    }
+
+    fn asconf(&mut self, asconf: &Asconf) {
+        self.out.u32(asconf.serial);
+        let [source, _] = self.sending.addresses(self.path);
+        self.address(source);
+        for &AddressRequest { correlation, change, path } in &asconf.requests {
+            let [address, _] = self.sending.addresses(path);
+            self.request(change, correlation, address);
+        }
+    }
+
+    fn request(&mut self, change: AddressChange, correlation: u32, address: IpAddr) {
+        let kind = match change {
+            AddressChange::Add => parameter::ADD_ADDRESS,
+            AddressChange::Delete => parameter::DELETE_ADDRESS,
+            AddressChange::SetPrimary => parameter::SET_PRIMARY,
+        };
+        self.parameter(kind, |emission| {
+            emission.out.u32(correlation);
+            emission.address(address);
+        });
+    }
+
+    fn asconf_ack(&mut self, ack: &AsconfAck) {
+        self.out.u32(ack.serial);
+        for &AddressResponse { correlation, error } in &ack.responses {
+            let Some(error) = error else {
+                self.parameter(parameter::SUCCESS_INDICATION, |emission| emission.out.u32(correlation));
+                continue;
+            };
+            let code = match error {
+                AddressError::LastAddress => cause::LAST_ADDRESS,
+                AddressError::SourceAddress => cause::SOURCE_ADDRESS,
+            };
+            // Both are about a request to delete the address that it came from.
+            let [_, requester] = self.sending.addresses(self.path);
+            self.parameter(parameter::ERROR_CAUSE_INDICATION, |emission| {
+                emission.out.u32(correlation);
+                emission.parameter(code, |emission| {
+                    emission.request(AddressChange::Delete, correlation, requester);
+                });
+            });
+        }
+    }
+
+    fn cause(&mut self, cause: ErrorCause) {
+        match cause {
+            ErrorCause::IllegalAsconfAck => self.parameter(cause::ILLEGAL_ASCONF_ACK, |_| {}),
+            ErrorCause::Other(code) => self.parameter(code, |_| {}),
+            ErrorCause::StaleCookie { staleness } => {
+                let microseconds = (staleness.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
+                self.parameter(cause::STALE_COOKIE, |emission| emission.out.u32(microseconds));
+            }
+            ErrorCause::UserInitiatedAbort => self.parameter(cause::USER_INITIATED_ABORT, |_| {}),
+        }
+    }
+}
+
+fn data_flags([beginning, ending, unordered, immediate]: [bool; 4]) -> u8 {
+    [
+        (beginning, data_flag::BEGINNING),
+        (ending, data_flag::ENDING),
+        (unordered, data_flag::UNORDERED),
+        (immediate, data_flag::IMMEDIATE),
+    ]
+    .into_iter()
+    .filter(|&(is_set, _)| is_set)
+    .fold(0, |flags, (_, flag)| flags | flag)
+}
+
+/// Which of the peer's abilities a State Cookie keeps, a bit each.
+pub(super) const COOKIE_FORWARD_TSN: u8 = 1;
+pub(super) const COOKIE_ASCONF: u8 = 2;
+pub(super) const COOKIE_INTERLEAVING: u8 = 4;
+pub(super) const COOKIE_IPV6: u8 = 8;
+
+impl StateCookie {
+    /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's own.
+    fn signed(&self, secret: &Secret) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::BYTES as usize);
+        bytes.u64(self.created_at.as_nanos());
+        bytes.u64(self.life.as_nanos());
+        bytes.u32(self.local_tag);
+        bytes.u32(self.local_initial_tsn);
+        let peer = &self.peer;
+        bytes.u32(peer.initiate_tag);
+        bytes.u32(peer.a_rwnd);
+        bytes.u16(peer.outbound_streams);
+        bytes.u16(peer.max_inbound_streams);
+        bytes.u32(peer.initial_tsn);
+        bytes.u8(peer.addresses);
+        let abilities = [
+            (peer.forward_tsn_supported, COOKIE_FORWARD_TSN),
+            (peer.asconf_supported, COOKIE_ASCONF),
+            (peer.interleaving_supported, COOKIE_INTERLEAVING),
+            (peer.ip == IpVersion::Ipv6, COOKIE_IPV6),
+        ];
+        bytes.u8(abilities.into_iter().filter(|(has, _)| *has).fold(0, |all, (_, bit)| all | bit));
+        bytes.u16(0);
+        let code = cookie_code(secret, &bytes);
+        bytes.extend(code);
+        bytes
+    }
+}

@@ -1,0 +1,446 @@
+//! An SCTP packet from bytes that nobody vouches for (RFC 9260 section 3).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use smallvec::SmallVec;
+
+use super::SctpPacket;
+use super::authentication::{CHUNK_CODE_BYTES, COOKIE_CODE_BYTES, HMAC_SHA_1, is_genuine, is_own_cookie};
+use super::chunk::{
+    Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
+    PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+};
+use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
+use super::emit::{COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK};
+use crate::ground::{IpVersion, PathId, Payload};
+use crate::time::{Duration, Time};
+use crate::wire::bytes::{Malformed, Reader, Receiving, Secret};
+
+/// An SCTP packet that came as bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// The packet.
+    pub packet: SctpPacket,
+    /// The addresses that an INIT or INIT ACK in it lists.
+    pub addresses: Vec<IpAddr>,
+}
+
+const fn malformed(problem: &'static str) -> Malformed {
+    Malformed { protocol: "SCTP", problem }
+}
+
+const SHORT: Malformed = malformed("a field lies behind the end");
+
+impl SctpPacket {
+    /// Reads a packet: everything behind the header of IP, or of UDP where it is in one (RFC 6951).
+    ///
+    /// A chunk that is cut off at the end is as if it had not been there (RFC 9260 section 6.10).
+    ///
+    /// # Errors
+    /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it is to be
+    /// believed.
+    pub fn parse(bytes: &[u8], receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
+        let mut reader = Reader(bytes);
+        let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?, reader.u32()?.swap_bytes()));
+        let (source_port, destination_port, verification_tag, checksum) =
+            header().ok_or(malformed("there is no common header"))?;
+        if source_port == 0 || destination_port == 0 {
+            return Err(malformed("a port is 0"));
+        }
+        let in_its_place = crc32c::crc32c_append(crc32c::crc32c(&bytes[..8]), &[0; 4]);
+        if crc32c::crc32c_append(in_its_place, &bytes[12..]) != checksum {
+            return Err(malformed("the checksum is wrong"));
+        }
+        let mut addresses = Vec::new();
+        let mut chunks = Vec::new();
+        let mut is_signed = false;
+        while !reader.is_empty() {
+            let whole = reader.0;
+            let Some(header) = ChunkHeader::read(&mut reader) else { break };
+            let padding = header.value.len().next_multiple_of(4) - header.value.len();
+            // The padding of the last chunk may be missing.
+            reader.take(padding.min(reader.0.len()));
+            match header.kind {
+                chunk::PAD => {
+                    if let Some(Chunk::Heartbeat(info)) = chunks.last_mut() {
+                        let length = (4 + header.value.len()).next_multiple_of(4);
+                        info.padding = u16::try_from(length).unwrap_or(65_532);
+                    }
+                }
+                chunk::AUTH => {
+                    if std::mem::replace(&mut is_signed, true) {
+                        return Err(malformed("there are two AUTH chunks"));
+                    }
+                    check_signature(header.value, whole, receiving)?;
+                    chunks.push(Chunk::Auth);
+                }
+                // RFC 5061 section 4.1: only signed ones are believed.
+                chunk::ASCONF | chunk::ASCONF_ACK if !is_signed => {}
+                _ => chunks.push(header.chunk(receiving, &mut addresses)?),
+            }
+            if !codes::is_known(header.kind) && header.kind & codes::READ_ON == 0 {
+                break;
+            }
+        }
+        if chunks.is_empty() {
+            return Err(malformed("there is no chunk"));
+        }
+        let alone = |chunk: &Chunk| {
+            matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+        };
+        if chunks.len() > 1 && chunks.iter().any(alone) {
+            // RFC 9260 section 6.10.
+            return Err(malformed("INIT, INIT ACK and SHUTDOWN COMPLETE come alone"));
+        }
+        let first = chunks.remove(0);
+        let packet = SctpPacket { source_port, destination_port, verification_tag, first, rest: chunks };
+        Ok(Parsed { packet, addresses })
+    }
+}
+
+/// RFC 4895 section 6.3: `value` of the AUTH chunk that `signed` begins with.
+fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> Result<(), Malformed> {
+    let mut reader = Reader(value);
+    let fields = (reader.u16(), reader.u16());
+    if fields != (Some(0), Some(HMAC_SHA_1)) || reader.0.len() != CHUNK_CODE_BYTES {
+        return Err(malformed("an AUTH chunk is signed in a way that was not agreed on"));
+    }
+    let key = receiving.association_key().ok_or(malformed("an AUTH chunk without an association"))?;
+    let mut blank = signed.to_vec();
+    blank[8..8 + CHUNK_CODE_BYTES].fill(0);
+    if is_genuine(key, &blank, reader.0) { Ok(()) } else { Err(malformed("an AUTH chunk is not genuine")) }
+}
+
+/// A chunk's header and what it contains, without padding.
+struct ChunkHeader<'a> {
+    kind: u8,
+    flags: u8,
+    value: &'a [u8],
+}
+
+impl<'a> ChunkHeader<'a> {
+    /// None where a whole chunk is not there any more.
+    fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let (kind, flags, length) = (reader.u8()?, reader.u8()?, reader.u16()?);
+        let value = reader.take(usize::from(length).checked_sub(4)?)?;
+        Some(Self { kind, flags, value })
+    }
+
+    fn chunk(&self, receiving: &mut impl Receiving, addresses: &mut Vec<IpAddr>) -> Result<Chunk, Malformed> {
+        let Self { kind, flags, value } = *self;
+        let mut reader = Reader(value);
+        let tag_reflected = flags & TAG_REFLECTED != 0;
+        Ok(match kind {
+            chunk::ABORT => Chunk::Abort(Abort { tag_reflected, cause: first_cause(reader) }),
+            chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(SHORT)?)),
+            chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(SHORT)?)),
+            chunk::COOKIE_ACK => Chunk::CookieAck,
+            chunk::COOKIE_ECHO => {
+                let cookie = StateCookie::verified(value, receiving.secret());
+                // RFC 9260 section 5.1.5: such a cookie is silently discarded.
+                Chunk::CookieEcho(Box::new(Cookie::Own(cookie.ok_or(malformed("a cookie is not ours"))?)))
+            }
+            chunk::DATA => Chunk::Data(data(flags, reader, receiving)?),
+            chunk::ERROR => match first_cause(reader) {
+                Some(cause) => Chunk::Error(cause),
+                None => self.opaque(),
+            },
+            chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(SHORT)?),
+            chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
+            chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
+            chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
+            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(SHORT)?),
+            chunk::INIT => Chunk::Init(Box::new(init(reader, addresses)?.0)),
+            chunk::INIT_ACK => {
+                let (init, cookie) = init(reader, addresses)?;
+                let cookie = cookie.ok_or(malformed("an INIT ACK has no cookie"))?;
+                let cookie = match StateCookie::verified(cookie, receiving.secret()) {
+                    Some(own) => Cookie::Own(own),
+                    None => Cookie::Foreign(cookie.into()),
+                };
+                Chunk::InitAck(Box::new(InitAck { init, cookie }))
+            }
+            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(SHORT)?),
+            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(SHORT)? },
+            chunk::SHUTDOWN_ACK => Chunk::ShutdownAck,
+            chunk::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { tag_reflected },
+            _ => self.opaque(),
+        })
+    }
+
+    fn opaque(&self) -> Chunk {
+        Chunk::Opaque(Box::new(Opaque { kind: self.kind, flags: self.flags, value: self.value.into() }))
+    }
+}
+
+fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Data, Malformed> {
+    let mut header = || Some((reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
+    let (tsn, stream, ssn, ppid) = header().ok_or(SHORT)?;
+    Ok(Data {
+        tsn,
+        stream,
+        ssn,
+        ppid,
+        unordered: flags & data_flag::UNORDERED != 0,
+        beginning: flags & data_flag::BEGINNING != 0,
+        ending: flags & data_flag::ENDING != 0,
+        immediate: flags & data_flag::IMMEDIATE != 0,
+        payload: kept(reader, receiving)?,
+    })
+}
+
+fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<IData, Malformed> {
+    let mut header = || {
+        let (tsn, stream) = (reader.u32()?, reader.u16()?);
+        reader.u16()?;
+        Some((tsn, stream, reader.u32()?, reader.u32()?))
+    };
+    let (tsn, stream, mid, last) = header().ok_or(SHORT)?;
+    let beginning = flags & data_flag::BEGINNING != 0;
+    let (ppid, fsn) = if beginning { (last, 0) } else { (0, last) };
+    Ok(IData {
+        tsn,
+        stream,
+        mid,
+        fsn,
+        ppid,
+        unordered: flags & data_flag::UNORDERED != 0,
+        beginning,
+        ending: flags & data_flag::ENDING != 0,
+        immediate: flags & data_flag::IMMEDIATE != 0,
+        payload: kept(reader, receiving)?,
+    })
+}
+
+fn kept(reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Malformed> {
+    if reader.is_empty() {
+        // RFC 9260 section 6.2: the association is to be aborted; here it is as if nothing had come.
+        return Err(malformed("a chunk of user data has none"));
+    }
+    Ok(Payload { offset: receiving.keep(reader.0), length: reader.0.len() as u32 })
+}
+
+fn sack(reader: &mut Reader<'_>) -> Option<Sack> {
+    let (cumulative_tsn, a_rwnd) = (reader.u32()?, reader.u32()?);
+    let (blocks, duplicates) = (reader.u16()?, reader.u16()?);
+    // What is announced is not believed before it is there.
+    if reader.0.len() < 4 * (usize::from(blocks) + usize::from(duplicates)) {
+        return None;
+    }
+    let mut gap_blocks = SmallVec::with_capacity(blocks.into());
+    for _ in 0..blocks {
+        gap_blocks.push(GapBlock { start: reader.u16()?, end: reader.u16()? });
+    }
+    let duplicates = (0..duplicates).map(|_| reader.u32()).collect::<Option<_>>()?;
+    Some(Sack { cumulative_tsn, a_rwnd, gap_blocks, duplicates })
+}
+
+fn forward_tsn(mut reader: Reader<'_>) -> Option<ForwardTsn> {
+    let new_cumulative_tsn = reader.u32()?;
+    let count = reader.0.len() / 4;
+    let mut next = || Some(SkippedStream { stream: reader.u16()?, ssn: reader.u16()? });
+    Some(ForwardTsn { new_cumulative_tsn, streams: (0..count).map(|_| next()).collect::<Option<_>>()? })
+}
+
+fn i_forward_tsn(mut reader: Reader<'_>) -> Option<IForwardTsn> {
+    let new_cumulative_tsn = reader.u32()?;
+    let count = reader.0.len() / 8;
+    let mut next = || {
+        let (stream, flags, mid) = (reader.u16()?, reader.u16()?, reader.u32()?);
+        Some(SkippedMessage { stream, unordered: flags & SKIPPED_UNORDERED != 0, mid })
+    };
+    Some(IForwardTsn { new_cumulative_tsn, messages: (0..count).map(|_| next()).collect::<Option<_>>()? })
+}
+
+/// A parameter, or an error cause: its type and its value without padding.
+fn parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)> {
+    let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
+    let value = reader.take(length.checked_sub(4)?)?;
+    reader.take((length.next_multiple_of(4) - length).min(reader.0.len()));
+    Some((kind, Reader(value)))
+}
+
+fn address(kind: u16, mut value: Reader<'_>) -> Option<IpAddr> {
+    match kind {
+        parameter::IPV4_ADDRESS => value.u32().map(|bits| Ipv4Addr::from_bits(bits).into()),
+        parameter::IPV6_ADDRESS => {
+            value.take(16)?.try_into().ok().map(|octets: [u8; 16]| Ipv6Addr::from(octets).into())
+        }
+        _ => None,
+    }
+}
+
+/// A heartbeat's information, if it is one of ours: that of others is opaque.
+fn heartbeat_info(mut reader: Reader<'_>) -> Option<HeartbeatInfo> {
+    let (kind, mut info) = parameter(&mut reader)?;
+    if kind != parameter::HEARTBEAT_INFO || !reader.is_empty() {
+        return None;
+    }
+    let (sent_at, nonce, path) = (info.u64()?, info.u32()?, info.u8()?);
+    if (info.u8()?, info.u16()?) != (0, HEARTBEAT_MARK) {
+        return None;
+    }
+    let pair = if info.is_empty() {
+        None
+    } else {
+        let (number, is_second) = (info.u32()?, info.u32()?);
+        let arrived_at = Time::from_nanos(info.u64()?);
+        if is_second > 1 || !info.is_empty() {
+            return None;
+        }
+        Some(PairMark { number, is_second: is_second == 1, arrived_at })
+    };
+    Some(HeartbeatInfo { sent_at: Time::from_nanos(sent_at), nonce, path: PathId(path), padding: 0, pair })
+}
+
+/// INIT, or INIT ACK with its cookie. Unknown parameters are left out: none that matters here needs a report (RFC 9260
+/// section 3.2.2).
+fn init<'a>(
+    mut reader: Reader<'a>,
+    addresses: &mut Vec<IpAddr>,
+) -> Result<(Init, Option<&'a [u8]>), Malformed> {
+    let mut header = || Some((reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
+    let (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn) = header().ok_or(SHORT)?;
+    if initiate_tag == 0 || outbound_streams == 0 || max_inbound_streams == 0 {
+        return Err(malformed("an INIT has a tag or a number of streams that is 0"));
+    }
+    let mut init = Init {
+        initiate_tag,
+        a_rwnd,
+        outbound_streams,
+        max_inbound_streams,
+        initial_tsn,
+        addresses: 1,
+        ip: IpVersion::Ipv4,
+        forward_tsn_supported: false,
+        asconf_supported: false,
+        interleaving_supported: false,
+        cookie_preservative: None,
+    };
+    let mut cookie = None;
+    let (mut supports_asconf, mut can_authenticate) = (false, false);
+    while let Some((kind, mut value)) = parameter(&mut reader) {
+        match kind {
+            parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
+                addresses.push(address(kind, value).ok_or(SHORT)?);
+                if kind == parameter::IPV6_ADDRESS {
+                    init.ip = IpVersion::Ipv6;
+                }
+            }
+            parameter::STATE_COOKIE => cookie = Some(value.0),
+            parameter::COOKIE_PRESERVATIVE => {
+                let milliseconds = value.u32().ok_or(SHORT)?;
+                init.cookie_preservative = Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000));
+            }
+            parameter::FORWARD_TSN_SUPPORTED => init.forward_tsn_supported = true,
+            parameter::SUPPORTED_EXTENSIONS => {
+                let has = |kind: u8| value.0.contains(&kind);
+                supports_asconf = has(chunk::ASCONF) && has(chunk::ASCONF_ACK) && has(chunk::AUTH);
+                init.interleaving_supported = has(chunk::I_DATA);
+            }
+            parameter::RANDOM => can_authenticate = true,
+            _ => {}
+        }
+    }
+    init.asconf_supported = supports_asconf && can_authenticate;
+    init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
+    Ok((init, cookie))
+}
+
+fn asconf(mut reader: Reader<'_>, receiving: &impl Receiving) -> Option<Asconf> {
+    let serial = reader.u32()?;
+    let (kind, value) = parameter(&mut reader)?;
+    let ip = match address(kind, value)? {
+        IpAddr::V4(_) => IpVersion::Ipv4,
+        IpAddr::V6(_) => IpVersion::Ipv6,
+    };
+    let mut requests = Vec::new();
+    while let Some((kind, mut value)) = parameter(&mut reader) {
+        let change = match kind {
+            parameter::ADD_ADDRESS => AddressChange::Add,
+            parameter::DELETE_ADDRESS => AddressChange::Delete,
+            parameter::SET_PRIMARY => AddressChange::SetPrimary,
+            _ => continue,
+        };
+        let correlation = value.u32()?;
+        let (kind, value) = parameter(&mut value)?;
+        // An address that nobody knows is that of no path.
+        let path = receiving.path_to(address(kind, value)?)?;
+        requests.push(AddressRequest { correlation, change, path });
+    }
+    Some(Asconf { serial, ip, requests })
+}
+
+fn asconf_ack(mut reader: Reader<'_>) -> Option<AsconfAck> {
+    let serial = reader.u32()?;
+    let (mut ip, mut responses) = (IpVersion::Ipv4, Vec::new());
+    while let Some((kind, mut value)) = parameter(&mut reader) {
+        let correlation = value.u32()?;
+        let error = match kind {
+            parameter::SUCCESS_INDICATION => None,
+            parameter::ERROR_CAUSE_INDICATION => {
+                let (code, request) = parameter(&mut value)?;
+                if request.0.len() > 20 {
+                    ip = IpVersion::Ipv6;
+                }
+                Some(match code {
+                    cause::LAST_ADDRESS => AddressError::LastAddress,
+                    _ => AddressError::SourceAddress,
+                })
+            }
+            _ => continue,
+        };
+        responses.push(AddressResponse { correlation, error });
+    }
+    Some(AsconfAck { serial, ip, responses })
+}
+
+/// The first error cause, if there is one.
+fn first_cause(mut reader: Reader<'_>) -> Option<ErrorCause> {
+    let (code, mut value) = parameter(&mut reader)?;
+    Some(match code {
+        cause::ILLEGAL_ASCONF_ACK => ErrorCause::IllegalAsconfAck,
+        cause::STALE_COOKIE => {
+            let microseconds = u64::from(value.u32()?);
+            ErrorCause::StaleCookie { staleness: Duration::from_nanos(microseconds * 1_000) }
+        }
+        cause::USER_INITIATED_ABORT => ErrorCause::UserInitiatedAbort,
+        code => ErrorCause::Other(code),
+    })
+}
+
+impl StateCookie {
+    /// A cookie that has this end's code; none of others'.
+    fn verified(bytes: &[u8], secret: &Secret) -> Option<Self> {
+        if bytes.len() != Self::BYTES as usize {
+            return None;
+        }
+        let (signed, code) = bytes.split_at(bytes.len() - COOKIE_CODE_BYTES);
+        if !is_own_cookie(secret, signed, code) {
+            return None;
+        }
+        let mut reader = Reader(signed);
+        let created_at = Time::from_nanos(reader.u64()?);
+        let life = Duration::from_nanos(reader.u64()?);
+        let (local_tag, local_initial_tsn) = (reader.u32()?, reader.u32()?);
+        let (initiate_tag, a_rwnd) = (reader.u32()?, reader.u32()?);
+        let (outbound_streams, max_inbound_streams) = (reader.u16()?, reader.u16()?);
+        let (initial_tsn, addresses, abilities) = (reader.u32()?, reader.u8()?, reader.u8()?);
+        let can = |bit: u8| abilities & bit != 0;
+        let peer = Init {
+            initiate_tag,
+            a_rwnd,
+            outbound_streams,
+            max_inbound_streams,
+            initial_tsn,
+            addresses,
+            ip: if can(COOKIE_IPV6) { IpVersion::Ipv6 } else { IpVersion::Ipv4 },
+            forward_tsn_supported: can(COOKIE_FORWARD_TSN),
+            asconf_supported: can(COOKIE_ASCONF),
+            interleaving_supported: can(COOKIE_INTERLEAVING),
+            cookie_preservative: None,
+        };
+        Some(Self { created_at, life, local_tag, local_initial_tsn, peer })
+    }
+}

@@ -1,0 +1,92 @@
+//! A TCP segment as bytes (RFC 9293 section 3.1).
+
+use std::net::IpAddr;
+
+use super::{Flags, HEADER_BYTES, Segment};
+use crate::ground::PathId;
+use crate::wire::bytes::{Append as _, Sending};
+use crate::wire::ip::{self, TCP};
+
+/// Kinds of options.
+pub(crate) mod option {
+    pub(crate) const END: u8 = 0;
+    pub(crate) const NOP: u8 = 1;
+    pub(crate) const MSS: u8 = 2;
+    pub(crate) const WINDOW_SCALE: u8 = 3;
+    pub(crate) const SACK_PERMITTED: u8 = 4;
+    pub(crate) const SACK: u8 = 5;
+    pub(crate) const TIMESTAMPS: u8 = 8;
+    pub(crate) const MPTCP: u8 = 30;
+}
+
+impl Segment {
+    /// Appends its bytes, checksum included, as they are sent on a path.
+    pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
+        self.emit_with(&[], path, sending, out);
+    }
+
+    /// The same with more options behind its own; they are padded to whole words.
+    pub(in crate::wire) fn emit_with(
+        &self,
+        options: &[u8],
+        path: PathId,
+        sending: &impl Sending,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        let header = HEADER_BYTES + self.option_bytes() + options.len() as u32;
+        debug_assert!(
+            header.is_multiple_of(4) && header <= 60,
+            "{self:?} and {} B of options",
+            options.len()
+        );
+        out.u16(self.source_port);
+        out.u16(self.destination_port);
+        out.u32(self.sequence);
+        out.u32(if self.flags.has(Flags::ACK) { self.acknowledgement } else { 0 });
+        out.u16(((header / 4) << 12) as u16 | self.flags.bits());
+        out.u16(self.window);
+        // Checksum, and an urgent pointer that nothing points with.
+        out.u32(0);
+        self.emit_options(out);
+        out.extend(options);
+        // End of Option List, and zeros.
+        out.extend((0..self.padding).map(|_| option::END));
+        sending.payload(self.payload, out);
+        let checksum = checksum(sending.addresses(path), &out[start..]);
+        out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// As Linux lays them out (`tcp_options_write`).
+    fn emit_options(&self, out: &mut Vec<u8>) {
+        if let Some(mss) = self.mss {
+            out.extend([option::MSS, 4]);
+            out.u16(mss);
+        }
+        let permitted = [option::SACK_PERMITTED, 2];
+        if let Some(timestamps) = self.timestamps {
+            out.extend(if self.sack_permitted { permitted } else { [option::NOP; 2] });
+            out.extend([option::TIMESTAMPS, 10]);
+            out.u32(timestamps.value);
+            out.u32(timestamps.echo);
+        } else if self.sack_permitted {
+            out.extend([option::NOP; 2]);
+            out.extend(permitted);
+        }
+        if let Some(scale) = self.window_scale {
+            out.extend([option::NOP, option::WINDOW_SCALE, 3, scale]);
+        }
+        if !self.sack.is_empty() {
+            out.extend([option::NOP, option::NOP, option::SACK, 2 + 8 * self.sack.len() as u8]);
+            for block in &self.sack {
+                out.u32(block.start);
+                out.u32(block.end);
+            }
+        }
+    }
+}
+
+/// The checksum of a segment whose own place for it is zero, or zero where it is right (RFC 9293 section 3.1).
+pub(super) fn checksum([source, destination]: [IpAddr; 2], segment: &[u8]) -> u16 {
+    ip::pseudo_header(source, destination, TCP, segment.len()).add_slice(segment).ones_complement().to_be()
+}

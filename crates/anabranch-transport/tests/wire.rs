@@ -1,0 +1,713 @@
+//! Packets as bytes and back: what is emitted is parsed as it was, and nothing that arrives does harm.
+//!
+//! `PROPTEST_CASES` says how many packets of each kind; `make validate` takes 100,000.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload};
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::wire::bytes::{Receiving, Secret, Sending};
+use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Signal};
+use anabranch_transport::wire::sctp::SctpPacket;
+use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::sctp::chunk::{
+    Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
+    PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+};
+use anabranch_transport::wire::tcp::{Flags, SackBlock, SackBlocks, Segment, Timestamps};
+use anabranch_transport::wire::udp::{Datagram, Rtp};
+use anabranch_transport::wire::{Body, Packet, ip};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+/// Both ends of a connection over four paths, which share what they know. The byte at an offset is the offset's last.
+struct World {
+    ip: IpVersion,
+    secret: Secret,
+    key: Vec<u8>,
+    keys: [u64; 2],
+    /// Where the next payload came from: what a receiver knows of its peer's stream.
+    next: u64,
+    near: [u64; 2],
+    rtp: bool,
+}
+
+impl World {
+    fn new(ip: IpVersion) -> Self {
+        Self {
+            ip,
+            secret: Secret([7; 32]),
+            key: b"both know it".to_vec(),
+            keys: [0x0102_0304_0506_0708, 0xf0e0_d0c0_b0a0_9080],
+            next: 0,
+            near: [0; 2],
+            rtp: false,
+        }
+    }
+
+    fn address(&self, end: u8, path: u8) -> IpAddr {
+        match self.ip {
+            IpVersion::Ipv4 => Ipv4Addr::new(10, end, 0, path).into(),
+            IpVersion::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, end.into(), 0, 0, 0, path.into()).into(),
+        }
+    }
+}
+
+/// The end that sends: its key is the first one.
+impl Sending for World {
+    fn addresses(&self, path: PathId) -> [IpAddr; 2] {
+        [self.address(1, path.0), self.address(2, path.0)]
+    }
+
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        (0..=u8::MAX).map(|path| self.address(1, path)).collect()
+    }
+
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
+        out.extend((payload.offset..payload.offset + u64::from(payload.length)).map(|at| at as u8));
+    }
+
+    fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    fn association_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn connection_keys(&self) -> [u64; 2] {
+        self.keys
+    }
+}
+
+/// The end that receives: its key is the second one.
+impl Receiving for World {
+    fn path_to(&self, address: IpAddr) -> Option<PathId> {
+        (0..=u8::MAX).find(|path| self.address(1, *path) == address).map(PathId)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> u64 {
+        // Offsets in these tests are below 256.
+        bytes.first().map_or(self.next, |first| u64::from(*first))
+    }
+
+    fn keep_stream(&mut self, _sequence: u32, _bytes: &[u8]) -> u64 {
+        self.next
+    }
+
+    fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    fn association_key(&self) -> Option<&[u8]> {
+        Some(&self.key)
+    }
+
+    fn connection_keys(&self) -> [u64; 2] {
+        let [sender, receiver] = self.keys;
+        [receiver, sender]
+    }
+
+    fn data_near(&self) -> [u64; 2] {
+        self.near
+    }
+
+    fn has_rtp(&self) -> bool {
+        self.rtp
+    }
+}
+
+fn ips() -> impl Strategy<Value = IpVersion> {
+    prop_oneof![Just(IpVersion::Ipv4), Just(IpVersion::Ipv6)]
+}
+
+fn ports() -> impl Strategy<Value = (u16, u16)> {
+    (1..=u16::MAX, 1..=u16::MAX)
+}
+
+/// A payload that is not empty, and where its offset can be told from its first byte.
+fn payloads() -> impl Strategy<Value = Payload> {
+    (0..256u64, 1..1_400u32).prop_map(|(offset, length)| Payload { offset, length })
+}
+
+fn flags() -> impl Strategy<Value = [bool; 4]> {
+    any::<[bool; 4]>()
+}
+
+fn data() -> impl Strategy<Value = Chunk> {
+    let numbers = any::<(u32, u16, u16, u32)>();
+    (numbers, flags(), payloads()).prop_map(|((tsn, stream, ssn, ppid), flags, payload)| {
+        let [unordered, beginning, ending, immediate] = flags;
+        Chunk::Data(Data { tsn, stream, ssn, ppid, unordered, beginning, ending, immediate, payload })
+    })
+}
+
+fn i_data() -> impl Strategy<Value = Chunk> {
+    let numbers = any::<(u32, u16, u32, u32)>();
+    (numbers, flags(), payloads()).prop_map(|((tsn, stream, mid, last), flags, payload)| {
+        let [unordered, beginning, ending, immediate] = flags;
+        // One field: the first fragment's is the protocol, that of others their number.
+        let (ppid, fsn) = if beginning { (last, 0) } else { (0, last) };
+        Chunk::IData(IData { tsn, stream, mid, fsn, ppid, unordered, beginning, ending, immediate, payload })
+    })
+}
+
+fn sacks() -> impl Strategy<Value = Chunk> {
+    let blocks = vec(any::<(u16, u16)>(), 0..20);
+    (any::<(u8, u32, u32)>(), blocks, vec(any::<u32>(), 0..20)).prop_map(
+        |((packets, cumulative_tsn, a_rwnd), blocks, duplicates)| {
+            let gap_blocks = blocks.into_iter().map(|(start, end)| GapBlock { start, end }).collect();
+            let duplicates = duplicates.into();
+            Chunk::Sack(packets, Sack { cumulative_tsn, a_rwnd, gap_blocks, duplicates })
+        },
+    )
+}
+
+fn forwards() -> impl Strategy<Value = Chunk> {
+    let plain = (any::<u32>(), vec(any::<(u16, u16)>(), 0..20)).prop_map(|(new_cumulative_tsn, streams)| {
+        let streams = streams.into_iter().map(|(stream, ssn)| SkippedStream { stream, ssn }).collect();
+        Chunk::ForwardTsn(ForwardTsn { new_cumulative_tsn, streams })
+    });
+    let interleaved =
+        (any::<u32>(), vec(any::<(u16, bool, u32)>(), 0..20)).prop_map(|(new_cumulative_tsn, messages)| {
+            let skipped = |(stream, unordered, mid)| SkippedMessage { stream, unordered, mid };
+            let messages = messages.into_iter().map(skipped).collect();
+            Chunk::IForwardTsn(IForwardTsn { new_cumulative_tsn, messages })
+        });
+    prop_oneof![plain, interleaved]
+}
+
+fn heartbeats() -> impl Strategy<Value = Chunk> {
+    let pair = option::of(any::<(u32, bool, u64)>());
+    (any::<(u64, u32, u8)>(), 0..300u16, pair, any::<bool>()).prop_map(
+        |((sent_at, nonce, path), words, pair, is_answer)| {
+            let pair = pair.map(|(number, is_second, arrived_at)| PairMark {
+                number,
+                is_second,
+                arrived_at: Time::from_nanos(arrived_at),
+            });
+            let padding = if is_answer { 0 } else { 4 * words };
+            let sent_at = Time::from_nanos(sent_at);
+            let info = HeartbeatInfo { sent_at, nonce, path: PathId(path), padding, pair };
+            if is_answer { Chunk::HeartbeatAck(info) } else { Chunk::Heartbeat(info) }
+        },
+    )
+}
+
+fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
+    let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
+    let wishes = option::of(0..1_000_000u64);
+    (numbers, 1..=8u8, any::<[bool; 3]>(), wishes).prop_map(
+        move |(
+            (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
+            addresses,
+            can,
+            wish,
+        )| Init {
+            initiate_tag,
+            a_rwnd,
+            outbound_streams,
+            max_inbound_streams,
+            initial_tsn,
+            addresses,
+            // A single address is not listed, so that its version is not known from it.
+            ip: if addresses > 1 { ip } else { IpVersion::Ipv4 },
+            forward_tsn_supported: can[0],
+            asconf_supported: can[1],
+            interleaving_supported: can[2],
+            cookie_preservative: wish.map(Duration::from_millis),
+        },
+    )
+}
+
+fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
+    (any::<(u64, u64, u32, u32)>(), inits(ip)).prop_map(
+        |((created_at, life, local_tag, local_initial_tsn), peer)| StateCookie {
+            created_at: Time::from_nanos(created_at),
+            life: Duration::from_nanos(life),
+            local_tag,
+            local_initial_tsn,
+            peer: Init { cookie_preservative: None, ..peer },
+        },
+    )
+}
+
+fn causes() -> impl Strategy<Value = ErrorCause> {
+    prop_oneof![
+        Just(ErrorCause::IllegalAsconfAck),
+        Just(ErrorCause::UserInitiatedAbort),
+        (0..u32::MAX).prop_map(|us| ErrorCause::StaleCookie {
+            staleness: Duration::from_nanos(u64::from(us) * 1_000)
+        }),
+        (100..150u16).prop_map(ErrorCause::Other),
+    ]
+}
+
+fn asconfs(ip: IpVersion) -> impl Strategy<Value = Chunk> {
+    let changes =
+        prop_oneof![Just(AddressChange::Add), Just(AddressChange::Delete), Just(AddressChange::SetPrimary),];
+    let requests = vec((any::<u32>(), changes, 0..200u8), 0..6);
+    let ask = (any::<u32>(), requests).prop_map(move |(serial, requests)| {
+        let request =
+            |(correlation, change, path)| AddressRequest { correlation, change, path: PathId(path) };
+        let requests = requests.into_iter().map(request).collect();
+        Chunk::Asconf(Box::new(Asconf { serial, ip, requests }))
+    });
+    let errors = option::of(prop_oneof![Just(AddressError::LastAddress), Just(AddressError::SourceAddress)]);
+    let answer = (any::<u32>(), vec((any::<u32>(), errors), 0..6)).prop_map(move |(serial, responses)| {
+        let response = |(correlation, error)| AddressResponse { correlation, error };
+        let responses: Vec<_> = responses.into_iter().map(response).collect();
+        // The addresses' version is known from an error that repeats one.
+        let ip = if responses.iter().any(|it| it.error.is_some()) { ip } else { IpVersion::Ipv4 };
+        Chunk::AsconfAck(Box::new(AsconfAck { serial, ip, responses }))
+    });
+    prop_oneof![ask, answer]
+}
+
+fn opaques() -> impl Strategy<Value = Chunk> {
+    let bytes = vec(any::<u8>(), 0..60);
+    // Behind those of the last kind a packet is read on.
+    (0xe0..=0xffu8, any::<u8>(), bytes)
+        .prop_map(|(kind, flags, value)| Chunk::Opaque(Box::new(Opaque { kind, flags, value: value.into() })))
+}
+
+/// Chunks that may be together in a packet.
+fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
+    prop_oneof![
+        4 => data(),
+        2 => i_data(),
+        4 => sacks(),
+        2 => forwards(),
+        2 => heartbeats(),
+        1 => asconfs(ip),
+        1 => opaques(),
+        1 => cookies(ip).prop_map(|cookie| Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))),
+        1 => causes().prop_map(Chunk::Error),
+        1 => (any::<bool>(), option::of(causes()))
+            .prop_map(|(tag_reflected, cause)| Chunk::Abort(Abort { tag_reflected, cause })),
+        1 => Just(Chunk::CookieAck),
+        1 => Just(Chunk::Auth),
+        1 => Just(Chunk::ShutdownAck),
+        1 => any::<u32>().prop_map(|cumulative_tsn| Chunk::Shutdown { cumulative_tsn }),
+    ]
+}
+
+/// Chunks that come alone.
+fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
+    let cookie = prop_oneof![
+        cookies(ip).prop_map(Cookie::Own),
+        vec(any::<u8>(), 0..300).prop_map(|bytes| Cookie::Foreign(bytes.into())),
+    ];
+    prop_oneof![
+        inits(ip).prop_map(|init| Chunk::Init(Box::new(init))),
+        (inits(ip), cookie).prop_map(|(init, cookie)| Chunk::InitAck(Box::new(InitAck { init, cookie }))),
+        any::<bool>().prop_map(|tag_reflected| Chunk::ShutdownComplete { tag_reflected }),
+    ]
+}
+
+fn sctp_packets(ip: IpVersion) -> impl Strategy<Value = Body> {
+    let chunks = prop_oneof![
+        4 => vec(bundled(ip), 1..8),
+        1 => alone(ip).prop_map(|chunk| vec![chunk]),
+    ];
+    (ports(), any::<u32>(), chunks).prop_map(
+        |((source_port, destination_port), verification_tag, mut chunks)| {
+            // One AUTH in a packet, and one before what must be signed.
+            let is_signed =
+                |chunk: &Chunk| matches!(chunk, Chunk::Auth | Chunk::Asconf(_) | Chunk::AsconfAck(_));
+            let signed = chunks.iter().position(is_signed);
+            chunks.retain(|chunk| !matches!(chunk, Chunk::Auth));
+            if let Some(place) = signed {
+                chunks.insert(place.min(chunks.len()), Chunk::Auth);
+            }
+            let first = chunks.remove(0);
+            Body::Sctp(SctpPacket { source_port, destination_port, verification_tag, first, rest: chunks })
+        },
+    )
+}
+
+/// Segments whose options have room.
+fn segments() -> impl Strategy<Value = Segment> {
+    let numbers = (ports(), any::<u32>(), any::<u32>(), any::<u16>());
+    let options =
+        (option::of(any::<u16>()), option::of(0..=14u8), any::<bool>(), option::of(any::<(u32, u32)>()));
+    let payload = prop_oneof![Just(Payload::default()), payloads()];
+    (numbers, 0..0x200u16, options, vec(any::<(u32, u32)>(), 0..=3), 0..=10u8, payload).prop_map(
+        |(
+            ((source_port, destination_port), sequence, acknowledgement, window),
+            bits,
+            options,
+            blocks,
+            words,
+            payload,
+        )| {
+            let flags = Flags::from_bits(bits);
+            let (mss, window_scale, sack_permitted, timestamps) = options;
+            let mut segment = Segment {
+                source_port,
+                destination_port,
+                sequence,
+                // Without the flag it means nothing, and is not on the wire.
+                acknowledgement: if flags.has(Flags::ACK) { acknowledgement } else { 0 },
+                flags,
+                window,
+                mss,
+                window_scale,
+                sack_permitted,
+                timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
+                sack: SackBlocks::new(),
+                padding: 0,
+                payload,
+            };
+            for (start, end) in blocks {
+                if segment.option_bytes() + 12 <= 40 {
+                    segment.sack.push(SackBlock { start, end });
+                }
+            }
+            segment.padding = (4 * words).min((40 - segment.option_bytes()) as u8);
+            segment
+        },
+    )
+}
+
+/// Options of MPTCP that a segment may have, and what they take.
+fn mptcp_options(ip: IpVersion) -> impl Strategy<Value = (Options, u32, u16)> {
+    let syn = Flags::SYN.bits();
+    let ack = Flags::ACK.bits();
+    let handshake = prop_oneof![
+        Just((Handshake::Capable { sender_key: None, receiver_key: None }, 4, syn)),
+        any::<u64>().prop_map(move |key| {
+            (Handshake::Capable { sender_key: Some(key), receiver_key: None }, 12, syn | ack)
+        }),
+        any::<[u64; 2]>().prop_map(move |[a, b]| {
+            (Handshake::Capable { sender_key: Some(a), receiver_key: Some(b) }, 20, ack)
+        }),
+        any::<(u32, u32, u8, bool)>().prop_map(move |(token, nonce, address, is_backup)| {
+            (Handshake::Join(Join::Syn { token, nonce, address, is_backup }), 12, syn)
+        }),
+        any::<(u64, u32, u8, bool)>().prop_map(move |(code, nonce, address, is_backup)| {
+            (Handshake::Join(Join::Answer { code, nonce, address, is_backup }), 16, syn | ack)
+        }),
+        any::<[u8; 20]>().prop_map(move |code| (Handshake::Join(Join::Third { code }), 24, ack)),
+    ]
+    .prop_map(|(handshake, bytes, flags)| {
+        (Options { handshake: Some(handshake), ..Options::default() }, bytes, flags)
+    });
+    let near = 1_000_000..1_000_000_000_000u64;
+    let dss = (near, 0..1_000_000u64, option::of(any::<bool>()), prop_oneof![Just(8u32), Just(12)]).prop_map(
+        move |(data, acknowledged, mapped, ack_bytes)| {
+            let options = Options {
+                data_ack: Some(acknowledged),
+                // Without payload it is of a DATA_FIN on its own.
+                data_position: mapped.map(|_| data),
+                data_fin: mapped.filter(|fin| *fin).map(|_| data),
+                ..Options::default()
+            };
+            let bytes = if mapped.is_some() { 12 + ack_bytes } else { ack_bytes };
+            (options, bytes, ack)
+        },
+    );
+    let address_bytes = if ip == IpVersion::Ipv4 { 4 } else { 16 };
+    let signal = prop_oneof![
+        any::<(u8, bool)>().prop_map(move |(address, is_echo)| {
+            let bytes = 4 + address_bytes + if is_echo { 0 } else { 8 };
+            (Signal::AddAddress { address, is_echo }, bytes)
+        }),
+        Just((Signal::FastClose, 12)),
+        any::<bool>().prop_map(|is_backup| (Signal::Priority { is_backup }, 4)),
+        any::<u8>().prop_map(|address| (Signal::RemoveAddress { address }, 4)),
+    ];
+    let with_signal = (option::of(0..1_000_000u64), signal).prop_map(move |(data_ack, (signal, bytes))| {
+        let bytes = bytes + if data_ack.is_some() { 8 } else { 0 };
+        (Options { data_ack, signal: Some(signal), ..Options::default() }, bytes, ack)
+    });
+    prop_oneof![handshake, dss, with_signal]
+}
+
+fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
+    (segments(), mptcp_options(ip), payloads()).prop_map(
+        |(tcp, (mut options, option_bytes, bits), payload)| {
+            let has_data = options.data_position.is_some();
+            let bare = Segment {
+                flags: Flags::from_bits(bits),
+                acknowledgement: if bits & Flags::ACK.bits() == 0 { 0 } else { tcp.acknowledgement },
+                sack: SackBlocks::new(),
+                padding: 0,
+                mss: None,
+                window_scale: None,
+                sack_permitted: false,
+                payload: if has_data { payload } else { Payload::default() },
+                ..tcp
+            };
+            let room = 40 - option_bytes;
+            let timestamps = bare.timestamps.filter(|_| room >= 12);
+            if let Some(fin) = &mut options.data_fin {
+                *fin += u64::from(bare.payload.length);
+            }
+            Body::Mptcp(mptcp::Segment { tcp: Segment { timestamps, ..bare }, options, option_bytes })
+        },
+    )
+}
+
+fn datagrams() -> impl Strategy<Value = Body> {
+    (ports(), payloads(), option::of(any::<(u16, u32)>())).prop_map(
+        |((source_port, destination_port), Payload { offset, length }, rtp)| {
+            let rtp = rtp.map(|(sequence, timestamp)| Rtp { sequence, timestamp });
+            Body::Udp(Datagram { source_port, destination_port, offset, length, rtp })
+        },
+    )
+}
+
+fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>)> {
+    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ect1), Just(Ecn::Ce)];
+    ips().prop_flat_map(move |ip| {
+        let body = prop_oneof![
+            3 => sctp_packets(ip),
+            2 => segments().prop_map(Body::Tcp),
+            2 => mptcp_segments(ip),
+            1 => datagrams(),
+        ];
+        let identification = option::of(any::<u16>());
+        (body, 0..4u8, ecn.clone(), identification).prop_map(move |(body, path, ecn, identification)| {
+            let size = ip.header_bytes()
+                + match &body {
+                    Body::Fragment(_) => unreachable!("not made here"),
+                    Body::Mptcp(segment) => segment.tcp.wire_size() + segment.option_bytes,
+                    Body::Sctp(packet) => packet.wire_size(),
+                    Body::Tcp(segment) => segment.wire_size(),
+                    Body::Udp(datagram) => 8 + if datagram.rtp.is_some() { 12 } else { 0 } + datagram.length,
+                };
+            (ip, Packet { path: PathId(path), ecn, size, body }, identification)
+        })
+    })
+}
+
+/// A receiver that knows what the one of this packet knows.
+fn receiver(ip: IpVersion, packet: &Packet) -> World {
+    let mut world = World::new(ip);
+    world.next = packet.body.tcp().map_or(0, |tcp| tcp.payload.offset);
+    if let Body::Mptcp(segment) = &packet.body {
+        let position = segment.options.data_position.or(segment.options.data_fin);
+        // Near, but not there.
+        world.near = [position.unwrap_or(0).saturating_sub(100_000), 500_000];
+    }
+    world.rtp = matches!(packet.body, Body::Udp(Datagram { rtp: Some(_), .. }));
+    world
+}
+
+/// The first data of a connection comes with the keys, and its place is that in the subflow.
+fn expected(mut packet: Packet) -> Packet {
+    if let Body::Mptcp(segment) = &mut packet.body
+        && segment.tcp.payload.length == 0
+        && segment.options.data_fin.is_some()
+    {
+        segment.options.data_position = None;
+    }
+    packet
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What is emitted has the size that the simulator counts, and is parsed as it was.
+    #[test]
+    fn parse_of_emit_is_the_packet((ip, packet, identification) in packets()) {
+        let bytes = packet.emit(identification, &World::new(ip));
+        prop_assert_eq!(bytes.len(), packet.size as usize);
+        let mut world = receiver(ip, &packet);
+        let parsed = Packet::parse(&bytes, packet.path, &mut world).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(parsed.addresses, world.addresses(packet.path));
+        prop_assert_eq!(parsed.packet, expected(packet));
+    }
+
+    /// A bit that flips on the way is seen, wherever it is but in the fields that no checksum covers.
+    #[test]
+    fn a_flipped_bit_is_seen((ip, packet, _) in packets(), place in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let mut bytes = packet.emit(None, &World::new(ip));
+        // IPv6's header has no checksum; its addresses are in that of TCP and UDP.
+        let covered = if ip == IpVersion::Ipv4 { 0 } else { 40 };
+        let place = covered + place.index(bytes.len() - covered);
+        bytes[place] ^= 1 << bit;
+        let mut world = receiver(ip, &packet);
+        prop_assert!(Packet::parse(&bytes, packet.path, &mut world).is_err());
+    }
+
+    /// Packets with right checksums and contents that nobody would send: parsed or refused, but no panic, and nothing
+    /// in what is made of them that is larger than themselves.
+    #[test]
+    fn nonsense_does_no_harm(
+        (ip, packet, _) in packets(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in option::of(any::<prop::sample::Index>()),
+    ) {
+        let world = World::new(ip);
+        let mut bytes = packet.emit(None, &world);
+        let header = ip.header_bytes() as usize;
+        for (place, value) in changes {
+            let place = header + place.index(bytes.len() - header);
+            bytes[place] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(header + cut.index(bytes.len() - header));
+        }
+        let body = &mut bytes[header..];
+        let addresses = world.addresses(packet.path);
+        let mut world = receiver(ip, &packet);
+        match &packet.body {
+            Body::Sctp(_) => {
+                if body.len() >= 12 {
+                    body[8..12].fill(0);
+                    let checksum = crc32c::crc32c(body);
+                    body[8..12].copy_from_slice(&checksum.to_le_bytes());
+                }
+                if let Ok(parsed) = SctpPacket::parse(body, &mut world) {
+                    prop_assert!(parsed.packet.wire_size() as usize <= 4 * body.len());
+                    // What is understood can be sent on.
+                    let mut again = Vec::new();
+                    parsed.packet.emit(PathId(0), &world, &mut again);
+                }
+            }
+            Body::Tcp(_) | Body::Mptcp(_) => {
+                if body.len() >= 20 {
+                    body[16..18].fill(0);
+                    let checksum = ones_complement(addresses, ip::TCP, body);
+                    body[16..18].copy_from_slice(&checksum.to_be_bytes());
+                }
+                if let Ok((segment, _)) = Segment::parse(body, addresses, &mut world) {
+                    prop_assert!(segment.option_bytes() <= 60);
+                }
+            }
+            _ => {
+                let _ = Datagram::parse(body, addresses, &mut world);
+            }
+        }
+    }
+
+    /// Bytes that were never a packet.
+    #[test]
+    fn noise_does_no_harm(bytes in vec(any::<u8>(), 0..200)) {
+        let mut world = World::new(IpVersion::Ipv4);
+        let _ = Packet::parse(&bytes, PathId(0), &mut world);
+        let _ = SctpPacket::parse(&bytes, &mut world);
+    }
+}
+
+/// The checksum of TCP (RFC 9293 section 3.1), written for this test.
+fn ones_complement([source, destination]: [IpAddr; 2], protocol: u8, body: &[u8]) -> u16 {
+    let mut bytes = Vec::new();
+    for address in [source, destination] {
+        match address {
+            IpAddr::V4(address) => bytes.extend(address.octets()),
+            IpAddr::V6(address) => bytes.extend(address.octets()),
+        }
+    }
+    bytes.extend((body.len() as u32).to_be_bytes());
+    bytes.extend([0, 0, 0, protocol]);
+    bytes.extend(body);
+    bytes.resize(bytes.len().next_multiple_of(2), 0);
+    let sum: u64 = bytes.chunks(2).map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// RFC 9260 appendix A has no example; this is of RFC 3720 appendix B.4: 32 bytes of zeros.
+#[test]
+fn the_checksum_is_crc32c() {
+    assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
+}
+
+/// A packet as the Linux kernel sends it, written down by hand from RFC 9260: SHUTDOWN of an association with tag 5.
+#[test]
+fn a_packet_byte_by_byte() {
+    let packet = SctpPacket {
+        source_port: 0x1234,
+        destination_port: 0x5678,
+        verification_tag: 5,
+        first: Chunk::Shutdown { cumulative_tsn: 0x0102_0304 },
+        rest: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    packet.emit(PathId(0), &World::new(IpVersion::Ipv4), &mut bytes);
+    let checksum = bytes[8..12].to_vec();
+    bytes[8..12].fill(0);
+    assert_eq!(checksum, crc32c::crc32c(&bytes).to_le_bytes());
+    assert_eq!(bytes, [0x12, 0x34, 0x56, 0x78, 0, 0, 0, 5, 0, 0, 0, 0, 7, 0, 0, 8, 1, 2, 3, 4]);
+}
+
+/// RFC 4895 section 6.1: both ends make the same key of their vectors, whichever they call their own.
+#[test]
+fn both_ends_have_the_same_key() {
+    let vectors = [9u8, 4].map(|secret| {
+        let init = Init {
+            initiate_tag: 1,
+            a_rwnd: 1,
+            outbound_streams: 1,
+            max_inbound_streams: 1,
+            initial_tsn: 1,
+            addresses: 1,
+            ip: IpVersion::Ipv4,
+            forward_tsn_supported: true,
+            asconf_supported: true,
+            interleaving_supported: true,
+            cookie_preservative: None,
+        };
+        let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
+        let packet = SctpPacket {
+            source_port: 1,
+            destination_port: 2,
+            verification_tag: 0,
+            first: Chunk::Init(Box::new(init)),
+            rest: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        packet.emit(PathId(0), &world, &mut bytes);
+        key_vector(&bytes).expect("it authenticates")
+    });
+    assert_eq!(vectors[0].len(), 36 + 6 + 6);
+    assert_ne!(vectors[0], vectors[1]);
+    assert_eq!(association_key(&vectors[0], &vectors[1]), association_key(&vectors[1], &vectors[0]));
+}
+
+/// RFC 9260 section 5.1.5: a cookie of others, or one that was changed, opens nothing.
+#[test]
+fn a_forged_cookie_is_refused() {
+    let cookie = StateCookie {
+        created_at: Time::ZERO,
+        life: Duration::from_secs(60),
+        local_tag: 1,
+        local_initial_tsn: 2,
+        peer: Init {
+            initiate_tag: 3,
+            a_rwnd: 4,
+            outbound_streams: 5,
+            max_inbound_streams: 6,
+            initial_tsn: 7,
+            addresses: 1,
+            ip: IpVersion::Ipv4,
+            forward_tsn_supported: false,
+            asconf_supported: false,
+            interleaving_supported: false,
+            cookie_preservative: None,
+        },
+    };
+    let packet = SctpPacket {
+        source_port: 1,
+        destination_port: 2,
+        verification_tag: 1,
+        first: Chunk::CookieEcho(Box::new(Cookie::Own(cookie))),
+        rest: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    packet.emit(PathId(0), &World::new(IpVersion::Ipv4), &mut bytes);
+    assert!(SctpPacket::parse(&bytes, &mut World::new(IpVersion::Ipv4)).is_ok());
+    let mut stranger = World { secret: Secret([8; 32]), ..World::new(IpVersion::Ipv4) };
+    let error = SctpPacket::parse(&bytes, &mut stranger).expect_err("it is another's");
+    assert_eq!(error.to_string(), "SCTP: a cookie is not ours");
+    bytes[12 + 4 + 16] ^= 1;
+    bytes[8..12].fill(0);
+    let checksum = crc32c::crc32c(&bytes);
+    bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+    assert!(SctpPacket::parse(&bytes, &mut World::new(IpVersion::Ipv4)).is_err());
+}

@@ -1,0 +1,121 @@
+//! The file: pcapng (draft-ietf-opsawg-pcapng), in nanoseconds since the start of the run.
+
+use std::borrow::Cow;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, Ipv6Record, NameResolutionBlock, Record};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+
+use super::{Fate, Frame, Sink, addresses};
+use crate::VERSION;
+use crate::net::DropCause;
+use crate::scenario::Scenario;
+
+/// A packet may be as long as IP allows.
+const LONGEST_PACKET: u32 = 65_535;
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 1 << 20;
+/// The unit of times: 10^-9 s.
+const NANOSECONDS: u8 = 9;
+/// Directions of packets in their flags.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+/// A capture that is being written; none where it could not be begun.
+pub(super) struct File(Option<PcapNgWriter<io::BufWriter<Sink>>>);
+
+impl File {
+    /// Begins a file; what goes wrong is for later, when the run is under way.
+    pub(super) fn new(scenario: &Scenario, sink: Sink) -> (Self, Option<io::Error>) {
+        match begin(scenario, sink) {
+            Ok(writer) => (Self(Some(writer)), None),
+            Err(error) => (Self(None), Some(error)),
+        }
+    }
+
+    pub(super) fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        let Some(writer) = &mut self.0 else { return Ok(()) };
+        let mut options =
+            vec![EnhancedPacketOption::Flags(if frame.is_outbound { OUTBOUND } else { INBOUND })];
+        if let Fate::Dropped(cause) = frame.fate {
+            options.push(EnhancedPacketOption::Comment(words(cause).into()));
+        }
+        let block = EnhancedPacketBlock {
+            interface_id: frame.interface,
+            timestamp: Duration::from_nanos(frame.at.as_nanos()),
+            original_len: frame.bytes.len() as u32,
+            data: Cow::Borrowed(&frame.bytes),
+            options,
+        };
+        writer.write_pcapng_block(block).map(|_| ()).map_err(io_error)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), |writer| io::Write::flush(writer.get_mut()))
+    }
+}
+
+fn begin(scenario: &Scenario, sink: Sink) -> io::Result<PcapNgWriter<io::BufWriter<Sink>>> {
+    let mut options = vec![SectionHeaderOption::UserApplication(format!("anabranch {VERSION}").into())];
+    if !scenario.name.is_empty() {
+        options.push(SectionHeaderOption::Comment(scenario.name.clone().into()));
+    }
+    let section =
+        SectionHeaderBlock { endianness: Endianness::Little, options, ..SectionHeaderBlock::default() };
+    let buffer = io::BufWriter::with_capacity(BUFFER, sink);
+    let mut writer = PcapNgWriter::with_section_header(buffer, section).map_err(io_error)?;
+    for (name, link) in &scenario.links {
+        for end in &link.ends {
+            let block = InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: LONGEST_PACKET,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(format!("{name}@{end}").into()),
+                    InterfaceDescriptionOption::IfDescription(format!("link {name} at {end}").into()),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            writer.write_pcapng_block(block).map_err(io_error)?;
+        }
+    }
+    let records = addresses::names(scenario).into_iter().map(|(address, name)| {
+        let names = vec![Cow::from(name)];
+        match address {
+            IpAddr::V4(address) => {
+                Record::Ipv4(Ipv4Record { ip_addr: address.octets().to_vec().into(), names })
+            }
+            IpAddr::V6(address) => {
+                Record::Ipv6(Ipv6Record { ip_addr: address.octets().to_vec().into(), names })
+            }
+        }
+    });
+    let names = NameResolutionBlock { records: records.collect(), options: Vec::new() };
+    writer.write_pcapng_block(names).map_err(io_error)?;
+    Ok(writer)
+}
+
+/// Why a packet goes no further, for a reader.
+const fn words(cause: DropCause) -> &'static str {
+    match cause {
+        DropCause::Aqm => "dropped here: by the queue discipline, before the queue was full",
+        DropCause::Corrupted => "dropped here: it arrives damaged at the other end",
+        DropCause::Down => "dropped here: the link is down",
+        DropCause::Lost => "dropped here: lost on the link",
+        DropCause::QueueFull => "dropped here: the queue is full",
+    }
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,116 @@
+//! A flow as its packets' bytes know it: addresses, the contents of payloads, and the keys that its ends agree on.
+
+use std::net::IpAddr;
+
+use anabranch_transport::ground::{IpVersion, PathId, Payload, Side};
+use anabranch_transport::rng::{Draw as _, Streams};
+use anabranch_transport::wire::bytes::{Secret, Sending};
+use anabranch_transport::wire::mptcp::Handshake;
+use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::{Body, Packet};
+
+use super::addresses::OfFlow;
+
+/// A flow of the capture.
+#[derive(Debug)]
+pub(super) struct Flow {
+    addresses: OfFlow,
+    ip: IpVersion,
+    /// By side.
+    ends: [End; 2],
+    /// Of SCTP, once both ends have said what they can do.
+    association_key: Vec<u8>,
+    /// By path, whether a link may cut its packets.
+    is_cut: Vec<bool>,
+    /// Counts the packets that may be cut.
+    identification: u16,
+}
+
+#[derive(Debug)]
+struct End {
+    secret: Secret,
+    /// What it authenticates with, of SCTP.
+    key_vector: Option<Vec<u8>>,
+    /// Its key of MPTCP.
+    connection_key: u64,
+}
+
+impl Flow {
+    pub(super) fn new(name: &str, seed: u64, addresses: OfFlow, is_cut: Vec<bool>) -> Self {
+        let ip = if addresses[0][0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
+        let end = |side: Side| {
+            let name = format!("capture/{name}/{}", side.name());
+            let mut rng = Streams { seed, replication: 0 }.stream(&name);
+            let mut secret = [0; 32];
+            secret.chunks_mut(8).for_each(|part| part.copy_from_slice(&rng.bits().to_be_bytes()));
+            End { secret: Secret(secret), key_vector: None, connection_key: 0 }
+        };
+        let ends = [end(Side::A), end(Side::B)];
+        Self { addresses, ip, ends, association_key: Vec::new(), is_cut, identification: 0 }
+    }
+
+    /// The bytes of a packet that one side sends.
+    pub(super) fn emit(&mut self, side: Side, packet: &Packet) -> Vec<u8> {
+        if let Body::Mptcp(segment) = &packet.body
+            && let Some(Handshake::Capable { sender_key: Some(key), .. }) = segment.options.handshake
+        {
+            self.ends[side.index()].connection_key = key;
+        }
+        let identification = self.is_cut[packet.path.index()].then(|| {
+            self.identification = self.identification.wrapping_add(1);
+            self.identification
+        });
+        let bytes = packet.emit(identification, &OfSide { flow: self, side });
+        if let Body::Sctp(_) = packet.body
+            && let Some(vector) = key_vector(&bytes[self.ip.header_bytes() as usize..])
+        {
+            self.ends[side.index()].key_vector = Some(vector);
+            if let [Some(a), Some(b)] = self.ends.each_ref().map(|end| end.key_vector.as_deref()) {
+                self.association_key = association_key(a, b);
+            }
+        }
+        bytes
+    }
+}
+
+/// A flow as one side of it sees it.
+struct OfSide<'a> {
+    flow: &'a Flow,
+    side: Side,
+}
+
+impl Sending for OfSide<'_> {
+    fn addresses(&self, path: PathId) -> [IpAddr; 2] {
+        let [a, b] = self.flow.addresses[path.index()];
+        if self.side == Side::A { [a, b] } else { [b, a] }
+    }
+
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        self.flow.addresses.iter().map(|pair| pair[self.side.index()]).collect()
+    }
+
+    fn ip(&self) -> IpVersion {
+        self.flow.ip
+    }
+
+    /// Simulated applications have no bytes: each is told by its place in the stream, modulo a prime number.
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
+        out.extend(
+            (payload.offset..payload.offset + u64::from(payload.length)).map(|place| (place % 251) as u8),
+        );
+    }
+
+    fn secret(&self) -> &Secret {
+        &self.flow.ends[self.side.index()].secret
+    }
+
+    fn association_key(&self) -> &[u8] {
+        &self.flow.association_key
+    }
+
+    fn connection_keys(&self) -> [u64; 2] {
+        let [own, peers] =
+            [self.side, self.side.peer()].map(|side| self.flow.ends[side.index()].connection_key);
+        [own, peers]
+    }
+}

@@ -1,0 +1,331 @@
+//! Captures: every packet is one to our own parsers and, where it is installed, to tshark; they show what the packet trace
+//! says; and writing one changes no result.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use anabranch::scenario::Scenario;
+use anabranch::sim::{Outcome, Simulation};
+use anabranch::trace::Column;
+use anabranch_transport::ground::PathId;
+use anabranch_transport::wire::Packet;
+use anabranch_transport::wire::bytes::{Receiving, Secret};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use proptest::prelude::*;
+
+use crate::random_scenario;
+
+/// A file in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A packet of a capture.
+struct Seen {
+    at: u64,
+    interface: u32,
+    is_outbound: bool,
+    comment: Option<String>,
+    bytes: Vec<u8>,
+}
+
+fn scenario(text: &str) -> Scenario {
+    random_scenario::study(text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).scenario
+}
+
+fn captured(scenario: &Scenario, trace: bool) -> (Outcome, Vec<u8>) {
+    let memory = Memory::default();
+    let simulation = Simulation::build_captured(scenario, 0, trace, Box::new(memory.clone())).unwrap();
+    let outcome = simulation.run(&mut || None).unwrap();
+    let bytes = std::mem::take(&mut *memory.0.lock().unwrap());
+    (outcome, bytes)
+}
+
+fn packets(file: &[u8]) -> (Vec<String>, Vec<Seen>) {
+    let mut reader = PcapNgReader::new(file).unwrap();
+    let (mut interfaces, mut packets) = (Vec::new(), Vec::new());
+    while let Some(block) = reader.next_block() {
+        match block.unwrap() {
+            Block::InterfaceDescription(interface) => interfaces.push(format!("{:?}", interface.options)),
+            Block::EnhancedPacket(packet) => {
+                let (mut is_outbound, mut comment) = (false, None);
+                for option in &packet.options {
+                    match option {
+                        EnhancedPacketOption::Flags(flags) => is_outbound = *flags == 2,
+                        EnhancedPacketOption::Comment(text) => comment = Some(text.to_string()),
+                        other => panic!("{other:?}"),
+                    }
+                }
+                packets.push(Seen {
+                    at: packet.timestamp.as_nanos() as u64,
+                    interface: packet.interface_id,
+                    is_outbound,
+                    comment,
+                    bytes: packet.data.to_vec(),
+                });
+            }
+            Block::NameResolution(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    (interfaces, packets)
+}
+
+/// One who knows no secret of the ends.
+struct Stranger(Secret);
+
+impl Receiving for Stranger {
+    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
+        Some(PathId(0))
+    }
+
+    fn keep(&mut self, _bytes: &[u8]) -> u64 {
+        0
+    }
+
+    fn keep_stream(&mut self, _sequence: u32, _bytes: &[u8]) -> u64 {
+        0
+    }
+
+    fn secret(&self) -> &Secret {
+        &self.0
+    }
+
+    fn association_key(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn connection_keys(&self) -> [u64; 2] {
+        [0; 2]
+    }
+
+    fn data_near(&self) -> [u64; 2] {
+        [0; 2]
+    }
+}
+
+/// What the parsers say of a packet: nothing, or what only its ends can know.
+fn check(seen: &Seen) -> Result<(), String> {
+    match Packet::parse(&seen.bytes, PathId(0), &mut Stranger(Secret([0; 32]))) {
+        Ok(parsed) if parsed.packet.size as usize == seen.bytes.len() => Ok(()),
+        Ok(_) => Err("another size".into()),
+        Err(error) => match error.problem {
+            "a cookie is not ours" | "an AUTH chunk without an association" | "it is a fragment" => Ok(()),
+            _ => Err(error.to_string()),
+        },
+    }
+}
+
+fn text<'a>(outcome: &'a Outcome, column: &str) -> Vec<&'a str> {
+    let table = outcome.tables.iter().find(|table| table.name == "packets").expect("it was traced");
+    let column = table.columns.iter().find(|(name, _)| *name == column).expect("the column is there");
+    let Column::Text(values) = &column.1 else { panic!("{column:?}") };
+    values.iter().map(AsRef::as_ref).collect()
+}
+
+/// Counts of each word.
+fn counts<'a>(words: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    words.for_each(|word| *counts.entry(word.to_owned()).or_insert(0) += 1);
+    counts
+}
+
+fn config() -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 24 };
+    ProptestConfig { cases, ..asked }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// The row is that of a run without a capture, packets come in the order of their times, and each is a packet.
+    #[test]
+    fn capturing_changes_nothing_and_gives_packets(text in random_scenario::text()) {
+        let scenario = scenario(&text);
+        let plain = Simulation::build(&scenario, 0, false).unwrap().run(&mut || None).unwrap();
+        let (outcome, file) = captured(&scenario, false);
+        for (name, value) in plain.row.scalars().filter(|(name, _)| *name != "run.events" && !name.contains(".cross_")) {
+            prop_assert_eq!(Some(value.to_bits()), outcome.row.value(name).map(f64::to_bits), "{} {}", name, text);
+        }
+        let (interfaces, packets) = packets(&file);
+        prop_assert_eq!(interfaces.len(), 2 * scenario.links.len());
+        prop_assert!(packets.is_sorted_by_key(|seen| seen.at));
+        for seen in &packets {
+            prop_assert!(check(seen).is_ok(), "{:?} {:02x?} {}", check(seen), seen.bytes, text);
+            prop_assert!(seen.comment.is_none() || seen.is_outbound);
+        }
+        // Equal to the bit when it is done again.
+        prop_assert!(captured(&scenario, true).1 == file);
+    }
+}
+
+const TWO_HOPS: &str = r#"
+    run.duration = "20 s"
+    [links.first]
+    ends = ["a", "m"]
+    rate = "1 Mbit/s"
+    delay = "10 ms"
+    queue = { kind = "codel", packets = 20 }
+    loss = { kind = "bernoulli", probability = "1 %" }
+    [links.second]
+    ends = ["m", "b"]
+    rate = "0.9 Mbit/s"
+    delay = "10 ms"
+    queue = { kind = "drop_tail", packets = 5 }
+    duplicate = "1 %"
+    [paths.only]
+    via = ["first", "second"]
+    [flows.load]
+    from = "a"
+    to = "b"
+    paths = ["only"]
+    transport.kind = "tcp"
+    app = { kind = "bulk", bytes = "1 MB" }
+"#;
+
+/// What enters the first link is what was sent, what leaves the last one is what was delivered, and every drop has its
+/// comment.
+#[test]
+fn a_capture_shows_what_the_packet_trace_says() {
+    let (outcome, file) = captured(&scenario(TWO_HOPS), true);
+    let (_, packets) = packets(&file);
+    // Links are numbered as they are written, and their ends: 0 to 3.
+    let seen = |interface: u32, is_outbound: bool| {
+        packets.iter().filter(move |seen| (seen.interface, seen.is_outbound) == (interface, is_outbound))
+    };
+    let fates = counts(text(&outcome, "fate").into_iter());
+    let sides = counts(text(&outcome, "side").into_iter());
+    let sent = seen(0, true).count() + seen(3, true).count();
+    let arrived = seen(0, false).count() + seen(3, false).count();
+    assert_eq!(arrived, fates["delivered"]);
+    let duplicates = ["link.second.forward.duplicated_packets", "link.second.reverse.duplicated_packets"];
+    let duplicates: f64 = duplicates.iter().map(|name| outcome.row.value(name).unwrap()).sum();
+    assert!(duplicates > 0.0);
+    assert_eq!(sent + duplicates as usize, sides.values().sum::<usize>());
+    let comments = counts(packets.iter().filter_map(|seen| seen.comment.as_deref()));
+    let expected = BTreeMap::from([
+        ("dropped here: by the queue discipline, before the queue was full".to_owned(), fates["aqm"]),
+        ("dropped here: lost on the link".to_owned(), fates["lost"]),
+        ("dropped here: the queue is full".to_owned(), fates["queue_full"]),
+    ]);
+    assert_eq!(comments, expected);
+    // What the first link lets through comes to the second one.
+    assert_eq!(seen(1, false).count(), seen(2, true).count());
+}
+
+/// A link with a small MTU: the fragments are seen, whole packets no more; put together they are the packet.
+#[test]
+fn fragments_are_those_of_their_packet() {
+    let text = TWO_HOPS
+        .replace("[links.second]", "[links.second]\nmtu = \"576 B\"")
+        .replace("duplicate = \"1 %\"", "")
+        .replace("loss = { kind = \"bernoulli\", probability = \"1 %\" }", "");
+    let (_, file) = captured(&scenario(&text), false);
+    let (_, packets) = packets(&file);
+    let whole = packets.iter().find(|seen| seen.interface == 1 && seen.bytes.len() == 1_500).unwrap();
+    let number = &whole.bytes[4..6];
+    let mut pieces: Vec<&Seen> = packets
+        .iter()
+        .filter(|seen| seen.interface == 2 && seen.is_outbound && &seen.bytes[4..6] == number)
+        .filter(|seen| seen.at == whole.at)
+        .collect();
+    pieces.sort_by_key(|seen| u16::from_be_bytes([seen.bytes[6], seen.bytes[7]]) & 0x1fff);
+    assert_eq!(pieces.iter().map(|seen| seen.bytes.len()).collect::<Vec<_>>(), [572, 572, 396]);
+    assert!(packets.iter().all(|seen| seen.interface < 2 || seen.bytes.len() <= 576));
+    let payload: Vec<u8> = pieces.iter().flat_map(|seen| &seen.bytes[20..]).copied().collect();
+    assert_eq!(payload, whole.bytes[20..]);
+    let flags: Vec<u8> = pieces.iter().map(|seen| seen.bytes[6] >> 5).collect();
+    assert_eq!(flags, [1, 1, 0], "more fragments, but for the last one");
+}
+
+/// A file that cannot be written ends the run with a sentence.
+#[test]
+fn a_full_disk_is_said() {
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            if self.0 > 100_000 { Err(io::Error::other("no space is left")) } else { Ok(bytes.len()) }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let simulation = Simulation::build_captured(&scenario(TWO_HOPS), 0, false, Box::new(Full(0))).unwrap();
+    let error = simulation.run(&mut || None).unwrap_err().to_string();
+    assert!(error.ends_with("the capture cannot be written: no space is left"), "{error}");
+}
+
+/// What tshark finds wrong with a capture: what is malformed, and checksums that are not right.
+fn tshark(file: &[u8]) -> Option<Vec<String>> {
+    let path = std::env::temp_dir().join(format!("anabranch-{}.pcapng", std::process::id()));
+    std::fs::write(&path, file).unwrap();
+    let mut command = Command::new("tshark");
+    for check in [
+        "sctp.checksum:crc-32c",
+        "tcp.check_checksum:TRUE",
+        "udp.check_checksum:TRUE",
+        "ip.check_checksum:TRUE",
+    ] {
+        command.args(["-o", check]);
+    }
+    let wrong = "_ws.malformed || _ws.expert.severity >= 0x600000 || sctp.checksum.status == 0";
+    let command = command.arg("-r").arg(&path).args(["-Y", wrong, "-V"]);
+    let output = command.output().ok()?;
+    let _ = std::fs::remove_file(&path);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    // What a scenario causes: reordering, losses, duplicates, and connections that are reset. And the padding of
+    // MPTCP's options, which is Linux's: two and two, which tshark adds up.
+    let expected = [
+        "4 NOP in a row",
+        "sequence number",
+        "retransmi",
+        "Duplicate",
+        "segment",
+        "Connection reset",
+        "TSN",
+        "keep-alive",
+        "window",
+        "D-SACK",
+    ];
+    let alarms = ["[Expert Info (Error", "[Expert Info (Warning", "Malformed"];
+    let said = said.lines().filter(|line| alarms.iter().any(|alarm| line.contains(alarm)));
+    Some(said.filter(|line| !expected.iter().any(|known| line.contains(known))).map(str::to_owned).collect())
+}
+
+/// tshark, which nobody here wrote. `TSHARK_CASES` asks for more scenarios.
+#[test]
+fn tshark_reads_captures_of_random_scenarios() {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        println!("left out: tshark is not installed");
+        return;
+    }
+    // It sees what is wrong: a byte behind the headers of the last packet.
+    let (_, mut file) = captured(&scenario(TWO_HOPS), false);
+    assert_eq!(tshark(&file).expect("it is installed"), [""; 0]);
+    let place = file.len() - 60;
+    file[place] ^= 1;
+    assert_ne!(tshark(&file).expect("it is installed"), [""; 0]);
+    let cases = std::env::var("TSHARK_CASES").map_or(6, |cases| cases.parse().expect("a number"));
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(text in random_scenario::text())| {
+        let (_, file) = captured(&scenario(&text), false);
+        prop_assert_eq!(tshark(&file).expect("it is installed"), [""; 0], "{}", text);
+    });
+}
