@@ -79,7 +79,8 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 # A case of a property about whole simulations costs a thousand times what one about a part does.
 validate: setup wheel-check ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
-	PROPTEST_CASES=1000 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
+	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
+	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done

@@ -27,12 +27,15 @@ Examples:
   ping -D -i 0.2 -c 3000 example.org > wifi.txt
   anabranch profile wifi.txt --out wifi.toml --plot figures
   anabranch profile capture.pcapng --name lte
-  anabranch profile sender.pcapng receiver.pcapng --json path.json"""
+  anabranch profile sender.pcapng receiver.pcapng --json path.json
+  anabranch run my-call.toml --pcap call.pcapng
+  anabranch profile call.pcapng --interface wifi@phone wifi@server"""
 )
 def profile(
     *files: Path,
     name: str | None = None,
     ends: Annotated[tuple[str, str], Parameter(negative="")] = ("a", "b"),
+    interface: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     out: Path | None = None,
     plot: Path | None = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
@@ -51,6 +54,9 @@ def profile(
         Of the link and the path; the file's name if not given.
     ends
         The two nodes that the link joins: first the one that sent the data or the pings.
+    interface
+        Which packets of a capture (pcapng) of several interfaces: the interface's name, or those of
+        two that saw the same traffic, the sender's first.
     out
         Write the profile to this file, which scenarios `include`; print it if not given.
     plot
@@ -71,7 +77,7 @@ def profile(
     check_file(json_file)
     if plot is not None:
         check_folder(plot)
-    estimated = profiling.estimate(_read(list(files)))
+    estimated = profiling.estimate(_read(list(files), interface))
     text = output.toml(estimated, name, ends, out)
     wrote = []
     if out is not None:
@@ -116,7 +122,7 @@ def _figures(profile: "Profile", folder: Path | None, name: str) -> list[Path]:
     ]
 
 
-def _read(files: list[Path]) -> "Measurement":
+def _read(files: list[Path], interfaces: tuple[str, ...]) -> "Measurement":
     """The measurement; a large capture shows how far it is read."""
     from anabranch import profile as profiling  # noqa: PLC0415 - slow to import
 
@@ -132,4 +138,4 @@ def _read(files: list[Path]) -> "Measurement":
 
             return report
 
-        return profiling.measure(files, reading)
+        return profiling.measure(files, reading, interfaces)

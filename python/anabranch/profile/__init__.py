@@ -5,7 +5,8 @@ scenario, as a line for tc-netem and as JSON, `figures` draws it.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from anabranch.errors import AnabranchError
@@ -21,7 +22,9 @@ __all__ = ["Estimate", "Measurement", "Profile", "estimate", "measure"]
 
 
 def measure(
-    files: list[Path], progress: Callable[[Path], Callable[[int], None]] | None = None
+    files: list[Path],
+    progress: Callable[[Path], Callable[[int], None]] | None = None,
+    interfaces: Sequence[str] = (),
 ) -> Measurement:
     """Reads a measurement; its kind is told by its content.
 
@@ -31,6 +34,9 @@ def measure(
         One file, or two captures of the same traffic: that of the sender first.
     progress
         Asked for each capture for a function that is told how many of its bytes are read.
+    interfaces
+        Of captures with packets of several interfaces: the one that is meant, or of a single
+        capture two, that of the sender first; of two captures one of each.
 
     Raises
     ------
@@ -42,14 +48,18 @@ def measure(
     kinds = [_kind(file) for file in files]
     if len(files) == 2 and kinds != ["capture", "capture"]:
         raise AnabranchError("two files have to be captures of the same traffic, one of each end")
+    _check_interfaces(files, kinds, interfaces)
     if kinds[0] == "ping":
         return ping.read_ping(files[0])
     if kinds[0] == "csv":
         return ping.read_csv(files[0])
     if kinds[0] == "mahimahi":
         return mahimahi.read(files[0])
+    # Two interfaces of one file are two captures.
+    places = list(zip_longest(files * max(1, len(interfaces) // len(files)), interfaces))
     captures = [
-        capture.Capture(file, progress(file) if progress is not None else None) for file in files
+        capture.Capture(file, progress(file) if progress is not None else None, interface)
+        for file, interface in places
     ]
     named = " and ".join(str(file) for file in files)
     try:
@@ -60,12 +70,24 @@ def measure(
     except AnabranchError as error:
         if str(error).startswith(tuple(str(file) for file in files)):
             raise
+        for each in captures:
+            each.check_interface()
         # What was left out may be why.
         said = [str(error), *(note for each in captures for note in each.notes)]
         raise AnabranchError(f"{named}: {'; '.join(said)}") from None
     for each in captures:
+        each.check_interface()
         measured.notes.extend(each.notes)
     return measured
+
+
+def _check_interfaces(files: list[Path], kinds: list[str], interfaces: Sequence[str]) -> None:
+    if interfaces and kinds[0] != "capture":
+        raise AnabranchError(f"{files[0]}: not a capture; --interface does not go with it")
+    if len(interfaces) > 2 or (len(files) == 2 and len(interfaces) == 1):
+        raise AnabranchError(
+            f"{len(interfaces)} interfaces; give one or two of a capture, or one of each of two"
+        )
 
 
 def _kind(file: Path) -> str:

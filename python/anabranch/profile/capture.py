@@ -66,6 +66,10 @@ class Capture:
     file: Path
     progress: Callable[[int], None] | None = None
     """Called with the number of bytes read, now and then."""
+    interface: str | None = None
+    """The only one whose packets are wanted, by its name or number."""
+    interfaces: Counter[str] = field(default_factory=Counter)
+    """How many frames of each interface the file has, so far, wanted or not."""
     left_out: Counter[str] = field(default_factory=Counter)
     """How many of what the packets are without, so far."""
     damage: str | None = None
@@ -90,6 +94,28 @@ class Capture:
                 if count == 0 and not self.left_out:
                     raise AnabranchError(f"{self.file}: {damage}") from None
                 self.damage = str(damage)
+
+    def check_interface(self) -> None:
+        """After its packets: whether it is clear which of them are meant.
+
+        A packet that several interfaces have seen would count several times.
+
+        Raises
+        ------
+        AnabranchError
+            Where there are several interfaces and none is asked for, or not the one that is.
+        """
+        names = ", ".join(self.interfaces)
+        if self.interface is None and len(self.interfaces) > 1:
+            raise AnabranchError(
+                f"{self.file}: there are packets of {len(self.interfaces)} interfaces ({names});"
+                " name one with --interface, or two, that of the sender first"
+            )
+        if self.interface is not None and self.interface not in self.interfaces:
+            raise AnabranchError(
+                f"{self.file}: --interface {self.interface}: there is none of this name that has"
+                f" packets; those are {names or 'none'}"
+            )
 
     @property
     def notes(self) -> list[str]:
@@ -118,6 +144,9 @@ class Capture:
             if captured > _LONGEST:
                 raise _DamageError(f"a packet of {captured} bytes cannot be; the file is damaged")
             time_ns = seconds * 1_000_000_000 + part * fraction
+            self.interfaces["0"] += 1
+            if self.interface not in {None, "0"}:
+                continue
             yield time_ns, linktype, octets, _exactly(stream, captured)
 
     def _pcapng(self, stream: BinaryIO) -> Iterator[_Frame]:
@@ -144,6 +173,10 @@ class Capture:
                 if number >= len(interfaces) or captured > len(body) - 20:
                     raise _DamageError("a packet's block contradicts itself; the file is damaged")
                 interface = interfaces[number]
+                name = interface.name or str(number)
+                self.interfaces[name] += 1
+                if self.interface not in {None, name}:
+                    continue
                 time_ns = interface.time_ns((high << 32) | low)
                 yield time_ns, interface.linktype, octets, body[20 : 20 + captured]
             elif kind == _SIMPLE_PACKET:
@@ -205,6 +238,8 @@ class _Interface(NamedTuple):
     resolution: int
     """`if_tsresol`: a negative power of 10, or with the highest bit of 2."""
     offset_s: int
+    name: str = ""
+    """`if_name`, where it has one."""
 
     def time_ns(self, ticks: int) -> int:
         power = self.resolution & 127
@@ -215,18 +250,23 @@ class _Interface(NamedTuple):
         return self.offset_s * 1_000_000_000 + since
 
 
+_IF_NAME = 2
+
+
 def _interface(order: str, body: bytes) -> _Interface:
     linktype = struct.unpack(f"{order}H", _needed(body, 8)[:2])[0]
-    resolution, offset, at = 6, 0, 8
+    resolution, offset, at, name = 6, 0, 8, ""
     while at + 4 <= len(body):
         code, length = struct.unpack(f"{order}HH", body[at : at + 4])
         value = body[at + 4 : at + 4 + length]
-        if code == 9 and len(value) == 1:
+        if code == _IF_NAME:
+            name = value.decode("utf-8", errors="replace")
+        elif code == 9 and len(value) == 1:
             resolution = value[0]
         elif code == 14 and len(value) == 8:
             offset = struct.unpack(f"{order}q", value)[0]
         at += 4 + (length + 3) // 4 * 4
-    return _Interface(linktype, resolution, offset)
+    return _Interface(linktype, resolution, offset, name)
 
 
 _ETHERNET = 1

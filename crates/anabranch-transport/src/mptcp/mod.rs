@@ -5,10 +5,11 @@
 //! the place names the kernel's function in `net/mptcp/`. The connection owns a [`crate::tcp::Connection`] for
 //! each of the flow's paths, adds the MPTCP option to what they send, and reads it from what they get; data is
 //! handed to a subflow one mapping at a time, when its congestion window lets it leave. The two ends of a flow are
-//! two [`Connection`]s; they are alike, except that side A opens.
+//! two [`Connection`]s; they are alike, except that side A opens. Keys, tokens and the codes of `MP_JOIN` are real; the
+//! numbers of the connection are positions here, and become data sequence numbers where a packet becomes bytes
+//! ([`crate::wire::mptcp`]).
 //!
-//! Known deviations: security is not simulated: keys, tokens, nonces and HMAC are identifiers with their size on
-//! the wire, and none is ever wrong but a token. No checksums, hence no `MP_FAIL`, and fall-back to TCP only when
+//! Known deviations: no checksums, hence no `MP_FAIL`, and fall-back to TCP only when
 //! the peer's SYN or SYN-ACK has no `MP_CAPABLE`. An address that comes at side A is announced and joined by side A,
 //! so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not
 //! tune itself: the window is the whole buffer from the beginning. Data that a subflow holds above a gap of its own
