@@ -17,6 +17,7 @@ use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::{PathState, Reason, Selector};
 use crate::report::Report;
 use crate::rng::Streams;
+use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
 use crate::units::Rate;
 use crate::wire::Packet;
@@ -111,6 +112,18 @@ pub trait Endpoint {
     fn set_half_close(&mut self, _on: bool) -> bool {
         false
     }
+
+    /// Draws from here on, and not from its streams, what a stranger must not guess: verification tags, initial sequence
+    /// numbers, keys, nonces. For an end that is closed and is to talk to strangers; nothing where a protocol has no such
+    /// numbers.
+    fn draw_from(&mut self, _numbers: SecretNumbers) {}
+
+    /// Tells which pieces of its application's data may have to be sent, or sent again: whoever keeps the bytes may forget
+    /// all others. In no order; it takes time in proportion to what is told.
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload));
+
+    /// The same of its peer's data that has arrived and has not been [delivered](Event::Received) yet.
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload));
 
     /// Takes one input.
     fn handle_input(&mut self, now: Time, input: Input);
@@ -261,6 +274,8 @@ impl Service {
 pub struct Message {
     /// The stream (SCTP); 0 elsewhere.
     pub stream: u16,
+    /// The payload protocol identifier (SCTP), which the peer's application is told; 0 elsewhere.
+    pub ppid: u32,
     /// Deliver as soon as it is complete, without regard to order (SCTP).
     pub unordered: bool,
     /// How hard to try.
@@ -359,6 +374,8 @@ impl Event {
 pub struct Received {
     /// The stream (SCTP); 0 elsewhere.
     pub stream: u16,
+    /// The payload protocol identifier that the peer gave it (SCTP); 0 elsewhere.
+    pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
     /// What arrived.

@@ -42,7 +42,7 @@
 //!             Output::Event(Event::Connected) if side == Side::A => {
 //!                 let payload = Payload { offset: 0, length: 500 };
 //!                 let reliability = Reliability::Reliable;
-//!                 let message = Message { stream: 0, unordered: false, reliability, payload };
+//!                 let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
 //!                 end.handle_input(now, Input::Command(Command::Send(message)));
 //!             }
 //!             Output::Event(Event::Received(message)) => received.push((now, message.payload)),
@@ -85,6 +85,7 @@ pub mod recovery;
 pub mod report;
 pub mod rng;
 pub mod sctp;
+pub mod secret;
 pub mod tcp;
 pub mod time;
 mod timer;

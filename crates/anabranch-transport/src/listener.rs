@@ -12,6 +12,7 @@
 use crate::endpoint::{Endpoint, Site, Transport};
 use crate::ground::{IpVersion, Side};
 use crate::rng::{Rng, Streams};
+use crate::secret::SecretNumbers;
 use crate::time::Time;
 use crate::wire::Packet;
 
@@ -31,6 +32,9 @@ pub trait Listen: Transport {
 pub trait Listener {
     /// The connections that it makes.
     type Endpoint: Endpoint;
+
+    /// As [`Endpoint::draw_from`], for the connections to come and for what is answered before there is one.
+    fn draw_from(&mut self, _numbers: SecretNumbers) {}
 
     /// Takes a packet that no connection owns.
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Self::Endpoint>;

@@ -70,7 +70,8 @@ impl<T: Listen> World<T> {
     }
 
     fn send(&mut self, client: usize, payload: Payload) {
-        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
         self.command(client, Command::Send(message));
     }
 

@@ -105,7 +105,7 @@ fn call(loss: f64) -> (u64, Row) {
     for number in 0..6_000 {
         let payload = Payload { offset: number * 160, length: 160 };
         let reliability = Reliability::LimitedRetransmissions(0);
-        let message = Message { stream: 0, unordered: true, reliability, payload };
+        let message = Message { stream: 0, ppid: 0, unordered: true, reliability, payload };
         network.input(now, Side::A, Input::Command(Command::Send(message)));
         now += TICK;
         network.run_until(now);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
-use anabranch_transport::wire::bytes::{Receiving, Secret, Sending};
+use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
@@ -65,6 +65,10 @@ impl Sending for World {
         (0..=u8::MAX).map(|path| self.address(1, path)).collect()
     }
 
+    fn peer_addresses(&self) -> Vec<IpAddr> {
+        (0..=u8::MAX).map(|path| self.address(2, path)).collect()
+    }
+
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
         out.extend((payload.offset..payload.offset + u64::from(payload.length)).map(|at| at as u8));
     }
@@ -88,7 +92,7 @@ impl Receiving for World {
         (0..=u8::MAX).find(|path| self.address(1, *path) == address).map(PathId)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> u64 {
+    fn keep(&mut self, _piece: Piece, bytes: &[u8]) -> u64 {
         // Offsets in these tests are below 256.
         bytes.first().map_or(self.next, |first| u64::from(*first))
     }
@@ -223,13 +227,14 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
 }
 
 fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
-    (any::<(u64, u64, u32, u32)>(), inits(ip)).prop_map(
-        |((created_at, life, local_tag, local_initial_tsn), peer)| StateCookie {
+    (any::<(u64, u64, u32, u32, bool)>(), inits(ip)).prop_map(
+        |((created_at, life, local_tag, local_initial_tsn, keeps_addresses), peer)| StateCookie {
             created_at: Time::from_nanos(created_at),
             life: Duration::from_nanos(life),
             local_tag,
             local_initial_tsn,
             peer: Init { cookie_preservative: None, ..peer },
+            keeps_addresses,
         },
     )
 }
@@ -691,6 +696,7 @@ fn a_forged_cookie_is_refused() {
             interleaving_supported: false,
             cookie_preservative: None,
         },
+        keeps_addresses: false,
     };
     let packet = SctpPacket {
         source_port: 1,

@@ -4,9 +4,10 @@ use anabranch_transport::cc::Controller;
 use anabranch_transport::endpoint::{
     Endpoint, HeadOfLine, Input, Output, PathLimit, PathSample, Service, Site, Transmission, Transport,
 };
-use anabranch_transport::ground::PathId;
+use anabranch_transport::ground::{PathId, Payload};
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::Report;
+use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::Packet;
 use anabranch_transport::{mptcp, sctp, tcp, udp};
@@ -94,6 +95,18 @@ impl Endpoint for AnyEndpoint {
 
     fn owns(&self, packet: &Packet) -> bool {
         dispatch!(self, end => end.owns(packet))
+    }
+
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        dispatch!(self, end => end.draw_from(numbers));
+    }
+
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        dispatch!(self, end => end.payloads_to_send(each));
+    }
+
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        dispatch!(self, end => end.payloads_that_wait(each));
     }
 
     #[inline]

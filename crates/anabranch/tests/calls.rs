@@ -33,7 +33,7 @@ fn config() -> VoipConfig {
 }
 
 const fn received(payload: Payload) -> Event {
-    Event::Received(Received { stream: 0, unordered: true, payload })
+    Event::Received(Received { stream: 0, ppid: 0, unordered: true, payload })
 }
 
 /// Runs a call without endpoints: what a side sends arrives `delay(side, index)` later, or never.

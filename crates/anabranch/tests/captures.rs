@@ -12,7 +12,7 @@ use anabranch::sim::{Outcome, Simulation};
 use anabranch::trace::Column;
 use anabranch_transport::ground::PathId;
 use anabranch_transport::wire::Packet;
-use anabranch_transport::wire::bytes::{Receiving, Secret};
+use anabranch_transport::wire::bytes::{Piece, Receiving, Secret};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use proptest::prelude::*;
@@ -93,7 +93,7 @@ impl Receiving for Stranger {
         Some(PathId(0))
     }
 
-    fn keep(&mut self, _bytes: &[u8]) -> u64 {
+    fn keep(&mut self, _piece: Piece, _bytes: &[u8]) -> u64 {
         0
     }
 

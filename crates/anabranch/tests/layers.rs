@@ -9,14 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of `anabranch-transport`.
-const TRANSPORT: [(&str, &str); 18] = [
+const TRANSPORT: [(&str, &str); 19] = [
     ("time", ""),
     ("units", "time"),
     ("rng", "time"),
     ("report", ""),
     ("procedures", ""),
     ("ground", ""),
-    ("wire", "ground time"),
+    ("secret", "rng"),
+    ("wire", "ground secret time"),
     ("timer", "rng time"),
     ("quality", "time"),
     ("cc", "ground rng time units"),
@@ -24,9 +25,9 @@ const TRANSPORT: [(&str, &str); 18] = [
     ("path", "ground quality time units"),
     // A rate sample is what controls take.
     ("recovery", "cc time units"),
-    ("endpoint", "cc ground path report rng time units wire"),
-    ("listener", "endpoint ground rng time wire"),
-    ("sctp", "cc endpoint ground listener path procedures recovery report rng time timer units wire"),
+    ("endpoint", "cc ground path report rng secret time units wire"),
+    ("listener", "endpoint ground rng secret time wire"),
+    ("sctp", "cc endpoint ground listener path procedures recovery report rng secret time timer units wire"),
     ("tcp", "cc endpoint ground listener path procedures recovery report rng time timer units wire"),
     ("mptcp", "cc endpoint ground listener path report rng tcp time units wire"),
     ("udp", "endpoint ground listener report time wire"),

@@ -414,6 +414,17 @@ impl Endpoint for Connection {
         true
     }
 
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        let first = self.sender.unacknowledged;
+        each(Payload { offset: first, length: self.sender.written.saturating_sub(first) as u32 });
+    }
+
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        self.receiver.waiting_runs().for_each(|(start, end)| {
+            each(Payload { offset: start, length: (end - start) as u32 });
+        });
+    }
+
     fn handle_input(&mut self, now: Time, input: Input) {
         debug_assert!(now >= self.last_now, "time runs backwards");
         self.last_now = now;

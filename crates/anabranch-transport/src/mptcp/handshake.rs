@@ -174,7 +174,7 @@ impl Connection {
         if self.sender.written > 0 {
             let payload = Payload { offset: 0, length: self.sender.written as u32 };
             let reliability = Reliability::Reliable;
-            command(Command::Send(Message { stream: 0, unordered: false, reliability, payload }));
+            command(Command::Send(Message { stream: 0, ppid: 0, unordered: false, reliability, payload }));
         }
         if self.sender.is_finished {
             command(Command::Shutdown);

@@ -30,6 +30,12 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    /// The positions of bytes that the application has not been given, first and behind the last.
+    pub(super) fn waiting_runs(&self) -> impl Iterator<Item = (u64, u64)> {
+        let in_order = self.next - u64::from(self.has_ended());
+        std::iter::once((in_order - self.unread.min(in_order), in_order)).chain(self.runs.iter().copied())
+    }
+
     /// Whether everything the peer has to say has arrived.
     pub(super) fn has_ended(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
@@ -161,7 +167,7 @@ impl Connection {
         if length > 0 {
             let end = self.receiver.next - u64::from(self.receiver.has_ended());
             let payload = Payload { offset: end - length, length: length as u32 };
-            let received = Received { stream: 0, unordered: false, payload };
+            let received = Received { stream: 0, ppid: 0, unordered: false, payload };
             self.outputs.push_back(Output::Event(Event::Received(received)));
         }
     }

@@ -199,7 +199,8 @@ impl Pair {
         let offset = self.to_write[side.index()].offset;
         self.to_write[side.index()].offset += u64::from(length);
         let payload = Payload { offset, length };
-        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
         self.command(side, Command::Send(message));
         if self.to_write[side.index()].length == 0 && self.finishes[side.index()] {
             self.finishes[side.index()] = false;

@@ -9,7 +9,7 @@ use super::handshake::Handshake;
 use super::heartbeat::HeartbeatScheduler;
 use super::interleaving::Interleaved;
 use super::load_sharing::LoadSharing;
-use super::outstanding::Outstanding;
+use super::outstanding::{Outstanding, Sent, SentState};
 use super::parameters::Parameters;
 use super::path::Path;
 use super::probing::Probing;
@@ -23,10 +23,11 @@ use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
     Reliability, Service, Site, Transmission, Transport,
 };
-use crate::ground::{Ecn, IpVersion, PathId, Side};
+use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::{PathEvent, PathSelector as _, PathStatus, Selection, Selector};
 use crate::report::Report;
-use crate::rng::{Draw as _, Rng, Streams};
+use crate::rng::{Draw as _, Streams};
+use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie};
 use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
@@ -56,9 +57,9 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// RFC 9260 section 5.3.1: a tag is never zero.
-    pub(super) fn draw(rng: &mut Rng) -> Self {
-        let tag = (rng.bits() as u32).max(1);
-        Self { tag, initial_tsn: rng.bits() as u32 }
+    pub(super) fn draw(source: &mut NumberSource) -> Self {
+        let tag = (source.bits() as u32).max(1);
+        Self { tag, initial_tsn: source.bits() as u32 }
     }
 }
 
@@ -105,6 +106,8 @@ pub struct Association {
     pub(super) local_tag: u32,
     pub(super) local_initial_tsn: u32,
     pub(super) peer_tag: u32,
+    /// How many addresses this end says that it has; none where these are the addresses of its paths.
+    pub(super) listed_addresses: Option<u8>,
     pub(super) handshake: Handshake,
     pub(super) shutdown: ShutdownTimers,
 
@@ -144,6 +147,10 @@ pub struct Association {
     /// The application waits for room in the send buffer.
     pub(super) has_refused: bool,
 
+    /// Bytes that the application has been given and has not read yet, where it says so.
+    pub(super) unread: u64,
+    /// What the last SACK left of the receive buffer, in bytes.
+    pub(super) advertised: u32,
     pub(super) received: ReceivedTsns,
     pub(super) reassembly: Reassembly,
     /// Reassembly with interleaving; what waits there is counted above.
@@ -175,15 +182,15 @@ impl Association {
         if let Err(error) = parameters.check_paths(mtus) {
             panic!("{error}");
         }
-        let mut rng = streams.stream(&format!("{name}/handshake"));
+        let mut numbers = NumberSource::Stream(streams.stream(&format!("{name}/handshake")));
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
         let mut paths: Vec<Path> =
-            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, rng.bits() as u32)).collect();
+            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, numbers.bits() as u32)).collect();
         let load_sharing = parameters
             .load_sharing
             .as_ref()
             .map(|config| Box::new(LoadSharing::new(config, parameters, ip, &mut paths)));
-        let Numbers { tag: local_tag, initial_tsn: local_initial_tsn } = Numbers::draw(&mut rng);
+        let Numbers { tag: local_tag, initial_tsn: local_initial_tsn } = Numbers::draw(&mut numbers);
         let mut parameters = parameters.clone();
         parameters.rto.clock = parameters.rto.clock.started(streams, name);
         let mut association = Self {
@@ -194,7 +201,8 @@ impl Association {
             local_tag,
             local_initial_tsn,
             peer_tag: 0,
-            handshake: Handshake::new(primary, rng),
+            listed_addresses: None,
+            handshake: Handshake::new(primary, numbers),
             shutdown: ShutdownTimers::default(),
             paths,
             status: vec![PathStatus::default(); mtus.len()],
@@ -218,6 +226,8 @@ impl Association {
             sack_entries: 0,
             peer_takes_forward_tsn: false,
             has_refused: false,
+            unread: 0,
+            advertised: 0,
             received: ReceivedTsns::new(0),
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
@@ -237,10 +247,52 @@ impl Association {
     /// be given the packet that brought the cookie back. `ports` are ours and the peer's.
     pub(super) fn adopt_promise(&mut self, cookie: &StateCookie, ports: [u16; 2]) {
         self.ports = ports;
-        self.local_tag = cookie.local_tag;
-        self.local_initial_tsn = cookie.local_initial_tsn;
-        self.outstanding.begin(cookie.local_initial_tsn);
-        self.advanced_peer_ack_point = cookie.local_initial_tsn.wrapping_sub(1);
+        self.begin_with(Numbers { tag: cookie.local_tag, initial_tsn: cookie.local_initial_tsn });
+    }
+
+    fn begin_with(&mut self, numbers: Numbers) {
+        let Numbers { tag, initial_tsn } = numbers;
+        self.local_tag = tag;
+        self.local_initial_tsn = initial_tsn;
+        self.outstanding.begin(initial_tsn);
+        self.advanced_peer_ack_point = initial_tsn.wrapping_sub(1);
+    }
+
+    /// Sets the port of this end and that of its peer; for an end that is closed.
+    pub const fn set_ports(&mut self, ports: [u16; 2]) {
+        self.ports = ports;
+    }
+
+    /// The tag that packets to this end carry.
+    pub const fn verification_tag(&self) -> u32 {
+        self.local_tag
+    }
+
+    /// Bytes that this end keeps for its application at most.
+    pub const fn receive_buffer(&self) -> u32 {
+        self.parameters.receive_buffer
+    }
+
+    /// Whether the association ends or has ended, so that it takes no more messages.
+    pub const fn is_closing(&self) -> bool {
+        !self.accepts_messages()
+    }
+
+    const fn accepts_messages(&self) -> bool {
+        matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait | State::Established)
+    }
+
+    /// Whether a message of so many bytes can be sent on this stream, now or later: it has something in it, there is such
+    /// a stream, and the send buffer is that large.
+    pub fn can_take(&self, stream: u16, length: u64) -> bool {
+        (1..=self.parameters.send_buffer).contains(&length) && usize::from(stream) < self.next_mid.len()
+    }
+
+    /// Makes this end list so many addresses in its INIT or INIT ACK, one that has no path yet among them, and keep the
+    /// addresses that a peer's INIT lists in the State Cookie. Without that, its addresses are those of its paths, and it is
+    /// taken for granted that the peer's are.
+    pub const fn list_addresses(&mut self, count: u8) {
+        self.listed_addresses = Some(count);
     }
 
     /// The longest chunks that fit into a packet on every path.
@@ -278,14 +330,7 @@ impl Association {
     #[inline(never)]
     fn enqueue(&mut self, now: Time, message: Message) {
         let length = message.payload.length;
-        let accepts = matches!(
-            self.state,
-            State::Closed | State::CookieEchoed | State::CookieWait | State::Established
-        );
-        // A message with nothing in it, for a stream that is not there, or larger than could ever be
-        // buffered, is never taken.
-        let fits = length > 0 && u64::from(length) <= self.parameters.send_buffer;
-        if !accepts || !fits || usize::from(message.stream) >= self.next_mid.len() {
+        if !self.accepts_messages() || !self.can_take(message.stream, u64::from(length)) {
             self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
             return;
         }
@@ -632,6 +677,34 @@ impl Endpoint for Association {
     fn owns(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };
         [sctp.destination_port, sctp.source_port] == self.ports && self.is_for_us(sctp)
+    }
+
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        if self.state != State::Closed {
+            return;
+        }
+        let mut source = NumberSource::Secret(numbers);
+        self.begin_with(Numbers::draw(&mut source));
+        for path in &mut self.paths {
+            path.heartbeat.nonce = source.bits() as u32;
+        }
+        self.handshake.numbers = source;
+    }
+
+    fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        for waiting in self.queue.iter() {
+            let Payload { offset, .. } = waiting.message.payload;
+            each(Payload { offset: offset + u64::from(waiting.sent), length: waiting.remaining() });
+        }
+        let kept = |chunk: &&Sent| chunk.state != SentState::Abandoned;
+        for chunk in self.outstanding.chunks.iter().filter(kept) {
+            let Payload { offset, .. } = chunk.message.payload;
+            each(Payload { offset: offset + u64::from(chunk.start), length: chunk.length });
+        }
+    }
+
+    fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        self.reassembly.waiting().chain(self.interleaved.waiting()).for_each(each);
     }
 
     fn handle_input(&mut self, now: Time, input: Input) {

@@ -254,6 +254,7 @@ mod data {
         pair.drop_if = drop_data(&[0]);
         let message = |stream, offset| Message {
             stream,
+            ppid: 0,
             unordered: false,
             reliability: Reliability::Reliable,
             payload: Payload { offset, length: 100 },

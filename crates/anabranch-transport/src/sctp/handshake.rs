@@ -6,7 +6,7 @@ use super::received_tsns::ReceivedTsns;
 use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
-use crate::rng::Rng;
+use crate::secret::NumberSource;
 use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 
@@ -20,12 +20,12 @@ pub(super) struct Handshake {
     cookie: Option<Box<Cookie>>,
     cookie_preservative: Option<Duration>,
     /// Where tags, TSNs and nonces come from.
-    pub(super) rng: Rng,
+    pub(super) numbers: NumberSource,
 }
 
 impl Handshake {
-    pub(super) const fn new(path: PathId, rng: Rng) -> Self {
-        Self { timer: Time::NEVER, attempts: 0, path, cookie: None, cookie_preservative: None, rng }
+    pub(super) const fn new(path: PathId, numbers: NumberSource) -> Self {
+        Self { timer: Time::NEVER, attempts: 0, path, cookie: None, cookie_preservative: None, numbers }
     }
 }
 
@@ -46,8 +46,15 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) ->
     }
 }
 
-/// The answer to INIT by an end that says this of itself (section 5.1 B).
-pub(super) fn answer(now: Time, parameters: &Parameters, init: &Init, own: Init) -> InitAck {
+/// The answer to INIT by an end that says this of itself (section 5.1 B); its cookie keeps the addresses that the INIT
+/// listed, where they have come as bytes.
+pub(super) fn answer(
+    now: Time,
+    parameters: &Parameters,
+    init: &Init,
+    own: Init,
+    keeps_addresses: bool,
+) -> InitAck {
     // Section 5.2.6: the life may be longer for a peer that asked for it.
     let extra = init.cookie_preservative.unwrap_or(Duration::ZERO);
     let cookie = StateCookie {
@@ -57,6 +64,7 @@ pub(super) fn answer(now: Time, parameters: &Parameters, init: &Init, own: Init)
         local_initial_tsn: own.initial_tsn,
         // What it wished for is in `life`.
         peer: Init { cookie_preservative: None, ..*init },
+        keeps_addresses,
     };
     InitAck { init: own, cookie: Cookie::Own(cookie) }
 }
@@ -99,7 +107,7 @@ impl Association {
     fn own_init(&self) -> Init {
         let numbers = Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn };
         Init {
-            addresses: self.addresses(),
+            addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
             asconf_supported: self.reconfiguration.is_some(),
             ..offer(&self.parameters, self.ip, numbers)
         }
@@ -115,7 +123,7 @@ impl Association {
             self.send_shutdown_ack(now);
             return;
         }
-        let ack = answer(now, &self.parameters, init, self.own_init());
+        let ack = answer(now, &self.parameters, init, self.own_init(), self.listed_addresses.is_some());
         self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
 
@@ -208,6 +216,7 @@ impl Association {
         self.peer_tag = peer.initiate_tag;
         self.peer_rwnd = peer.a_rwnd;
         self.received = ReceivedTsns::new(peer.initial_tsn);
+        self.advertised = self.parameters.receive_buffer;
         self.expect_asconf_from(peer.initial_tsn);
         self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.

@@ -25,6 +25,8 @@ pub(super) struct Interleaved {
 struct Incomplete {
     /// By Fragment Sequence Number.
     fragments: BTreeMap<u32, Payload>,
+    /// Of the first fragment.
+    ppid: u32,
     /// How many there are, once the last one is there.
     count: Option<u32>,
 }
@@ -35,10 +37,11 @@ impl Incomplete {
     }
 
     /// The whole message, if it is there.
-    fn payload(&self) -> Option<Payload> {
+    fn message(&self, stream: u16, unordered: bool) -> Option<Received> {
         let (_, first) = self.fragments.first_key_value()?;
         let is_complete = self.count.is_some_and(|count| self.fragments.len() == count as usize);
-        is_complete.then(|| Payload { offset: first.offset, length: self.bytes() as u32 })
+        let payload = Payload { offset: first.offset, length: self.bytes() as u32 };
+        is_complete.then_some(Received { stream, ppid: self.ppid, unordered, payload })
     }
 }
 
@@ -57,14 +60,17 @@ impl Interleaved {
         let message = self.messages.entry(key).or_default();
         message.fragments.insert(data.fsn, payload);
         *bytes += u64::from(payload.length);
+        if data.beginning {
+            message.ppid = data.ppid;
+        }
         if data.ending {
             message.count = Some(data.fsn + 1);
         }
-        let Some(payload) = message.payload() else { return };
+        let Some(whole) = message.message(stream, unordered) else { return };
         if unordered {
             self.messages.remove(&key);
-            *bytes -= u64::from(payload.length);
-            deliver(Received { stream, unordered, payload });
+            *bytes -= u64::from(whole.payload.length);
+            deliver(whole);
         } else {
             self.release(stream, bytes, &mut deliver);
         }
@@ -92,8 +98,8 @@ impl Interleaved {
         for key in skipped {
             let message = self.messages.remove(&key).expect("it was there");
             *bytes -= message.bytes();
-            if let Some(payload) = message.payload() {
-                deliver(Received { stream, unordered, payload });
+            if let Some(whole) = message.message(stream, unordered) {
+                deliver(whole);
             }
         }
         if !unordered {
@@ -101,14 +107,21 @@ impl Interleaved {
         }
     }
 
+    /// The fragments that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
+        self.messages.values().flat_map(|message| message.fragments.values().copied())
+    }
+
     /// Delivers whole messages whose turn has come.
     fn release(&mut self, stream: u16, bytes: &mut u64, deliver: &mut impl FnMut(Received)) {
         let next = self.next.entry((stream, false)).or_default();
-        while let Some(payload) = self.messages.get(&(stream, false, *next)).and_then(Incomplete::payload) {
+        while let Some(whole) =
+            self.messages.get(&(stream, false, *next)).and_then(|message| message.message(stream, false))
+        {
             self.messages.remove(&(stream, false, *next));
             *next += 1;
-            *bytes -= u64::from(payload.length);
-            deliver(Received { stream, unordered: false, payload });
+            *bytes -= u64::from(whole.payload.length);
+            deliver(whole);
         }
     }
 }

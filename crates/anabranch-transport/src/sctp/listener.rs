@@ -6,12 +6,12 @@ use super::config::Config;
 use super::handshake::{answer, offer, staleness};
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
-use crate::ground::PathId;
+use crate::ground::{IpVersion, PathId};
 use crate::listener::{Answer, Listen, Place};
-use crate::rng::Rng;
+use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;
-use crate::wire::sctp::chunk::{Chunk, Cookie, Init, StateCookie};
+use crate::wire::sctp::chunk::{Abort, Chunk, Cookie, Init, StateCookie};
 use crate::wire::{Body, Packet};
 
 /// Waits for associations.
@@ -19,7 +19,9 @@ use crate::wire::{Body, Packet};
 pub struct Listener {
     parameters: Parameters,
     place: Place,
-    rng: Rng,
+    numbers: NumberSource,
+    /// How many addresses it says that it has; none where these are the addresses of a connection's paths.
+    listed_addresses: Option<u8>,
     /// Whether the addresses of the associations may change (RFC 5061).
     addresses_change: bool,
 }
@@ -29,6 +31,11 @@ impl Listener {
     /// [`enable_reconfiguration`](crate::endpoint::Endpoint::enable_reconfiguration).
     pub fn enable_reconfiguration(&mut self) {
         self.addresses_change = true;
+    }
+
+    /// As [`Association::list_addresses`], for the associations to come.
+    pub const fn list_addresses(&mut self, count: u8) {
+        self.listed_addresses = Some(count);
     }
 
     /// The association that the cookie stands for. A cookie that came as bytes has been verified.
@@ -42,6 +49,12 @@ impl Listener {
         let name = self.place.next_name();
         let Place { side, mtus, ip, streams, .. } = &self.place;
         let mut association = Association::new(&self.parameters, *side, mtus, *ip, *streams, &name);
+        if let NumberSource::Secret(numbers) = &mut self.numbers {
+            association.draw_from(numbers.split_off());
+        }
+        if let Some(count) = self.listed_addresses {
+            association.list_addresses(count);
+        }
         association.adopt_promise(cookie, ports);
         if self.addresses_change {
             association.let_addresses_change(&[]).expect("no path is absent");
@@ -52,19 +65,41 @@ impl Listener {
 
     /// An answer to a packet, with this tag.
     fn reply(&self, path: PathId, to: &SctpPacket, tag: u32, chunk: Chunk) -> Answer<Association> {
-        let mut packet = blank_packet();
-        if let Body::Sctp(sctp) = &mut packet.body {
-            (sctp.source_port, sctp.destination_port) = (to.destination_port, to.source_port);
-            (sctp.verification_tag, sctp.first) = (tag, chunk);
-            packet.size = self.place.ip.header_bytes() + sctp.wire_size();
-        }
-        packet.path = path;
-        Answer::Reply(packet)
+        Answer::Reply(reply(path, to, tag, chunk, self.place.ip))
     }
+}
+
+/// The answer to a packet for a port at which nobody waits, if there is one (RFC 9260 section 8.4).
+pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
+    let Body::Sctp(sctp) = &packet.body else { return None };
+    let (tag, chunk) = match &sctp.first {
+        // Section 8.4, rule 3: an ABORT with the tag that the peer has chosen.
+        Chunk::Init(init) if sctp.verification_tag == 0 => {
+            (init.initiate_tag, Chunk::Abort(Abort { tag_reflected: false, cause: None }))
+        }
+        _ => (sctp.verification_tag, answer_out_of_the_blue(sctp)?),
+    };
+    Some(reply(packet.path, sctp, tag, chunk, ip))
+}
+
+/// An answer to a packet, with this tag.
+fn reply(path: PathId, to: &SctpPacket, tag: u32, chunk: Chunk, ip: IpVersion) -> Box<Packet> {
+    let mut packet = blank_packet();
+    if let Body::Sctp(sctp) = &mut packet.body {
+        (sctp.source_port, sctp.destination_port) = (to.destination_port, to.source_port);
+        (sctp.verification_tag, sctp.first) = (tag, chunk);
+        packet.size = ip.header_bytes() + sctp.wire_size();
+    }
+    packet.path = path;
+    packet
 }
 
 impl crate::listener::Listener for Listener {
     type Endpoint = Association;
+
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        self.numbers = NumberSource::Secret(numbers);
+    }
 
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Association> {
         let path = packet.path;
@@ -74,10 +109,11 @@ impl crate::listener::Listener for Listener {
             // Section 8.5.1 A: INIT carries tag 0.
             Chunk::Init(_) if tag != 0 => Answer::Nothing,
             Chunk::Init(init) => {
-                let own = offer(&self.parameters, self.place.ip, Numbers::draw(&mut self.rng));
-                let (addresses, asconf_supported) = (self.place.mtus.len() as u8, self.addresses_change);
+                let own = offer(&self.parameters, self.place.ip, Numbers::draw(&mut self.numbers));
+                let addresses = self.listed_addresses.unwrap_or(self.place.mtus.len() as u8);
+                let asconf_supported = self.addresses_change;
                 let own = Init { addresses, asconf_supported, ..own };
-                let ack = Box::new(answer(now, &self.parameters, init, own));
+                let ack = Box::new(answer(now, &self.parameters, init, own, self.listed_addresses.is_some()));
                 self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
             }
             Chunk::CookieEcho(cookie) => {
@@ -107,7 +143,7 @@ impl Listen for Config {
         let parameters = self.resolve()?;
         parameters.check_paths(site.mtus)?;
         let place = Place::new(site, "sctp");
-        let rng = place.stream();
-        Ok(Listener { parameters, place, rng, addresses_change: false })
+        let numbers = NumberSource::Stream(place.stream());
+        Ok(Listener { parameters, place, numbers, listed_addresses: None, addresses_change: false })
     }
 }

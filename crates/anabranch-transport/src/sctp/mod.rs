@@ -69,6 +69,6 @@ mod window_drills;
 
 pub use association::Association;
 pub use config::{Config, Profile};
-pub use listener::Listener;
+pub use listener::{Listener, refuse};
 pub use parameters::Parameters;
 pub use stats::Stats;

@@ -136,7 +136,7 @@ impl Association {
         mtus.push(mtu);
         self.parameters.check_paths(&mtus)?;
         let id = PathId(self.paths.len() as u8);
-        let nonce = self.handshake.rng.bits() as u32;
+        let nonce = self.handshake.numbers.bits() as u32;
         let mut path = Path::new(&self.parameters, mtu, self.ip, nonce);
         if let Some(sharing) = &mut self.load_sharing {
             sharing.add_path(&self.parameters, self.ip, id, &mut path);

@@ -268,6 +268,7 @@ fn run(config: &Config, network: &Network, talks: &[Talk]) -> Pair {
         offset += u64::from(talk.length);
         let message = Message {
             stream: talk.stream,
+            ppid: 0,
             unordered: talk.unordered,
             reliability: talk.reliability,
             payload,

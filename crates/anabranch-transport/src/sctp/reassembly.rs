@@ -39,24 +39,23 @@ impl Reassembly {
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
     pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
         if data.beginning && data.ending && data.unordered {
-            deliver(Received { stream: data.stream, unordered: true, payload: data.payload });
+            deliver(message_of(&data, data.payload.length));
             return;
         }
         if data.beginning && data.ending {
-            self.complete(data.stream, data.ssn, data.unordered, data.payload, &mut deliver);
+            self.complete(data.ssn, message_of(&data, data.payload.length), &mut deliver);
             return;
         }
         self.bytes += u64::from(data.payload.length);
         self.fragments.insert(tsn, data);
         let Some((first, last)) = self.whole_message(tsn) else { return };
-        let mut payload = self.fragments[&first].payload;
-        payload.length = 0;
+        let mut message = message_of(&self.fragments[&first], 0);
         for fragment in first..=last {
             let part = self.fragments.remove(&fragment).expect("the run is complete");
-            payload.length += part.payload.length;
+            message.payload.length += part.payload.length;
         }
-        self.bytes -= u64::from(payload.length);
-        self.complete(data.stream, data.ssn, data.unordered, payload, &mut deliver);
+        self.bytes -= u64::from(message.payload.length);
+        self.complete(data.ssn, message, &mut deliver);
     }
 
     /// Drops what a FORWARD TSN gives up; calls `deliver` with what that releases.
@@ -90,16 +89,15 @@ impl Reassembly {
         }
     }
 
-    fn complete(
-        &mut self,
-        stream: u16,
-        ssn: u16,
-        unordered: bool,
-        payload: Payload,
-        deliver: &mut impl FnMut(Received),
-    ) {
-        let message = Received { stream, unordered, payload };
-        if unordered {
+    /// What waits: fragments, and messages that came too early.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
+        let early = self.streams.iter().flat_map(|stream| stream.early.values());
+        self.fragments.values().map(|data| data.payload).chain(early.map(|message| message.payload))
+    }
+
+    fn complete(&mut self, ssn: u16, message: Received, deliver: &mut impl FnMut(Received)) {
+        let Received { stream, payload, .. } = message;
+        if message.unordered {
             deliver(message);
             return;
         }
@@ -144,6 +142,12 @@ impl Reassembly {
         }
         Some((first, last))
     }
+}
+
+/// The message that this chunk begins, of so many bytes.
+const fn message_of(first: &Data, length: u32) -> Received {
+    let &Data { stream, ppid, unordered, payload: Payload { offset, .. }, .. } = first;
+    Received { stream, ppid, unordered, payload: Payload { offset, length } }
 }
 
 /// The TSN with all its bits.

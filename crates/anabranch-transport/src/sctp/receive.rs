@@ -71,8 +71,7 @@ impl Association {
         self.delayed_sack.immediate |= immediate;
         let tsn = unwrap_tsn(self.received.cumulative, tsn);
         // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
-        if self.reassembly.bytes >= u64::from(self.parameters.receive_buffer) && tsn > self.received.highest()
-        {
+        if self.free_space() == 0 && tsn > self.received.highest() {
             self.delayed_sack.immediate = true;
             return Arrival::Refused;
         }
@@ -90,10 +89,10 @@ impl Association {
 
     /// A message that was given up arrives all the same. Only whole and unordered ones are of use.
     fn deliver_overtaken(&mut self, data: &Data) {
-        let Data { stream, unordered, payload, .. } = *data;
+        let Data { stream, ppid, unordered, payload, .. } = *data;
         if unordered && data.beginning && data.ending {
             self.stats.messages_delivered += 1;
-            let message = Received { stream, unordered, payload };
+            let message = Received { stream, ppid, unordered, payload };
             self.outputs.push_back(Output::Event(Event::Received(message)));
         }
     }
@@ -222,11 +221,30 @@ impl Association {
         let gap_blocks = self.received.gap_blocks(most);
         let mut duplicates = std::mem::take(&mut self.received.duplicates);
         duplicates.truncate(self.sack_entries - gap_blocks.len());
+        self.advertised = self.free_space();
         Sack {
             cumulative_tsn: self.received.cumulative as u32,
-            a_rwnd: u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes) as u32,
+            a_rwnd: self.advertised,
             gap_blocks,
             duplicates: duplicates.into(),
+        }
+    }
+
+    /// Bytes of the receive buffer that are free.
+    #[inline(always)]
+    fn free_space(&self) -> u32 {
+        u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes + self.unread) as u32
+    }
+
+    /// Says how many bytes of what was delivered the application has not read: they take up room in the receive buffer.
+    /// An application that never says so reads at once.
+    pub fn set_unread(&mut self, bytes: u64) {
+        self.unread = bytes;
+        // RFC 1122 section 4.2.3.3, to which RFC 9260 section 6.2 refers: the peer hears of room when there is enough
+        // (Linux: `sctp_peer_needs_update`).
+        let enough = (self.parameters.receive_buffer / 16).max(self.fragment_limit);
+        if self.accepts_data() && self.free_space() >= self.advertised.saturating_add(enough) {
+            self.send_sack();
         }
     }
 

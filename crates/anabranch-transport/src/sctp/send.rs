@@ -232,12 +232,12 @@ impl Association {
 
 impl Sent {
     const fn data(&self, tsn: u32) -> Data {
-        let Message { stream, unordered, payload: Payload { offset, .. }, .. } = self.message;
+        let Message { stream, ppid, unordered, payload: Payload { offset, .. }, .. } = self.message;
         Data {
             tsn,
             stream,
             ssn: self.mid as u16,
-            ppid: 0,
+            ppid,
             unordered,
             beginning: self.beginning,
             ending: self.ending,

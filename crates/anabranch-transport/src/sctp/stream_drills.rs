@@ -38,7 +38,7 @@ fn waiting_as(settings: &Config, messages: &[(u16, u32)], how: Reliability, unor
 
 fn hand_over(pair: &mut Pair, number: u64, stream: u16, length: u32, how: Reliability, unordered: bool) {
     let payload = Payload { offset: number * 1_000_000, length };
-    pair.command(Side::A, Command::Send(Message { stream, unordered, reliability: how, payload }));
+    pair.command(Side::A, Command::Send(Message { stream, ppid: 0, unordered, reliability: how, payload }));
 }
 
 fn open(pair: &mut Pair) {

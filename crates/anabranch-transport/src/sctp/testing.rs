@@ -131,7 +131,7 @@ impl Pair {
     pub(super) fn send(&mut self, side: Side, length: u32, how: Reliability, unordered: bool) -> Payload {
         let payload = Payload { offset: self.offset, length };
         self.offset += u64::from(length);
-        let message = Message { stream: 0, unordered, reliability: how, payload };
+        let message = Message { stream: 0, ppid: 0, unordered, reliability: how, payload };
         self.command(side, Command::Send(message));
         payload
     }

@@ -42,6 +42,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    /// The positions of bytes that the application has not been given, first and behind the last.
+    pub(super) fn waiting_runs(&self) -> impl Iterator<Item = (u64, u64)> {
+        let in_order = self.next.saturating_sub(1 + u64::from(self.has_ended()));
+        let unread = (in_order - self.unread.min(in_order), in_order);
+        // The byte at position p has the number p + 1.
+        std::iter::once(unread).chain(self.out_of_order.iter().map(|&(start, end)| (start - 1, end - 1)))
+    }
+
     /// Whether everything the peer has to say has arrived.
     pub(super) fn has_ended(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
@@ -350,7 +358,7 @@ impl Connection {
         let offset = self.receiver.next - u64::from(has_fin) - 1 - length;
         if length > 0 {
             let payload = Payload { offset, length: length as u32 };
-            let received = Received { stream: 0, unordered: false, payload };
+            let received = Received { stream: 0, ppid: 0, unordered: false, payload };
             self.outputs.push_back(Output::Event(Event::Received(received)));
             self.tune_for_reading(now, offset + 1, length);
         }

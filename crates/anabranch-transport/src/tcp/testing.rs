@@ -152,7 +152,8 @@ impl Pair {
         let offset = self.to_write[side.index()].offset;
         self.to_write[side.index()].offset += u64::from(payload);
         let payload = Payload { offset, length: payload };
-        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
         self.command(side, Command::Send(message));
         if self.to_write[side.index()].length == 0 && self.finishes[side.index()] {
             self.finishes[side.index()] = false;
@@ -421,7 +422,8 @@ impl Drill {
     /// The application writes.
     pub(super) fn write(&mut self, length: u32) -> &mut Self {
         let payload = Payload { offset: self.end.sender.written, length };
-        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
         self.input(Input::Command(Command::Send(message)));
         self
     }

@@ -94,7 +94,7 @@ impl UdpEndpoint {
         }
         self.received += 1;
         self.received_bytes += u64::from(length);
-        let received = Received { stream: 0, unordered: true, payload: Payload { offset, length } };
+        let received = Received { stream: 0, ppid: 0, unordered: true, payload: Payload { offset, length } };
         self.outputs.push_back(Output::Event(Event::Received(received)));
     }
 }
@@ -121,6 +121,12 @@ impl Endpoint for UdpEndpoint {
         let Body::Udp(datagram) = &packet.body else { return false };
         [datagram.destination_port, datagram.source_port] == [self.source_port, self.destination_port]
     }
+
+    /// Nothing: what is handed over leaves at once.
+    fn payloads_to_send(&self, _each: &mut dyn FnMut(Payload)) {}
+
+    /// Nothing: what arrives is delivered at once.
+    fn payloads_that_wait(&self, _each: &mut dyn FnMut(Payload)) {}
 
     fn handle_input(&mut self, _now: Time, input: Input) {
         match input {
@@ -170,7 +176,8 @@ mod tests {
     const PAYLOAD: Payload = Payload { offset: 320, length: 160 };
 
     fn send(payload: Payload) -> Input {
-        let message = Message { stream: 0, unordered: true, reliability: Reliability::Reliable, payload };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: true, reliability: Reliability::Reliable, payload };
         Input::Command(Command::Send(message))
     }
 
@@ -202,7 +209,7 @@ mod tests {
             let mut outputs = drain(&mut a, send(PAYLOAD));
             let Some(Output::Transmit(packet)) = outputs.pop() else { panic!("{outputs:?}") };
             assert_eq!((packet.size, packet.path), (size, PathId(1)));
-            let received = Received { stream: 0, unordered: true, payload: PAYLOAD };
+            let received = Received { stream: 0, ppid: 0, unordered: true, payload: PAYLOAD };
             assert_eq!(
                 drain(&mut b, Input::Packet(packet.clone())),
                 [Output::Event(Event::Received(received))]

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use crate::ground::{IpVersion, PathId, Payload};
+pub use crate::secret::Secret;
 
 /// What the bytes of a packet need that the packet does not say, at the end that sends it.
 pub trait Sending {
@@ -13,7 +14,12 @@ pub trait Sending {
     /// All addresses of this end, as many as its paths or fewer, in the order of its paths.
     fn own_addresses(&self) -> Vec<IpAddr>;
 
-    /// The version of those addresses.
+    /// The addresses that an INIT listed which is answered, as many as the answer's cookie says and of one version.
+    fn peer_addresses(&self) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
+    /// The version of its addresses.
     fn ip(&self) -> IpVersion {
         if self.addresses(PathId(0))[0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 }
     }
@@ -37,8 +43,9 @@ pub trait Receiving {
     /// The path whose address at the peer's end this is, if it is one that is known.
     fn path_to(&self, address: IpAddr) -> Option<PathId>;
 
-    /// Keeps the bytes of a message or a part of it: where they begin in the stream of what has been kept.
-    fn keep(&mut self, bytes: &[u8]) -> u64;
+    /// Keeps the bytes of a message or a part of it: the offset by which they can be asked for again. Nothing is known
+    /// yet of whether the packet is to be believed.
+    fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64;
 
     /// Keeps the bytes of a TCP segment whose first one has this sequence number: its place in the peer's stream.
     fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64;
@@ -62,15 +69,29 @@ pub trait Receiving {
     }
 }
 
-/// Key of an end, to be drawn at random and kept.
-#[derive(Clone)]
-pub struct Secret(pub [u8; 32]);
-
-impl std::fmt::Debug for Secret {
-    /// Says nothing of it.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Secret(..)")
-    }
+/// Which bytes of the peer's are to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The user data of a DATA chunk. The fragments of a message have consecutive TSNs.
+    Data {
+        /// The chunk's TSN.
+        tsn: u32,
+    },
+    /// A datagram of UDP.
+    Datagram,
+    /// The user data of an I-DATA chunk. The fragments of a message have consecutive Fragment Sequence Numbers.
+    IData {
+        /// The chunk's TSN.
+        tsn: u32,
+        /// The stream.
+        stream: u16,
+        /// The U bit.
+        unordered: bool,
+        /// Message Identifier.
+        mid: u32,
+        /// Fragment Sequence Number.
+        fsn: u32,
+    },
 }
 
 /// Bytes that are not a packet. Displays as one sentence.

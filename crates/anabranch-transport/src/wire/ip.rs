@@ -26,7 +26,7 @@ pub struct Parsed {
     pub addresses: [IpAddr; 2],
     /// The packet; its path is the one that was asked for.
     pub packet: Packet,
-    /// The addresses that an INIT or INIT ACK of SCTP lists.
+    /// The addresses that an INIT or INIT ACK of SCTP lists, or that our own cookie keeps.
     pub listed: Vec<IpAddr>,
 }
 

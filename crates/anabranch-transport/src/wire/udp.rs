@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::bytes::{Append as _, Malformed, Reader, Receiving, Sending};
+use super::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Sending};
 use super::ip::{self, UDP};
 use crate::ground::{PathId, Payload};
 
@@ -99,7 +99,7 @@ impl Datagram {
         } else {
             None
         };
-        let (offset, length) = (receiving.keep(reader.0), reader.0.len() as u32);
+        let (offset, length) = (receiving.keep(Piece::Datagram, reader.0), reader.0.len() as u32);
         Ok(Self { source_port, destination_port, offset, length, rtp })
     }
 }

@@ -154,6 +154,7 @@ impl DatagramsConfig {
             streams: self.streams,
             message: Message {
                 stream: 0,
+                ppid: 0,
                 unordered: self.unordered,
                 reliability: self.reliability.into(),
                 payload: Payload { offset: 0, length: self.size.0 as u32 },

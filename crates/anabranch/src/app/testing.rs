@@ -97,7 +97,7 @@ impl<A: App> Loopback<A> {
         half.has_refused &= !is_writable;
         for payload in arrived {
             self.received[from.peer().index()] += u64::from(payload.length);
-            let received = Received { stream: 0, unordered: false, payload };
+            let received = Received { stream: 0, ppid: 0, unordered: false, payload };
             self.tell(from.peer(), Event::Received(received));
         }
         if is_writable {

@@ -133,6 +133,7 @@ impl Writer {
         }
         let message = Message {
             stream: 0,
+            ppid: 0,
             unordered: self.unordered,
             reliability: Reliability::Reliable,
             payload: Payload { offset: self.offset, length },

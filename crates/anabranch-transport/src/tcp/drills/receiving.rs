@@ -60,7 +60,8 @@ fn rfc5681_4_2_out_of_order_data_is_acknowledged_at_once() {
     drill.data(0, SIZE);
     assert_eq!(drill.acks(), [2 * SIZE]);
     assert_eq!(drill.last_sack(), []);
-    let whole = Received { stream: 0, unordered: false, payload: Payload { offset: 0, length: 2 * SIZE } };
+    let whole =
+        Received { stream: 0, ppid: 0, unordered: false, payload: Payload { offset: 0, length: 2 * SIZE } };
     assert_eq!(drill.events, [Event::Received(whole)]);
 }
 
@@ -119,7 +120,8 @@ fn rfc9293_3_8_6_a_reader_that_pauses_closes_the_window() {
     drill.input(Input::Command(Command::ResumeReading));
     assert_eq!(drill.announced(), 10_000);
     assert_eq!(drill.end.stats().window_updates, 1);
-    let whole = Received { stream: 0, unordered: false, payload: Payload { offset: 0, length: 10_000 } };
+    let whole =
+        Received { stream: 0, ppid: 0, unordered: false, payload: Payload { offset: 0, length: 10_000 } };
     assert_eq!(drill.events, [Event::Received(whole)]);
 }
 

@@ -2,7 +2,6 @@
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha1::Sha1;
-use sha2::Sha256;
 
 use super::codes::{chunk, parameter};
 use crate::wire::bytes::{Reader, Secret};
@@ -16,20 +15,13 @@ pub(super) const HMAC_SHA_1: u16 = 1;
 
 /// The code of a State Cookie: HMAC-SHA-256, cut to its length.
 pub(super) fn cookie_code(secret: &Secret, cookie: &[u8]) -> [u8; COOKIE_CODE_BYTES] {
-    let code = keyed(secret, b"cookie", cookie);
+    let code = secret.code(b"cookie", cookie);
     code[..COOKIE_CODE_BYTES].try_into().expect("it is longer")
 }
 
 /// The Random parameter's number of the end that has chosen this tag (RFC 4895 section 3.1).
 pub(super) fn random_number(secret: &Secret, tag: u32) -> [u8; 32] {
-    keyed(secret, b"random", &tag.to_be_bytes())
-}
-
-fn keyed(secret: &Secret, purpose: &[u8], message: &[u8]) -> [u8; 32] {
-    let mut code = Hmac::<Sha256>::new_from_slice(&secret.0).expect("any length is a key");
-    code.update(purpose);
-    code.update(message);
-    code.finalize().into_bytes().into()
+    secret.code(b"random", &tag.to_be_bytes())
 }
 
 /// The code of an AUTH chunk over what it signs, in which its own place is zero (RFC 4895 section 6.2).

@@ -330,7 +330,7 @@ impl Cookie {
     const fn wire_size(&self) -> u32 {
         match self {
             Self::Foreign(bytes) => padded(bytes.len() as u32),
-            Self::Own(_) => StateCookie::BYTES,
+            Self::Own(cookie) => cookie.wire_size(),
         }
     }
 }
@@ -360,12 +360,31 @@ pub struct StateCookie {
     pub local_initial_tsn: u32,
     /// What the peer's INIT said.
     pub peer: Init,
+    /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be kept.
+    pub keeps_addresses: bool,
 }
 
 impl StateCookie {
     /// Its size in bytes: creation time and life (8 each), tag and TSN (4 each), the peer's INIT
     /// fields (20) and a 20-byte authentication code (RFC 9260 section 5.1.3).
     pub const BYTES: u32 = 8 + 8 + 4 + 4 + 20 + 20;
+
+    pub(super) const fn wire_size(&self) -> u32 {
+        Self::BYTES + self.kept_addresses() * self.address_bytes()
+    }
+
+    /// How many addresses are in it. One that is not listed is known from the packet.
+    pub(super) const fn kept_addresses(&self) -> u32 {
+        if self.keeps_addresses && self.peer.addresses > 1 { self.peer.addresses as u32 } else { 0 }
+    }
+
+    /// The size of each, in bytes.
+    pub(super) const fn address_bytes(&self) -> u32 {
+        match self.peer.ip {
+            IpVersion::Ipv4 => 4,
+            IpVersion::Ipv6 => 16,
+        }
+    }
 }
 
 /// An ABORT chunk.

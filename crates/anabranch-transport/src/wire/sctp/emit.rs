@@ -263,7 +263,9 @@ impl<S: Sending> Emission<'_, S> {
 
     fn cookie(&mut self, cookie: &Cookie) {
         match cookie {
-            Cookie::Own(cookie) => self.out.extend(cookie.signed(self.sending.secret())),
+            Cookie::Own(cookie) => {
+                self.out.extend(cookie.signed(self.sending.secret(), &self.sending.peer_addresses()));
+            }
             Cookie::Foreign(bytes) => self.out.extend(bytes),
         }
     }
@@ -353,10 +355,12 @@ pub(super) const COOKIE_FORWARD_TSN: u8 = 1;
 pub(super) const COOKIE_ASCONF: u8 = 2;
 pub(super) const COOKIE_INTERLEAVING: u8 = 4;
 pub(super) const COOKIE_IPV6: u8 = 8;
+/// The peer's addresses are in the cookie.
+pub(super) const COOKIE_ADDRESSES: u8 = 16;
 
 impl StateCookie {
     /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's own.
-    fn signed(&self, secret: &Secret) -> Vec<u8> {
+    fn signed(&self, secret: &Secret, addresses: &[IpAddr]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES as usize);
         bytes.u64(self.created_at.as_nanos());
         bytes.u64(self.life.as_nanos());
@@ -374,9 +378,16 @@ impl StateCookie {
             (peer.asconf_supported, COOKIE_ASCONF),
             (peer.interleaving_supported, COOKIE_INTERLEAVING),
             (peer.ip == IpVersion::Ipv6, COOKIE_IPV6),
+            (self.keeps_addresses, COOKIE_ADDRESSES),
         ];
         bytes.u8(abilities.into_iter().filter(|(has, _)| *has).fold(0, |all, (_, bit)| all | bit));
         bytes.u16(0);
+        for address in addresses.iter().take(self.kept_addresses() as usize) {
+            match address {
+                IpAddr::V4(address) => bytes.extend(address.octets()),
+                IpAddr::V6(address) => bytes.extend(address.octets()),
+            }
+        }
         let code = cookie_code(secret, &bytes);
         bytes.extend(code);
         bytes

@@ -12,17 +12,19 @@ use super::chunk::{
     PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
-use super::emit::{COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK};
+use super::emit::{
+    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK,
+};
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
-use crate::wire::bytes::{Malformed, Reader, Receiving, Secret};
+use crate::wire::bytes::{Malformed, Piece, Reader, Receiving, Secret};
 
 /// An SCTP packet that came as bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     /// The packet.
     pub packet: SctpPacket,
-    /// The addresses that an INIT or INIT ACK in it lists.
+    /// The addresses that an INIT or INIT ACK in it lists, or that our own cookie in it keeps.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -137,9 +139,10 @@ impl<'a> ChunkHeader<'a> {
             chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(SHORT)?)),
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
-                let cookie = StateCookie::verified(value, receiving.secret());
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
-                Chunk::CookieEcho(Box::new(Cookie::Own(cookie.ok_or(malformed("a cookie is not ours"))?)))
+                let cookie = StateCookie::verified(value, receiving.secret(), addresses)
+                    .ok_or(malformed("a cookie is not ours"))?;
+                Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
             chunk::DATA => Chunk::Data(data(flags, reader, receiving)?),
             chunk::ERROR => match first_cause(reader) {
@@ -155,7 +158,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::INIT_ACK => {
                 let (init, cookie) = init(reader, addresses)?;
                 let cookie = cookie.ok_or(malformed("an INIT ACK has no cookie"))?;
-                let cookie = match StateCookie::verified(cookie, receiving.secret()) {
+                let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Vec::new()) {
                     Some(own) => Cookie::Own(own),
                     None => Cookie::Foreign(cookie.into()),
                 };
@@ -186,7 +189,7 @@ fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Re
         beginning: flags & data_flag::BEGINNING != 0,
         ending: flags & data_flag::ENDING != 0,
         immediate: flags & data_flag::IMMEDIATE != 0,
-        payload: kept(reader, receiving)?,
+        payload: kept(Piece::Data { tsn }, reader, receiving)?,
     })
 }
 
@@ -199,6 +202,7 @@ fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> 
     let (tsn, stream, mid, last) = header().ok_or(SHORT)?;
     let beginning = flags & data_flag::BEGINNING != 0;
     let (ppid, fsn) = if beginning { (last, 0) } else { (0, last) };
+    let unordered = flags & data_flag::UNORDERED != 0;
     Ok(IData {
         tsn,
         stream,
@@ -209,16 +213,16 @@ fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> 
         beginning,
         ending: flags & data_flag::ENDING != 0,
         immediate: flags & data_flag::IMMEDIATE != 0,
-        payload: kept(reader, receiving)?,
+        payload: kept(Piece::IData { tsn, stream, unordered, mid, fsn }, reader, receiving)?,
     })
 }
 
-fn kept(reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Malformed> {
+fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Malformed> {
     if reader.is_empty() {
         // RFC 9260 section 6.2: the association is to be aborted; here it is as if nothing had come.
         return Err(malformed("a chunk of user data has none"));
     }
-    Ok(Payload { offset: receiving.keep(reader.0), length: reader.0.len() as u32 })
+    Ok(Payload { offset: receiving.keep(piece, reader.0), length: reader.0.len() as u32 })
 }
 
 fn sack(reader: &mut Reader<'_>) -> Option<Sack> {
@@ -411,9 +415,9 @@ fn first_cause(mut reader: Reader<'_>) -> Option<ErrorCause> {
 }
 
 impl StateCookie {
-    /// A cookie that has this end's code; none of others'.
-    fn verified(bytes: &[u8], secret: &Secret) -> Option<Self> {
-        if bytes.len() != Self::BYTES as usize {
+    /// A cookie that has this end's code, and the addresses in it; none of others'.
+    fn verified(bytes: &[u8], secret: &Secret, addresses: &mut Vec<IpAddr>) -> Option<Self> {
+        if bytes.len() < Self::BYTES as usize {
             return None;
         }
         let (signed, code) = bytes.split_at(bytes.len() - COOKIE_CODE_BYTES);
@@ -426,7 +430,7 @@ impl StateCookie {
         let (local_tag, local_initial_tsn) = (reader.u32()?, reader.u32()?);
         let (initiate_tag, a_rwnd) = (reader.u32()?, reader.u32()?);
         let (outbound_streams, max_inbound_streams) = (reader.u16()?, reader.u16()?);
-        let (initial_tsn, addresses, abilities) = (reader.u32()?, reader.u8()?, reader.u8()?);
+        let (initial_tsn, count, abilities) = (reader.u32()?, reader.u8()?, reader.u8()?);
         let can = |bit: u8| abilities & bit != 0;
         let peer = Init {
             initiate_tag,
@@ -434,13 +438,27 @@ impl StateCookie {
             outbound_streams,
             max_inbound_streams,
             initial_tsn,
-            addresses,
+            addresses: count,
             ip: if can(COOKIE_IPV6) { IpVersion::Ipv6 } else { IpVersion::Ipv4 },
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
             interleaving_supported: can(COOKIE_INTERLEAVING),
             cookie_preservative: None,
         };
-        Some(Self { created_at, life, local_tag, local_initial_tsn, peer })
+        let keeps_addresses = can(COOKIE_ADDRESSES);
+        let cookie = Self { created_at, life, local_tag, local_initial_tsn, peer, keeps_addresses };
+        if bytes.len() != cookie.wire_size() as usize {
+            return None;
+        }
+        reader.u16()?;
+        let kind = match cookie.peer.ip {
+            IpVersion::Ipv4 => parameter::IPV4_ADDRESS,
+            IpVersion::Ipv6 => parameter::IPV6_ADDRESS,
+        };
+        for _ in 0..cookie.kept_addresses() {
+            let octets = Reader(reader.take(cookie.address_bytes() as usize)?);
+            addresses.push(address(kind, octets)?);
+        }
+        Some(cookie)
     }
 }

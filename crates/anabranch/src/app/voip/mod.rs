@@ -93,6 +93,7 @@ impl VoipConfig {
             bpl,
             message: Message {
                 stream: self.stream,
+                ppid: 0,
                 unordered: self.unordered,
                 reliability: self.reliability.into(),
                 payload: Payload { offset: 0, length: payload_bytes },

@@ -1,0 +1,24 @@
+//! The time of endpoints: what has passed since the start of the program, by a clock that nobody sets.
+#![expect(clippy::disallowed_types, reason = "this is where the wall clock comes in")]
+
+use std::time::Instant;
+
+use anabranch_transport::time::Time;
+
+/// A clock that starts at its making.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Instant);
+
+impl Clock {
+    /// One whose time is zero now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// What has passed since.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX - 1))
+    }
+}

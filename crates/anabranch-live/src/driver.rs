@@ -1,0 +1,345 @@
+//! A host on sockets: one thread, however many associations there are.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
+
+use anabranch_transport::time::Time;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use crate::clock::Clock;
+use crate::raw::Raw;
+use crate::sctp::{AssociationId, Host, HostEvent, Route, Settings, Transmit};
+use crate::secrets;
+use crate::udp::{Buffers, Udp};
+
+/// So many batches are read from a socket before anything else is looked at.
+const MOST_BATCHES: usize = 8;
+/// The token of the waker; sockets have theirs from 0 on.
+const WAKER: Token = Token(usize::MAX);
+
+/// What packets of SCTP are carried in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// IP itself, where the system permits it.
+    Ip,
+    /// UDP, at this port of ours; 0 for any (RFC 6951).
+    Udp(u16),
+}
+
+/// What a driver is made with.
+#[derive(Clone, Debug)]
+pub struct DriverSettings {
+    /// Addresses to bind to; none for all that the system has, between which it chooses.
+    pub addresses: Vec<IpAddr>,
+    /// What packets are carried in.
+    pub carrier: Carrier,
+    /// The largest IP packet in bytes.
+    pub mtu: u32,
+    /// Associations that peers may have opened at the same time.
+    pub most_accepted: usize,
+}
+
+/// Something to be done with the host.
+type Job = Box<dyn FnOnce(&mut Host, Time) + Send>;
+
+/// What a driver does next.
+enum Order {
+    Do(Job),
+    Stop,
+}
+
+/// A driver that runs. When it is dropped, it stops.
+#[derive(Debug)]
+pub struct Driver {
+    orders: Sender<Order>,
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+    port: Option<u16>,
+}
+
+/// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread, holds up
+/// everything while it runs, and may have something done with the host at once.
+pub type Listener = Box<dyn FnMut(&mut Host, Time, Vec<(AssociationId, HostEvent)>) + Send>;
+
+impl Driver {
+    /// Binds the sockets and starts the thread.
+    ///
+    /// # Errors
+    /// When a socket cannot be bound: one sentence that names the address, and what is missing.
+    pub fn start(settings: DriverSettings, listener: Listener) -> Result<Self, String> {
+        let DriverSettings { addresses, carrier, mtu, most_accepted } = settings;
+        let sockets = bind(&addresses, carrier)?;
+        let port = match sockets.first() {
+            Some(Socket::Udp(udp)) => Some(udp.port().map_err(|error| error.to_string())?),
+            _ => None,
+        };
+        let is_in_udp = matches!(carrier, Carrier::Udp(_));
+        let settings = Settings { addresses, mtu, is_in_udp, most_accepted };
+        let start = || -> io::Result<(Loop, Arc<Waker>, Sender<Order>)> {
+            let poll = Poll::new()?;
+            let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+            let host = Host::new(settings, secrets::secret()?, secrets::streams()?);
+            let (orders, inbox) = channel();
+            let (clock, buffers) = (Clock::start(), Buffers::new());
+            let mut driver = Loop { host, sockets, poll, clock, inbox, listener, buffers, is_blocked: false };
+            driver.register()?;
+            Ok((driver, waker, orders))
+        };
+        let (mut driver, waker, orders) =
+            start().map_err(|error| format!("the driver cannot start: {error}"))?;
+        let thread = std::thread::Builder::new()
+            .name("anabranch-live".into())
+            .spawn(move || driver.run())
+            .map_err(|error| format!("the driver cannot start: {error}"))?;
+        Ok(Self { orders, waker, thread: Some(thread), port })
+    }
+
+    /// The port of UDP, where packets are carried in it.
+    pub const fn udp_port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Has something done with the host.
+    pub fn order(&self, job: impl FnOnce(&mut Host, Time) + Send + 'static) {
+        // A driver that has stopped does nothing more.
+        let _ = self.orders.send(Order::Do(Box::new(job)));
+        let _ = self.waker.wake();
+    }
+
+    /// Has something done with the host and waits for the answer; none from a driver that has stopped.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, inbox) = channel();
+        self.order(move |host, now| {
+            let _ = answer.send(job(host, now));
+        });
+        inbox.recv().ok()
+    }
+
+    /// Stops the thread. Associations are not closed: their peers will notice.
+    pub fn stop(&mut self) {
+        let _ = self.orders.send(Order::Stop);
+        let _ = self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[derive(Debug)]
+enum Socket {
+    Raw(Raw),
+    Udp(Udp),
+}
+
+impl Socket {
+    const fn local(&self) -> IpAddr {
+        match self {
+            Self::Raw(raw) => raw.local,
+            Self::Udp(udp) => udp.local,
+        }
+    }
+
+    fn io(&mut self) -> &mut mio::net::UdpSocket {
+        match self {
+            Self::Raw(raw) => &mut raw.io,
+            Self::Udp(udp) => &mut udp.io,
+        }
+    }
+
+    fn most_segments(&self) -> usize {
+        match self {
+            Self::Raw(_) => 1,
+            Self::Udp(udp) => udp.most_segments(),
+        }
+    }
+}
+
+/// A socket for each address, or for each version of IP.
+fn bind(addresses: &[IpAddr], carrier: Carrier) -> Result<Vec<Socket>, String> {
+    let any = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
+    let wanted = if addresses.is_empty() { &any[..] } else { addresses };
+    let mut sockets = Vec::new();
+    let mut port = match carrier {
+        Carrier::Ip => 0,
+        Carrier::Udp(port) => port,
+    };
+    for &address in wanted {
+        let socket = match carrier {
+            Carrier::Ip => Raw::bind(address).map(Socket::Raw),
+            Carrier::Udp(_) => Udp::bind(address, port).map(Socket::Udp),
+        };
+        match socket {
+            Ok(socket) => {
+                // All of them have the same port.
+                if let Socket::Udp(udp) = &socket {
+                    port = udp.port().map_err(|error| error.to_string())?;
+                }
+                sockets.push(socket);
+            }
+            // A system may have one version of IP only.
+            Err(_) if addresses.is_empty() && address.is_ipv6() => {}
+            Err(error) if carrier == Carrier::Ip && error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(format!(
+                    "SCTP over IP at {address} needs root or the capability CAP_NET_RAW: run it as root, give the program \
+                     the capability (setcap cap_net_raw+ep), or use SCTP over UDP, which needs neither"
+                ));
+            }
+            Err(error) => {
+                let place = match carrier {
+                    Carrier::Ip => format!("address = {address}"),
+                    Carrier::Udp(_) => format!("address = {address}, UDP port {port}"),
+                };
+                return Err(format!("{place} cannot be bound: {error}"));
+            }
+        }
+    }
+    Ok(sockets)
+}
+
+/// The thread.
+struct Loop {
+    host: Host,
+    sockets: Vec<Socket>,
+    poll: Poll,
+    clock: Clock,
+    inbox: Receiver<Order>,
+    listener: Listener,
+    buffers: Buffers,
+    /// A socket has no room for what is to be sent.
+    is_blocked: bool,
+}
+
+impl Loop {
+    fn register(&mut self) -> io::Result<()> {
+        for (index, socket) in self.sockets.iter_mut().enumerate() {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(socket.io(), Token(index), interest)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) {
+        let mut events = Events::with_capacity(64);
+        // Sockets that may have more to read.
+        let mut ready = vec![false; self.sockets.len()];
+        loop {
+            let timeout = if ready.contains(&true) { Some(StdDuration::ZERO) } else { self.timeout() };
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                return;
+            }
+            for event in &events {
+                if event.token() == WAKER {
+                    continue;
+                }
+                ready[event.token().0] |= event.is_readable() || event.is_error();
+                self.is_blocked &= !event.is_writable();
+            }
+            for index in 0..self.sockets.len() {
+                if ready[index] {
+                    ready[index] = self.receive(index);
+                }
+            }
+            while let Ok(order) = self.inbox.try_recv() {
+                match order {
+                    Order::Do(job) => job(&mut self.host, self.clock.now()),
+                    Order::Stop => {
+                        self.settle();
+                        return;
+                    }
+                }
+            }
+            let now = self.clock.now();
+            if self.host.next_timeout() <= now {
+                self.host.handle_timeout(now);
+            }
+            self.settle();
+        }
+    }
+
+    /// How long nothing has to be done.
+    fn timeout(&self) -> Option<StdDuration> {
+        let next = self.host.next_timeout();
+        if next.is_never() {
+            return None;
+        }
+        Some(StdDuration::from_nanos(next.saturating_since(self.clock.now()).as_nanos()))
+    }
+
+    /// Reads for a while; whether there may be more.
+    fn receive(&mut self, index: usize) -> bool {
+        for _ in 0..MOST_BATCHES {
+            let Self { host, sockets, clock, buffers, .. } = self;
+            let now = clock.now();
+            let each = |route: Route, datagram: &[u8]| host.handle_datagram(now, route, datagram);
+            let read = match &sockets[index] {
+                Socket::Raw(raw) => raw.receive(buffers, each),
+                Socket::Udp(udp) => udp.receive(buffers, each),
+            };
+            match read {
+                Ok(()) => self.settle(),
+                // What came back from a peer that is not there has been read with it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) => return error.kind() == io::ErrorKind::Interrupted,
+            }
+        }
+        true
+    }
+
+    /// Sends what is to be sent and tells what is to be told.
+    fn settle(&mut self) {
+        loop {
+            self.transmit();
+            let told: Vec<_> = std::iter::from_fn(|| self.host.poll_event()).collect();
+            if told.is_empty() {
+                return;
+            }
+            (self.listener)(&mut self.host, self.clock.now(), told);
+        }
+    }
+
+    fn transmit(&mut self) {
+        let most = self.sockets.iter().map(Socket::most_segments).min().unwrap_or(1);
+        while !self.is_blocked {
+            let Some(transmit) = self.host.poll_transmit(most) else { return };
+            let count = transmit.bytes.len().div_ceil(transmit.segment);
+            let (sent, result) = send(&self.sockets, &transmit);
+            // What cannot be sent for another reason is as if the network had lost it.
+            if let Err(error) = result
+                && error.kind() == io::ErrorKind::WouldBlock
+            {
+                self.host.untransmit(count - sent);
+                self.is_blocked = true;
+            }
+        }
+    }
+}
+
+/// Sends from the socket of the route's address, or from one of its version of IP.
+fn send(sockets: &[Socket], transmit: &Transmit<'_>) -> (usize, io::Result<()>) {
+    let Route { local, remote, .. } = transmit.route;
+    let own = sockets.iter().find(|socket| socket.local() == local);
+    let of_version = || sockets.iter().find(|socket| socket.local().is_ipv4() == remote.is_ipv4());
+    match own.or_else(of_version) {
+        Some(Socket::Raw(raw)) => raw.send(transmit),
+        Some(Socket::Udp(udp)) => match udp.send(transmit) {
+            Ok(()) => (transmit.bytes.len().div_ceil(transmit.segment), Ok(())),
+            Err(error) => (0, Err(error)),
+        },
+        None => (0, Ok(())),
+    }
+}

@@ -1,0 +1,615 @@
+//! Associations with many peers, without a socket: datagrams, commands and the time go in, datagrams and events come out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+use anabranch_transport::endpoint::{
+    CloseReason, Command, Endpoint as _, Input, Message, PathSample, Reliability, Site,
+};
+use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
+use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
+use anabranch_transport::path::PathState;
+use anabranch_transport::rng::{Draw as _, Streams};
+use anabranch_transport::sctp::{Association, Config, Listener, refuse};
+use anabranch_transport::secret::{Secret, SecretNumbers};
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::sctp::SctpPacket;
+use anabranch_transport::wire::sctp::chunk::Chunk;
+use anabranch_transport::wire::{Body, Packet};
+
+use super::association::{Live, Outbox, Reading, Writing};
+use super::incoming::Staged;
+use super::route::{Route, source_for};
+
+/// As many addresses of a peer are used at most.
+const MOST_ADDRESSES: usize = 16;
+/// The first of the ports that nobody is given (RFC 6335 section 6).
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
+/// The header of UDP, in bytes.
+const UDP_HEADER: u32 = 8;
+
+/// An association of a host: its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssociationId(pub u64);
+
+/// What a host is made with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its addresses; none where the system chooses them.
+    pub addresses: Vec<IpAddr>,
+    /// The largest IP packet in bytes, on all paths.
+    pub mtu: u32,
+    /// Whether SCTP travels in UDP (RFC 6951).
+    pub is_in_udp: bool,
+    /// Associations that peers may have opened at the same time; what comes then is refused.
+    pub most_accepted: usize,
+}
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outbound {
+    /// The stream.
+    pub stream: u16,
+    /// The payload protocol identifier.
+    pub ppid: u32,
+    /// Deliver as soon as it is complete, without regard to order.
+    pub unordered: bool,
+    /// How hard to try.
+    pub reliability: Reliability,
+    /// The message.
+    pub bytes: Vec<u8>,
+}
+
+/// A message that has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inbound {
+    /// The stream.
+    pub stream: u16,
+    /// The payload protocol identifier.
+    pub ppid: u32,
+    /// Whether it was delivered without regard to order.
+    pub unordered: bool,
+    /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been read.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such association, or it is closing.
+    Closed,
+    /// The send buffer is full: here it is again, for [`HostEvent::Writable`].
+    Full(Outbound),
+    /// It is empty, longer than the send buffer, or for a stream that is not there.
+    Impossible,
+}
+
+/// What a host tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostEvent {
+    /// The message of this number was given up (partial reliability).
+    Abandoned(u64),
+    /// A peer has opened the association.
+    Accepted,
+    /// The association has ended, and its number means nothing any more.
+    Closed(CloseReason),
+    /// The association that was asked for is open.
+    Connected,
+    /// A path is in another state.
+    PathChanged {
+        /// The path.
+        path: PathId,
+        /// Its state.
+        state: PathState,
+    },
+    /// Data goes to another address first.
+    PrimaryChanged {
+        /// The former primary path.
+        from: PathId,
+        /// The new one.
+        to: PathId,
+    },
+    /// A message has arrived.
+    Received(Inbound),
+    /// There is room in the send buffer again.
+    Writable,
+}
+
+/// Datagrams to be sent, all to the same place.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<'a> {
+    /// From where to where.
+    pub route: Route,
+    /// One or several datagrams, one behind the other.
+    pub bytes: &'a [u8],
+    /// The length of each, of which the last one may be shorter; that of `bytes` where there is one.
+    pub segment: usize,
+}
+
+/// A packet that has arrived, and what it was made of.
+struct Arrival<'a> {
+    packet: Box<Packet>,
+    route: Route,
+    /// The addresses that it lists.
+    addresses: Vec<IpAddr>,
+    staged: Staged,
+    datagram: &'a [u8],
+}
+
+/// Associations, those who wait for some, and what is to be sent. See the [module](self).
+#[derive(Debug)]
+pub struct Host {
+    settings: Settings,
+    /// The addresses that are listed in INIT, by version of IP; none where the system chooses.
+    own: [Vec<IpAddr>; 2],
+    secret: Secret,
+    numbers: SecretNumbers,
+    streams: Streams,
+    /// By port and by version of IP.
+    listeners: BTreeMap<(u16, bool), Listener>,
+    associations: BTreeMap<AssociationId, Live>,
+    next_id: u64,
+    /// By verification tag.
+    by_tag: BTreeMap<u32, AssociationId>,
+    /// By the peer's address, its port and ours: several peers may share these behind one address.
+    by_address: BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>,
+    timeouts: BTreeSet<(Time, AssociationId)>,
+    /// Those that peers have opened.
+    accepted: BTreeSet<AssociationId>,
+    events: VecDeque<(AssociationId, HostEvent)>,
+    outbox: Outbox,
+    /// How many packets of the outbox have been taken.
+    taken: usize,
+    /// Datagrams that were no packets.
+    malformed: u64,
+}
+
+impl Host {
+    /// A host whose cookies are signed with this secret.
+    pub fn new(settings: Settings, secret: Secret, streams: Streams) -> Self {
+        let numbers = SecretNumbers::new(Secret(secret.code(b"host", b"numbers")));
+        let own = [IpVersion::Ipv4, IpVersion::Ipv6].map(|ip| {
+            let own = settings.addresses.iter().copied();
+            own.filter(|own| version(*own) == ip && !own.is_unspecified()).take(MOST_ADDRESSES).collect()
+        });
+        Self {
+            settings,
+            own,
+            secret,
+            numbers,
+            streams,
+            listeners: BTreeMap::new(),
+            associations: BTreeMap::new(),
+            next_id: 0,
+            by_tag: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            timeouts: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+            events: VecDeque::new(),
+            outbox: Outbox::default(),
+            taken: 0,
+            malformed: 0,
+        }
+    }
+
+    /// What an association's packets have room for, in bytes with the header of IP.
+    const fn mtu(&self) -> u32 {
+        if self.settings.is_in_udp { self.settings.mtu - UDP_HEADER } else { self.settings.mtu }
+    }
+
+    /// Waits for peers at a port, with these settings for the associations.
+    ///
+    /// # Errors
+    /// When the port is taken, or the settings are impossible: one sentence.
+    pub fn listen(&mut self, port: u16, config: &Config) -> Result<(), String> {
+        if self.listeners.contains_key(&(port, false)) {
+            return Err(format!("port = {port} is taken; somebody waits there already"));
+        }
+        for ip in [IpVersion::Ipv4, IpVersion::Ipv6] {
+            let listener = self.listener(config, ip)?;
+            self.listeners.insert((port, ip == IpVersion::Ipv6), listener);
+        }
+        Ok(())
+    }
+
+    fn listener(&mut self, config: &Config, ip: IpVersion) -> Result<Listener, String> {
+        let site = Site { side: Side::B, mtus: &[self.mtu()], ip, streams: self.streams, connection: "live" };
+        let mut listener = config.listen(&site)?;
+        listener.draw_from(self.numbers.split_off());
+        listener.list_addresses(self.own[ip as usize].len() as u8);
+        Ok(listener)
+    }
+
+    /// No longer waits for peers at a port; associations stay.
+    pub fn stop_listening(&mut self, port: u16) {
+        self.listeners.retain(|(other, _), _| *other != port);
+    }
+
+    /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may be 0 for any.
+    ///
+    /// # Errors
+    /// When the addresses are not all of one version, there are none or too many, or the settings are impossible: one
+    /// sentence.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        config: &Config,
+        local_port: u16,
+        peer: &[(IpAddr, Option<u16>)],
+        peer_port: u16,
+    ) -> Result<AssociationId, String> {
+        let Some(&(first, _)) = peer.first() else {
+            return Err("remote: there is no address; give at least one".into());
+        };
+        let ip = version(first);
+        if let Some((other, _)) = peer.iter().find(|(address, _)| version(*address) != ip) {
+            return Err(format!(
+                "remote = {other} is of another version of IP than {first}; give all of one version"
+            ));
+        }
+        if peer.len() > MOST_ADDRESSES {
+            let count = peer.len();
+            return Err(format!("remote: {count} addresses are too many; give at most {MOST_ADDRESSES}"));
+        }
+        let local_port = if local_port == 0 { self.dynamic_port() } else { local_port };
+        let mtus = vec![self.mtu(); peer.len()];
+        let parameters = config.resolve()?;
+        parameters.check_paths(&mtus)?;
+        let id = self.new_id();
+        let name = format!("live/{}", id.0);
+        let mut end = Association::new(&parameters, Side::A, &mtus, ip, self.streams, &name);
+        end.draw_from(self.numbers.split_off());
+        end.set_ports([local_port, peer_port]);
+        end.list_addresses(self.own[ip as usize].len() as u8);
+        let ports = [local_port, peer_port];
+        let route = |&(remote, port): &(IpAddr, Option<u16>)| Route {
+            local: source_for(&self.settings.addresses, remote),
+            remote,
+            port,
+        };
+        let mut live = Live::new(end, route(&peer[0]), ports);
+        live.routes.extend(peer[1..].iter().map(route));
+        live.end.handle_input(now, Input::Command(Command::Connect));
+        self.add(id, live);
+        self.drain(now, id, &[]);
+        Ok(id)
+    }
+
+    fn dynamic_port(&mut self) -> u16 {
+        loop {
+            let port =
+                FIRST_DYNAMIC_PORT + self.numbers.below(u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1) as u16;
+            let is_taken = self.associations.values().any(|live| live.ports[0] == port);
+            if !is_taken && !self.listeners.contains_key(&(port, false)) {
+                return port;
+            }
+        }
+    }
+
+    fn new_id(&mut self) -> AssociationId {
+        self.next_id += 1;
+        AssociationId(self.next_id)
+    }
+
+    fn add(&mut self, id: AssociationId, live: Live) {
+        self.by_tag.insert(live.end.verification_tag(), id);
+        let [own, peers] = live.ports;
+        for route in &live.routes {
+            self.by_address.entry((route.remote, peers, own)).or_default().push(id);
+        }
+        self.associations.insert(id, live);
+    }
+
+    /// Sends a message; its number is what [`HostEvent::Abandoned`] calls it.
+    ///
+    /// # Errors
+    /// When it is not taken.
+    pub fn send(&mut self, now: Time, id: AssociationId, message: Outbound) -> Result<u64, Refusal> {
+        let Some(live) = self.associations.get_mut(&id) else { return Err(Refusal::Closed) };
+        let Outbound { stream, ppid, unordered, reliability, bytes } = message;
+        let length = bytes.len();
+        let payload = live.outgoing.push(bytes);
+        live.is_refused = false;
+        let command = Command::Send(Message { stream, ppid, unordered, reliability, payload });
+        live.end.handle_input(now, Input::Command(command));
+        self.drain(now, id, &[]);
+        let Some(live) = self.associations.get_mut(&id) else { return Err(Refusal::Closed) };
+        if !live.is_refused {
+            return Ok(payload.offset);
+        }
+        let bytes = live.outgoing.take_back();
+        if live.end.is_closing() {
+            return Err(Refusal::Closed);
+        }
+        if live.end.can_take(stream, length as u64) {
+            return Err(Refusal::Full(Outbound { stream, ppid, unordered, reliability, bytes }));
+        }
+        Err(Refusal::Impossible)
+    }
+
+    /// Carries out a command other than [`Command::Send`].
+    pub fn command(&mut self, now: Time, id: AssociationId, command: Command) {
+        if let Some(live) = self.associations.get_mut(&id)
+            && !matches!(command, Command::Send(_))
+        {
+            live.end.handle_input(now, Input::Command(command));
+            self.drain(now, id, &[]);
+        }
+    }
+
+    /// The application has read so many bytes of what has arrived.
+    pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
+        if let Some(live) = self.associations.get_mut(&id) {
+            live.unread = live.unread.saturating_sub(bytes);
+            live.end.set_unread(live.unread);
+            self.drain(now, id, &[]);
+        }
+    }
+
+    /// Takes a datagram: what is behind the header of UDP, or of IP.
+    pub fn handle_datagram(&mut self, now: Time, route: Route, datagram: &[u8]) {
+        let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
+        let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
+            self.malformed += 1;
+            return;
+        };
+        let Reading { staged, .. } = reading;
+        let size = version(route.remote).header_bytes() + datagram.len() as u32;
+        let body = Body::Sctp(parsed.packet);
+        let packet = Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size, body });
+        let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
+        match self.owner(&arrival) {
+            Some(id) => self.give(now, id, arrival),
+            None => self.give_to_listener(now, arrival),
+        }
+    }
+
+    /// The association that a packet belongs to.
+    fn owner(&self, arrival: &Arrival<'_>) -> Option<AssociationId> {
+        let Body::Sctp(sctp) = &arrival.packet.body else { return None };
+        let owns = |id: &AssociationId| self.associations[id].end.owns(&arrival.packet);
+        if let Some(id) = self.by_tag.get(&sctp.verification_tag).filter(|id| owns(id)) {
+            return Some(*id);
+        }
+        // INIT, whose tag is 0, and what carries a tag of its sender's.
+        let Route { remote, port, .. } = arrival.route;
+        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port))?;
+        let is_there = |id: &&AssociationId| {
+            self.associations[*id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+        };
+        ids.iter().filter(is_there).find(|id| owns(id)).copied()
+    }
+
+    /// Gives an association its packet.
+    fn give(&mut self, now: Time, id: AssociationId, arrival: Arrival<'_>) {
+        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let Some(path) = live.path_to(route.remote) else { return };
+        // RFC 6951 section 5.4: where the peer is behind a translator, its port may change.
+        live.routes[path.index()].port = route.port;
+        packet.path = path;
+        live.incoming.staged = staged;
+        if live.incoming.is_full(&live.end) {
+            // As if the network had lost it.
+            live.incoming.staged.clear();
+            return;
+        }
+        if let Body::Sctp(SctpPacket { first: Chunk::InitAck(_), .. }) = &packet.body {
+            self.add_routes(now, id, route, &addresses);
+        }
+        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        live.end.handle_input(now, Input::Packet(packet));
+        self.finish(now, id, datagram);
+    }
+
+    /// An association has been given its packet.
+    fn finish(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
+        self.drain(now, id, datagram);
+        if let Some(live) = self.associations.get_mut(&id) {
+            live.incoming.keep_staged(datagram, &live.end);
+        }
+    }
+
+    /// The peer has said which other addresses it has.
+    fn add_routes(&mut self, now: Time, id: AssociationId, from: Route, addresses: &[IpAddr]) {
+        let mtu = self.mtu();
+        let live = self.associations.get_mut(&id).expect("it is there");
+        for remote in usable(addresses, from.remote) {
+            if live.path_to(remote).is_some() || live.routes.len() >= MOST_ADDRESSES {
+                continue;
+            }
+            // Settings may allow no more paths than there are.
+            if live.end.add_path(now, mtu).is_err() {
+                continue;
+            }
+            let local = source_for(&self.settings.addresses, remote);
+            live.routes.push(Route { local, remote, port: from.port });
+            let [own, peers] = live.ports;
+            self.by_address.entry((remote, peers, own)).or_default().push(id);
+        }
+    }
+
+    /// A packet that belongs to no association.
+    fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
+        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let ip = version(route.remote);
+        let Body::Sctp(sctp) = &mut packet.body else { return };
+        let ports = [sctp.destination_port, sctp.source_port];
+        let peers = usable(&addresses, route.remote);
+        if let Chunk::Init(init) = &mut sctp.first {
+            (init.addresses, init.ip) = (peers.len() as u8, ip);
+        }
+        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let listener = self.listeners.get_mut(&(ports[0], ip == IpVersion::Ipv6));
+        let answer = match listener.filter(|_| !is_full) {
+            Some(listener) => listener.handle_packet(now, packet),
+            None => refuse(&packet, ip).map_or(Answer::Nothing, Answer::Reply),
+        };
+        match answer {
+            Answer::Nothing => {}
+            Answer::Reply(reply) => {
+                let (routes, own) = (&[route], &self.own[ip as usize]);
+                let writing = Writing { routes, own, peers: &peers, outgoing: None, secret: &self.secret };
+                self.outbox.push(&reply, &writing);
+            }
+            Answer::Accepted(end) => {
+                let id = self.new_id();
+                let mut live = Live::new(*end, route, ports);
+                live.incoming.staged = staged;
+                self.add(id, live);
+                self.accepted.insert(id);
+                self.events.push_back((id, HostEvent::Accepted));
+                self.add_routes(now, id, route, &addresses);
+                self.finish(now, id, datagram);
+            }
+        }
+    }
+
+    /// Does what an association wants done.
+    fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
+        let live = self.associations.get_mut(&id).expect("it is there");
+        let before = live.timeout;
+        let own = &self.own[version(live.routes[0].remote) as usize];
+        let (events, unread) = (&mut self.events, live.unread);
+        live.drain(now, datagram, own, &self.secret, &mut self.outbox, |event| events.push_back((id, event)));
+        if live.unread != unread {
+            live.end.set_unread(live.unread);
+        }
+        if live.has_ended {
+            self.remove(id, before);
+            return;
+        }
+        if live.timeout != before {
+            self.timeouts.remove(&(before, id));
+            if !live.timeout.is_never() {
+                self.timeouts.insert((live.timeout, id));
+            }
+        }
+    }
+
+    fn remove(&mut self, id: AssociationId, timeout: Time) {
+        let Some(live) = self.associations.remove(&id) else { return };
+        self.timeouts.remove(&(timeout, id));
+        self.accepted.remove(&id);
+        let tag = live.end.verification_tag();
+        if self.by_tag.get(&tag) == Some(&id) {
+            self.by_tag.remove(&tag);
+        }
+        let [own, peers] = live.ports;
+        for route in &live.routes {
+            let key = (route.remote, peers, own);
+            if let Some(ids) = self.by_address.get_mut(&key) {
+                ids.retain(|other| *other != id);
+                if ids.is_empty() {
+                    self.by_address.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// When [`Host::handle_timeout`] is to be called; [`Time::NEVER`] where nothing is to be waited for.
+    pub fn next_timeout(&self) -> Time {
+        self.timeouts.first().map_or(Time::NEVER, |(at, _)| *at)
+    }
+
+    /// The time that [`Host::next_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(&(at, id)) = self.timeouts.first()
+            && at <= now
+        {
+            let live = self.associations.get_mut(&id).expect("it has a timeout");
+            live.end.handle_input(now, Input::Timeout);
+            self.drain(now, id, &[]);
+        }
+    }
+
+    /// What there is to tell, the earliest first.
+    pub fn poll_event(&mut self) -> Option<(AssociationId, HostEvent)> {
+        self.events.pop_front()
+    }
+
+    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one place.
+    pub fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
+        let packets = &self.outbox.packets;
+        let Some((route, first)) = packets.get(self.taken).cloned() else {
+            self.outbox.packets.clear();
+            self.outbox.bytes.clear();
+            self.taken = 0;
+            return None;
+        };
+        let segment = first.len();
+        let mut end = first.end;
+        let mut count = 1;
+        for (other, range) in packets[self.taken + 1..].iter().take(most - 1) {
+            if *other != route
+                || range.len() > segment
+                || range.end - first.start > usize::from(u16::MAX) - 64
+            {
+                break;
+            }
+            (count, end) = (count + 1, range.end);
+            if range.len() < segment {
+                break;
+            }
+        }
+        self.taken += count;
+        Some(Transmit { route, bytes: &self.outbox.bytes[first.start..end], segment })
+    }
+
+    /// The last so many datagrams of what [`Host::poll_transmit`] gave could not be sent: they are given again.
+    pub fn untransmit(&mut self, count: usize) {
+        self.taken -= count;
+    }
+
+    /// The addresses of an association's paths, its port and the peer's; none where there is no such association.
+    pub fn addresses(&self, id: AssociationId) -> Option<(&[Route], [u16; 2])> {
+        self.associations.get(&id).map(|live| (live.routes.as_slice(), live.ports))
+    }
+
+    /// The endpoint of an association, to be looked at; none where there is no such association.
+    pub fn endpoint(&self, id: AssociationId) -> Option<&Association> {
+        self.associations.get(&id).map(|live| &live.end)
+    }
+
+    /// The state of every path of an association.
+    pub fn sample_paths(&self, id: AssociationId, samples: &mut Vec<PathSample>) {
+        if let Some(live) = self.associations.get(&id) {
+            live.end.sample_paths(samples);
+        }
+    }
+
+    /// How many associations there are.
+    pub fn associations(&self) -> usize {
+        self.associations.len()
+    }
+
+    /// How many datagrams were no packets of SCTP.
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+const fn version(address: IpAddr) -> IpVersion {
+    match address {
+        IpAddr::V4(_) => IpVersion::Ipv4,
+        IpAddr::V6(_) => IpVersion::Ipv6,
+    }
+}
+
+/// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host, each once,
+/// that of its packet included.
+fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
+    let mut addresses = vec![from];
+    for &address in listed {
+        let leads_elsewhere = address.is_unspecified()
+            || address.is_multicast()
+            || address == IpAddr::from([255; 4])
+            || address.is_loopback() && !from.is_loopback();
+        if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses.truncate(MOST_ADDRESSES);
+    addresses
+}

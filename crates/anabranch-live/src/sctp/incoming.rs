@@ -1,0 +1,171 @@
+//! The bytes of what has arrived and has not been delivered: those of the datagram at hand, and fragments and messages that
+//! wait for others.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anabranch_transport::endpoint::{Endpoint, HeadOfLine};
+use anabranch_transport::ground::Payload;
+use anabranch_transport::sctp::Association;
+use anabranch_transport::wire::bytes::Piece;
+
+/// So much is kept, in bytes with what each piece costs, before it is asked what of it is still needed.
+const LEAST_SWEPT: usize = 256 * 1024;
+/// What a piece costs besides its bytes, roughly.
+const PIECE_COST: usize = 128;
+/// A receive buffer that is full of pieces of 64 bytes costs so many times its size.
+const COST_OF_BUFFER: usize = 1 + PIECE_COST / 64;
+/// Bits for the bytes of a chunk in an offset; the TSN is above them.
+const CHUNK_BITS: u32 = 16;
+
+/// Which fragment of which message an I-DATA chunk is: stream, U bit, Message Identifier and Fragment Sequence Number.
+type Fragment = (u16, bool, u32, u32);
+
+/// The pieces of a datagram, as places in it.
+pub(super) type Staged = Vec<(Piece, Range<usize>)>;
+
+/// Pieces by TSN, which no two that wait have in common.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    /// Those of the datagram at hand.
+    pub(super) staged: Staged,
+    kept: BTreeMap<u32, Kept>,
+    /// The TSNs of fragments that are kept and may alternate with those of other messages.
+    fragments: BTreeMap<Fragment, u32>,
+    /// What is kept costs this, in bytes.
+    cost: usize,
+    sweep_at: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    bytes: Box<[u8]>,
+    piece: Piece,
+    is_needed: bool,
+}
+
+/// The offset that stands for the bytes of a chunk.
+pub(super) const fn offset_of(tsn: u32) -> u64 {
+    (tsn as u64) << CHUNK_BITS
+}
+
+const fn tsn_of(offset: u64) -> u32 {
+    (offset >> CHUNK_BITS) as u32
+}
+
+const fn tsn(piece: Piece) -> u32 {
+    match piece {
+        Piece::Data { tsn } | Piece::IData { tsn, .. } => tsn,
+        Piece::Datagram => 0,
+    }
+}
+
+const fn fragment(piece: Piece) -> Option<Fragment> {
+    match piece {
+        Piece::IData { stream, unordered, mid, fsn, .. } => Some((stream, unordered, mid, fsn)),
+        _ => None,
+    }
+}
+
+impl Incoming {
+    /// The bytes of a message that is delivered; `datagram` is the one at hand. None where a peer has sent other bytes under
+    /// a TSN than before, so that they do not fit together.
+    pub(super) fn take(&mut self, payload: Payload, datagram: &[u8]) -> Option<Vec<u8>> {
+        let length = payload.length as usize;
+        let mut message = Vec::with_capacity(length.min(self.cost + datagram.len()));
+        let mut next = Some(tsn_of(payload.offset));
+        while message.len() < length {
+            let tsn = next?;
+            let piece = self.take_piece(tsn, datagram, &mut message)?;
+            next = match piece {
+                Piece::IData { stream, unordered, mid, fsn, .. } => {
+                    self.tsn_of_fragment((stream, unordered, mid, fsn.wrapping_add(1)))
+                }
+                _ => Some(tsn.wrapping_add(1)),
+            };
+        }
+        (message.len() == length).then_some(message)
+    }
+
+    fn tsn_of_fragment(&self, wanted: Fragment) -> Option<u32> {
+        let staged = self.staged.iter().find(|(piece, _)| fragment(*piece) == Some(wanted));
+        staged.map(|(piece, _)| tsn(*piece)).or_else(|| self.fragments.get(&wanted).copied())
+    }
+
+    /// Appends the bytes of a piece, which is gone then.
+    fn take_piece(&mut self, wanted: u32, datagram: &[u8], message: &mut Vec<u8>) -> Option<Piece> {
+        if let Some(kept) = self.remove(wanted) {
+            message.extend_from_slice(&kept.bytes);
+            return Some(kept.piece);
+        }
+        let place = self.staged.iter().position(|(piece, _)| tsn(*piece) == wanted)?;
+        let (piece, range) = self.staged.remove(place);
+        message.extend_from_slice(&datagram[range]);
+        Some(piece)
+    }
+
+    fn remove(&mut self, tsn: u32) -> Option<Kept> {
+        let kept = self.kept.remove(&tsn)?;
+        if let Some(fragment) = fragment(kept.piece) {
+            self.fragments.remove(&fragment);
+        }
+        self.cost -= kept.bytes.len() + PIECE_COST;
+        Some(kept)
+    }
+
+    /// Keeps what of the datagram at hand has not been delivered, and forgets now and then what nobody waits for.
+    pub(super) fn keep_staged(&mut self, datagram: &[u8], end: &impl Endpoint) {
+        for (piece, range) in std::mem::take(&mut self.staged) {
+            let tsn = tsn(piece);
+            if self.kept.contains_key(&tsn) {
+                continue;
+            }
+            if let Some(fragment) = fragment(piece) {
+                self.fragments.insert(fragment, tsn);
+            }
+            let bytes: Box<[u8]> = datagram[range].into();
+            self.cost += bytes.len() + PIECE_COST;
+            self.kept.insert(tsn, Kept { bytes, piece, is_needed: false });
+        }
+        if self.cost >= self.sweep_at.max(LEAST_SWEPT) {
+            self.sweep(end);
+        }
+    }
+
+    /// Forgets what is neither a fragment nor a message that waits: copies, and what was given up.
+    fn sweep(&mut self, end: &impl Endpoint) {
+        let (kept, fragments) = (&mut self.kept, &self.fragments);
+        end.payloads_that_wait(&mut |payload| {
+            let (mut next, mut left) = (Some(tsn_of(payload.offset)), payload.length as usize);
+            while let Some(piece) = next.and_then(|tsn| kept.get_mut(&tsn)) {
+                piece.is_needed = true;
+                left = left.saturating_sub(piece.bytes.len());
+                next = match piece.piece {
+                    _ if left == 0 => None,
+                    Piece::IData { stream, unordered, mid, fsn, .. } => {
+                        fragments.get(&(stream, unordered, mid, fsn.wrapping_add(1))).copied()
+                    }
+                    piece => Some(tsn(piece).wrapping_add(1)),
+                };
+            }
+        });
+        let unneeded: Vec<u32> = self
+            .kept
+            .iter_mut()
+            .filter_map(|(&tsn, kept)| (!std::mem::take(&mut kept.is_needed)).then_some(tsn))
+            .collect();
+        for tsn in unneeded {
+            self.remove(tsn);
+        }
+        self.sweep_at = 2 * self.cost;
+    }
+
+    /// Whether the datagram at hand has to be dropped: so many small pieces wait that they cost many times the receive
+    /// buffer, and it has not the one that the others wait for.
+    pub(super) fn is_full(&self, end: &Association) -> bool {
+        let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
+        let closes_gap =
+            |gap: HeadOfLine| self.staged.iter().any(|(piece, _)| u64::from(tsn(*piece)) == gap.missing);
+        self.cost > most && !end.head_of_line().is_some_and(closes_gap)
+    }
+}

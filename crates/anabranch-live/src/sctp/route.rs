@@ -1,0 +1,56 @@
+//! Where packets of a path go.
+
+use std::net::IpAddr;
+
+/// A pair of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    /// The address at this end; unspecified where the system chooses it.
+    pub local: IpAddr,
+    /// The address at the peer's end.
+    pub remote: IpAddr,
+    /// The peer's port of UDP, where SCTP travels in UDP (RFC 6951).
+    pub port: Option<u16>,
+}
+
+/// Which of our addresses packets to this one should leave from: the one that agrees with it in the most leading bits, as
+/// those of one network do. With one of another version, or none, the system chooses.
+pub(super) fn source_for(locals: &[IpAddr], remote: IpAddr) -> IpAddr {
+    let unspecified = match remote {
+        IpAddr::V4(_) => IpAddr::from([0; 4]),
+        IpAddr::V6(_) => IpAddr::from([0; 16]),
+    };
+    let same = locals.iter().filter(|local| local.is_ipv4() == remote.is_ipv4());
+    same.copied().rev().max_by_key(|local| common_bits(*local, remote)).unwrap_or(unspecified)
+}
+
+fn common_bits(a: IpAddr, b: IpAddr) -> u32 {
+    match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_leave_from_the_address_of_the_same_network() {
+        let locals: Vec<IpAddr> =
+            ["10.0.1.1", "10.0.2.1", "fd00::1"].map(|text| text.parse().expect("an address")).into();
+        for (remote, local) in [
+            ("10.0.1.2", "10.0.1.1"),
+            ("10.0.2.2", "10.0.2.1"),
+            ("192.0.2.1", "10.0.1.1"),
+            ("fd00::2", "fd00::1"),
+        ] {
+            assert_eq!(
+                source_for(&locals, remote.parse().expect("an address")),
+                local.parse::<IpAddr>().expect("one")
+            );
+        }
+        assert!(source_for(&locals[..2], "fd00::2".parse().expect("an address")).is_unspecified());
+    }
+}

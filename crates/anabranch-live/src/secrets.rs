@@ -1,0 +1,24 @@
+//! Secrets, from the system's generator.
+
+use std::io;
+
+use anabranch_transport::rng::Streams;
+use anabranch_transport::secret::Secret;
+
+/// A new secret.
+///
+/// # Errors
+/// Where the system has no generator of random numbers.
+pub fn secret() -> io::Result<Secret> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(Secret(bytes))
+}
+
+/// Where what nobody needs to guess comes from, such as the jitter of heartbeats: other numbers in each run of the program.
+///
+/// # Errors
+/// As [`secret`].
+pub fn streams() -> io::Result<Streams> {
+    Ok(Streams { seed: getrandom::u64().map_err(io::Error::other)?, replication: 0 })
+}

@@ -1,0 +1,369 @@
+//! Two hosts and a network in virtual time: what arrives is what was sent, to the byte, whatever the network does to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal, Route, Settings};
+use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
+use anabranch_transport::rng::{Draw as _, Rng, Streams};
+use anabranch_transport::sctp::Config;
+use anabranch_transport::secret::Secret;
+use anabranch_transport::time::{Duration, Time};
+use proptest::prelude::*;
+
+const PORT: u16 = 9899;
+const STREAMS: Streams = Streams { seed: 1, replication: 0 };
+
+/// What the network does to datagrams, each with this probability.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weather {
+    loss: f64,
+    duplication: f64,
+    reordering: f64,
+}
+
+/// Two hosts, each with these addresses, and what is on its way between them.
+struct World {
+    now: Time,
+    hosts: [Host; 2],
+    weather: Weather,
+    rng: Rng,
+    /// By arrival and order of sending: to whom, from where to where.
+    network: BTreeMap<(Time, u64), (usize, Route, Vec<u8>)>,
+    sent: u64,
+    /// Nothing passes between these last parts of addresses.
+    cut: BTreeSet<u8>,
+    events: [Vec<(AssociationId, HostEvent)>; 2],
+    datagrams: u64,
+}
+
+fn address(host: usize, network: u8) -> IpAddr {
+    IpAddr::from([10, 0, network, host as u8 + 1])
+}
+
+fn config(text: &str) -> Config {
+    serde_json::from_str(text).expect("settings")
+}
+
+impl World {
+    fn new(networks: u8, weather: Weather) -> Self {
+        let host = |index: usize| {
+            let addresses = (0..networks).map(|network| address(index, network)).collect();
+            let settings = Settings { addresses, mtu: 1_500, is_in_udp: true, most_accepted: 100 };
+            Host::new(settings, Secret([index as u8; 32]), Streams { seed: index as u64, ..STREAMS })
+        };
+        Self {
+            now: Time::ZERO,
+            hosts: [host(0), host(1)],
+            weather,
+            rng: STREAMS.stream("weather"),
+            network: BTreeMap::new(),
+            sent: 0,
+            cut: BTreeSet::new(),
+            events: [Vec::new(), Vec::new()],
+            datagrams: 0,
+        }
+    }
+
+    /// Host 0 opens an association with host 1, which waits.
+    fn connect(&mut self, config: &Config, addresses: u8) -> AssociationId {
+        self.hosts[1].listen(PORT, config).expect("the port is free");
+        let peer: Vec<_> = (0..addresses).map(|network| (address(1, network), Some(9899))).collect();
+        self.hosts[0].connect(self.now, config, 0, &peer, PORT).expect("the settings are possible")
+    }
+
+    fn put(&mut self, to: usize, route: Route, bytes: Vec<u8>) {
+        let mut delay = Duration::from_millis(10);
+        if self.rng.bernoulli(self.weather.reordering) {
+            delay = delay + Duration::from_millis(self.rng.below(20));
+        }
+        self.sent += 1;
+        self.network.insert((self.now + delay, self.sent), (to, route, bytes));
+    }
+
+    fn exchange(&mut self) {
+        for index in 0..2 {
+            let mut datagrams = Vec::new();
+            while let Some(transmit) = self.hosts[index].poll_transmit(8) {
+                let Route { local, remote, port } = transmit.route;
+                assert!(!local.is_unspecified());
+                // As the other side sees it.
+                let route = Route { local: remote, remote: local, port };
+                datagrams.extend(
+                    transmit.bytes.chunks(transmit.segment).map(|datagram| (route, datagram.to_vec())),
+                );
+            }
+            for (route, datagram) in datagrams {
+                self.datagrams += 1;
+                let IpAddr::V4(local) = route.local else { unreachable!("all are of version 4") };
+                if self.cut.contains(&local.octets()[2]) || self.rng.bernoulli(self.weather.loss) {
+                    continue;
+                }
+                if self.rng.bernoulli(self.weather.duplication) {
+                    self.put(1 - index, route, datagram.clone());
+                }
+                self.put(1 - index, route, datagram);
+            }
+            while let Some(event) = self.hosts[index].poll_event() {
+                if let (id, HostEvent::Received(message)) = &event {
+                    self.hosts[index].has_read(self.now, *id, message.bytes.len() as u64);
+                }
+                self.events[index].push(event);
+            }
+        }
+    }
+
+    /// Until then, or until nothing can happen any more.
+    fn run_until(&mut self, end: Time) {
+        loop {
+            self.exchange();
+            let arrival = self.network.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let timers = self.hosts.each_ref().map(Host::next_timeout);
+            let next = arrival.min(timers[0]).min(timers[1]);
+            if next > end || next.is_never() {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+            if arrival == next {
+                let (_, (to, route, bytes)) = self.network.pop_first().expect("it arrives now");
+                self.hosts[to].handle_datagram(next, route, &bytes);
+            } else {
+                for (host, timer) in self.hosts.iter_mut().zip(timers) {
+                    if timer == next {
+                        host.handle_timeout(next);
+                    }
+                }
+            }
+        }
+    }
+
+    fn run_for(&mut self, length: Duration) {
+        self.run_until(self.now + length);
+    }
+
+    fn accepted(&self) -> AssociationId {
+        let accepted =
+            |(id, event): &(AssociationId, HostEvent)| (*event == HostEvent::Accepted).then_some(*id);
+        self.events[1].iter().find_map(accepted).expect("somebody has connected")
+    }
+
+    /// The messages that an end has been given, each stream's in order.
+    fn received(&self, index: usize) -> BTreeMap<(u16, bool), Vec<Vec<u8>>> {
+        let mut messages: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (_, event) in &self.events[index] {
+            if let HostEvent::Received(message) = event {
+                messages.entry((message.stream, message.unordered)).or_default().push(message.bytes.clone());
+            }
+        }
+        messages
+    }
+
+    /// Sends a message, with the patience that a full buffer asks for.
+    fn send(&mut self, index: usize, id: AssociationId, mut message: Outbound) {
+        for _ in 0..10_000 {
+            match self.hosts[index].send(self.now, id, message) {
+                Ok(_) => return,
+                Err(Refusal::Full(again)) => message = again,
+                Err(refusal) => panic!("{refusal:?}"),
+            }
+            self.run_for(Duration::from_millis(50));
+        }
+        panic!("the send buffer stays full");
+    }
+}
+
+fn message(stream: u16, unordered: bool, number: usize, length: usize) -> Outbound {
+    let bytes = (0..length).map(|place| (place * 7 + number * 31 + usize::from(stream)) as u8).collect();
+    Outbound { stream, ppid: number as u32, unordered, reliability: Reliability::Reliable, bytes }
+}
+
+fn has(world: &World, index: usize, event: &HostEvent) -> bool {
+    world.events[index].iter().any(|(_, told)| told == event)
+}
+
+#[test]
+fn messages_arrive_with_what_was_said_of_them() {
+    let mut world = World::new(1, Weather::default());
+    let id = world.connect(&Config::default(), 1);
+    world.run_for(Duration::from_millis(100));
+    assert!(has(&world, 0, &HostEvent::Connected));
+    let peer = world.accepted();
+    world.send(0, id, Outbound { ppid: 51, ..message(3, false, 0, 5_000) });
+    world.send(1, peer, Outbound { ppid: 53, ..message(0, true, 0, 1) });
+    world.run_for(Duration::from_millis(500));
+    let told = |index: usize| {
+        world.events[index].iter().find_map(|(_, event)| match event {
+            HostEvent::Received(message) => Some(message.clone()),
+            _ => None,
+        })
+    };
+    let (large, small) = (told(1).expect("a message"), told(0).expect("a message"));
+    assert_eq!((large.stream, large.ppid, large.unordered), (3, 51, false));
+    assert_eq!(large.bytes, message(3, false, 0, 5_000).bytes);
+    assert_eq!((small.stream, small.ppid, small.unordered, small.bytes.len()), (0, 53, true, 1));
+    world.hosts[0].command(world.now, id, Command::Shutdown);
+    world.run_for(Duration::from_secs(1));
+    for index in 0..2 {
+        assert!(has(&world, index, &HostEvent::Closed(CloseReason::Shutdown)));
+        assert_eq!(world.hosts[index].associations(), 0);
+        assert!(world.hosts[index].next_timeout().is_never(), "nothing is left behind");
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_comes_back() {
+    let mut world = World::new(1, Weather::default());
+    let id = world.connect(&config(r#"{"send_buffer": "10 kB", "streams": 2}"#), 1);
+    let send = |world: &mut World, message: Outbound| world.hosts[0].send(world.now, id, message);
+    assert_eq!(send(&mut world, message(0, false, 0, 0)), Err(Refusal::Impossible));
+    assert_eq!(send(&mut world, message(0, false, 0, 10_001)), Err(Refusal::Impossible));
+    assert_eq!(send(&mut world, message(2, false, 0, 10)), Err(Refusal::Impossible));
+    assert_eq!(send(&mut world, message(0, false, 0, 9_000)), Ok(0));
+    let second = message(0, false, 1, 2_000);
+    assert_eq!(send(&mut world, second.clone()), Err(Refusal::Full(second.clone())));
+    world.run_for(Duration::from_secs(1));
+    assert!(has(&world, 0, &HostEvent::Writable));
+    assert_eq!(send(&mut world, second), Ok(9_000));
+    world.hosts[0].command(world.now, id, Command::Abort);
+    assert_eq!(send(&mut world, message(0, false, 0, 10)), Err(Refusal::Closed));
+}
+
+/// RFC 9260 section 8.4.
+#[test]
+fn nobody_waits_at_another_port() {
+    let mut world = World::new(1, Weather::default());
+    let peer = [(address(1, 0), Some(9899))];
+    world.hosts[0].connect(world.now, &Config::default(), 0, &peer, 1).expect("the settings are possible");
+    world.run_for(Duration::from_millis(100));
+    assert!(has(&world, 0, &HostEvent::Closed(CloseReason::Aborted)), "the peer's ABORT ends it at once");
+}
+
+/// The peer's addresses are learnt from INIT ACK and, at the other end, from the cookie; a path that is cut is left.
+#[test]
+fn an_association_moves_to_the_address_that_is_left() {
+    let mut world = World::new(2, Weather::default());
+    let id = world.connect(&config(r#"{"rto_min": "200 ms", "rto_max": "1 s", "path_max_retrans": 2}"#), 1);
+    world.run_for(Duration::from_secs(2));
+    let peer = world.accepted();
+    for (index, id) in [(0, id), (1, peer)] {
+        let (routes, _) = world.hosts[index].addresses(id).expect("it lives");
+        let remotes: BTreeSet<IpAddr> = routes.iter().map(|route| route.remote).collect();
+        assert_eq!(remotes, [address(1 - index, 0), address(1 - index, 1)].into());
+        assert!(
+            routes.iter().all(|route| route.local
+                == address(index, if route.remote == address(1 - index, 0) { 0 } else { 1 }))
+        );
+    }
+    for number in 0..400 {
+        if number == 100 {
+            world.cut.insert(0);
+        }
+        world.send(0, id, message(0, false, number, 1_000));
+        world.run_for(Duration::from_millis(20));
+    }
+    world.run_for(Duration::from_secs(10));
+    let received = world.received(1);
+    let expected: Vec<Vec<u8>> = (0..400).map(|number| message(0, false, number, 1_000).bytes).collect();
+    assert!(received[&(0, false)] == expected);
+    assert!(world.events[0].iter().any(|(_, event)| matches!(event, HostEvent::PathChanged { .. })));
+}
+
+/// An application that does not read closes the window, and opens it by reading.
+#[test]
+fn a_slow_reader_holds_the_sender_back() {
+    let mut world = World::new(1, Weather::default());
+    let id = world.connect(&config(r#"{"receive_buffer": "20 kB"}"#), 1);
+    world.run_for(Duration::from_millis(100));
+    for number in 0..100 {
+        world.send(0, id, message(0, false, number, 1_000));
+    }
+    // Nobody reads at host 1: its events wait.
+    let mut end = world.now + Duration::from_secs(20);
+    let mut waiting = 0;
+    while world.now < end {
+        let arrival = world.network.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+        let next = arrival.min(world.hosts[0].next_timeout()).min(world.hosts[1].next_timeout());
+        world.now = next.min(end);
+        if arrival <= world.now {
+            let (_, (to, route, bytes)) = world.network.pop_first().expect("it arrives now");
+            world.hosts[to].handle_datagram(world.now, route, &bytes);
+        }
+        world.hosts.iter_mut().for_each(|host| host.handle_timeout(world.now));
+        for index in 0..2 {
+            let mut datagrams = Vec::new();
+            while let Some(transmit) = world.hosts[index].poll_transmit(1) {
+                let Route { local, remote, port } = transmit.route;
+                datagrams.push((Route { local: remote, remote: local, port }, transmit.bytes.to_vec()));
+            }
+            datagrams.into_iter().for_each(|(route, datagram)| world.put(1 - index, route, datagram));
+        }
+        while let Some((_, event)) = world.hosts[1].poll_event() {
+            if let HostEvent::Received(message) = event {
+                waiting += message.bytes.len();
+                world.events[1].push((id, HostEvent::Received(message)));
+            }
+        }
+    }
+    assert!((19_000..=22_000).contains(&waiting), "{waiting} bytes wait");
+    let peer = AssociationId(1);
+    world.hosts[1].has_read(world.now, peer, waiting as u64);
+    end = world.now + Duration::from_secs(10);
+    world.run_until(end);
+    assert_eq!(world.received(1)[&(0, false)].len(), 100);
+}
+
+#[derive(Clone, Debug)]
+struct Talk {
+    stream: u16,
+    unordered: bool,
+    length: usize,
+    pause: u64,
+}
+
+fn talk() -> impl Strategy<Value = Talk> {
+    let lengths = prop_oneof![1..100_usize, 1_000..2_000_usize, 1..30_000_usize];
+    (0..4_u16, any::<bool>(), lengths, 0..30_u64).prop_map(|(stream, unordered, length, pause)| Talk {
+        stream,
+        unordered,
+        length,
+        pause,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Both ends send at the same time, over two networks that lose, double and overtake.
+    #[test]
+    fn bytes_survive_any_weather(
+        talks in proptest::collection::vec((0..2_usize, talk()), 1..60),
+        loss in 0.0..0.2,
+        duplication in 0.0..0.2,
+        reordering in 0.0..0.5,
+        interleaving in any::<bool>(),
+    ) {
+        let mut world = World::new(2, Weather { loss, duplication, reordering });
+        let text = format!(r#"{{"interleaving": {interleaving}, "association_max_retrans": "off"}}"#);
+        let id = world.connect(&config(&text), 2);
+        world.run_for(Duration::from_secs(60));
+        let ids = [id, world.accepted()];
+        let mut expected = [BTreeMap::<(u16, bool), Vec<Vec<u8>>>::new(), BTreeMap::new()];
+        for (number, (index, talk)) in talks.into_iter().enumerate() {
+            let message = message(talk.stream, talk.unordered, number, talk.length);
+            expected[1 - index].entry((talk.stream, talk.unordered)).or_default().push(message.bytes.clone());
+            world.send(index, ids[index], message);
+            world.run_for(Duration::from_millis(talk.pause));
+        }
+        world.run_for(Duration::from_secs(300));
+        for (index, mut expected) in expected.into_iter().enumerate() {
+            let mut received = world.received(index);
+            for ((_, unordered), messages) in received.iter_mut().chain(expected.iter_mut()) {
+                if *unordered {
+                    messages.sort();
+                }
+            }
+            prop_assert!(received == expected, "host {} has other messages", index);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What nobody but an end may know, and numbers that nobody can guess from those that they have seen.
+//!
+//! A simulation draws verification tags, initial sequence numbers and nonces from the run's [streams](crate::rng). An end
+//! that talks to strangers draws them from a [secret](Secret) instead (RFC 9260 section 5.3.1, RFC 6528): whoever sees
+//! some of them learns nothing of the others.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+use crate::rng::{Draw, Rng};
+
+/// Key of an end, to be drawn at random and kept.
+#[derive(Clone)]
+pub struct Secret(pub [u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    /// Says nothing of it.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// The HMAC-SHA-256 of a message, under a key of its own for this purpose.
+    pub fn code(&self, purpose: &[u8], message: &[u8]) -> [u8; 32] {
+        let mut code = Hmac::<Sha256>::new_from_slice(&self.0).expect("any length is a key");
+        code.update(purpose);
+        code.update(message);
+        code.finalize().into_bytes().into()
+    }
+}
+
+/// A sequence of numbers made from a secret.
+#[derive(Clone, Debug)]
+pub struct SecretNumbers {
+    secret: Secret,
+    /// How many have been drawn.
+    drawn: u64,
+    /// How many sequences have been split off.
+    split: u64,
+}
+
+impl SecretNumbers {
+    /// The numbers of this secret, from the first one on: a secret is to be used once.
+    pub const fn new(secret: Secret) -> Self {
+        Self { secret, drawn: 0, split: 0 }
+    }
+
+    /// Another sequence, which has nothing to do with this one.
+    #[must_use]
+    pub fn split_off(&mut self) -> Self {
+        self.split += 1;
+        Self::new(Secret(self.secret.code(b"sequence", &self.split.to_be_bytes())))
+    }
+}
+
+impl Draw for SecretNumbers {
+    fn bits(&mut self) -> u64 {
+        self.drawn += 1;
+        let code = self.secret.code(b"number", &self.drawn.to_be_bytes());
+        let (first, _) = code.split_first_chunk().expect("a code is longer");
+        u64::from_be_bytes(*first)
+    }
+}
+
+/// Where an end draws the numbers from that a stranger must not know.
+#[derive(Clone, Debug)]
+pub(crate) enum NumberSource {
+    Secret(SecretNumbers),
+    Stream(Rng),
+}
+
+impl Draw for NumberSource {
+    fn bits(&mut self) -> u64 {
+        match self {
+            Self::Secret(numbers) => numbers.bits(),
+            Self::Stream(rng) => rng.bits(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_differ_and_repeat() {
+        let numbers = || SecretNumbers::new(Secret([7; 32]));
+        let first: Vec<u64> = std::iter::repeat_with({
+            let mut own = numbers();
+            move || own.bits()
+        })
+        .take(3)
+        .collect();
+        let mut again = numbers();
+        let mut other = again.split_off();
+        let mut third = again.split_off();
+        for number in first {
+            assert_eq!(again.bits(), number);
+            let (other, third) = (other.bits(), third.bits());
+            assert!(other != number && third != number && other != third);
+        }
+        assert_ne!(SecretNumbers::new(Secret([8; 32])).bits(), numbers().bits());
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        assert_eq!(format!("{:?}", SecretNumbers::new(Secret([7; 32])).secret), "Secret(..)");
+    }
+}
