@@ -313,6 +313,20 @@ fn a_slow_reader_holds_the_sender_back() {
     assert_eq!(world.received(1)[&(0, false)].len(), 100);
 }
 
+/// More than is kept before it is asked what may be forgotten, with a send buffer that is full all the time.
+#[test]
+fn bulk_through_a_full_buffer_is_complete() {
+    let mut world = World::new(1, Weather { loss: 0.01, ..Weather::default() });
+    let id = world.connect(&config(r#"{"send_buffer": "400 kB"}"#), 1);
+    world.run_for(Duration::from_millis(100));
+    let expected: Vec<Vec<u8>> = (0..200).map(|number| message(0, false, number, 16_384).bytes).collect();
+    for number in 0..200 {
+        world.send(0, id, message(0, false, number, 16_384));
+    }
+    world.run_for(Duration::from_secs(120));
+    assert!(world.received(1)[&(0, false)] == expected);
+}
+
 #[derive(Clone, Debug)]
 struct Talk {
     stream: u16,

@@ -182,11 +182,10 @@ impl Live {
                 Output::Event(event) => self.on_event(now, event, datagram, &mut tell),
                 Output::Timeout(at) => {
                     self.timeout = at;
-                    break;
+                    return;
                 }
             }
         }
-        self.outgoing.sweep(&self.end);
     }
 
     fn on_event(&mut self, now: Time, event: Event, datagram: &[u8], tell: &mut impl FnMut(HostEvent)) {

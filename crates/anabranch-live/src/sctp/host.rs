@@ -408,6 +408,7 @@ impl Host {
         self.drain(now, id, datagram);
         if let Some(live) = self.associations.get_mut(&id) {
             live.incoming.keep_staged(datagram, &live.end);
+            live.outgoing.sweep(&live.end);
         }
     }
 
