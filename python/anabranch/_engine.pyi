@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypedDict, final, overload, type_check_only
 
-from anabranch.errors import RunError, ScenarioError
+from anabranch.errors import LiveError, RunError, ScenarioError
 
 __all__ = [
     "ENGINE_VERSION",
     "Cancel",
+    "LiveError",
+    "LiveHost",
     "RunError",
     "Scenario",
     "ScenarioError",
@@ -212,3 +214,50 @@ def emodel(terms: dict[str, float | str]) -> list[tuple[str, float | str, str]]:
 
 def codecs() -> list[dict[str, float | str | None]]:
     """The codec table: name, kbit_per_s, frame_ms, ie, bpl, source."""
+
+@final
+class LiveHost:
+    """A host of SCTP on sockets, with a thread of its own; `anabranch.sctp` is what programs use.
+
+    That there is news is announced by a datagram to `announce_at`, a port of UDP on the loopback address. Associations have
+    numbers, paths count from 0.
+    """
+
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        carrier_port: int | None,
+        mtu: int,
+        most_accepted: int,
+        announce_at: int,
+    ) -> LiveHost: ...
+    @property
+    def udp_port(self) -> int | None: ...
+    def listen(self, port: int, json: str) -> None: ...
+    def stop_listening(self, port: int) -> None: ...
+    def connect(
+        self,
+        remote: Sequence[tuple[str, int | None]],
+        port: int,
+        local_port: int,
+        json: str,
+    ) -> int: ...
+    def send(
+        self,
+        id: int,
+        data: bytes,
+        stream: int,
+        ppid: int,
+        unordered: bool,
+        reliability: tuple[str, int] | None = None,
+    ) -> int | None:
+        """The message's number; None where the send buffer is full."""
+    def command(self, id: int, command: str, path: int = 0) -> None: ...
+    def has_read(self, id: int, bytes: int) -> None: ...
+    def news(self) -> list[tuple[int, str, Any]]:
+        """Association, what happened, particulars; each once."""
+    def paths(self, id: int) -> list[tuple[str, str, str, bool, float, float, int, int, int]]: ...
+    def scalars(self, id: int) -> dict[str, float]: ...
+    def counts(self) -> tuple[int, int]:
+        """Associations, and datagrams that were no packets."""
+    def close(self) -> None: ...

@@ -50,6 +50,10 @@ class RunError(AnabranchError, RuntimeError):
     """A run that was stopped by one of its guards (events, wall time, memory)."""
 
 
+class LiveError(AnabranchError, RuntimeError):
+    """Sockets or associations that cannot do what was asked."""
+
+
 class StoreError(AnabranchError):
     """A study folder that cannot be read, or not be continued with this scenario."""
 

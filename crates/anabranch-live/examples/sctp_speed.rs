@@ -55,7 +55,7 @@ fn main() -> Result<(), String> {
                         messages += 1;
                         host.has_read(now, id, message.bytes.len() as u64);
                     }
-                    HostEvent::Closed(reason) => drop(done.send((received, messages, reason))),
+                    HostEvent::Closed { reason, .. } => drop(done.send((received, messages, reason))),
                     _ => {}
                 }
             }

@@ -1,10 +1,12 @@
 //! The compiled engine as a Python module. The only code that knows `PyO3`; the interface is written
 //! down in `python/anabranch/_engine.pyi`.
 
+mod live;
 mod quality;
 mod scenario;
 
 // Python's own, so that they are `AnabranchError`s, too: a class made here has one base only.
+pyo3::import_exception!(anabranch.errors, LiveError);
 pyo3::import_exception!(anabranch.errors, RunError);
 pyo3::import_exception!(anabranch.errors, ScenarioError);
 
@@ -13,6 +15,8 @@ pyo3::import_exception!(anabranch.errors, ScenarioError);
 mod _engine {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::live::LiveHost;
     #[pymodule_export]
     use super::quality::{codecs, emodel};
     #[pymodule_export]
@@ -26,6 +30,7 @@ mod _engine {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("LiveError", module.py().get_type::<super::LiveError>())?;
         module.add("RunError", module.py().get_type::<super::RunError>())?;
         module.add("ScenarioError", module.py().get_type::<super::ScenarioError>())
     }

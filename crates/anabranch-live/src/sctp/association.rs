@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output};
 use anabranch_transport::ground::{PathId, Payload};
+use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
@@ -193,7 +194,9 @@ impl Live {
             Event::Abandoned(payload) => tell(HostEvent::Abandoned(payload.offset)),
             Event::Closed(reason) => {
                 self.has_ended = true;
-                tell(HostEvent::Closed(reason));
+                let mut counted = Row::default();
+                self.end.report(&mut counted.section("sctp"));
+                tell(HostEvent::Closed { reason, counted });
             }
             Event::Connected => tell(HostEvent::Connected),
             Event::PathChanged { path, state } => tell(HostEvent::PathChanged { path, state }),

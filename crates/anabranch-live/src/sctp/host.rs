@@ -9,6 +9,7 @@ use anabranch_transport::endpoint::{
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::path::PathState;
+use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::sctp::{Association, Config, Listener, refuse};
 use anabranch_transport::secret::{Secret, SecretNumbers};
@@ -85,15 +86,23 @@ pub enum Refusal {
 }
 
 /// What a host tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum HostEvent {
     /// The message of this number was given up (partial reliability).
     Abandoned(u64),
     /// A peer has opened the association.
-    Accepted,
+    Accepted {
+        /// The port of ours at which it was waited for.
+        port: u16,
+    },
     /// The association has ended, and its number means nothing any more.
-    Closed(CloseReason),
+    Closed {
+        /// Why.
+        reason: CloseReason,
+        /// What was counted, under `sctp`.
+        counted: Row,
+    },
     /// The association that was asked for is open.
     Connected,
     /// A path is in another state.
@@ -460,7 +469,7 @@ impl Host {
                 live.incoming.staged = staged;
                 self.add(id, live);
                 self.accepted.insert(id);
-                self.events.push_back((id, HostEvent::Accepted));
+                self.events.push_back((id, HostEvent::Accepted { port: ports[0] }));
                 self.add_routes(now, id, route, &addresses);
                 self.finish(now, id, datagram);
             }

@@ -72,8 +72,11 @@ fn ends(text: &str) -> String {
     format!("{head}…{tail}")
 }
 
-/// Reads a part of a scenario, naming the key in the error.
-pub(crate) fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
+/// Reads a part of a scenario, naming the key in the error behind `root`.
+///
+/// # Errors
+/// One sentence: the key, what was found and what is allowed.
+pub fn from_value<T: DeserializeOwned>(tree: &Value, root: &str) -> Result<T, ScenarioError> {
     serde_path_to_error::deserialize::<_, T>(tree).map_err(|error| {
         let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
         narrow::<T>(tree, &mut path, &error.inner().to_string());

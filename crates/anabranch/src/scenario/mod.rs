@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use error::ScenarioError;
+pub use error::{ScenarioError, from_value};
 pub use models::models;
 pub use sweep::{AxisValue, Sweep};
 

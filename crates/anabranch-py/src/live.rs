@@ -1,0 +1,289 @@
+//! SCTP on sockets: a host with a thread of its own, which Python gives orders and asks for news.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch::scenario;
+use anabranch_live::driver::{Carrier, Driver, DriverSettings};
+use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal};
+use anabranch_transport::endpoint::{CloseReason, Command, Endpoint as _, PathSample, Reliability};
+use anabranch_transport::ground::PathId;
+use anabranch_transport::report::Row;
+use anabranch_transport::sctp::Config;
+use anabranch_transport::time::{Duration, Time};
+use pyo3::IntoPyObjectExt as _;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::{LiveError, ScenarioError};
+
+/// What there is to tell, and whether it has been said that there is something.
+#[derive(Default)]
+struct News {
+    events: Vec<(AssociationId, HostEvent)>,
+    is_announced: bool,
+}
+
+/// A host on sockets. News are announced by a datagram to a port of the loopback address, which an event loop can wait for.
+#[pyclass(frozen, module = "anabranch._engine")]
+pub(crate) struct LiveHost {
+    /// None once it is closed.
+    driver: Mutex<Option<Driver>>,
+    news: Arc<Mutex<News>>,
+}
+
+/// The state of a path, for people who watch.
+type PathRow = (String, String, &'static str, bool, f64, f64, u32, u32, u32);
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn address(text: &str) -> PyResult<IpAddr> {
+    text.parse()
+        .map_err(|_| LiveError::new_err(format!("address = `{text}` is not an address of IPv4 or IPv6")))
+}
+
+/// Settings as a scenario's `transport` has them, without `kind`.
+fn settings(json: &str) -> PyResult<Config> {
+    let tree = serde_json::from_str(json).map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    scenario::from_value(&tree, "").map_err(|error| ScenarioError::new_err(error.to_string()))
+}
+
+impl LiveHost {
+    /// Has something done by the host's thread and waits for it, while Python goes on.
+    fn ask<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
+    ) -> PyResult<T> {
+        let answer = py.detach(|| lock(&self.driver).as_ref().and_then(|driver| driver.ask(job)));
+        answer.ok_or_else(|| LiveError::new_err("the endpoint is closed"))
+    }
+}
+
+#[pymethods]
+impl LiveHost {
+    /// Binds sockets and starts the thread. `carrier_port` is that of UDP, none for IP itself; `announce_at` a port of the
+    /// loopback address.
+    #[new]
+    fn new(
+        addresses: Vec<String>,
+        carrier_port: Option<u16>,
+        mtu: u32,
+        most_accepted: usize,
+        announce_at: u16,
+    ) -> PyResult<Self> {
+        let addresses = addresses.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
+        let carrier = carrier_port.map_or(Carrier::Ip, Carrier::Udp);
+        let bell = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|bell| bell.connect((Ipv4Addr::LOCALHOST, announce_at)).map(|()| bell))
+            .map_err(|error| LiveError::new_err(format!("the loopback address cannot be used: {error}")))?;
+        let news = Arc::new(Mutex::new(News::default()));
+        let shared = Arc::clone(&news);
+        let listener = Box::new(move |_: &mut Host, _: Time, told: Vec<(AssociationId, HostEvent)>| {
+            let mut news = lock(&shared);
+            news.events.extend(told);
+            if !std::mem::replace(&mut news.is_announced, true) {
+                drop(news);
+                // Who waits at the other end looks from time to time, should this one be lost.
+                let _ = bell.send(&[1]);
+            }
+        });
+        let settings = DriverSettings { addresses, carrier, mtu, most_accepted };
+        let driver = Driver::start(settings, listener).map_err(LiveError::new_err)?;
+        Ok(Self { driver: Mutex::new(Some(driver)), news })
+    }
+
+    /// The port of UDP; none where packets are carried in IP.
+    #[getter]
+    fn udp_port(&self) -> Option<u16> {
+        lock(&self.driver).as_ref().and_then(Driver::udp_port)
+    }
+
+    fn listen(&self, py: Python<'_>, port: u16, json: &str) -> PyResult<()> {
+        let config = settings(json)?;
+        self.ask(py, move |host, _| host.listen(port, &config))?.map_err(LiveError::new_err)
+    }
+
+    fn stop_listening(&self, py: Python<'_>, port: u16) -> PyResult<()> {
+        self.ask(py, move |host, _| host.stop_listening(port))
+    }
+
+    /// Opens an association with a peer at these addresses, each with its port of UDP.
+    fn connect(
+        &self,
+        py: Python<'_>,
+        remote: Vec<(String, Option<u16>)>,
+        port: u16,
+        local_port: u16,
+        json: &str,
+    ) -> PyResult<u64> {
+        let config = settings(json)?;
+        let remote =
+            remote.into_iter().map(|(text, udp)| Ok((address(&text)?, udp))).collect::<PyResult<Vec<_>>>()?;
+        let id = self.ask(py, move |host, now| host.connect(now, &config, local_port, &remote, port))?;
+        id.map(|id| id.0).map_err(LiveError::new_err)
+    }
+
+    /// Sends a message: its number; none where the send buffer is full. `reliability` is a rule of partial reliability and
+    /// its number: `retransmissions`, `lifetime` (in ms) or `priority`.
+    #[pyo3(signature = (id, data, stream, ppid, unordered, reliability = None))]
+    #[expect(clippy::too_many_arguments, reason = "what is said of a message")]
+    fn send(
+        &self,
+        py: Python<'_>,
+        id: u64,
+        data: &[u8],
+        stream: u16,
+        ppid: u32,
+        unordered: bool,
+        reliability: Option<(&str, u32)>,
+    ) -> PyResult<Option<u64>> {
+        let reliability = match reliability {
+            None => Reliability::Reliable,
+            Some(("retransmissions", count)) => Reliability::LimitedRetransmissions(count),
+            Some(("lifetime", millis)) => Reliability::Timed(Duration::from_millis(millis.into())),
+            Some(("priority", priority)) => Reliability::Priority(priority),
+            Some((other, _)) => return Err(LiveError::new_err(format!("there is no reliability `{other}`"))),
+        };
+        let length = data.len();
+        let message = Outbound { stream, ppid, unordered, reliability, bytes: data.to_vec() };
+        match self.ask(py, move |host, now| host.send(now, AssociationId(id), message))? {
+            Ok(number) => Ok(Some(number)),
+            Err(Refusal::Full(_)) => Ok(None),
+            Err(Refusal::Closed) => Err(LiveError::new_err("the association is closed")),
+            Err(Refusal::Impossible) => Err(LiveError::new_err(format!(
+                "a message of {length} bytes on stream {stream} cannot be sent: it must have from 1 byte to the size of \
+                 send_buffer, and its stream must be one of those that both ends have"
+            ))),
+        }
+    }
+
+    /// Carries out a command: `shutdown`, `abort`, or `set_primary` with a path.
+    #[pyo3(signature = (id, command, path = 0))]
+    fn command(&self, py: Python<'_>, id: u64, command: &str, path: u8) -> PyResult<()> {
+        let command = match command {
+            "abort" => Command::Abort,
+            "set_primary" => Command::SetPrimary(PathId(path)),
+            "shutdown" => Command::Shutdown,
+            other => return Err(LiveError::new_err(format!("there is no command `{other}`"))),
+        };
+        self.ask(py, move |host, now| host.command(now, AssociationId(id), command))
+    }
+
+    /// So many bytes of an association's messages have been read. Does not wait.
+    fn has_read(&self, py: Python<'_>, id: u64, bytes: u64) {
+        py.detach(|| {
+            if let Some(driver) = lock(&self.driver).as_ref() {
+                driver.order(move |host, now| host.has_read(now, AssociationId(id), bytes));
+            }
+        });
+    }
+
+    /// What there is to tell since the last call: association, what happened, and its particulars.
+    fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let events = {
+            let mut news = lock(&self.news);
+            news.is_announced = false;
+            std::mem::take(&mut news.events)
+        };
+        events
+            .into_iter()
+            .map(|(id, event)| (id.0, kind(&event), particulars(py, event)?).into_pyobject(py))
+            .collect()
+    }
+
+    /// An association's paths: local and remote address, state, whether it is the primary one, smoothed round-trip time and
+    /// RTO in ms (NaN before the first sample), congestion window and outstanding bytes, errors in a row.
+    fn paths(&self, py: Python<'_>, id: u64) -> PyResult<Vec<PathRow>> {
+        self.ask(py, move |host, _| {
+            let mut samples = Vec::new();
+            host.sample_paths(AssociationId(id), &mut samples);
+            let routes =
+                host.addresses(AssociationId(id)).map(|(routes, _)| routes.to_vec()).unwrap_or_default();
+            let row = |(sample, route): (&PathSample, &anabranch_live::sctp::Route)| {
+                let ms = |time: Duration| time.as_millis_f64();
+                (
+                    route.local.to_string(),
+                    route.remote.to_string(),
+                    sample.state.name(),
+                    sample.is_primary,
+                    sample.srtt.map_or(f64::NAN, ms),
+                    ms(sample.rto),
+                    sample.cwnd,
+                    sample.outstanding,
+                    sample.error_count,
+                )
+            };
+            samples.iter().zip(&routes).map(row).collect()
+        })
+    }
+
+    /// An association's counters, by the names that a simulated one has; empty where it has ended.
+    fn scalars<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyDict>> {
+        let row = self.ask(py, move |host, _| {
+            let mut row = Row::default();
+            if let Some(end) = host.endpoint(AssociationId(id)) {
+                end.report(&mut row.section("sctp"));
+            }
+            row
+        })?;
+        scalars(py, &row)
+    }
+
+    /// How many associations there are, and how many datagrams were no packets.
+    fn counts(&self, py: Python<'_>) -> PyResult<(usize, u64)> {
+        self.ask(py, |host, _| (host.associations(), host.malformed()))
+    }
+
+    /// Stops the thread and closes the sockets.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(lock(&self.driver).take()));
+    }
+}
+
+fn scalars<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in row.scalars() {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}
+
+/// What happened, in a word.
+const fn kind(event: &HostEvent) -> &'static str {
+    match event {
+        HostEvent::Abandoned(_) => "abandoned",
+        HostEvent::Accepted { .. } => "accepted",
+        HostEvent::Closed { .. } => "closed",
+        HostEvent::Connected => "connected",
+        HostEvent::PathChanged { .. } => "path_changed",
+        HostEvent::PrimaryChanged { .. } => "primary_changed",
+        HostEvent::Received(_) => "received",
+        HostEvent::Writable => "writable",
+        _ => "other",
+    }
+}
+
+fn particulars<'py>(py: Python<'py>, event: HostEvent) -> PyResult<Bound<'py, PyAny>> {
+    match event {
+        HostEvent::Abandoned(number) => number.into_bound_py_any(py),
+        HostEvent::Accepted { port } => port.into_bound_py_any(py),
+        HostEvent::Closed { reason, counted } => {
+            let reason = match reason {
+                CloseReason::Aborted => "aborted",
+                CloseReason::Lost => "lost",
+                CloseReason::Shutdown => "shutdown",
+            };
+            (reason, scalars(py, &counted)?).into_bound_py_any(py)
+        }
+        HostEvent::PathChanged { path, state } => (path.0, state.name()).into_bound_py_any(py),
+        HostEvent::PrimaryChanged { from, to } => (from.0, to.0).into_bound_py_any(py),
+        HostEvent::Received(message) => {
+            let bytes = PyBytes::new(py, &message.bytes);
+            (bytes, message.stream, message.ppid, message.unordered).into_bound_py_any(py)
+        }
+        _ => Ok(py.None().into_bound(py)),
+    }
+}

@@ -1,0 +1,45 @@
+"""SCTP for programs where the system has none: multi-homed, over UDP or IP, for asyncio.
+
+The association is the one that the simulator computes with: the same state machine, with a real clock,
+real addresses and bytes. It travels in UDP (RFC 6951), so that nobody needs to be root and it passes
+translators of addresses; with `udp_port=None` in IP itself, where the system permits raw sockets.
+
+A server that gives every message back, and a client (`python -m asyncio` runs them as they stand):
+
+>>> async def serve():
+...     async with sctp.Endpoint(udp_port=9899) as endpoint, endpoint.listen(5001) as listener:
+...         async for association in listener:
+...             async for message in association:
+...                 await association.send(message.data, stream=message.stream)
+>>> async def ask():
+...     async with sctp.connect("192.0.2.1", 5001, settings={"rto_min": "200 ms"}) as association:
+...         await association.send(b"hello", stream=3, ppid=51)
+...         print((await association.receive()).data)
+"""
+
+from .association import (
+    Abandoned,
+    Association,
+    AssociationClosedError,
+    Event,
+    Message,
+    Path,
+    PathChanged,
+    PrimaryChanged,
+)
+from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
+
+__all__ = [
+    "ENCAPSULATION_PORT",
+    "Abandoned",
+    "Association",
+    "AssociationClosedError",
+    "Endpoint",
+    "Event",
+    "Listener",
+    "Message",
+    "Path",
+    "PathChanged",
+    "PrimaryChanged",
+    "connect",
+]

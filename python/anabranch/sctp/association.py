@@ -1,0 +1,282 @@
+"""An association: messages both ways, over the paths that there are."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self
+
+from anabranch._engine import LiveHost
+from anabranch.errors import AnabranchError, LiveError
+
+_READ_AT_ONCE = 32_768
+"""Bytes that may have been read before the peer is told of the room."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that has arrived."""
+
+    data: bytes
+    stream: int
+    ppid: int
+    """The payload protocol identifier that the peer gave it."""
+    unordered: bool
+
+
+@dataclass(frozen=True)
+class Path:
+    """The state of a path at one moment."""
+
+    local: str
+    """The address at this end; `0.0.0.0` or `::` where the system chooses it."""
+    remote: str
+    state: Literal["active", "inactive", "potentially_failed"]
+    is_primary: bool
+    srtt_ms: float
+    """Smoothed round-trip time; NaN before the first sample."""
+    rto_ms: float
+    cwnd: int
+    """Bytes."""
+    outstanding: int
+    """Bytes that have been sent and neither acknowledged nor given up."""
+    errors: int
+    """Errors in a row."""
+
+
+@dataclass(frozen=True)
+class PathChanged:
+    """A path is in another state."""
+
+    path: int
+    state: Literal["active", "inactive", "potentially_failed"]
+
+
+@dataclass(frozen=True)
+class PrimaryChanged:
+    """Data goes over another path first."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Abandoned:
+    """A message was given up (partial reliability): the number that `send` returned."""
+
+    number: int
+
+
+Event = Abandoned | PathChanged | PrimaryChanged
+
+
+class AssociationClosedError(LiveError):
+    """The association has ended.
+
+    Attributes
+    ----------
+    reason
+        `shutdown` (both ends, in order), `aborted` (by one end) or `lost` (the peer cannot be reached).
+    """
+
+    def __init__(self, reason: str) -> None:
+        how = {
+            "shutdown": "has been shut down",
+            "aborted": "has been aborted",
+            "lost": "is lost: the peer does not answer",
+        }
+        super().__init__(f"the association {how.get(reason, reason)}")
+        self.reason = reason
+
+
+class Association:
+    """An association of an `Endpoint`; see the package for an example.
+
+    In `async with` it is shut down at the end, or aborted where an exception leaves the block.
+    """
+
+    def __init__(self, host: LiveHost, number: int) -> None:
+        self._host = host
+        self._number = number
+        self._inbox: deque[Message] = deque()
+        self._events: deque[Event] = deque()
+        self._read = 0
+        self._reason: str | None = None
+        self._counted: dict[str, float] = {}
+        self._changed = asyncio.Event()
+        self._is_open = False
+
+    async def send(
+        self,
+        data: bytes | bytearray | memoryview,
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        unordered: bool = False,
+        retransmissions: int | None = None,
+        lifetime_ms: int | None = None,
+        priority: int | None = None,
+    ) -> int:
+        """Sends a message; waits while the send buffer is full.
+
+        Parameters
+        ----------
+        data
+            The message, at least a byte.
+        stream
+            The stream, from 0 on; how many there are is `streams` of the settings of both ends.
+        ppid
+            The payload protocol identifier, for the peer's program.
+        unordered
+            Deliver it as soon as it is complete, without regard to order.
+        retransmissions, lifetime_ms, priority
+            Partial reliability, at most one of them: give up after so many retransmissions or
+            milliseconds, or for a message of higher priority (0 is the highest) that has no room.
+
+        Returns
+        -------
+        The message's number, by which `Abandoned` tells that it was given up.
+
+        Raises
+        ------
+        AssociationClosedError
+            The association has ended, or is closing.
+        """
+        rules = {
+            "retransmissions": retransmissions,
+            "lifetime": lifetime_ms,
+            "priority": priority,
+        }
+        given = [(rule, value) for rule, value in rules.items() if value is not None]
+        if len(given) > 1:
+            raise AnabranchError(
+                f"{given[0][0]} and {given[1][0]} are both given; a message has one of them"
+            )
+        content = data if isinstance(data, bytes) else bytes(data)
+        while True:
+            self._check_open()
+            self._changed.clear()
+            number = self._host.send(
+                self._number, content, stream, ppid, unordered, given[0] if given else None
+            )
+            if number is not None:
+                return number
+            await self._changed.wait()
+
+    async def receive(self) -> Message:
+        """The next message.
+
+        Raises
+        ------
+        AssociationClosedError
+            There is none any more.
+        """
+        while not self._inbox:
+            if self._reason is not None:
+                raise AssociationClosedError(self._reason)
+            self._changed.clear()
+            await self._changed.wait()
+        message = self._inbox.popleft()
+        self._read += len(message.data)
+        if self._read >= _READ_AT_ONCE or not self._inbox:
+            self._host.has_read(self._number, self._read)
+            self._read = 0
+        return message
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        """The messages, until the association is shut down; another end of it is an exception."""
+        return self._messages()
+
+    async def _messages(self) -> AsyncIterator[Message]:
+        while True:
+            try:
+                message = await self.receive()
+            except AssociationClosedError as closed:
+                if closed.reason == "shutdown":
+                    return
+                raise
+            yield message
+
+    async def events(self) -> AsyncIterator[Event]:
+        """What happens to its paths and to messages that are given up, until it ends."""
+        while True:
+            while self._events:
+                yield self._events.popleft()
+            if self._reason is not None:
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    def paths(self) -> list[Path]:
+        """The state of every path now; empty once it has ended."""
+        return [Path(*row) for row in self._host.paths(self._number)]
+
+    def scalars(self) -> dict[str, float]:
+        """Its counters, by the names that those of a simulated association have."""
+        return self._counted or self._host.scalars(self._number)
+
+    def set_primary(self, path: int) -> None:
+        """Makes a path the one that data goes over first, as far as its policy allows."""
+        self._host.command(self._number, "set_primary", path)
+
+    @property
+    def reason(self) -> str | None:
+        """How it has ended: `shutdown`, `aborted` or `lost`; None while it lives."""
+        return self._reason
+
+    async def shutdown(self) -> None:
+        """Ends it after everything that was sent has been delivered; waits for that."""
+        self._host.command(self._number, "shutdown")
+        await self._ended()
+
+    async def abort(self) -> None:
+        """Ends it at once."""
+        self._host.command(self._number, "abort")
+        await self._ended()
+
+    async def __aenter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        """Shuts down, or aborts where something went wrong."""
+        if self._reason is None:
+            await (self.shutdown() if error is None else self.abort())
+
+    async def _ended(self) -> None:
+        while self._reason is None:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _check_open(self) -> None:
+        if self._reason is not None:
+            raise AssociationClosedError(self._reason)
+
+    async def _opened(self) -> None:
+        while not self._is_open:
+            self._check_open()
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _take(self, kind: str, particulars: object) -> None:
+        """Something has happened."""
+        match kind, particulars:
+            case "received", (bytes(data), int(stream), int(ppid), bool(unordered)):
+                self._inbox.append(Message(data, stream, ppid, unordered))
+            case "closed", (str(reason), dict(counted)):
+                self._reason, self._counted = reason, counted
+            case "connected", _:
+                self._is_open = True
+            case "path_changed", (int(path), ("active" | "inactive" | "potentially_failed") as state):
+                self._events.append(PathChanged(path, state))
+            case "primary_changed", (int(before), int(after)):
+                self._events.append(PrimaryChanged(before, after))
+            case "abandoned", int(number):
+                self._events.append(Abandoned(number))
+        self._changed.set()

@@ -1,0 +1,288 @@
+"""An endpoint: sockets, and the associations over them."""
+
+import asyncio
+import json
+import socket
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from anabranch._engine import LiveHost
+from anabranch.errors import AnabranchError, LiveError, whole
+
+from .association import Association
+
+ENCAPSULATION_PORT = 9899
+"""The port of UDP at which hosts take SCTP (RFC 6951 section 5.1)."""
+
+DEFAULTS: Mapping[str, object] = {"send_buffer": "1 MB", "receive_buffer": "1 MB"}
+"""Settings of live associations that differ from a scenario's, where nothing else is said."""
+
+_LOOK_EVERY = 0.5
+"""Seconds after which it is looked for news although nobody has told of any."""
+
+
+class Endpoint:
+    """Sockets bound to addresses of this host, a thread that serves them, and any number of associations.
+
+    To be used in `async with`: leaving it closes the sockets, and peers whose associations have not
+    been shut down will notice.
+
+    Parameters
+    ----------
+    addresses
+        Addresses to bind to, all paths of a multi-homed end; none for all that the system has.
+    udp_port
+        The port of UDP that packets travel in; 0 for any, None for SCTP in IP itself, which needs
+        root or the capability CAP_NET_RAW.
+    mtu
+        The largest IP packet in bytes, from 576 to 65535.
+    most_accepted
+        Associations that peers may have opened at the same time; what comes then is refused.
+
+    Raises
+    ------
+    LiveError
+        A socket cannot be bound.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str] = (),
+        *,
+        udp_port: int | None = 0,
+        mtu: int = 1500,
+        most_accepted: int = 10_000,
+    ) -> None:
+        self._addresses = list(addresses)
+        self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)
+        self._mtu = whole("mtu", mtu, 576, 65_535)
+        self._most = whole("most_accepted", most_accepted, 0, 2**32)
+        self._host: LiveHost | None = None
+        self._bell: asyncio.DatagramTransport | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._associations: dict[int, Association] = {}
+        self._listeners: dict[int, Listener] = {}
+
+    async def __aenter__(self) -> Self:
+        """Binds the sockets."""
+        loop = asyncio.get_running_loop()
+        self._bell, _ = await loop.create_datagram_endpoint(
+            lambda: _Bell(self), local_addr=("127.0.0.1", 0)
+        )
+        port = self._bell.get_extra_info("sockname")[1]
+        try:
+            self._host = LiveHost(self._addresses, self._carrier, self._mtu, self._most, port)
+        except BaseException:
+            self._bell.close()
+            raise
+        self._look = loop.call_later(_LOOK_EVERY, self._look_again)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        """Closes the sockets."""
+        if self._look is not None:
+            self._look.cancel()
+        if self._bell is not None:
+            self._bell.close()
+        if self._host is not None:
+            self._host.close()
+        for association in self._associations.values():
+            association._take("closed", ("aborted", {}))  # noqa: SLF001 - both are one object's halves
+        for listener in self._listeners.values():
+            listener._close()  # noqa: SLF001
+
+    @property
+    def udp_port(self) -> int | None:
+        """The port of UDP that it is bound to; None where packets travel in IP itself."""
+        return self._live().udp_port
+
+    async def connect(  # noqa: PLR0913
+        self,
+        host: str | Sequence[str],
+        port: int,
+        *,
+        local_port: int = 0,
+        udp_port: int = ENCAPSULATION_PORT,
+        settings: Mapping[str, object] | None = None,
+    ) -> Association:
+        """Opens an association.
+
+        Parameters
+        ----------
+        host
+            The peer's name or address, or several of its addresses; it says itself which others it has.
+        port
+            The peer's port of SCTP.
+        local_port
+            This end's; 0 for any.
+        udp_port
+            The peer's port of UDP; of no meaning where packets travel in IP itself.
+        settings
+            Those of `transport` in a scenario with kind `sctp`, such as `{"rto_max": "1 s"}`; buffers
+            have 1 MB if nothing is said.
+
+        Raises
+        ------
+        AssociationClosedError
+            The peer refuses, or does not answer.
+        ScenarioError
+            A setting is not one, or impossible.
+        """
+        whole("port", port, 1, 65_535)
+        whole("local_port", local_port, 0, 65_535)
+        whole("udp_port", udp_port, 1, 65_535)
+        carrier = None if self._carrier is None else udp_port
+        remote = [(address, carrier) for address in await _resolved(host)]
+        number = self._live().connect(remote, port, local_port, _json(settings))
+        association = self._association(number)
+        try:
+            await association._opened()  # noqa: SLF001
+        except asyncio.CancelledError:
+            self._live().command(number, "abort")
+            raise
+        return association
+
+    @asynccontextmanager
+    async def listen(
+        self, port: int, *, settings: Mapping[str, object] | None = None
+    ) -> AsyncIterator["Listener"]:
+        """Waits for peers at a port of SCTP while the block lasts: a `Listener` gives their associations."""
+        whole("port", port, 1, 65_535)
+        self._live().listen(port, _json(settings))
+        listener = self._listeners[port] = Listener()
+        try:
+            yield listener
+        finally:
+            del self._listeners[port]
+            if self._host is not None:
+                self._host.stop_listening(port)
+
+    def _live(self) -> LiveHost:
+        if self._host is None:
+            raise LiveError("the endpoint is not open; use it in `async with`")
+        return self._host
+
+    def _association(self, number: int) -> Association:
+        if number not in self._associations:
+            self._associations[number] = Association(self._live(), number)
+        return self._associations[number]
+
+    def _look_again(self) -> None:
+        self._take_news()
+        self._look = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look_again)
+
+    def _take_news(self) -> None:
+        if self._host is None:
+            return
+        for number, kind, particulars in self._host.news():
+            association = self._association(number)
+            if kind == "accepted":
+                listener = self._listeners.get(particulars)
+                if listener is None:
+                    self._host.command(number, "abort")
+                else:
+                    listener._take(association)  # noqa: SLF001
+            association._take(kind, particulars)  # noqa: SLF001
+            if kind == "closed":
+                del self._associations[number]
+
+
+class Listener:
+    """The associations that peers open; each is given once."""
+
+    def __init__(self) -> None:
+        self._accepted: deque[Association] = deque()
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    async def accept(self) -> Association:
+        """The next association.
+
+        Raises
+        ------
+        LiveError
+            The endpoint has been closed.
+        """
+        while not self._accepted:
+            if self._is_closed:
+                raise LiveError("the endpoint is closed")
+            self._changed.clear()
+            await self._changed.wait()
+        return self._accepted.popleft()
+
+    async def __aiter__(self) -> AsyncIterator[Association]:
+        """The associations as they come."""
+        while True:
+            yield await self.accept()
+
+    def _take(self, association: Association) -> None:
+        self._accepted.append(association)
+        self._changed.set()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._changed.set()
+
+
+class _Bell(asyncio.DatagramProtocol):
+    """Rings when there is news."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
+        self._endpoint._take_news()  # noqa: SLF001
+
+
+@asynccontextmanager
+async def connect(  # noqa: PLR0913
+    host: str | Sequence[str],
+    port: int,
+    *,
+    addresses: Sequence[str] = (),
+    local_port: int = 0,
+    udp_port: int | None = ENCAPSULATION_PORT,
+    mtu: int = 1500,
+    settings: Mapping[str, object] | None = None,
+) -> AsyncIterator[Association]:
+    """An association from an endpoint of its own, which is shut down at the end of the block.
+
+    As `Endpoint` and `Endpoint.connect`; `udp_port` is the peer's, and None means SCTP in IP itself.
+    """
+    own = None if udp_port is None else 0
+    async with Endpoint(addresses, udp_port=own, mtu=mtu) as endpoint:
+        peer = ENCAPSULATION_PORT if udp_port is None else udp_port
+        association = await endpoint.connect(
+            host, port, local_port=local_port, udp_port=peer, settings=settings
+        )
+        async with association:
+            yield association
+
+
+async def _resolved(host: str | Sequence[str]) -> list[str]:
+    """The addresses that these names stand for, one a name."""
+    names = [host] if isinstance(host, str) else list(host)
+    loop = asyncio.get_running_loop()
+    addresses = []
+    for name in names:
+        try:
+            found = await loop.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        except (OSError, UnicodeError):
+            raise AnabranchError(f"host = `{name}` is neither an address nor a known name") from None
+        addresses.append(str(found[0][4][0]))
+    return addresses
+
+
+def _json(settings: Mapping[str, object] | None) -> str:
+    try:
+        return json.dumps({**DEFAULTS, **(settings or {})})
+    except (TypeError, ValueError):
+        raise AnabranchError("settings must be what TOML can say: texts, numbers, booleans") from None
