@@ -154,14 +154,27 @@ fn arrows(sources: &[Source], root: &[&str]) -> Arrows {
     let inside: Vec<_> = sources.iter().filter(|source| is_below(&source.module)).collect();
     let mut arrows: Arrows =
         inside.iter().map(|source| (source.module[depth].clone(), BTreeSet::new())).collect();
-    let modules: BTreeSet<String> = arrows.keys().cloned().collect();
+    let mut homes: BTreeMap<String, String> =
+        arrows.keys().map(|name| (name.clone(), name.clone())).collect();
+    for source in sources.iter().filter(|source| source.module == root) {
+        homes.extend(handed_on(&source.text).filter(|(_, module)| arrows.contains_key(module)));
+    }
     for Source { module, text } in inside {
         let own = &module[depth];
         let targets = imports(module, text).into_iter().filter(|path| is_below(path));
-        let named = targets.map(|path| path[depth].clone()).filter(|name| modules.contains(name));
+        let named = targets.filter_map(|path| homes.get(&path[depth]).cloned());
         arrows.get_mut(own).unwrap().extend(named.filter(|name| name != own));
     }
     arrows
+}
+
+/// The names that a folder's `mod.rs` hands on, each with the module that it comes from.
+fn handed_on(text: &str) -> impl Iterator<Item = (String, String)> {
+    let uses = text.split(';').filter_map(|statement| statement.split_once("use ")).map(|(_, path)| path);
+    uses.flat_map(paths).filter_map(|path| {
+        let [module, .., name] = path[..] else { return None };
+        Some((name.to_owned(), module.to_owned()))
+    })
 }
 
 /// Every path in the source that begins with `crate` or `super`, from the crate's root on.
@@ -216,6 +229,25 @@ fn absolute(module: &[String], path: &[&str]) -> Vec<String> {
     let base = if ups > 0 { &module[..module.len() - ups] } else { &[] };
     let rest = &path[ups.max(1)..];
     base.iter().cloned().chain(rest.iter().map(|&name| name.to_owned())).collect()
+}
+
+#[test]
+fn what_a_folder_hands_on_belongs_to_the_module_it_comes_from() {
+    let source = |module: &[&str], text: &str| Source {
+        module: module.iter().map(|&name| name.to_owned()).collect(),
+        text: text.to_owned(),
+    };
+    let sources = [
+        source(
+            &["net"],
+            "mod high;\nmod low;\npub use high::High;\npub(crate) use low::{Low, deep::{Deep}};\n",
+        ),
+        source(&["net", "high"], "use super::{Deep, Low};\nuse super::High;\n"),
+        source(&["net", "low"], "fn low(_: crate::net::High) {}\n"),
+    ];
+    let [high, low] = ["high", "low"].map(str::to_owned);
+    let expected = Arrows::from([(high.clone(), [low.clone()].into()), (low, [high].into())]);
+    assert_eq!(arrows(&sources, &["net"]), expected);
 }
 
 #[test]
