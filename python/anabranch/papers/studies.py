@@ -1,9 +1,11 @@
 """A paper's studies: scenarios with the runs wanted of them, and the folders that keep the rows."""
 
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -12,9 +14,12 @@ from anabranch.errors import AnabranchError
 from anabranch.store import FolderStore, free_of_other_engines
 from anabranch.studies import execution
 from anabranch.support import progress
+from anabranch.support.toml_text import inline
 
 Key = dict[str, float | str | bool]
 Sets = tuple[tuple[str, str], ...]
+Effort = TypeVar("Effort")
+"""A paper's dataclass that says how often each of its kinds of cell runs."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,23 @@ class Work:
     def total(self) -> int:
         """Runs in all."""
         return sum(self.wanted())
+
+
+def file_text(package: str, name: str) -> str:
+    """A file of a paper's package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def efforts(package: str, kind: type[Effort]) -> dict[str, Effort]:
+    """How much each mode runs, from a paper's `efforts.toml`: a table for each mode."""
+    return {
+        mode: kind(**row) for mode, row in tomllib.loads(file_text(package, "efforts.toml")).items()
+    }
+
+
+def as_sets(settings: Mapping[str, Any]) -> Sets:
+    """Values by dotted path, as the engine takes them on top of a scenario."""
+    return tuple((path, inline(value)) for path, value in settings.items())
 
 
 def with_sweep(scenario: str, sweep: str, sets: Sets = ()) -> Scenario:

@@ -6,16 +6,17 @@ Every study is the network of `scenario.toml` with the values of a profile on to
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work
+from anabranch.papers.studies import Key, Work, as_sets, efforts, file_text
 from anabranch.support.toml_text import inline
 
 from .factors import BUFFER_PACKETS, COUPLINGS, DELAYS, LIA, PAPERS_QUEUES, QUEUES, UDP_SHARE
 from .samples import COLUMNS
+
+_text = partial(file_text, __package__)
 
 Settings = Mapping[str, Any]
 """Values by dotted path."""
@@ -55,12 +56,7 @@ class Effort:
     theta: int
 
 
-EFFORTS = {
-    "smoke": Effort(grid=1, couplings=1, fit=1, ablations=1, beyond=1, theta=1),
-    "quick": Effort(grid=10, couplings=10, fit=3, ablations=10, beyond=3, theta=5),
-    "validate": Effort(grid=35, couplings=35, fit=10, ablations=35, beyond=10, theta=20),
-    "full": Effort(grid=35, couplings=35, fit=20, ablations=35, beyond=35, theta=35),
-}
+EFFORTS = efforts(__package__, Effort)
 """By mode."""
 
 
@@ -158,20 +154,14 @@ def scenario(name: str, settings: Settings, axes: Axes) -> Scenario:
     """The network with these values and this sweep."""
     sweep = "".join(f"axes.{axis}.cases = {inline(cases)}\n" for axis, cases in axes.items())
     text = f"{_text('scenario.toml')}\n[sweep]\nmetrics = {inline(COLUMNS)}\n{sweep}"
-    return Scenario.parse(text, (("name", f"mptcp-aqm-{name.replace('/', '-')}"), *sets(settings)))
+    return Scenario.parse(
+        text, (("name", f"mptcp-aqm-{name.replace('/', '-')}"), *as_sets(settings))
+    )
 
 
 def single(settings: Settings) -> Scenario:
     """The network with these values, without a sweep."""
-    return Scenario.parse(_text("scenario.toml"), sets(settings))
-
-
-def sets(settings: Settings) -> Sets:
-    """As the engine takes them."""
-    return tuple(
-        (path, value if isinstance(value, str) else inline(value))
-        for path, value in settings.items()
-    )
+    return Scenario.parse(_text("scenario.toml"), as_sets(settings))
 
 
 DELAY_AXIS = {str(milliseconds): delay(milliseconds) for milliseconds in DELAYS}
@@ -325,10 +315,6 @@ def _readings(file: str, kind: str) -> tuple[Reading, ...]:
         Reading(row["name"], row["title"], row.get("about", ""), row["set"])
         for row in tomllib.loads(_text(file))[kind]
     )
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 NETWORK: Settings = {

@@ -7,17 +7,18 @@ Anabranch has; every one is swept over policies, which `policies.toml` lists.
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work
+from anabranch.papers.studies import Key, Sets, Work, as_sets, efforts, file_text
 from anabranch.studies import library
 from anabranch.support.toml_text import inline
 
 from .factors import EXPERIMENT_NAMES, EXPERIMENTS, SENDERS
 from .published import of_experiment
+
+_text = partial(file_text, __package__)
 
 ENDPOINT_COLUMNS = (
     "primary_changes",
@@ -86,12 +87,7 @@ class Effort:
     """Traced runs of the proposed sender in each experiment."""
 
 
-EFFORTS = {
-    "smoke": Effort(tables=1, others=1, calls=1, ablations=1, traced=1),
-    "quick": Effort(tables=20, others=10, calls=10, ablations=10, traced=5),
-    "validate": Effort(tables=40, others=20, calls=20, ablations=10, traced=20),
-    "full": Effort(tables=100, others=100, calls=100, ablations=100, traced=50),
-}
+EFFORTS = efforts(__package__, Effort)
 """By mode."""
 
 
@@ -180,7 +176,7 @@ class Arena:
     def only(self, name: str) -> Scenario:
         """It with one policy, without a sweep."""
         policy = next(policy for policy in policies() if policy.name == name)
-        sets = tuple((path, inline(value)) for path, value in self.case(policy).items())
+        sets = as_sets(self.case(policy))
         return Scenario.parse(self.text, (*self.sets, *sets))
 
     def tournament(self, effort: Effort) -> Work:
@@ -205,7 +201,7 @@ class Arena:
             for variant in variants_of(self.experiment)
             if sender in variant.sets
         }
-        sets = tuple((path, inline(value)) for path, value in self.case(policy).items())
+        sets = as_sets(self.case(policy))
         return Work(
             f"ablations/{self.name}-{sender}",
             f"{self.title}, {policy.title}",
@@ -230,10 +226,10 @@ def experiment(number: int) -> Arena:
 
 def arenas() -> list[Arena]:
     """Every arena of the tournament."""
-    study = files("anabranch.papers.voip_sctp").joinpath("scenario.toml").read_text("utf-8")
+    study = file_text("anabranch.papers.voip_sctp", "scenario.toml")
     places = [experiment(number) for number in EXPERIMENTS]
     for name, (title, settings) in VOIP_PATHS.items():
-        sets = tuple((path, inline(value)) for path, value in (SLOT_CLOCK | settings).items())
+        sets = as_sets(SLOT_CLOCK | settings)
         places.append(Arena(name, title, _network(study), "call", is_call=True, sets=sets))
     for name in MOBILITY:
         text = library.scenarios()[name].read_text("utf-8")
@@ -304,7 +300,3 @@ def variants_of(experiment: int | None) -> list[Variant]:
 def _network(text: str) -> str:
     """A scenario's text without its sweep."""
     return text.partition("\n[sweep]\n")[0]
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")

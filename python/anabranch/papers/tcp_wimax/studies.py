@@ -6,14 +6,16 @@ Every study is the network of `scenario.toml`, most with a sweep of their own (`
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import partial
 from typing import Any
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, with_sweep
+from anabranch.papers.studies import Key, Sets, Work, efforts, file_text, with_sweep
 from anabranch.support.toml_text import inline
 
 from .factors import CLAIMED_BUFFER, CLAIMED_SEGMENT, CONTROLS, PAPERS_PROFILES, READINGS
+
+_text = partial(file_text, __package__)
 
 GRID_COLUMNS = (
     "bulk.goodput_kbit_per_s",
@@ -86,76 +88,17 @@ class Effort:
     """Traced runs of the probe per profile, for burst lengths and coherence times."""
     only_papers_profiles: bool
     """Whether concurrent flows and stations are left out with line of sight."""
-    sets: Sets = ()
-    """Values on top of every scenario."""
+    duration: str | None = None
+    """Of every run, instead of its scenario's."""
+
+    @property
+    def sets(self) -> Sets:
+        """Values on top of every scenario."""
+        return () if self.duration is None else (("run.duration", self.duration),)
 
 
-EFFORTS = {
-    "smoke": Effort(
-        claimed={"write": 1, "write_nodelay": 1, "mss": 1},
-        grid={"write": 1, "write_nodelay": 1, "mss": 1},
-        los_grid={"write": 0, "write_nodelay": 0, "mss": 0},
-        probes=1,
-        distance=1,
-        coherence=1,
-        sensitivity=1,
-        flows=1,
-        pairs=1,
-        stations=1,
-        traced_transfers=1,
-        traced_probes=1,
-        only_papers_profiles=True,
-        sets=(("run.duration", "6 s"),),
-    ),
-    # Three minutes on two cores, at about 40 ms of CPU per run of 30 s. From 5 replications on it
-    # is known which control takes most of a weak link, and which settings are alike at 30 dB.
-    "quick": Effort(
-        claimed={"write": 20, "write_nodelay": 10, "mss": 10},
-        grid={"write": 5, "write_nodelay": 2, "mss": 2},
-        los_grid={"write": 0, "write_nodelay": 0, "mss": 0},
-        probes=20,
-        distance=5,
-        coherence=2,
-        sensitivity=4,
-        flows=2,
-        pairs=5,
-        stations=3,
-        traced_transfers=4,
-        traced_probes=5,
-        only_papers_profiles=True,
-    ),
-    "validate": Effort(
-        claimed={"write": 30, "write_nodelay": 10, "mss": 10},
-        grid={"write": 10, "write_nodelay": 5, "mss": 5},
-        los_grid={"write": 10, "write_nodelay": 0, "mss": 0},
-        probes=30,
-        distance=10,
-        coherence=10,
-        sensitivity=20,
-        flows=3,
-        pairs=6,
-        stations=3,
-        traced_transfers=10,
-        traced_probes=10,
-        only_papers_profiles=False,
-    ),
-    "full": Effort(
-        claimed={"write": 40, "write_nodelay": 20, "mss": 20},
-        grid={"write": 10, "write_nodelay": 10, "mss": 10},
-        los_grid={"write": 10, "write_nodelay": 10, "mss": 10},
-        probes=40,
-        distance=10,
-        coherence=20,
-        sensitivity=40,
-        flows=10,
-        pairs=10,
-        stations=10,
-        traced_transfers=20,
-        traced_probes=20,
-        only_papers_profiles=False,
-    ),
-}
-"""By mode. `validate` is what docs/validation.md has: the same with fewer replications."""
+EFFORTS = efforts(__package__, Effort)
+"""By mode."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +273,3 @@ def _network() -> str:
 def _toml(value: Any) -> str:
     """A tree of tables as TOML: those on top as lines, the others inline."""
     return "".join(f"{name} = {inline(item)}\n" for name, item in value.items())
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")

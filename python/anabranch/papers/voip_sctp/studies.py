@@ -8,12 +8,14 @@ on top, each a study of its own.
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import partial
 
 from anabranch._engine import Scenario
-from anabranch.papers.studies import Key, Sets, Work, label, with_sweep
+from anabranch.papers.studies import Key, Sets, Work, efforts, file_text, label, with_sweep
 
 from .published import CLOCKS
+
+_text = partial(file_text, __package__)
 
 LAST_LINKS = ("p0-last", "p1-last")
 
@@ -48,46 +50,8 @@ class Effort:
     sensitivity: int
 
 
-EFFORTS = {
-    "smoke": Effort(
-        table2={"on_arrival": 1, "slot": 1},
-        figures={"on_arrival": 1, "slot": 1},
-        grid={"on_arrival": 0, "slot": 0},
-        settings=1,
-        potentially_failed=1,
-        traced=1,
-        sensitivity=0,
-    ),
-    # About 55,000 calls: one to two minutes on two cores at 2.6 ms of CPU per call.
-    "quick": Effort(
-        table2={"on_arrival": 24, "slot": 10},
-        figures={"on_arrival": 60, "slot": 24},
-        grid={"on_arrival": 1, "slot": 0},
-        settings=40,
-        potentially_failed=40,
-        traced=8,
-        sensitivity=0,
-    ),
-    "validate": Effort(
-        table2={"on_arrival": 100, "slot": 100},
-        figures={"on_arrival": 100, "slot": 100},
-        grid={"on_arrival": 1, "slot": 0},
-        settings=100,
-        potentially_failed=100,
-        traced=20,
-        sensitivity=6,
-    ),
-    "full": Effort(
-        table2={"on_arrival": 100, "slot": 100},
-        figures={"on_arrival": 100, "slot": 100},
-        grid={"on_arrival": 100, "slot": 2},
-        settings=100,
-        potentially_failed=100,
-        traced=20,
-        sensitivity=20,
-    ),
-}
-"""By mode. `validate` is everything behind docs/validation.md without the paper's whole grid."""
+EFFORTS = efforts(__package__, Effort)
+"""By mode."""
 
 
 def paper(clock: str, effort: Effort) -> Work:
@@ -201,7 +165,3 @@ def all_studies(effort: Effort) -> Iterator[Work]:
 
 def _with_sweep(sweep: str, sets: Sets = ()) -> Scenario:
     return with_sweep(_text("scenario.toml"), sweep, sets)
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
