@@ -30,8 +30,8 @@ pub trait Transport {
     /// Builds an end.
     ///
     /// # Errors
-    /// When the settings are impossible, by themselves or with these paths: one sentence that names the key, the
-    /// value found and what is allowed.
+    /// When the settings are impossible, by themselves or with these paths: one sentence that names the key,
+    /// the value found and what is allowed.
     fn build(&self, site: &Site<'_>) -> Result<Self::Endpoint, String>;
 }
 
@@ -46,7 +46,8 @@ pub struct Site<'a> {
     pub ip: IpVersion,
     /// Where everything random in it comes from.
     pub streams: Streams,
-    /// What its connection is called: with `flow/call`, the names of TCP's streams start with `flow/call/tcp/a`.
+    /// What its connection is called: with `flow/call`, the names of TCP's streams start with
+    /// `flow/call/tcp/a`.
     pub connection: &'a str,
 }
 
@@ -70,8 +71,8 @@ pub trait Endpoint {
     /// What it offers its application.
     fn service(&self) -> Service;
 
-    /// Gives a path another congestion control than the settings name, for this and further connections. False where
-    /// the protocol has none; the path is one of those that [`Endpoint::sample_paths`] gives.
+    /// Gives a path another congestion control than the settings name, for this and further connections.
+    /// False where the protocol has none; the path is one of those that [`Endpoint::sample_paths`] gives.
     fn set_congestion_control(&mut self, _path: PathId, _control: Controller) -> bool {
         false
     }
@@ -90,10 +91,11 @@ pub trait Endpoint {
         Err(format!("addresses: over \"{protocol}\" they cannot change; use \"mptcp\" or \"sctp\""))
     }
 
-    /// Adds a path of this MTU (bytes, IP header included) after the last one: its number. It is part of the connection at
-    /// once, or where addresses [come and go](Endpoint::enable_reconfiguration) from [`Command::AddAddress`] on. The
-    /// peer gives it the same number when it hears of it, or its driver translates. What the endpoint then wants done is
-    /// to be [asked for](Endpoint::poll_output).
+    /// Adds a path behind the last one, and returns its number. `mtu` is in bytes, with the IP header. The
+    /// path is part of the connection at once; where addresses [come and
+    /// go](Endpoint::enable_reconfiguration), it is from [`Command::AddAddress`] on. The peer gives it the
+    /// same number when it hears of it, or else its driver translates. The caller then
+    /// [asks](Endpoint::poll_output) what the endpoint wants done.
     ///
     /// # Errors
     /// When the protocol has one path, or the settings do not go with this one: one sentence.
@@ -101,14 +103,14 @@ pub trait Endpoint {
         Err(format!("paths: \"{}\" has one; use \"mptcp\" or \"sctp\"", self.protocol()))
     }
 
-    /// Whether a packet is for this endpoint, by what is in it: ports, verification tag, token. What hands out packets
-    /// asks that of a packet between addresses that it has not seen together; where nobody says yes it is for the
-    /// [`Listener`](crate::listener::Listener).
+    /// Whether a packet is for this endpoint, by what is in it: ports, verification tag, token. Whoever hands
+    /// out packets asks all endpoints this when a packet comes between two addresses that it has not seen
+    /// together. If none of them owns the packet, it is for the [`Listener`](crate::listener::Listener).
     fn owns(&self, packet: &Packet) -> bool;
 
-    /// Lets this end go on sending after its peer has finished, until [`Command::Shutdown`] (half-close, RFC 9293 section
-    /// 3.6), or no more: then it closes too, behind what it was given, as at first. False where the protocol has no
-    /// half-close.
+    /// Switches half-close on or off (RFC 9293 section 3.6). With it this end goes on sending after its peer
+    /// has finished, until [`Command::Shutdown`]. Without it, which is the default, this end closes too, once
+    /// it has sent what it was given. Returns false where the protocol has no half-close.
     fn set_half_close(&mut self, _on: bool) -> bool {
         false
     }
@@ -176,34 +178,36 @@ pub enum Output {
     Transmit(Box<Packet>),
 }
 
-/// What an application asks of its endpoint. What an endpoint cannot do it answers with [`Event::Unsupported`].
+/// What an application asks of its endpoint. What an endpoint cannot do it answers with
+/// [`Event::Unsupported`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u64)]
 pub enum Command {
     /// Give up the connection at once.
     Abort,
-    /// This end's address on this path has come: make it part of the association (SCTP, RFC 5061; MPTCP, RFC 8684
-    /// section 3.4.1).
+    /// This end's address on this path has come: make it part of the association (SCTP, RFC 5061; MPTCP, RFC
+    /// 8684 section 3.4.1).
     AddAddress(PathId),
     /// Open the connection. The passive end needs no command.
     Connect,
-    /// This end's address on this path goes: nothing leaves from it any more (SCTP, RFC 5061; MPTCP, RFC 8684 section
-    /// 3.4.2).
+    /// This end's address on this path goes: nothing leaves from it any more (SCTP, RFC 5061; MPTCP, RFC 8684
+    /// section 3.4.2).
     DeleteAddress(PathId),
     /// Read nothing for the time being: what arrives waits in the receive buffer (TCP).
     PauseReading,
     /// Read again (TCP).
     ResumeReading,
-    /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is refused.
+    /// Send one message. Over TCP, append it to the stream: what does not fit into the send buffer is
+    /// refused.
     Send(Message),
     /// Ask the peer to make this path its primary one (SCTP, RFC 5061; MPTCP, RFC 8684 section 3.3.8).
     SetPeerPrimary(PathId),
     /// Make this path the primary one.
     SetPrimary(PathId),
-    /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too, unless it
-    /// has [half-close](Endpoint::set_half_close), and after [`Event::Closed`] a new [`Command::Connect`] opens
-    /// another connection.
+    /// Close the connection after everything queued has been delivered. Over TCP the peer then closes too,
+    /// unless it has [half-close](Endpoint::set_half_close), and after [`Event::Closed`] a new
+    /// [`Command::Connect`] opens another connection.
     Shutdown,
 }
 
@@ -338,8 +342,8 @@ pub enum Event {
     /// A message could not be taken because the send buffer is full; try again after
     /// [`Event::Writable`]. Over TCP, that part of it which was not taken.
     Refused(Payload),
-    /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is about a path
-    /// that there is not: nothing has been done.
+    /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is
+    /// about a path that there is not: nothing has been done.
     Unsupported(&'static str),
     /// There is room in the send buffer again.
     Writable,
@@ -476,8 +480,9 @@ impl LimitedBy {
         }
     }
 
-    /// Its rank among what holds the paths of a connection back: the first of them holds back the whole. What
-    /// its ends or its scheduler do comes before what a path does, and of paths the one that fares best counts.
+    /// Its rank among what holds the paths of a connection back; what holds back the whole connection is the
+    /// one of the lowest rank. What its ends or its scheduler do ranks before what a path does, and of paths
+    /// the one that fares best counts.
     pub fn rank(self) -> usize {
         const ORDER: [LimitedBy; 10] = [
             LimitedBy::ReceiveWindow,

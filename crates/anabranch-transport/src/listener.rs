@@ -1,7 +1,7 @@
 //! What waits at a port for peers that open connections.
 //!
-//! An [`Endpoint`] is one connection; a [`Listener`] makes one for each peer that opens one, so that a server has as
-//! many as come. Where a packet goes is decided by whoever hands packets out:
+//! An [`Endpoint`] is one connection; a [`Listener`] makes one for each peer that opens one, so that a server
+//! has as many as come. Where a packet goes is decided by whoever hands packets out:
 //!
 //! 1. to the connection of its addresses;
 //! 2. if there is none, to the connection that [owns](Endpoint::owns) it: a path or subflow that begins;
@@ -16,12 +16,12 @@ use crate::secret::SecretNumbers;
 use crate::time::Time;
 use crate::wire::Packet;
 
-/// A transport protocol whose connections can be waited for.
+/// A transport protocol that can wait for connections.
 pub trait Listen: Transport {
-    /// What waits.
+    /// What waits for them.
     type Listener: Listener<Endpoint = Self::Endpoint>;
 
-    /// Builds what waits on this side; the site's paths are those that a connection begins with.
+    /// Builds a listener on this side. The site's paths are those that a connection begins with.
     ///
     /// # Errors
     /// As [`Transport::build`].
@@ -43,10 +43,11 @@ pub trait Listener {
 /// What comes of a packet that no connection owns.
 #[derive(Debug)]
 pub enum Answer<E> {
-    /// A connection, which has taken the packet: it is to be [asked for output](Endpoint::poll_output). With SCTP its
-    /// peer's address is proven, with TCP it is not before the connection is open.
+    /// A connection, which has taken the packet; the caller [asks it for output](Endpoint::poll_output) now.
+    /// With SCTP it is known by then that the peer has the address that it sends from, with TCP only when the
+    /// connection is open.
     Accepted(Box<E>),
-    /// Nothing.
+    /// Nothing is to be done.
     Nothing,
     /// This packet, to be sent to where the other one came from.
     Reply(Box<Packet>),

@@ -1,7 +1,10 @@
-//! The addresses of a capture: every end of every link has one, 10.L.0.1 and 10.L.0.2 at link L, over IPv6
-//! `2001:db8:L::1` and 2. Flows between the same addresses would be taken for one another, so each further one has the
-//! next, 10.L.1.1 and so on: as if its host had several. Behind 256 links, or flows between the same, they are numbered
-//! from 100.64.0.0 on.
+//! The addresses of a capture. Every end of every link has one: 10.L.0.1 and 10.L.0.2 at link L, over IPv6
+//! `2001:db8:L::1` and `2001:db8:L::2`.
+//!
+//! A reader would take two flows between the same addresses for one. So each further flow between the same
+//! ends has the next pair, 10.L.1.1 and 10.L.1.2 and so on, as if its hosts had several addresses there.
+//! Where there are more than 256 links, or more than 256 flows between the same ends, the rest are numbered
+//! from 100.64.0.1 on.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -27,7 +30,7 @@ pub(super) fn of_flows(scenario: &Scenario) -> Vec<OfFlow> {
         let mut alias = 0;
         let paths = flow.paths.iter().map(|path| {
             let [a, b] = ends(scenario, flow, &scenario.paths[path]);
-            // Between these two ends the next one that is free, and no less than on the paths before.
+            // The first pair between these two ends that is free, and none before that of the path before.
             let free = aliases.entry((a, b, flow.ip)).or_insert(0);
             alias = alias.max(*free);
             *free = alias + 1;
@@ -64,15 +67,15 @@ fn ends(scenario: &Scenario, flow: &FlowConfig, path: &PathConfig) -> [End; 2] {
     [end(path.via.first(), &flow.from), end(path.via.last(), &flow.to)]
 }
 
-/// The addresses that have been given.
+/// The addresses that have been given out of the usual form.
 #[derive(Default)]
 struct Book {
-    /// Those that are numbered.
+    /// Ends whose addresses are numbered from [`MORE`] on, each with which of its addresses it is.
     beyond: IndexSet<(End, u32)>,
 }
 
 impl Book {
-    /// That of a link's end with this number among those there.
+    /// The address of a link's end; `alias` says which of those that the end has.
     fn address(&mut self, end: End, alias: u32, ip: IpVersion) -> IpAddr {
         let (link, side) = end;
         match ip {

@@ -14,7 +14,7 @@ use pcap_file::pcapng::blocks::name_resolution::{Ipv4Record, Ipv6Record, NameRes
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-use super::{Fate, Frame, Sink, addresses};
+use super::{Frame, Known, Sink, addresses};
 use crate::VERSION;
 use crate::net::DropCause;
 use crate::scenario::Scenario;
@@ -33,7 +33,8 @@ const OUTBOUND: u32 = 2;
 pub(super) struct File(Option<PcapNgWriter<io::BufWriter<Sink>>>);
 
 impl File {
-    /// Begins a file; what goes wrong is for later, when the run is under way.
+    /// Begins a file. An error is handed back beside it: [`Capture::problem`](super::Capture::problem) tells
+    /// it once the run is under way.
     pub(super) fn new(scenario: &Scenario, sink: Sink) -> (Self, Option<io::Error>) {
         match begin(scenario, sink) {
             Ok(writer) => (Self(Some(writer)), None),
@@ -45,7 +46,7 @@ impl File {
         let Some(writer) = &mut self.0 else { return Ok(()) };
         let mut options =
             vec![EnhancedPacketOption::Flags(if frame.is_outbound { OUTBOUND } else { INBOUND })];
-        if let Fate::Dropped(cause) = frame.fate {
+        if let Known::Dropped(cause) = frame.known {
             options.push(EnhancedPacketOption::Comment(words(cause).into()));
         }
         let block = EnhancedPacketBlock {

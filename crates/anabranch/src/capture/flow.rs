@@ -1,4 +1,5 @@
-//! A flow as its packets' bytes know it: addresses, the contents of payloads, and the keys that its ends agree on.
+//! What the bytes of a flow's packets depend on: addresses, the contents of payloads, and the keys that its
+//! ends agree on.
 
 use std::net::IpAddr;
 
@@ -18,7 +19,7 @@ pub(super) struct Flow {
     ip: IpVersion,
     /// By side.
     ends: [End; 2],
-    /// Of SCTP, once both ends have said what they can do.
+    /// The key of an SCTP association (RFC 4895), empty until both ends have said what they can do.
     association_key: Vec<u8>,
     /// By path, whether a link may cut its packets.
     is_cut: Vec<bool>,
@@ -29,9 +30,9 @@ pub(super) struct Flow {
 #[derive(Debug)]
 struct End {
     secret: Secret,
-    /// What it authenticates with, of SCTP.
+    /// Its key vector of SCTP (RFC 4895 section 6.1).
     key_vector: Option<Vec<u8>>,
-    /// Its key of MPTCP.
+    /// Its key of MPTCP, 0 until it has sent one.
     connection_key: u64,
 }
 
@@ -93,7 +94,7 @@ impl Sending for OfSide<'_> {
         self.flow.ip
     }
 
-    /// Simulated applications have no bytes: each is told by its place in the stream, modulo a prime number.
+    /// Simulated applications have no bytes, so each byte is its place in the stream, modulo a prime number.
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
         out.extend(
             (payload.offset..payload.offset + u64::from(payload.length)).map(|place| (place % 251) as u8),

@@ -1,11 +1,11 @@
 //! Captures: the packets of a run as bytes, in a file of pcapng that Wireshark reads.
 //!
-//! Each end of each link is an interface, on which a packet is seen when it enters the link and when it has crossed it.
-//! One that the link drops has a comment that says why; where a link cuts a packet, its fragments are seen. Cross traffic
-//! that only loads a queue consists of no packets and is not seen.
+//! Each end of each link is an interface, on which a packet is seen when it enters the link and when it has
+//! crossed it. One that the link drops has a comment that says why; where a link cuts a packet, its fragments
+//! are seen. Cross traffic that only loads a queue consists of no packets and is not seen.
 //!
-//! What is seen first is written first. Whether a packet that has entered a link is dropped there is known later, so what
-//! has been seen since waits for that: never more than is in flight.
+//! What is seen first is written first. Whether a packet that has entered a link is dropped there is known
+//! later, so what has been seen since waits for that: never more than is in flight.
 
 mod addresses;
 mod file;
@@ -31,8 +31,8 @@ pub type Sink = Box<dyn Write + Send>;
 pub(crate) struct Capture {
     file: File,
     flows: Vec<Flow>,
-    /// By the slots of packets in flight.
-    travellers: Vec<Option<Traveller>>,
+    /// The packets in flight, by slot.
+    followed: Vec<Option<Followed>>,
     /// What has been seen and is not written yet.
     seen: VecDeque<Frame>,
     /// How many frames have been written.
@@ -45,7 +45,7 @@ pub(crate) struct Capture {
 
 /// A packet in flight.
 #[derive(Clone, Debug)]
-struct Traveller {
+struct Followed {
     bytes: Arc<Vec<u8>>,
     /// The link that it is on, and which way it crosses it.
     on: Option<(u32, Direction)>,
@@ -60,12 +60,12 @@ struct Frame {
     interface: u32,
     is_outbound: bool,
     bytes: Arc<Vec<u8>>,
-    fate: Fate,
+    known: Known,
 }
 
-/// What is known of a packet that was seen.
+/// What is known of what became of a packet after it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Known {
     /// It has crossed the link, or it has been seen at its far end.
     Crossed,
     /// It was cut, and its fragments are seen instead.
@@ -95,24 +95,24 @@ impl Capture {
             })
             .collect();
         let (file, error) = File::new(scenario, sink);
-        Self { file, flows, travellers: Vec::new(), seen: VecDeque::new(), written: 0, bytes: 0, error }
+        Self { file, flows, followed: Vec::new(), seen: VecDeque::new(), written: 0, bytes: 0, error }
     }
 
     /// An endpoint sends a packet, which gets this slot.
     pub(crate) fn sent(&mut self, slot: u32, flow: u32, side: Side, packet: &Packet) {
         let bytes = Arc::new(self.flows[flow as usize].emit(side, packet));
-        self.set(slot, Traveller { bytes, on: None, frame: None });
+        self.set(slot, Followed { bytes, on: None, frame: None });
     }
 
     /// A packet comes to a link, from its host or from the link before.
     pub(crate) fn enters(&mut self, now: Time, slot: u32, link: u32, direction: Direction, ecn: Ecn) {
-        let Some(mut traveller) = self.leaves(now, slot, ecn) else { return };
-        traveller.on = Some((link, direction));
-        traveller.frame = Some(self.next());
+        let Some(mut packet) = self.leaves(now, slot, ecn) else { return };
+        packet.on = Some((link, direction));
+        packet.frame = Some(self.next());
         let [interface, _] = interfaces(link, direction);
-        let bytes = Arc::clone(&traveller.bytes);
-        self.see(Frame { at: now, interface, is_outbound: true, bytes, fate: Fate::Open });
-        self.set(slot, traveller);
+        let bytes = Arc::clone(&packet.bytes);
+        self.see(Frame { at: now, interface, is_outbound: true, bytes, known: Known::Open });
+        self.set(slot, packet);
     }
 
     /// A packet has come to its host.
@@ -123,42 +123,42 @@ impl Capture {
 
     /// The link that a packet is on drops it.
     pub(crate) fn dropped(&mut self, slot: u32, cause: DropCause) {
-        if let Some(traveller) = self.take(slot) {
-            self.decide(&traveller, Fate::Dropped(cause));
+        if let Some(packet) = self.take(slot) {
+            self.decide(&packet, Known::Dropped(cause));
             self.write();
         }
     }
 
     /// The link that a packet is on makes a copy of it, which gets this slot.
     pub(crate) fn duplicated(&mut self, slot: u32, copy: u32) {
-        if let Some(traveller) = self.travellers[slot as usize].clone() {
-            self.set(copy, Traveller { frame: None, ..traveller });
+        if let Some(packet) = self.followed[slot as usize].clone() {
+            self.set(copy, Followed { frame: None, ..packet });
         }
     }
 
     /// The link that a packet comes to cuts it: [`Capture::cut_off`] says what into.
     pub(crate) fn cut(&mut self, slot: u32) -> Option<Whole> {
-        let traveller = self.take(slot)?;
-        self.decide(&traveller, Fate::Cut);
-        Some(Whole(traveller))
+        let packet = self.take(slot)?;
+        self.decide(&packet, Known::Cut);
+        Some(Whole(packet))
     }
 
     /// A part of a packet that is cut, of this many bytes of payload from `start` on, gets this slot.
     pub(crate) fn cut_off(&mut self, now: Time, whole: &Whole, slot: u32, start: u32, end: u32) {
-        let Whole(Traveller { bytes, on, .. }) = whole;
+        let Whole(Followed { bytes, on, .. }) = whole;
         let bytes = Arc::new(ip::fragment(bytes, start as usize, end as usize));
-        let mut traveller = Traveller { bytes: Arc::clone(&bytes), on: *on, frame: None };
+        let mut packet = Followed { bytes: Arc::clone(&bytes), on: *on, frame: None };
         if let Some((link, direction)) = *on {
             let [interface, _] = interfaces(link, direction);
-            traveller.frame = Some(self.next());
-            self.see(Frame { at: now, interface, is_outbound: true, bytes, fate: Fate::Open });
+            packet.frame = Some(self.next());
+            self.see(Frame { at: now, interface, is_outbound: true, bytes, known: Known::Open });
         }
-        self.set(slot, traveller);
+        self.set(slot, packet);
     }
 
     /// Bytes of memory in use, roughly.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes + self.seen.len() * size_of::<Frame>() + self.travellers.len() * size_of::<Traveller>()
+        self.bytes + self.seen.len() * size_of::<Frame>() + self.followed.len() * size_of::<Followed>()
     }
 
     /// What has gone wrong so far, if anything: writing has stopped then.
@@ -170,8 +170,8 @@ impl Capture {
     pub(crate) fn finish(mut self) -> Result<(), String> {
         self.seen
             .iter_mut()
-            .filter(|frame| frame.fate == Fate::Open)
-            .for_each(|frame| frame.fate = Fate::Crossed);
+            .filter(|frame| frame.known == Known::Open)
+            .for_each(|frame| frame.known = Known::Crossed);
         self.write();
         if self.error.is_none() {
             self.error = self.file.flush().err();
@@ -180,19 +180,19 @@ impl Capture {
     }
 
     /// A packet has crossed the link that it was on, if it was on one.
-    fn leaves(&mut self, now: Time, slot: u32, ecn: Ecn) -> Option<Traveller> {
-        let mut traveller = self.take(slot)?;
-        if let Some((link, direction)) = traveller.on {
-            self.decide(&traveller, Fate::Crossed);
-            if ip::ecn(&traveller.bytes) != ecn {
-                let bytes: &mut Vec<u8> = Arc::make_mut(&mut traveller.bytes);
+    fn leaves(&mut self, now: Time, slot: u32, ecn: Ecn) -> Option<Followed> {
+        let mut packet = self.take(slot)?;
+        if let Some((link, direction)) = packet.on {
+            self.decide(&packet, Known::Crossed);
+            if ip::ecn(&packet.bytes) != ecn {
+                let bytes: &mut Vec<u8> = Arc::make_mut(&mut packet.bytes);
                 ip::set_ecn(bytes, ecn);
             }
             let [_, interface] = interfaces(link, direction);
-            let bytes = Arc::clone(&traveller.bytes);
-            self.see(Frame { at: now, interface, is_outbound: false, bytes, fate: Fate::Crossed });
+            let bytes = Arc::clone(&packet.bytes);
+            self.see(Frame { at: now, interface, is_outbound: false, bytes, known: Known::Crossed });
         }
-        Some(traveller)
+        Some(packet)
     }
 
     /// The number of the next frame.
@@ -205,36 +205,36 @@ impl Capture {
         self.seen.push_back(frame);
     }
 
-    fn decide(&mut self, traveller: &Traveller, fate: Fate) {
-        if let Some(frame) = traveller.frame {
-            self.seen[(frame - self.written) as usize].fate = fate;
+    fn decide(&mut self, packet: &Followed, known: Known) {
+        if let Some(frame) = packet.frame {
+            self.seen[(frame - self.written) as usize].known = known;
         }
     }
 
-    /// Writes what nothing has to be waited for.
+    /// Writes the frames in front of which nothing is open.
     fn write(&mut self) {
-        while self.seen.front().is_some_and(|frame| frame.fate != Fate::Open) {
+        while self.seen.front().is_some_and(|frame| frame.known != Known::Open) {
             let Some(frame) = self.seen.pop_front() else { return };
             self.bytes -= frame.bytes.len();
             self.written += 1;
-            if self.error.is_none() && frame.fate != Fate::Cut {
+            if self.error.is_none() && frame.known != Known::Cut {
                 self.error = self.file.write(&frame).err();
             }
         }
     }
 
-    fn set(&mut self, slot: u32, traveller: Traveller) {
+    fn set(&mut self, slot: u32, packet: Followed) {
         let slot = slot as usize;
-        if slot >= self.travellers.len() {
-            self.travellers.resize(slot + 1, None);
+        if slot >= self.followed.len() {
+            self.followed.resize(slot + 1, None);
         }
-        self.travellers[slot] = Some(traveller);
+        self.followed[slot] = Some(packet);
     }
 
-    fn take(&mut self, slot: u32) -> Option<Traveller> {
-        self.travellers.get_mut(slot as usize)?.take()
+    fn take(&mut self, slot: u32) -> Option<Followed> {
+        self.followed.get_mut(slot as usize)?.take()
     }
 }
 
 /// A packet that is being cut.
-pub(crate) struct Whole(Traveller);
+pub(crate) struct Whole(Followed);

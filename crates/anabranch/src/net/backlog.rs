@@ -152,7 +152,7 @@ impl Backlog {
         self.remove_served();
     }
 
-    /// What is left of so much work if the listed packets were of the bulk, each of them whole.
+    /// What is left of so much work after taking off that of one packet of the bulk for each listed packet.
     #[inline]
     pub(crate) fn units_beside_listed(&self, units: u64) -> u64 {
         units.saturating_sub((self.listed.len() as u64).saturating_mul(self.bulk.units))

@@ -26,9 +26,9 @@ use super::radio::RadioConfig;
 #[derive(Clone, Debug)]
 pub struct DuplexLink {
     directions: [OneWay; 2],
-    /// A process of loss before the queues that packets of both directions move.
+    /// A process of loss in front of the queues, which packets of both directions move on.
     ingress_loss: Option<Loss>,
-    /// One behind the queues.
+    /// Such a process behind the queues.
     wire_loss: Option<Loss>,
     /// Whether a medium serves each direction.
     has_medium: [bool; 2],
@@ -105,8 +105,8 @@ impl DuplexLink {
         self.has_medium[direction.index()]
     }
 
-    /// The largest IP packet that it takes, in bytes; larger ones have to be cut. Only a link that a medium serves has
-    /// one.
+    /// The largest IP packet that it takes, in bytes; larger ones have to be cut. Only a link that a medium
+    /// serves has one.
     pub(crate) fn mtu(&self) -> Option<u32> {
         self.mtu
     }
@@ -164,7 +164,8 @@ impl DuplexLink {
         self.wire_loss.is_none() && self.directions[direction.index()].has_earliest_arrivals()
     }
 
-    /// The earliest arrival of a packet that enters at `now`, where [`DuplexLink::can_be_asked_late`] says so.
+    /// The earliest arrival of a packet that enters at `now`, where [`DuplexLink::can_be_asked_late`] says
+    /// so.
     #[inline]
     pub(crate) fn earliest_arrival(&self, now: Time, direction: Direction, size: u32) -> Time {
         self.directions[direction.index()].earliest_arrival(now, size)
@@ -180,8 +181,8 @@ impl DuplexLink {
         }
     }
 
-    /// The quick part of [`DuplexLink::accept`], which is all of it for a packet about which there is nothing to
-    /// decide. It does not look at the ECN field.
+    /// The quick part of [`DuplexLink::accept`], which is all of it for a packet about which there is nothing
+    /// to decide. It does not look at the ECN field.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most links share no loss, and then it is one comparison")]
     pub(crate) fn pass(&mut self, now: Time, direction: Direction, size: u32) -> Pass {

@@ -1,4 +1,5 @@
-//! What the files of links share: directions, packets that are held and released, and what becomes of a packet.
+//! What the files of links share: directions, packets that are held and released, and what becomes of a
+//! packet.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::time::Time;
@@ -73,8 +74,8 @@ impl DropCause {
 /// What a link does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It leaves the server at this time: call [`resume`] then. Crossings of one direction come in the order of their
-    /// calls to [`accept`], and so have the calls to `resume` to.
+    /// It leaves the server at this time: call [`resume`] then. Crossings of one direction come in the order
+    /// of their calls to [`accept`], and so have the calls to `resume` to.
     ///
     /// [`accept`]: super::DuplexLink::accept
     /// [`resume`]: super::DuplexLink::resume
@@ -113,7 +114,7 @@ pub(crate) enum Pass {
 /// What becomes of a packet in a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is delivered, and was made by the link.
+    /// It is a copy that the link made, and is delivered.
     Copied,
     #[default]
     Delivered,

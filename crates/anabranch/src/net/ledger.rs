@@ -137,7 +137,8 @@ impl Ledger {
         if fate == Fate::Copied { &mut self.copied } else { &mut self.arrived }
     }
 
-    /// Settles the run's end: what arrives later has not happened, what settles later is in the link.
+    /// Takes back what lies beyond the end of the run: a packet that arrives later has not come, and one
+    /// whose fate comes true later is in the link.
     pub(crate) fn finish(&mut self, end: u64) {
         for entry in std::mem::take(&mut self.log) {
             if entry.settled > end {

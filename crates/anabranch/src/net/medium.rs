@@ -28,7 +28,8 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
-    /// The medium of a link's radio, which is the first one of it; stations that can be several are added later.
+    /// The medium of a link's radio, which is the first one of it; stations that can be several are added
+    /// later.
     fn of_radio(radio: &RadioConfig, link: &ServedLink<'_>) -> Result<Self, String> {
         Ok(match radio {
             RadioConfig::Lte(config) => Self::Lte(Box::new(Bearer::build(link, config)?)),
@@ -37,8 +38,8 @@ impl Medium {
         })
     }
 
-    /// Takes a packet that comes to this port now. Packets that leave for that, perhaps this one, are appended to
-    /// `releases`.
+    /// Takes a packet that comes to this port now. Packets that leave for that, perhaps this one, are
+    /// appended to `releases`.
     pub(crate) fn accept(&mut self, port: Port, packet: Held, releases: &mut Vec<Release>) {
         match self {
             Self::Lte(bearer) => bearer.accept(port, packet, releases),
@@ -68,7 +69,7 @@ impl Medium {
         }
     }
 
-    /// The run is at this time, and reports.
+    /// The run has come to this time, at which it reports.
     fn finish(&mut self, now: u64) {
         match self {
             Self::Lte(bearer) => bearer.finish(now),

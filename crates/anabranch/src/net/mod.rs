@@ -1,9 +1,11 @@
 //! Links: rate, delay, queue, loss and the traffic that loads them.
 //!
 //! A link is asked once per packet and answers when the packet arrives at the other end, without events
-//! (ARCHITECTURE.md: an event exists only where a decision is made). A link whose packets cannot be answered for
-//! at once, such as a radio link, holds them until its medium releases them (`medium.rs`). Its stages, in order: ingress loss, queue discipline,
-//! server, wire loss, corruption, duplication, jitter, delay.
+//! (ARCHITECTURE.md: an event exists only where a decision is made). A link whose packets cannot be answered
+//! for at once, such as a radio link, holds them until its medium releases them (`medium.rs`).
+//!
+//! The stages of a link, in order: ingress loss, queue discipline, server, wire loss, corruption,
+//! duplication, jitter, delay.
 
 mod backlog;
 mod capacity;

@@ -28,18 +28,18 @@ pub(crate) struct OneWay {
     ingress_loss: Loss,
     /// None for a link without a rate.
     server: Option<Server>,
-    /// For a link without a rate that drops while it is down.
+    /// When the link is up, if it has no rate and drops packets while it is down.
     up_to_enter: Option<Timeline<bool>>,
     wire_loss: Loss,
     is_lossy_on_wire: bool,
-    /// For a link that is a black hole while it is down.
+    /// When the link is up, if it is a black hole while it is down.
     up_to_cross: Option<Timeline<bool>>,
     /// What the link adds to each packet, in bytes.
     overhead: u32,
-    /// What few links have.
+    /// Corruption, duplication and jitter, which few links have.
     impairments: Option<Box<Impairments>>,
     delay: Timeline<Duration>,
-    /// Not before the packet before it, unless packets may overtake.
+    /// Whether a packet arrives no earlier than the one before it: packets may not overtake.
     keeps_order: bool,
     last_delivery: Time,
     /// Packets between the two halves of the link, in their order.
@@ -54,15 +54,15 @@ pub(crate) struct OneWay {
     constant_rate: Option<u64>,
 }
 
-/// What has a say in what becomes of packets.
+/// Which stages can change what becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stages {
     /// All of them.
     All,
     /// Queue, server, wire loss and a constant delay.
     Plain,
-    /// Queue, a server at a constant rate and a constant delay: nothing happens to packets that the queue surely
-    /// takes.
+    /// Queue, a server at a constant rate and a constant delay: nothing happens to packets that the queue
+    /// surely takes.
     Sure,
 }
 
@@ -165,8 +165,8 @@ impl OneWay {
         self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())
     }
 
-    /// Takes a packet about which there is nothing to decide; returns its arrival, or none if it has not taken
-    /// it.
+    /// Takes a packet about which there is nothing to decide; returns its arrival, or none if it has not
+    /// taken it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is most of the path of most packets")]
     pub(crate) fn accept_surely(&mut self, now: Time, size: u32) -> Option<Time> {
@@ -181,8 +181,8 @@ impl OneWay {
         Some(Time::from_nanos(delivery))
     }
 
-    /// Whether packets arrive one after the other, at least a nanosecond apart, and each at the earliest after
-    /// a time known when it enters.
+    /// Whether packets arrive one after the other, at least a nanosecond apart, and each at the earliest
+    /// after a time known when it enters.
     pub(crate) fn has_earliest_arrivals(&self) -> bool {
         let is_slow_enough = |rate| rate <= LEAST_PACKET_BYTES * UNITS_PER_BYTE;
         self.stages == Stages::Sure && self.constant_rate.is_some_and(is_slow_enough)
@@ -246,7 +246,8 @@ impl OneWay {
         self.wire_loss.is_lost(crossing, size)
     }
 
-    /// Queue and server: the packet's departure, the unfinished work that it found, and whether it is marked. The error is the fate of a packet that goes no further.
+    /// Queue and server: the packet's departure, the unfinished work that it found, and whether it is marked.
+    /// The error is the fate of a packet that goes no further.
     #[inline]
     fn serve(&mut self, arrived: u64, size: u32, ecn: Ecn) -> Result<(u64, u64, bool), Step> {
         let Some(server) = &mut self.server else { return Ok((arrived, Entry::NOT_SERVED, false)) };
@@ -371,8 +372,8 @@ impl OneWay {
         Ok(())
     }
 
-    /// The second half of a link that a medium serves. `is_lost` says that a process of both directions has lost
-    /// the packet.
+    /// The second half of a link that a medium serves. `is_lost` says that a process of both directions has
+    /// lost the packet.
     pub(crate) fn release(&mut self, release: &Release, is_lost: bool) -> Step {
         let Release { packet: Held { arrived, size, ecn, found_units, is_marked, .. }, at, fate, .. } =
             *release;

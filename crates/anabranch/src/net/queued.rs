@@ -1,10 +1,10 @@
 //! Queue and server of one direction of a link whose discipline is asked packet by packet.
 //!
-//! It is a medium of its own (`medium.rs`) with an event for each departure; while no packet of interest is in
-//! it, it has none, and cross traffic is caught up with at the next arrival. At equal times packets leave
-//! first, then the link's state changes, then cross traffic arrives in the order of its sources, then the packet of
-//! interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with `drop_tail` both give the
-//! same results.
+//! It is a medium of its own (`medium.rs`) with an event for each departure; while no packet of interest is
+//! in it, it has none, and cross traffic is caught up with at the next arrival. At equal times packets leave
+//! first, then the link's state changes, then cross traffic arrives in the order of its sources, then the
+//! packet of interest, as in the lazy server (`server.rs`), with which it shares its arithmetic: with
+//! `drop_tail` both give the same results.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::report::Report;
@@ -113,7 +113,7 @@ impl QueuedServer {
         Time::from_nanos(arrival.min(self.completion()).min(self.capacity.until()))
     }
 
-    /// The run is at this time, and reports.
+    /// The run has come to this time, at which it reports.
     pub(crate) fn finish(&mut self, now: u64) {
         if self.held == 0 {
             self.advance(now.max(self.now), &mut Vec::new());
@@ -183,8 +183,8 @@ impl QueuedServer {
         if self.capacity.up.value() { self.capacity.rate.value() } else { 0 }
     }
 
-    /// The end of the transmission in progress, if it is going to end at this rate; or when a packet that is held back
-    /// may be sent.
+    /// The end of the transmission in progress, if it is going to end at this rate; or when a packet that is
+    /// held back may be sent.
     fn completion(&self) -> u64 {
         match (&self.serving, self.rate()) {
             (None, _) => self.wake,
@@ -290,7 +290,7 @@ impl QueuedServer {
         self.note_waiting();
     }
 
-    /// Lets go what the discipline has dropped.
+    /// Releases what the discipline has dropped.
     fn release_drops(&mut self, releases: &mut Vec<Release>) {
         if self.drops.0.is_empty() {
             return;

@@ -29,7 +29,8 @@ pub(super) fn read(flow: &FlowConfig) -> Result<(VecDeque<AddressChange>, Vec<Pa
             }
         }
     };
-    // Whether a path is there; none is what the first change of it tells.
+    // Whether a path is there after the changes so far; `None` before its first change, which tells whether
+    // it was there from the start.
     let mut present: Vec<Option<bool>> = vec![None; flow.paths.len()];
     let mut absent = Vec::new();
     let mut changes = VecDeque::new();
@@ -64,7 +65,7 @@ pub(super) fn read(flow: &FlowConfig) -> Result<(VecDeque<AddressChange>, Vec<Pa
                 let path = &flow.paths[index];
                 return Err(in_change(format!("set_primary = \"{path}\" is not there; add it first")));
             }
-            // Named here first, it is there from the start.
+            // A path whose first change makes it primary is there from the start.
             present[index] = Some(true);
             let path = PathId(index as u8);
             commands.extend([Command::SetPrimary(path), Command::SetPeerPrimary(path)]);

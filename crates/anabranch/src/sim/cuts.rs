@@ -25,7 +25,7 @@ impl Cuts {
         self.times.get(self.rows.len()).copied().unwrap_or(Time::NEVER)
     }
 
-    /// What has been reported at the next cut; returns the one after it.
+    /// Keeps what was reported at the next cut. Returns the time of the cut after it.
     pub(super) fn push(&mut self, row: Row) -> Time {
         self.rows.push(row);
         self.next()

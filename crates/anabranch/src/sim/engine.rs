@@ -52,8 +52,8 @@ pub struct Outcome {
     pub tables: Vec<Table>,
 }
 
-/// Watches over a run from outside: called every 8,192 events or fragments of packets, some milliseconds; a message ends
-/// the run.
+/// Watches over a run from outside. It is called every 8,192 events, which is every few milliseconds; a
+/// fragment of a packet counts as an event. If it returns a message, the run ends with that.
 pub type Guard<'a> = dyn FnMut() -> Option<String> + 'a;
 
 /// A run that was given up. Displays as one sentence.
@@ -167,8 +167,8 @@ impl Simulation {
         })
     }
 
-    /// Gives one path of one end of an SCTP or MPTCP flow, or one end of a TCP flow, a congestion control of the user's
-    /// own, before the run.
+    /// Gives one path of one end of an SCTP or MPTCP flow, or one end of a TCP flow, a congestion control of
+    /// the user's own, before the run.
     ///
     /// # Errors
     /// When there is no such flow, it has no such path, or its transport has no congestion control.
@@ -381,7 +381,7 @@ impl Simulation {
         self.unfinished = self.unfinished + usize::from(was_done) - usize::from(flow.is_done);
     }
 
-    /// Does everything that an endpoint wants done; whether the application heard of something.
+    /// Does everything that an endpoint wants done. Returns whether the application heard of something.
     fn drain(&mut self, index: usize, side: Side) -> bool {
         let Self { network, flows, commands, .. } = self;
         let Flow { endpoints, timers, app, .. } = &mut flows[index];
@@ -480,7 +480,8 @@ impl Simulation {
         row
     }
 
-    /// The scalars at this time, with what has happened up to `until`, where links are at their end.
+    /// The scalars at `now`. Links and media are brought up to `until`, and a link can do nothing more after
+    /// that.
     fn row(&mut self, now: Time, until: Time) -> Row {
         let mut row = Row::default();
         let accounts = self.accounts.as_ref().filter(|_| self.limits.time_accounts);

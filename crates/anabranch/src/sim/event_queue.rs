@@ -156,7 +156,7 @@ const PLACES: usize = 32;
 /// Events in their order.
 #[derive(Debug)]
 struct Line {
-    /// The first event; at no time if there is none.
+    /// The first event; its time is `Time::NEVER` if there is none.
     first: Scheduled,
     /// The events after it: those at the positions from `head` to before `tail`, modulo the number of places.
     next: [Scheduled; PLACES],

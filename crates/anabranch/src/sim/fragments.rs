@@ -1,8 +1,8 @@
-//! IPv4 fragmentation: a packet larger than a link's MTU goes on as fragments, each a packet of its own, and the
-//! destination host puts them together (RFC 791 section 3.2).
+//! IPv4 fragmentation: a packet larger than a link's MTU goes on as fragments, each a packet of its own, and
+//! the destination host puts them together (RFC 791 section 3.2).
 //!
-//! No timer: nothing is made of a datagram that misses a piece, and reassembly takes no memory that matters. A
-//! datagram counts as dropped once no copy of one of its bytes can arrive any more.
+//! No timer: nothing is made of a datagram that misses a piece, and reassembly takes no memory that matters.
+//! A datagram counts as dropped once no copy of one of its bytes can arrive any more.
 
 use std::ops::Range;
 
@@ -35,8 +35,8 @@ struct Datagram {
     loss: Option<Loss>,
 }
 
-/// Bytes of a datagram's payload that travel in one fragment and the copies of it, until these are cut. As all copies
-/// take the same route, all are cut alike.
+/// Bytes of a datagram's payload that travel in one fragment and the copies of it, until these are cut. As
+/// all copies take the same route, all are cut alike.
 #[derive(Debug)]
 struct Piece {
     start: u32,
@@ -48,7 +48,7 @@ struct Piece {
     /// Copies in flight.
     in_flight: u32,
     has_arrived: bool,
-    /// Where the last of those copies was lost that were lost uncut.
+    /// Of the copies that were lost uncut, where the last one was.
     loss: Option<Loss>,
 }
 
@@ -65,7 +65,8 @@ pub(super) struct Loss {
 pub(super) struct Lost {
     pub(super) trace_row: u32,
     pub(super) loss: Loss,
-    /// When it was thought to be lost: a fragment computed later can be lost before one computed earlier.
+    /// When an earlier call said that it was lost, if one did: a fragment that is computed later can be lost
+    /// at an earlier time.
     pub(super) corrects: Option<Time>,
 }
 
@@ -73,8 +74,8 @@ pub(super) struct Lost {
 pub(super) const HEADER_BYTES: u32 = IpVersion::Ipv4.header_bytes();
 
 impl Datagrams {
-    /// Cuts a packet, which may be a fragment itself, for an MTU below its size. Every fragment but the last one has
-    /// as many bytes of payload as fit in multiples of 8.
+    /// Cuts a packet, which may be a fragment itself, for an MTU below its size. Every fragment but the last
+    /// one has as many bytes of payload as fit in multiples of 8.
     pub(super) fn cut(&mut self, packet: Box<Packet>, trace_row: u32, mtu: u32) -> Vec<Packet> {
         let Packet { path, ecn, size, .. } = *packet;
         let fragment = if let Body::Fragment(fragment) = packet.body { Some(fragment) } else { None };
@@ -112,8 +113,8 @@ impl Datagrams {
         Body::Fragment(fragment)
     }
 
-    /// A fragment arrives. Returns the datagram, with the row of its trace, if it is the last one to. It is marked if a
-    /// fragment is (RFC 3168 section 5.3).
+    /// A fragment arrives. Returns the datagram, with the row of its trace, if it is the last one to. It is
+    /// marked if a fragment is (RFC 3168 section 5.3).
     pub(super) fn arrive(&mut self, fragment: Fragment, ecn: Ecn) -> Option<(Box<Packet>, u32)> {
         let datagram = self.get_mut(fragment.datagram);
         let piece = datagram.land(fragment.piece);
@@ -138,7 +139,8 @@ impl Datagrams {
         let datagram = self.get_mut(fragment.datagram);
         let piece = datagram.land(fragment.piece);
         piece.loss = later(piece.loss, Some(loss));
-        // No other gap changes: what all copies of a byte come to is final.
+        // Only the gap in this piece can have changed. Elsewhere it is known already what becomes of each
+        // byte.
         let (trace_row, before, gap) = (datagram.trace_row, datagram.loss, datagram.gap(fragment.piece));
         let loss = before.into_iter().chain(gap).min_by_key(Loss::order);
         datagram.loss = loss;
@@ -234,7 +236,7 @@ impl Datagram {
         self.gap_within(piece, loss)
     }
 
-    /// The same where no copy of it may arrive uncut, and the last of those was lost there.
+    /// As `gap`, for a piece of which no copy can arrive uncut; `loss` is where the last of these was lost.
     fn gap_within(&self, piece: u32, loss: Option<Loss>) -> Option<Loss> {
         let Range { start, end } = self.pieces[piece as usize].parts;
         if start == end {
@@ -258,7 +260,7 @@ impl Piece {
 }
 
 impl Loss {
-    /// Which of two comes first.
+    /// What losses are ordered by.
     fn order(&self) -> (Time, u32) {
         (self.at, self.link)
     }
@@ -279,7 +281,8 @@ mod tests {
 
     const PAYLOAD: u32 = 400;
 
-    /// A datagram byte by byte: of each, how many copies are in flight, whether one has arrived, and the last loss.
+    /// A datagram byte by byte: of each, how many copies are in flight, whether one has arrived, and the last
+    /// loss.
     struct Literal(Vec<(u32, bool, Option<Loss>)>);
 
     impl Literal {
@@ -315,8 +318,8 @@ mod tests {
     }
 
     proptest! {
-        /// Fragments that are cut, copied, lost and delivered in any order, on a route whose links have MTUs that
-        /// become smaller: what is noted is what a look at each byte gives.
+        /// Fragments that are cut, copied, lost and delivered in any order, on a route whose links have MTUs
+        /// that become smaller: what is noted is what a look at each byte gives.
         #[test]
         fn counting_pieces_is_counting_bytes(
             mtus in prop::collection::vec(28u32..200, 1..4),

@@ -1,5 +1,5 @@
-//! Packets on links that a medium serves ([`Turn::Held`](super::topology::Turn::Held)): they wait in the medium until
-//! one of its events releases them.
+//! Packets on links that a medium serves ([`Turn::Held`](super::topology::Turn::Held)): they wait in the
+//! medium until one of its events releases them.
 
 use anabranch_transport::time::Time;
 
@@ -50,7 +50,7 @@ impl Network {
         }
     }
 
-    /// It is cut into fragments.
+    /// The packet is cut into fragments, each of which is held.
     #[cold]
     fn hold_fragments(&mut self, Traveller { slot, route, .. }: Traveller, hop: u32, mtu: u32) {
         let InFlight { packet, trace_row, .. } = self.packets.remove(slot);

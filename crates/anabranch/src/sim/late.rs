@@ -1,10 +1,10 @@
 //! Crossings that are left for later: the last hop of a route over a link that can be asked late
 //! ([`Turn::Late`](super::topology::Turn::Late)).
 //!
-//! When such a packet comes to its last hop is known, and so is the earliest time at which it can be behind it. Whether
-//! and when it really arrives depends on a process of loss that packets of both directions move, in the order of their
-//! times. So its event is put at the earliest arrival, and the hop is computed when somebody needs to know: that event,
-//! or a packet of the other direction that comes to the link.
+//! When such a packet comes to its last hop is known, and so is the earliest time at which it can be behind
+//! it. Whether and when it really arrives depends on a process of loss that packets of both directions move,
+//! in the order of their times. So its event is put at the earliest arrival, and the hop is computed when
+//! somebody needs to know: that event, or a packet of the other direction that comes to the link.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::time::Time;
@@ -19,14 +19,14 @@ use crate::net::{Direction, Ring, Step};
 /// The packets that were left for later.
 pub(super) struct Late {
     /// For each link, those that have not been computed, in the order in which they come to it.
-    waiting: Vec<Ring<Waiting>>,
+    waiting: Vec<Ring<LateCrossing>>,
     /// Those that were lost and whose events have not come up.
     lost: u64,
 }
 
 /// A packet at the last hop of its route.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct LateCrossing {
     /// When it comes there.
     at: Time,
     slot: u32,
@@ -34,7 +34,7 @@ struct Waiting {
     direction: Direction,
 }
 
-impl Default for Waiting {
+impl Default for LateCrossing {
     fn default() -> Self {
         Self { at: Time::ZERO, slot: 0, size: 0, direction: Direction::Forward }
     }
@@ -69,12 +69,12 @@ impl Network {
         let Traveller { slot, size, .. } = traveller;
         self.packets.get_mut(slot).progress = Progress::Late(link);
         let earliest = self.links[link as usize].earliest_arrival(at, direction, size);
-        self.late.waiting[link as usize].push_back(Waiting { at, slot, size, direction });
+        self.late.waiting[link as usize].push_back(LateCrossing { at, slot, size, direction });
         self.arrive(traveller, earliest);
     }
 
-    /// Whether a packet that was left for later has arrived by its event, now. If it arrives later, it gets another
-    /// event.
+    /// Whether a packet that was left for later has arrived by its event, now. If it arrives later, it gets
+    /// another event.
     pub(super) fn has_arrived(&mut self, slot: u32) -> bool {
         if let Progress::Late(link) = self.packets.get_mut(slot).progress {
             self.resolve_late(link, self.now);
@@ -109,7 +109,7 @@ impl Network {
 
     /// Computes the last hop of a packet.
     #[inline]
-    fn resolve(&mut self, link: u32, Waiting { at, slot, size, direction }: Waiting) {
+    fn resolve(&mut self, link: u32, LateCrossing { at, slot, size, direction }: LateCrossing) {
         // Such a link does not look at the ECN field.
         match self.links[link as usize].accept(at, direction, size, Ecn::NotEct) {
             Step::Deliver { at: arrival, .. } => {

@@ -1,23 +1,24 @@
 //! The packets of a run and the links that they cross.
 //!
-//! A packet crosses as many links as can be computed at once; an event exists only where its order among other packets
-//! or a random draw of a shared process decides something, and at the end of its route. What decides is the [`Turn`]
-//! of each hop, which [`Routes::set_turns`] sets. Three links, from left to right in simulated time; `●` is an event of
-//! the packet:
+//! A packet crosses as many links as can be computed at once; an event exists only where its order among
+//! other packets or a random draw of a shared process decides something, and at the end of its route. What
+//! decides is the [`Turn`] of each hop, which [`Routes::set_turns`] sets. Three links, from left to right in
+//! simulated time; `●` is an event of the packet:
 //!
 //! ```text
 //! every hop Ahead    send ─1──2──3──────────────────────● arrival
 //! hop 2 Waits        send ─1──────● comes to 2 ─2──3────● arrival
 //! hop 3 Late         send ─1──2──┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄● earliest arrival ──● arrival, if that is later
-//!                              link 3 is computed by then: earlier if a packet of the other direction asks first
+//!                              link 3 is computed by then, or earlier if a packet of the other direction
+//!                              asks first
 //! hop 2 Held         send ─1──────● comes to 2 ▒▒ the medium's events ▒▒ ─3──● arrival
 //! hop 2 draws the    send ─1──2───● leaves 2's server ─3──● arrival
 //! loss on its wire
 //! in time (Step::Cross)
 //! ```
 //!
-//! While it waits for an event, its [`Progress`] says how far it has been computed. `late.rs` has what is left for
-//! later, `held.rs` the media.
+//! While it waits for an event, its [`Progress`] says how far it has been computed. `late.rs` has what is
+//! left for later, `held.rs` the media.
 
 use anabranch_transport::ground::Side;
 use anabranch_transport::time::Time;
@@ -46,7 +47,8 @@ pub(super) struct Network {
     pub(super) packets: PacketSlab,
     pub(super) datagrams: Datagrams,
     pub(super) routes: Routes,
-    /// Events until the run's limits are looked at again, at least 1. What makes an event long brings that nearer.
+    /// Events until the run's limits are looked at again, at least 1. What makes an event long brings that
+    /// nearer.
     pub(super) until_check: u64,
     /// When the run ends at the latest.
     pub(super) end: Time,
@@ -182,8 +184,8 @@ impl Network {
         }
     }
 
-    /// Takes a packet along its route from this hop on, as far as nothing has to be waited for. `has_turn`: its
-    /// arrival there has had its event.
+    /// Takes a packet along its route from this hop on, as far as nothing has to be waited for. `has_turn`:
+    /// its arrival there has had its event.
     fn travel(&mut self, traveller: Traveller, mut hop: u32, mut at: Time, mut has_turn: bool) {
         let Traveller { slot, size, .. } = traveller;
         let known = self.end.min(self.now + DuplexLink::AHEAD_LIMIT);

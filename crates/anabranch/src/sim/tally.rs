@@ -11,7 +11,8 @@ pub(super) struct Tally {
     pub(super) delivered: u64,
     /// Including drops at times that lie ahead.
     dropped: u64,
-    /// The times that lie ahead at which links drop packets that were carried there already, and some earlier ones.
+    /// When packets are dropped whose way was computed ahead of time. Times that have passed are removed now
+    /// and then.
     drops_ahead: Vec<Time>,
 }
 
@@ -39,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// What was counted as dropped at `at` was not.
+    /// A packet that was counted as dropped at `at` was not.
     pub(super) fn take_back_drop(&mut self, at: Time) {
         self.dropped -= 1;
         if let Some(index) = self.drops_ahead.iter().position(|&ahead| ahead == at) {
