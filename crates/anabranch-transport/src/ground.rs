@@ -1,5 +1,5 @@
-//! What every layer knows: the ends and the paths of a flow, the version of IP, the ECN field, and a piece of an
-//! application's stream.
+//! What every layer knows: the ends and the paths of a flow, the version of IP, the ECN field, and a piece of
+//! an application's stream.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

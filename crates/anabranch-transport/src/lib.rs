@@ -1,10 +1,10 @@
-//! Transport protocols as state machines without clock, socket or thread: SCTP, Multipath TCP, TCP and UDP, their
-//! congestion controls, and the policies and schedulers that share paths out.
+//! Transport protocols as state machines without clock, socket or thread: SCTP, Multipath TCP, TCP and UDP,
+//! their congestion controls, and the policies and schedulers that share paths out.
 //!
-//! Every [`endpoint::Endpoint`] is driven alike: the time and an input go in, and outputs come out until the endpoint
-//! says when it next wants to be called. Who drives it decides what time and network are: a simulator, or a program
-//! with sockets. Equal inputs give equal outputs, on every machine. A server of many connections has a
-//! [`listener::Listener`] that makes them.
+//! Every [`endpoint::Endpoint`] is driven alike: the time and an input go in, and outputs come out until the
+//! endpoint says when it next wants to be called. Who drives it decides what time and network are: a
+//! simulator, or a program with sockets. Equal inputs give equal outputs, on every machine. A server of many
+//! connections has a [`listener::Listener`] that makes them.
 //!
 //! Packets are structs with every field that is on the wire ([`wire`]); a payload says which bytes of the
 //! application's stream it stands for, and the bytes stay with the application.
@@ -68,10 +68,10 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! The settings of each protocol, congestion control and policy are structs that serde reads and schemars describes;
-//! names, defaults and messages of their keys are part of what is tested here. These traits are always there: behind a
-//! feature, each of some 300 attributes would be written in the conditional form, and nothing else would be saved, as no
-//! hot path knows them.
+//! The settings of each protocol, congestion control and policy are structs that serde reads and schemars
+//! describes; names, defaults and messages of their keys are part of what is tested here. These traits are
+//! always there: behind a feature, each of some 300 attributes would be written in the conditional form, and
+//! nothing else would be saved, as no hot path knows them.
 
 pub mod cc;
 pub mod endpoint;

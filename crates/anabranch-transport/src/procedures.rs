@@ -1,7 +1,8 @@
 //! Rules in which implementations differ and that no other setting names: each a yes or a no, by profile.
 
-/// Declares `Config`, in which a scenario may set each rule, and `Procedures` with the value of every one. The
-/// values of a rule are those of the profiles, in the order of the columns that `Config::resolve` is told.
+/// Declares `Config`, in which a scenario may set each rule, and `Procedures` with the value of every one.
+/// The values of a rule are those of the profiles, in the order of the columns that `Config::resolve` is
+/// told.
 macro_rules! procedures {
     (
         $title:literal,

@@ -82,8 +82,8 @@ impl Row {
         self
     }
 
-    /// Adds the scalars of a part of the run, each name with `prefix` and a dot before it. What stands for the
-    /// whole run is left out.
+    /// Adds the scalars of a part of the run, each name with `prefix` and a dot before it. What stands for
+    /// the whole run is left out.
     pub fn add_phase(&mut self, prefix: &str, phase: Self) {
         let parts = phase.scalars.into_iter().filter(|(_, scalar)| !matches!(scalar, Scalar::Value(_)));
         self.scalars.extend(parts.map(|(name, scalar)| (format!("{prefix}.{name}"), scalar)));

@@ -1,4 +1,5 @@
-//! A server as others would build it: many clients at once, one listener, and paths that come while data flows.
+//! A server as others would build it: many clients at once, one listener, and paths that come while data
+//! flows.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,6 @@
-//! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion score and
-//! changes of the primary path. At the root of the repository: `cargo run --example custom_path_policy`
+//! A path policy of one's own beside the standard's failover, on a call that leaves its Wi-Fi: mean opinion
+//! score and changes of the primary path. At the root of the repository: `cargo run --example
+//! custom_path_policy`
 
 use anabranch::sim::Simulation;
 use anabranch::study::Study;

@@ -1,9 +1,9 @@
 //! Losses of the `WiMAX` profiles, and what moves them: the tables of `docs/wimax.md`.
 //! `cargo run --example wimax_profiles [-- REPLICATIONS]`
 //!
-//! Each line: runs of a minute with 3 Mbit/s of packets of 1500 B in the downlink. A burst is a row of packets
-//! lost one after the other; its length is the mean over bursts, and over lost packets. The coherence time is that in which the scattered field's autocorrelation falls
-//! to a half.
+//! Each line: runs of a minute with 3 Mbit/s of packets of 1500 B in the downlink. A burst is a row of
+//! packets lost one after the other; its length is the mean over bursts, and over lost packets. The coherence
+//! time is that in which the scattered field's autocorrelation falls to a half.
 
 use std::path::Path;
 

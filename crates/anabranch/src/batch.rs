@@ -124,7 +124,8 @@ pub fn run<G: FnMut() -> Option<String>>(
     Ok(collect(study, finished.collect::<Result<_, _>>()?))
 }
 
-/// The scenarios of the jobs' cells. Some are missing where the batch was cancelled meanwhile: its results are dropped.
+/// The scenarios of the jobs' cells. Some are missing where the batch was cancelled meanwhile: its results
+/// are dropped.
 fn scenarios(
     study: &Study,
     seed: Option<u64>,

@@ -42,6 +42,6 @@ mod text_file;
 pub mod trace;
 pub mod transports;
 
-/// The version of the engine: the release, and a hash of its sources without comments and tests. Two engines of one
-/// version give the same results.
+/// The version of the engine: the release, and a hash of its sources without comments and tests. Two engines
+/// of one version give the same results.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("ENGINE_SOURCES"));

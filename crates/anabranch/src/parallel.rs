@@ -11,7 +11,8 @@ pub(crate) use alone::{find_first, in_pool, map};
 mod threads {
     use rayon::prelude::*;
 
-    /// What `work` gives, with so many threads for what it computes with [`map`]; 0 stands for one for each core.
+    /// What `work` gives, with so many threads for what it computes with [`map`]; 0 stands for one for each
+    /// core.
     ///
     /// # Errors
     /// What the system says when it has no such threads.

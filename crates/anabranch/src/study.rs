@@ -1,6 +1,7 @@
 //! A scenario file as a study: the scenario, the sweep over it, and each of its cells.
 //!
-//! What is read here can be run: every scenario, and every value of every axis, is checked by building its simulation.
+//! What is read here can be run: every scenario, and every value of every axis, is checked by building its
+//! simulation.
 
 use std::path::Path;
 

@@ -148,8 +148,8 @@ fn a_transfer_over_tcp_arrives_whatever_is_lost() {
 }
 
 /// The time from a request to the last byte of its response over a link of 10 Mbit/s with a round trip of 40
-/// ms, in ms: the handshake, then slow start from ten segments, doubling each round trip, as long as a round's
-/// segments leave the link idle until the first acknowledgement comes back.
+/// ms, in ms: the handshake, then slow start from ten segments, doubling each round trip, as long as a
+/// round's segments leave the link idle until the first acknowledgement comes back.
 fn slow_start_ms(segments: u32, handshake: bool) -> f64 {
     // 1500 B and, for acknowledgements and requests, 52 and 152 B at 10 Mbit/s.
     let (segment, ack, request) = (1.2, 0.0416, 0.1216);

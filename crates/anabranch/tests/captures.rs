@@ -1,5 +1,5 @@
-//! Captures: every packet is one to our own parsers and, where it is installed, to tshark; they show what the packet trace
-//! says; and writing one changes no result.
+//! Captures: every packet is one to our own parsers and, where it is installed, to tshark; they show what the
+//! packet trace says; and writing one changes no result.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -153,7 +153,8 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// The row is that of a run without a capture, packets come in the order of their times, and each is a packet.
+    /// The row is that of a run without a capture, packets come in the order of their times, and each is a
+    /// packet.
     #[test]
     fn capturing_changes_nothing_and_gives_packets(text in random_scenario::text()) {
         let scenario = scenario(&text);
@@ -198,8 +199,8 @@ const TWO_HOPS: &str = r#"
     app = { kind = "bulk", bytes = "1 MB" }
 "#;
 
-/// What enters the first link is what was sent, what leaves the last one is what was delivered, and every drop has its
-/// comment.
+/// What enters the first link is what was sent, what leaves the last one is what was delivered, and every
+/// drop has its comment.
 #[test]
 fn a_capture_shows_what_the_packet_trace_says() {
     let (outcome, file) = captured(&scenario(TWO_HOPS), true);
@@ -290,8 +291,8 @@ fn tshark(file: &[u8]) -> Option<Vec<String>> {
     let _ = std::fs::remove_file(&path);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).unwrap();
-    // What a scenario causes: reordering, losses, duplicates, and connections that are reset. And the padding of
-    // MPTCP's options, which is Linux's: two and two, which tshark adds up.
+    // What a scenario causes: reordering, losses, duplicates, and connections that are reset. And the padding
+    // of MPTCP's options, which is Linux's: two and two, which tshark adds up.
     let expected = [
         "4 NOP in a row",
         "sequence number",

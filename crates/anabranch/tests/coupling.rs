@@ -1,11 +1,12 @@
-//! Coupled congestion controls end to end: the goals of RFC 6356 on scenarios of their own, and OLIA and BALIA in
-//! the cases of their papers, beside the fixed points of the fluid models (docs/coupling.md has the numbers).
+//! Coupled congestion controls end to end: the goals of RFC 6356 on scenarios of their own, and OLIA and
+//! BALIA in the cases of their papers, beside the fixed points of the fluid models (docs/coupling.md has the
+//! numbers).
 //!
-//! The fluid models, for equal round-trip times, with the rates `x` of a flow's paths and their losses `p`: each of
-//! the three carries in total what a standard sender would on its best path, `k / sqrt(p)`. LIA shares that out as
-//! `x1 / x2 = p2 / p1` (RFC 6356; Khalili et al. 2012, equation 2), OLIA uses the best paths only (theorem 1), and
-//! BALIA has `(1 + a) (4 + a) = 15 p2 / p1` with `a = x1 / x2`, at least 1.5, where its increase balances its
-//! decrease (Peng et al. 2016, section V).
+//! The fluid models, for equal round-trip times, with the rates `x` of a flow's paths and their losses `p`:
+//! each of the three carries in total what a standard sender would on its best path, `k / sqrt(p)`. LIA
+//! shares that out as `x1 / x2 = p2 / p1` (RFC 6356; Khalili et al. 2012, equation 2), OLIA uses the best
+//! paths only (theorem 1), and BALIA has `(1 + a) (4 + a) = 15 p2 / p1` with `a = x1 / x2`, at least 1.5,
+//! where its increase balances its decrease (Peng et al. 2016, section V).
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -221,9 +222,10 @@ fn calm_and_busy(transport: Transport, paths: &[&str], coupling: Option<&str>) -
         .rows(3)
 }
 
-/// Segments per round trip over paths that lose them with these probabilities, one by one: a model of its own, without
-/// transport, delayed acknowledgements or timeouts. Windows halve once per round trip; the gains are Reno's for a single
-/// path and OLIA's, as Khalili et al. 2012 have them in equations 5 and 6, with its alpha or without.
+/// Segments per round trip over paths that lose them with these probabilities, one by one: a model of its
+/// own, without transport, delayed acknowledgements or timeouts. Windows halve once per round trip; the gains
+/// are Reno's for a single path and OLIA's, as Khalili et al. 2012 have them in equations 5 and 6, with its
+/// alpha or without.
 fn packet_model(losses: &[f64], has_alpha: bool) -> f64 {
     #[derive(Clone, Copy)]
     struct Path {
@@ -272,7 +274,8 @@ fn packet_model(losses: &[f64], has_alpha: bool) -> f64 {
     }
 }
 
-/// OLIA's alpha of one of the paths, of which the windows and the last two intervals between losses are known.
+/// OLIA's alpha of one of the paths, of which the windows and the last two intervals between losses are
+/// known.
 fn alpha(paths: &[(f64, [f64; 2])], index: usize) -> f64 {
     let largest = paths.iter().map(|path| path.0).fold(0.0, f64::max);
     let quality = |path: &(f64, [f64; 2])| path.1[0].max(path.1[1]);
@@ -288,9 +291,10 @@ fn alpha(paths: &[(f64, [f64; 2])], index: usize) -> f64 {
     }
 }
 
-/// OLIA carries less than a standard sender would on the better path, where the fluid model says as much: the better path
-/// is guessed from the last two intervals between losses, and each wrong guess takes half a segment per round trip from
-/// the larger window. A model that shares nothing with the transports falls short by as much.
+/// OLIA carries less than a standard sender would on the better path, where the fluid model says as much: the
+/// better path is guessed from the last two intervals between losses, and each wrong guess takes half a
+/// segment per round trip from the larger window. A model that shares nothing with the transports falls short
+/// by as much.
 #[test]
 fn olia_falls_short_of_goal_1_by_its_rule() {
     let losses = [0.001, 0.004];
@@ -315,8 +319,8 @@ fn olia_falls_short_of_goal_1_by_its_rule() {
     }
 }
 
-/// RFC 6356 section 2: goal 1, at least what the best path alone would give; goal 2, on no path more than a single
-/// flow takes there; goal 3, traffic moves off the more congested path, subject to the other two.
+/// RFC 6356 section 2: goal 1, at least what the best path alone would give; goal 2, on no path more than a
+/// single flow takes there; goal 3, traffic moves off the more congested path, subject to the other two.
 fn check_goals(transport: Transport) -> Vec<f64> {
     let alone = goodput(&calm_and_busy(transport, &["p0"], None), "multi");
     let both = ["p0", "p1"];
@@ -356,8 +360,8 @@ fn the_goals_hold_with_mptcp() {
     check_goals(Transport::Mptcp);
 }
 
-/// RFC 6356 section 2, goal 2: three flows over two paths each, beside three over a single path, all through one
-/// bottleneck.
+/// RFC 6356 section 2, goal 2: three flows over two paths each, beside three over a single path, all through
+/// one bottleneck.
 #[test]
 fn at_a_shared_bottleneck_two_paths_take_as_much_as_one() {
     let part = |kind: &str| {
@@ -387,7 +391,8 @@ fn at_a_shared_bottleneck_two_paths_take_as_much_as_one() {
     assert!((0.1..0.5).contains(&vegas), "{vegas}");
 }
 
-/// Peng et al. 2016, section VI: the path that others have left is taken up again sooner by BALIA than by OLIA.
+/// Peng et al. 2016, section VI: the path that others have left is taken up again sooner by BALIA than by
+/// OLIA.
 #[test]
 fn balia_takes_up_sooner_than_olia_what_others_leave() {
     // Mbit/s on the second path in the 10 s after five other flows have left it.
@@ -487,8 +492,8 @@ fn scenario_b_of_olias_paper() {
         );
         [blue, red, total]
     };
-    // Per flow of the fluid model, in units of a fifth of X's capacity, so that T's is 4/3. Before, with q the
-    // square root of X's losses over T's: x1 = 1, x2 = q^2, y = q (1 + q^2).
+    // Per flow of the fluid model, in units of a fifth of X's capacity, so that T's is 4/3. Before, with q
+    // the square root of X's losses over T's: x1 = 1, x2 = q^2, y = q (1 + q^2).
     let q = zero(|q| q * q + q * (1.0 + q * q) - 4.0 / 3.0, 0.0, 1.0);
     let before = 1.0 + q * q + q * (1.0 + q * q);
     // After: x1 : x2 = 1 : q^2 with a sum of y / q, and y1 : y2 = 1 + q^2 : 1.

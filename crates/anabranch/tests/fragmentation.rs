@@ -1,5 +1,5 @@
-//! IPv4 fragmentation and per-packet overhead through the whole simulator: sizes and times by hand, what a lost
-//! fragment costs, and fragments that go on.
+//! IPv4 fragmentation and per-packet overhead through the whole simulator: sizes and times by hand, what a
+//! lost fragment costs, and fragments that go on.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,8 +56,8 @@ fn overhead_counts_on_a_lazy_link_and_on_a_queued_one() {
     }
 }
 
-/// They wait for the destination: the second link begins with the first fragment while the first link sends the
-/// second one.
+/// They wait for the destination: the second link begins with the first fragment while the first link sends
+/// the second one.
 #[test]
 fn fragments_go_on_to_the_destination() {
     let first = "rate = '1 Mbit/s'\nmtu = '1000 B'";
@@ -131,8 +131,9 @@ fn a_marked_fragment_marks_its_packet() {
     assert!(value(&row, "link.l.forward.mean_queue_packets") < 40.0);
 }
 
-/// What a packet costs is in proportion to its fragments: a thousand that belong together cost not much more than as many
-/// packets of their size. Looking at all of them for each costs 1000 times as much, or at all pairs.
+/// What a packet costs is in proportion to its fragments: a thousand that belong together cost not much more
+/// than as many packets of their size. Looking at all of them for each costs 1000 times as much, or at all
+/// pairs.
 #[test]
 #[expect(clippy::disallowed_types, reason = "a ratio of two costs in one process")]
 fn fragments_of_one_packet_cost_what_packets_cost() {

@@ -1,8 +1,8 @@
 //! The layers of each crate: which module imports which, read from the sources without their tests. That
 //! `anabranch-transport` knows nothing of `anabranch` the compiler sees to.
 //!
-//! Each module may import those that its line names, and all of these stand above it, so there is no circle. A new
-//! arrow is written down here or, better, not drawn.
+//! Each module may import those that its line names, and all of these stand above it, so there is no circle.
+//! A new arrow is written down here or, better, not drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -125,8 +125,8 @@ fn read(file: &Path, folder: &Path, module: Vec<String>, sources: &mut Vec<Sourc
     sources.push(Source { module, text });
 }
 
-/// The source without comments, and without modules of tests, which stand at the end of their file or in one of their
-/// own.
+/// The source without comments, and without modules of tests, which stand at the end of their file or in one
+/// of their own.
 fn without_tests(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines();

@@ -189,7 +189,8 @@ fn new_bytes(rows: &[Row], side: char) -> [f64; 2] {
 
 #[test]
 fn blest_leaves_a_slow_path_alone_where_it_would_block_the_fast_one() {
-    // Ferlin et al. 2016: with a receive window of 400 kB the slow path blocks the fast one; with 4 MB it does not.
+    // Ferlin et al. 2016: with a receive window of 400 kB the slow path blocks the fast one; with 4 MB it
+    // does not.
     let fast = goodput("400 kB", &[ONE_PATH]);
     for (buffer, least, most) in [("400 kB", 0.98, 1.02), ("4 MB", 1.07, 1.12)] {
         let sets = [

@@ -1,5 +1,5 @@
-//! MPTCP in simulations: what several paths give, applications over it, and what becomes of it when paths, addresses and
-//! peers change.
+//! MPTCP in simulations: what several paths give, applications over it, and what becomes of it when paths,
+//! addresses and peers change.
 
 use std::path::Path;
 

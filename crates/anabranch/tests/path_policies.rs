@@ -1,5 +1,5 @@
-//! Every path policy in simulation: two paths whose properties change by timetables; it leaves its primary path
-//! for its own reason, and only then.
+//! Every path policy in simulation: two paths whose properties change by timetables; it leaves its primary
+//! path for its own reason, and only then.
 
 use std::path::Path;
 

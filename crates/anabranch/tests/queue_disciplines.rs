@@ -33,11 +33,12 @@ fn scalar(row: &Row, name: &str) -> f64 {
 
 const RENO: &str = "cc = { kind = 'reno' }";
 
-/// How full two Renos keep CAKE's shaper in Linux 6.12, in this set-up: 0.971 to 0.974 in six runs that differ in when the
-/// flows begin, at once or up to 20 ms apart, with 199 to 202 drops.
+/// How full two Renos keep CAKE's shaper in Linux 6.12, in this set-up: 0.971 to 0.974 in six runs that
+/// differ in when the flows begin, at once or up to 20 ms apart, with 199 to 202 drops.
 const CAKE_IN_LINUX: f64 = 0.972;
 
-/// What is shaped to 10 Mbit/s is full at 10 Mbit/s, on a link ten times as fast; behind CAKE it is as full as in Linux.
+/// What is shaped to 10 Mbit/s is full at 10 Mbit/s, on a link ten times as fast; behind CAKE it is as full
+/// as in Linux.
 #[test]
 fn shapers_are_full_at_their_rate() {
     for (queue, share) in [
@@ -64,8 +65,8 @@ fn a_token_buckets_latency_is_the_longest_wait() {
     assert!(scalar(&row, "queue_full_packets") > 0.0);
 }
 
-/// The least and the most that settings may be, on the slowest and the fastest link, with fragments, cross traffic and a
-/// link that goes down: every packet has one fate, and time goes on.
+/// The least and the most that settings may be, on the slowest and the fastest link, with fragments, cross
+/// traffic and a link that goes down: every packet has one fate, and time goes on.
 #[test]
 fn extreme_settings_lose_no_packet() {
     let queues = [
@@ -125,8 +126,9 @@ fn extreme_settings_lose_no_packet() {
     }
 }
 
-/// One host has three flows and another has one, to the same receiver: with sending hosts isolated each has half of the
-/// link; without, or where the receiver counts as well, which is the busier one for all, the second has a quarter.
+/// One host has three flows and another has one, to the same receiver: with sending hosts isolated each has
+/// half of the link; without, or where the receiver counts as well, which is the busier one for all, the
+/// second has a quarter.
 #[test]
 fn cake_isolates_hosts() {
     let loads = [("a", RENO), ("a", RENO), ("a", RENO), ("c", RENO)];
@@ -141,8 +143,8 @@ fn cake_isolates_hosts() {
     }
 }
 
-/// RFC 9332 section 1.2: a scalable flow and a classic one of the same round-trip time have about the same rate, and
-/// the first waits for a step instead of a target.
+/// RFC 9332 section 1.2: a scalable flow and a classic one of the same round-trip time have about the same
+/// rate, and the first waits for a step instead of a target.
 #[test]
 fn dualpi2_couples_classic_and_l4s() {
     let l4s = "ecn = 'l4s', cc = { kind = 'dctcp' }";

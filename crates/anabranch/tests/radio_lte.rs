@@ -1,5 +1,5 @@
-//! LTE through the whole simulator: delays of grants and of retransmissions by their distributions, rates, the deep
-//! queue, and what holds for every link.
+//! LTE through the whole simulator: delays of grants and of retransmissions by their distributions, rates,
+//! the deep queue, and what holds for every link.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use anabranch::sim::Outcome;
 use anabranch::trace::Column;
 use proptest::prelude::*;
 
-/// An LTE link between `enb` and `ue`, and datagrams of 1500 B over it; `radio`, `link` and `app` are more keys of
-/// these tables.
+/// An LTE link between `enb` and `ue`, and datagrams of 1500 B over it; `radio`, `link` and `app` are more
+/// keys of these tables.
 fn scenario(radio: &str, link: &str, rate: &str, app: &str) -> String {
     format!(
         "[links.air]\nends = ['enb', 'ue']\nradio = {{ kind = 'lte'{radio} }}\n{link}\n\
@@ -55,8 +55,8 @@ fn arrivals(outcome: &Outcome) -> Vec<(f64, f64)> {
     both.filter(|(_, delivered)| !delivered.is_nan()).collect()
 }
 
-/// Packets a millisecond apart: each has a wait of its own, none overtakes, and the rate between grants is the
-/// link's.
+/// Packets a millisecond apart: each has a wait of its own, none overtakes, and the rate between grants is
+/// the link's.
 #[test]
 fn packets_stay_in_order() {
     for radio in
@@ -76,8 +76,8 @@ fn packets_stay_in_order() {
     }
 }
 
-/// A packet alone in its subframe: each transmission fails with probability p, and after T of them RLC begins anew.
-/// The mean wait is (8 (p + ... + p^(T - 1)) + 60 p^T) / (1 - p^T).
+/// A packet alone in its subframe: each transmission fails with probability p, and after T of them RLC begins
+/// anew. The mean wait is (8 (p + ... + p^(T - 1)) + 60 p^T) / (1 - p^T).
 #[test]
 fn retransmissions_take_their_round_trips() {
     let p = 0.5_f64;
@@ -99,8 +99,9 @@ fn retransmissions_take_their_round_trips() {
     assert!((lost - for_good).abs() < 4.0 * (for_good / sent).sqrt(), "{lost}");
 }
 
-/// A block takes everything in its subframe with it. Packets follow each other without regard to subframes: one that
-/// takes a tenth of a subframe has a part in 1.1 blocks on average, one that takes ten subframes in eleven.
+/// A block takes everything in its subframe with it. Packets follow each other without regard to subframes:
+/// one that takes a tenth of a subframe has a part in 1.1 blocks on average, one that takes ten subframes in
+/// eleven.
 #[test]
 fn packets_of_a_subframe_share_its_fate() {
     let lost = |rate: &str, seconds: f64| {

@@ -1,5 +1,5 @@
-//! Wi-Fi through the whole simulator: service times and throughput by the formulas of IEEE 802.11, and what holds for
-//! every link.
+//! Wi-Fi through the whole simulator: service times and throughput by the formulas of IEEE 802.11, and what
+//! holds for every link.
 
 use crate::radio::{run, run_of, study, value};
 use proptest::prelude::*;
@@ -47,8 +47,8 @@ fn a_lone_packet_waits_for_its_backoff() {
     assert!(value(&row, "run.events") < 2.1 * sent, "{}", value(&row, "run.events"));
 }
 
-/// One packet each DIFS + backoff + frame + SIFS + acknowledgement, whichever direction it takes: both share the
-/// channel in the order in which packets come.
+/// One packet each DIFS + backoff + frame + SIFS + acknowledgement, whichever direction it takes: both share
+/// the channel in the order in which packets come.
 #[test]
 fn a_saturated_channel_carries_a_packet_per_service_time() {
     let down = link("air", "s", ", rate = '6 Mbit/s'", "") + &load("f", "air", "s", "9 Mbit/s", "");
@@ -63,8 +63,8 @@ fn a_saturated_channel_carries_a_packet_per_service_time() {
     assert_close(forward, reverse, 0.02, "alike");
 }
 
-/// What the standards' own rates come to with packets of 1500 B, from the durations of their clauses: with 54 Mbit/s
-/// of 802.11a and g, and 65 Mbit/s of n.
+/// What the standards' own rates come to with packets of 1500 B, from the durations of their clauses: with 54
+/// Mbit/s of 802.11a and g, and 65 Mbit/s of n.
 #[test]
 fn each_standard_has_its_own_durations() {
     let us = |ifs: f64, frame: f64, acknowledgement: f64| ifs + 67.5 + frame + acknowledgement;
@@ -85,8 +85,8 @@ fn each_standard_has_its_own_durations() {
     }
 }
 
-/// With frame errors p, a packet takes 1 / (1 - p) transmissions; after `retry_limit` = L of them it is lost, with
-/// probability p^L. The mean backoff of attempt i is half of the window 16 x 2^i - 1, at most 1023.
+/// With frame errors p, a packet takes 1 / (1 - p) transmissions; after `retry_limit` = L of them it is lost,
+/// with probability p^L. The mean backoff of attempt i is half of the window 16 x 2^i - 1, at most 1023.
 #[test]
 fn damaged_frames_are_sent_again() {
     let (p, limit) = (0.3_f64, 4);
@@ -159,8 +159,8 @@ fn delivered(count: u32, radio: &str, seconds: f64) -> Vec<f64> {
 /// Windows of the 7 transmissions of a frame, in slots.
 const WINDOWS: [f64; 7] = [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
 
-/// The tau that is the `tau_of` the probability that one of the other stations sends in the same slot: tau falls with
-/// that, which grows with tau.
+/// The tau that is the `tau_of` the probability that one of the other stations sends in the same slot: tau
+/// falls with that, which grows with tau.
 fn fixed_point(others: f64, tau_of: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -180,8 +180,9 @@ fn durations(rate_mbps: f64) -> (f64, f64) {
     (frame + if rate_mbps < 12.0 { 60.0 } else { 44.0 }, frame + 60.0)
 }
 
-/// Packets per second of n saturated stations: G. Bianchi, "Performance Analysis of the IEEE 802.11 Distributed
-/// Coordination Function", IEEE JSAC 18(3), 2000, with the limit of transmissions of H. Wu et al., INFOCOM 2002.
+/// Packets per second of n saturated stations: G. Bianchi, "Performance Analysis of the IEEE 802.11
+/// Distributed Coordination Function", IEEE JSAC 18(3), 2000, with the limit of transmissions of H. Wu et
+/// al., INFOCOM 2002.
 fn bianchi(count: u32, rate_mbps: f64) -> f64 {
     let others = f64::from(count - 1);
     let tau = fixed_point(others, |p| {
@@ -195,10 +196,11 @@ fn bianchi(count: u32, rate_mbps: f64) -> f64 {
     one * 1e6 / (none * 9.0 + one * success + (1.0 - none - one) * collision)
 }
 
-/// The same with the standard's rule that a counter stands while the channel is busy: no other station can send in
-/// the first slot after a transmission, and one that has just sent can if it draws 0 (I. Tinnirello, G. Bianchi and Y.
-/// Xiao, "Refinements on IEEE 802.11 Distributed Coordination Function Modeling Approaches", IEEE Transactions on
-/// Vehicular Technology 59(3), 2010). `slots` are idle ones here; those that send again at once do not collide.
+/// The same with the standard's rule that a counter stands while the channel is busy: no other station can
+/// send in the first slot after a transmission, and one that has just sent can if it draws 0 (I. Tinnirello,
+/// G. Bianchi and Y. Xiao, "Refinements on IEEE 802.11 Distributed Coordination Function Modeling
+/// Approaches", IEEE Transactions on Vehicular Technology 59(3), 2010). `slots` are idle ones here; those
+/// that send again at once do not collide.
 fn refined(count: u32, rate_mbps: f64) -> f64 {
     let (others, zero) = (f64::from(count - 1), WINDOWS.map(|window| 1.0 / window));
     // Attempts at each stage that were counted down to, for one at the first.
@@ -304,8 +306,8 @@ fn any_discipline_serves_the_queue() {
     assert!(controlled < 0.5 * full, "{controlled} {full}");
 }
 
-/// What a discipline drops gives up its turn: a packet of the other direction waits for the packets that were there when
-/// it came, not for those that are gone.
+/// What a discipline drops gives up its turn: a packet of the other direction waits for the packets that were
+/// there when it came, not for those that are gone.
 #[test]
 fn dropped_packets_have_no_turn() {
     let queue = "queue = { kind = 'codel_literal', target = '20 ms' }\nreverse = { queue = { kind = 'head_drop', packets = 1000 } }";
@@ -386,8 +388,8 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// The same seed gives the same bits, traced or not, fused or not; every packet has one fate, and none overtakes
-    /// another in a queue that is first in, first out.
+    /// The same seed gives the same bits, traced or not, fused or not; every packet has one fate, and none
+    /// overtakes another in a queue that is first in, first out.
     #[test]
     fn packets_are_conserved_and_runs_repeat_themselves(text in any_wifi()) {
         let row = run(&text, 1.2);

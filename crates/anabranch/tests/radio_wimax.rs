@@ -28,9 +28,9 @@ const NO_LIMIT: &str =
     "cell = { downlink_limit = '1 Gbit/s', uplink_limit = '1 Gbit/s', shared_limits = false }";
 
 /// The frame by hand: 406 symbols fit between the gaps; preamble and frame control header take 3, the maps 6
-/// (68 bytes at 12), contention 8 and the poll 2: 387 symbols of 108 bytes are left at 64-QAM 3/4, less one byte of
-/// tail. Each unit has 12 bytes beside its piece of a packet; a frame has 28 units, or 29 where a rest comes
-/// first and another last.
+/// (68 bytes at 12), contention 8 and the poll 2: 387 symbols of 108 bytes are left at 64-QAM 3/4, less one
+/// byte of tail. Each unit has 12 bytes beside its piece of a packet; a frame has 28 units, or 29 where a
+/// rest comes first and another last.
 #[test]
 fn a_saturated_downlink_carries_what_the_frame_holds() {
     let text =
@@ -48,8 +48,8 @@ fn a_saturated_downlink_carries_what_the_frame_holds() {
 }
 
 /// The uplink pays a preamble instead of the poll, and shorter maps (no downlink burst: 64 bytes, still 6
-/// symbols): 406 - 3 - 6 - 8 - 1 = 388 symbols. The queue has to hold what waits for its grant, too: more than a
-/// frame's worth is on its way between request and grant.
+/// symbols): 406 - 3 - 6 - 8 - 1 = 388 symbols. The queue has to hold what waits for its grant, too: more
+/// than a frame's worth is on its way between request and grant.
 #[test]
 fn a_saturated_uplink_carries_what_the_frame_holds() {
     let text =
@@ -143,8 +143,9 @@ fn equal_stations_get_equal_shares() {
     }
 }
 
-/// 64-QAM 3/4 has 9 times the bytes of BPSK 1/2 in a symbol: equal airtime means 9 times the bytes, up to what
-/// headers, tails and preambles take; equal throughput means that one of 10 symbols goes to the better station.
+/// 64-QAM 3/4 has 9 times the bytes of BPSK 1/2 in a symbol: equal airtime means 9 times the bytes, up to
+/// what headers, tails and preambles take; equal throughput means that one of 10 symbols goes to the better
+/// station.
 #[test]
 fn airtime_or_throughput_is_what_stations_have_alike() {
     for cell in ["", WIDE] {
@@ -161,8 +162,8 @@ fn airtime_or_throughput_is_what_stations_have_alike() {
     }
 }
 
-/// The paper's figure 2: nearer means more bits in a symbol and more throughput. The table of the standard and
-/// the default margin of 2 dB say which.
+/// The paper's figure 2: nearer means more bits in a symbol and more throughput. The table of the standard
+/// and the default margin of 2 dB say which.
 #[test]
 fn modulation_follows_distance() {
     let thresholds = [6.4, 9.4, 11.2, 16.4, 18.2, 22.7, 24.4];
@@ -370,8 +371,8 @@ fn shadowing_moves_the_mean_snr_of_a_run() {
     assert!(mean.abs() < 4.0 * 0.4 && (deviation - 8.0).abs() < 4.0 * 0.283, "{mean} {deviation}");
 }
 
-/// The radio trace shows modulation following the signal: every burst's profile is one that the effective SNR of
-/// the last 40 ms allowed.
+/// The radio trace shows modulation following the signal: every burst's profile is one that the effective SNR
+/// of the last 40 ms allowed.
 #[test]
 fn the_radio_trace_shows_modulation_over_time() {
     let text = link("air", "s", ", profile = 'nlos30'", "") + &load("f", "air", "s", "9 Mbit/s", "");

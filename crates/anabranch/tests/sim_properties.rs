@@ -142,7 +142,8 @@ proptest! {
         assert_same_tables(&traced.tables, &traced_evented.tables)?;
     }
 
-    /// Time accounts change no result; each has every moment of its connection once, and shares add up to one.
+    /// Time accounts change no result; each has every moment of its connection once, and shares add up to
+    /// one.
     #[test]
     fn time_accounts_cover_the_connections_time(text in random_scenario::text()) {
         let mut scenario = read(&text);
@@ -199,8 +200,8 @@ proptest! {
 
     /// `drop_tail` gives the same results with an event for each departure as without.
     ///
-    /// Except where both directions of a link draw from one loss process: with the event a packet draws when it
-    /// leaves the queue, without it when it comes.
+    /// Except where both directions of a link draw from one loss process: with the event a packet draws when
+    /// it leaves the queue, without it when it comes.
     #[test]
     fn measuring_drop_tail_changes_nothing(text in random_scenario::text()) {
         let mut lazy = read(&text.replace("measure = true", "measure = false").replace(", sharing = 'shared'", ""));
@@ -218,8 +219,8 @@ proptest! {
             }
         }
         let [lazy, measured] = [&lazy, &measured].map(|scenario| simulate(scenario, true, true));
-        // The links' own columns differ in what they measure; and what is lost behind the queue, or with it as a
-        // link goes down, is dropped then and not when it comes.
+        // The links' own columns differ in what they measure; and what is lost behind the queue, or with it
+        // as a link goes down, is dropped then and not when it comes.
         let (left, right) = (results(&lazy.row), results(&measured.row));
         for (name, left) in left.iter().filter(|(name, _)| *name != "run.packets_dropped") {
             if let Some(right) = right.get(name) {
@@ -361,8 +362,8 @@ fn two_way_call(first_link: &str, run: &str) -> Scenario {
 
 #[test]
 fn what_is_computed_late_keeps_its_place_among_equal_times() {
-    // Without a delay, packets come to the lossy link in the event that sends them; and with one, packets come
-    // there at the very end of the warm-up.
+    // Without a delay, packets come to the lossy link in the event that sends them; and with one, packets
+    // come there at the very end of the warm-up.
     for (first_link, run) in [("", ""), ("delay = '10 ms'", ", warm_up = '1110 ms'")] {
         let scenario = two_way_call(first_link, run);
         let late = simulate(&scenario, false, true);

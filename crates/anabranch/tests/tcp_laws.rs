@@ -90,12 +90,12 @@ fn reno_follows_the_square_root_law() {
 
 const RENO: &str = "{ kind = \"reno\" }";
 
-/// RFC 9438 section 5.1: (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4), without fast convergence, which
-/// the formula does not know, and where Reno's window (here 387) would be smaller.
+/// RFC 9438 section 5.1: (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4), without fast convergence,
+/// which the formula does not know, and where Reno's window (here 387) would be smaller.
 ///
-/// The window is a whole number of segments, and on its plateau cubic growth is slow: with less than a segment
-/// per epoch, C |T - K|^3 < 1, it stays where it is. That is a range of means around the formula's, narrower
-/// the larger they are.
+/// The window is a whole number of segments, and on its plateau cubic growth is slow: with less than a
+/// segment per epoch, C |T - K|^3 < 1, it stays where it is. That is a range of means around the formula's,
+/// narrower the larger they are.
 #[test]
 fn cubic_follows_its_average_window() {
     let (c, beta, n) = (0.4, 0.7, 100_000.0);
@@ -112,8 +112,8 @@ fn cubic_follows_its_average_window() {
 
 const CUBIC: &str = "{ kind = \"cubic\", fast_convergence = false }";
 
-/// The mean window of a sawtooth with one loss in n packets: what it grows by in a round trip, and what a loss
-/// leaves of it. After the loss a round trip passes in recovery.
+/// The mean window of a sawtooth with one loss in n packets: what it grows by in a round trip, and what a
+/// loss leaves of it. After the loss a round trip passes in recovery.
 fn sawtooth(n: f64, growth: impl Fn(f64) -> f64, remainder: impl Fn(f64) -> f64) -> f64 {
     let (mut window, mut mean) = (10.0, 0.0);
     for _ in 0..1_000 {
@@ -129,8 +129,8 @@ fn sawtooth(n: f64, growth: impl Fn(f64) -> f64, remainder: impl Fn(f64) -> f64)
     mean
 }
 
-/// RFC 3649 section 5: a(w) = w^2 p(w) 2 b(w) / (2 - b(w)) with p(w) = 0.078 / w^1.2 and b(w) from 0.5 at 38 to
-/// 0.1 at 83000 segments; the approximation 0.12 / p^0.835 (equation 1) takes the window for constant.
+/// RFC 3649 section 5: a(w) = w^2 p(w) 2 b(w) / (2 - b(w)) with p(w) = 0.078 / w^1.2 and b(w) from 0.5 at 38
+/// to 0.1 at 83000 segments; the approximation 0.12 / p^0.835 (equation 1) takes the window for constant.
 #[test]
 fn highspeed_follows_its_response_function() {
     let b = |w: f64| 0.5 - 0.4 * libm::log(w / 38.0) / libm::log(83_000.0 / 38.0);
@@ -222,9 +222,9 @@ fn vegas_gives_way_to_reno() {
     assert!(vegas + reno > 9_000.0, "the link is full: {vegas} {reno}");
 }
 
-/// L. Brakmo, L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC 13(8),
-/// 1995: alone it keeps alpha (2) to beta (4) packets in the queue. A packet finds one less than that, and half
-/// of the one in service.
+/// L. Brakmo, L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC
+/// 13(8), 1995: alone it keeps alpha (2) to beta (4) packets in the queue. A packet finds one less than that,
+/// and half of the one in service.
 #[test]
 fn vegas_keeps_two_to_four_packets_in_the_queue() {
     let sets = [("flows.load.count", "1"), ("flows.load.transport.cc.kind", "vegas")];

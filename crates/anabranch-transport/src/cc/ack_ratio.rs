@@ -16,8 +16,8 @@ impl Default for AckRatio {
 }
 
 impl AckRatio {
-    /// Takes an acknowledgement that finds nothing missing. One that acknowledges nothing cumulatively counts too, but
-    /// not in 2.6.20 (`bictcp_acked`: `cnt > 0`).
+    /// Takes an acknowledgement that finds nothing missing. One that acknowledges nothing cumulatively counts
+    /// too, but not in 2.6.20 (`bictcp_acked`: `cnt > 0`).
     pub(super) fn on_ack(&mut self, window: &Window, event: &AckEvent) {
         let Cumulative { segments, was_open, .. } = window.found_by(event);
         let least = u32::from(window.rules == Rules::Linux2620 || event.cumulative.is_none());

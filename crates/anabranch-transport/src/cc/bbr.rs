@@ -4,9 +4,10 @@
 //! N. Cardwell et al., "BBR: congestion-based congestion control", 2016, as in Linux's `tcp_bbr.c`, under
 //! all rules; the policer detection included.
 //!
-//! Known deviations: bandwidth and gains are floating-point numbers, not 1/2^24 and 1/256, and count bytes where
-//! Linux counts packets, so that short segments are not taken for full ones. A delayed acknowledgement's
-//! round-trip time may renew the smallest one. The phase of the gain cycle is drawn from the setup's seed.
+//! Known deviations: bandwidth and gains are floating-point numbers, not 1/2^24 and 1/256, and count bytes
+//! where Linux counts packets, so that short segments are not taken for full ones. A delayed
+//! acknowledgement's round-trip time may renew the smallest one. The phase of the gain cycle is drawn from
+//! the setup's seed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -18,8 +18,8 @@ pub(super) fn bandwidth(sample: &RateSample) -> Option<f64> {
     (!sample.interval.is_zero()).then(|| f64::from(sample.delivered) / sample.interval.as_secs_f64())
 }
 
-/// Of what is outstanding, the bytes that are in the network when the pace lets the next segment out: `burst` bytes
-/// more than now where the flight grows, less what is delivered at `bw` until then (Linux:
+/// Of what is outstanding, the bytes that are in the network when the pace lets the next segment out: `burst`
+/// bytes more than now where the flight grows, less what is delivered at `bw` until then (Linux:
 /// `bbr_packets_in_net_at_edt`).
 pub(super) fn in_network(event: &AckEvent, outstanding: u32, bw: f64, burst: u64, mss: u64) -> u64 {
     let wait = event.next_departure.saturating_since(event.now).as_secs_f64();
@@ -149,8 +149,8 @@ impl Aggregation {
     }
 }
 
-/// The largest of the bandwidths of the last rounds, of which three are kept (Linux: `lib/win_minmax.c`, Kathleen
-/// Nichols' algorithm).
+/// The largest of the bandwidths of the last rounds, of which three are kept (Linux: `lib/win_minmax.c`,
+/// Kathleen Nichols' algorithm).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
     /// Round and bandwidth: the best, and the best ones after it.

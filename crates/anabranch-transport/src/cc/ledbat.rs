@@ -169,8 +169,8 @@ impl Ledbat {
         let off_target = (target - delay.as_secs_f64()) / target;
         let acked = f64::from(event.newly_acked) / f64::from(window.mss);
         let cwnd = f64::from(window.cwnd) + self.fraction;
-        // The cap is for a sender that the application limits. One that the window limits may have less in flight
-        // than the window while it waits for a whole burst.
+        // The cap is for a sender that the application limits. One that the window limits may have less in
+        // flight than the window while it waits for a whole burst.
         let most = if event.is_window_limited {
             f64::INFINITY
         } else {

@@ -68,8 +68,8 @@ pub trait CongestionControl: fmt::Debug {
     /// threshold go back to what they were.
     fn on_undo(&mut self, _event: &UndoEvent) {}
 
-    /// An acknowledgement has arrived; what it says of losses is judged after this, and [`Self::on_ack`] follows
-    /// where data was outstanding (Linux: `pkts_acked`, `in_ack_event`).
+    /// An acknowledgement has arrived; what it says of losses is judged after this, and [`Self::on_ack`]
+    /// follows where data was outstanding (Linux: `pkts_acked`, `in_ack_event`).
     fn on_arrival(&mut self, _event: &ArrivalEvent) {}
 
     /// A segment is taken for lost (Linux with BBR, version 3: `skb_marked_lost`).
@@ -115,8 +115,9 @@ pub struct Setup {
 /// Whose form of an algorithm is meant where the settings leave it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// Reno and couplings with windows in bytes that fast recovery inflates (RFC 5681 section 3.2), as in the ns-3
-    /// model of MPTCP by Kheirkhah, Wakeman and Parisis. The other controls are then as with [`Rules::Rfc`].
+    /// Reno and couplings with windows in bytes that fast recovery inflates (RFC 5681 section 3.2), as in the
+    /// ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis. The other controls are then as with
+    /// [`Rules::Rfc`].
     Inflated,
     /// Linux 2.6.20 (2007).
     Linux2620,
@@ -160,8 +161,8 @@ pub struct AckEvent {
     pub marked: u32,
     /// Bytes found to be lost by this acknowledgement.
     pub newly_lost: u32,
-    /// The round-trip time of the newest segment that it acknowledges; where something was sent twice none, or in
-    /// Linux by timestamps.
+    /// The round-trip time of the newest segment that it acknowledges; where something was sent twice none,
+    /// or in Linux by timestamps.
     pub rtt: Option<Duration>,
     /// The smallest round-trip time seen so far (Linux: within the last 5 minutes).
     pub min_rtt: Option<Duration>,
@@ -260,8 +261,8 @@ pub struct ArrivalEvent {
     pub acknowledged_to: u64,
     /// As [`AckEvent::rtt`].
     pub rtt: Option<Duration>,
-    /// Whether it has SACK blocks or marks, or changes the window (Linux: `CA_ACK_SLOWPATH`, not what header prediction
-    /// expects).
+    /// Whether it has SACK blocks or marks, or changes the window (Linux: `CA_ACK_SLOWPATH`, not what header
+    /// prediction expects).
     pub is_special: bool,
 }
 
@@ -388,8 +389,9 @@ pub struct RecoveryEndEvent {
     pub now: Time,
     /// Bytes outstanding.
     pub outstanding: u32,
-    /// The window in bytes that the reduction came to, where it stays so although it may be below the threshold
-    /// (Linux 2.6.20: `tcp_complete_cwr`); none where it becomes the threshold (Linux: `tcp_end_cwnd_reduction`).
+    /// The window in bytes that the reduction came to, where it stays so although it may be below the
+    /// threshold (Linux 2.6.20: `tcp_complete_cwr`); none where it becomes the threshold (Linux:
+    /// `tcp_end_cwnd_reduction`).
     pub reached: Option<u32>,
 }
 
@@ -458,8 +460,8 @@ impl SentEvent {
 pub struct SendLimits {
     /// Congestion window in bytes.
     pub cwnd: u32,
-    /// How fast it may be sent, where the control itself says so; none where the transport paces it as it paces
-    /// any window, or not at all.
+    /// How fast it may be sent, where the control itself says so; none where the transport paces it as it
+    /// paces any window, or not at all.
     pub pacing_rate: Option<Rate>,
 }
 

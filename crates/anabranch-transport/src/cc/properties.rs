@@ -158,8 +158,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The same of all paths of every coupled control, whatever happens on any of them and while they come and
-    /// go.
+    /// The same of all paths of every coupled control, whatever happens on any of them and while they come
+    /// and go.
     #[test]
     fn every_coupling_survives_anything(
         seed: u64,

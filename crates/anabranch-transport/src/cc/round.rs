@@ -55,8 +55,9 @@ impl Default for RoundTrips {
 }
 
 impl RoundTrips {
-    /// Takes a sample, in whatever state, and then learns the state: the sample of the acknowledgement that ends a
-    /// recovery is not of the round that it begins (Linux: `tcp_vegas_pkts_acked`, then `tcp_vegas_state`).
+    /// Takes a sample, in whatever state, and then learns the state: the sample of the acknowledgement that
+    /// ends a recovery is not of the round that it begins (Linux: `tcp_vegas_pkts_acked`, then
+    /// `tcp_vegas_state`).
     pub(super) fn on_ack(&mut self, event: &AckEvent, is_open: bool) {
         if let Some(rtt) = event.rtt {
             let rtt = micros(rtt).saturating_add(1).min(NONE);

@@ -1,8 +1,8 @@
 //! SCTP's own congestion control, one per path: RFC 9260 section 7.2, with what RFC 4960, RFC 2960,
 //! Linux and ns-2 do differently as settings.
 //!
-//! A segment is what the association says (`sctp::parameters::Accounting`), and so are the bytes of the events:
-//! whole DATA chunks, or the user data in them.
+//! A segment is what the association says (`sctp::parameters::Accounting`), and so are the bytes of the
+//! events: whole DATA chunks, or the user data in them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,8 +44,8 @@ pub struct Config {
     /// rfc4960 and ns2 "rfc4960", in profile linux "linux".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_rule: Option<IdleRule>,
-    /// Whether only a SACK that advances the cumulative TSN opens the window; default false, in
-    /// profiles rfc2960, rfc4960, `freebsd_10` and ns2 true (RFC 4960 sections 7.2.1 and 7.2.2), and with load
+    /// Whether only a SACK that advances the cumulative TSN opens the window; default false, in profiles
+    /// rfc2960, rfc4960, `freebsd_10` and ns2 true (RFC 4960 sections 7.2.1 and 7.2.2), and with load
     /// sharing, which has its own rule for what advances.
     #[serde(skip_serializing_if = "Option::is_none", alias = "avoidance_needs_cumulative")]
     pub growth_needs_cumulative: Option<bool>,
@@ -84,8 +84,8 @@ impl InitialWindow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleRule {
-    /// Linux, with a heartbeat instead of every RTO: the threshold is what is left of the window, and a window
-    /// below the floor is raised to it (`sctp_transport_lower_cwnd`).
+    /// Linux, with a heartbeat instead of every RTO: the threshold is what is left of the window, and a
+    /// window below the floor is raised to it (`sctp_transport_lower_cwnd`).
     Linux,
     /// The threshold stays as it is (RFC 4960 section 7.2.1).
     Rfc4960,

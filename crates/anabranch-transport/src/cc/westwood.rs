@@ -9,8 +9,8 @@
 //! threshold is bandwidth x smallest round-trip time. In 2.6.20 only F-RTO told Westwood of a timeout
 //! (`CA_EVENT_FRTO`), and it was off; after any other one the threshold was Reno's half of the window.
 //!
-//! What is delivered is guessed from the cumulative acknowledgement: each duplicate one counts as one segment, which
-//! is taken off what a later one acknowledges at once (`westwood_acked_count`).
+//! What is delivered is guessed from the cumulative acknowledgement: each duplicate one counts as one
+//! segment, which is taken off what a later one acknowledges at once (`westwood_acked_count`).
 //!
 //! Known deviations: times are in ms (HZ = 1000). 2.6.20 with F-RTO has the threshold of 2.6.20 without.
 
@@ -67,8 +67,8 @@ const INITIAL_RTT_MS: u64 = 20_000;
 #[derive(Debug)]
 pub struct Westwood {
     mss: u64,
-    /// Whether it is 2.6.20's, where the filter rises from zero instead of taking the first measurement as it is,
-    /// and a round-trip time counts from the next acknowledgement on.
+    /// Whether it is 2.6.20's, where the filter rises from zero instead of taking the first measurement as it
+    /// is, and a round-trip time counts from the next acknowledgement on.
     is_of_2620: bool,
     /// Bytes per ms, filtered once (Linux: `bw_ns_est`) and twice (`bw_est`).
     unsmoothed: u64,
@@ -261,8 +261,8 @@ mod tests {
             rounds.round(&mut control);
             rounds.round(&mut control);
             lose(&mut control, rounds.now);
-            // 11 segments in the first 105 ms behind the first acknowledgement, times 100 ms; filtered twice from
-            // zero, 1/64 of it.
+            // 11 segments in the first 105 ms behind the first acknowledgement, times 100 ms; filtered twice
+            // from zero, 1/64 of it.
             assert_eq!(cwnd(&control), expected, "{rules:?}");
         }
     }

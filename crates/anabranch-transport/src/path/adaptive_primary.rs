@@ -1,9 +1,9 @@
-//! Adaptive primary path (Kim's, as the paper of `throughput_checkpoint` has it): a path that has been faster than
-//! the primary one by a part of its own round-trip time for some rounds on end becomes the primary path. Failures
-//! are handled as by the standard.
+//! Adaptive primary path (Kim's, as the paper of `throughput_checkpoint` has it): a path that has been faster
+//! than the primary one by a part of its own round-trip time for some rounds on end becomes the primary path.
+//! Failures are handled as by the standard.
 //!
-//! A round is a sample of a path that is not the primary one: usually an answered heartbeat, so that rounds are
-//! about `hb_interval` apart.
+//! A round is a sample of a path that is not the primary one: usually an answered heartbeat, so that rounds
+//! are about `hb_interval` apart.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,8 @@ use crate::units::check_range;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "AdaptivePrimaryConfig")]
 pub struct Config {
-    /// A path is faster in a round if the primary path's smoothed round-trip time is above 1 + delta times its
-    /// own; from 0 to 100, default 0.1.
+    /// A path is faster in a round if the primary path's smoothed round-trip time is above 1 + delta times
+    /// its own; from 0 to 100, default 0.1.
     pub delta: f64,
     /// Rounds on end that it must be faster, from 1 to 1000; default 3.
     pub rounds: u32,

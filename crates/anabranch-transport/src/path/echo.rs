@@ -1,9 +1,10 @@
-//! ECHO (J. Fitzpatrick, S. Murphy, M. Atiquzzaman, J. Murphy, "ECHO: a quality of service based endpoint centric
-//! handover scheme for `VoIP`", WCNC 2008): the path on which a call would be rated highest by the E-model is the
-//! primary one. Failures are handled as by the standard.
+//! ECHO (J. Fitzpatrick, S. Murphy, M. Atiquzzaman, J. Murphy, "ECHO: a quality of service based endpoint
+//! centric handover scheme for `VoIP`", WCNC 2008): the path on which a call would be rated highest by the
+//! E-model is the primary one. Failures are handled as by the standard.
 //!
-//! Of each path, the loss of data over a window, or of heartbeats where no data was sent, and half the smoothed
-//! round-trip time give the rating R. Paths without data are known by their heartbeats only (`hb_interval`).
+//! Of each path, the loss of data over a window, or of heartbeats where no data was sent, and half the
+//! smoothed round-trip time give the rating R. Paths without data are known by their heartbeats only
+//! (`hb_interval`).
 
 use std::collections::VecDeque;
 

@@ -27,8 +27,8 @@ pub struct Config {
     /// default false, in profile ns2 true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_follows_failover: Option<bool>,
-    /// Primary.Switchover.Max.Retrans (RFC 7829 section 5) or "off": with more errors in a row than this on the
-    /// primary path, the path in use becomes the primary one; at least `pf_max_retrans`, at most
+    /// Primary.Switchover.Max.Retrans (RFC 7829 section 5) or "off": with more errors in a row than this on
+    /// the primary path, the path in use becomes the primary one; at least `pf_max_retrans`, at most
     /// `path_max_retrans`; default "off".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_switchover_max_retrans: Option<Limit>,

@@ -1,7 +1,7 @@
 //! Selection by pairs of heartbeats (Nishiyama et al., as the paper of `throughput_checkpoint` has it): at an
 //! interval, two heartbeats back to back on every path give its round-trip time and, by their spacing at the
-//! peer, its rate. The primary path is kept while both are as required; otherwise another path takes over that
-//! meets the requirements or has a rate sufficiently higher. Failures are handled as by the standard.
+//! peer, its rate. The primary path is kept while both are as required; otherwise another path takes over
+//! that meets the requirements or has a rate sufficiently higher. Failures are handled as by the standard.
 
 use std::collections::VecDeque;
 

@@ -5,8 +5,8 @@ use super::PathStatus;
 use crate::ground::PathId;
 use crate::time::{Duration, Time};
 
-/// The path with the smallest smoothed round-trip time, the first of equals; with `skip_failed`, of those that
-/// are usable.
+/// The path with the smallest smoothed round-trip time, the first of equals; with `skip_failed`, of those
+/// that are usable.
 #[inline]
 pub(super) fn smallest_srtt(paths: &[PathStatus], skip_failed: bool) -> Option<(PathId, Duration)> {
     let (index, srtt) = paths

@@ -191,8 +191,8 @@ pub enum Request {
         size: u32,
     },
     /// Sends the next new data on this path, whatever its congestion window; answered by
-    /// [`PathEvent::ProbeDone`]. One at a time: another one is not heard before that. With load sharing, where
-    /// all paths carry data, none is.
+    /// [`PathEvent::ProbeDone`]. One at a time: another one is not heard before that. With load sharing,
+    /// where all paths carry data, none is.
     Probe {
         /// The path.
         path: PathId,

@@ -1,6 +1,6 @@
 //! Selection by round-trip time, as in the proposals of Kelly, of Leu and of Dahal that the paper of
-//! `throughput_checkpoint` compares itself with: the primary path is left for one whose smoothed round-trip time
-//! is smaller by a part of its own. Failures are handled as by the standard.
+//! `throughput_checkpoint` compares itself with: the primary path is left for one whose smoothed round-trip
+//! time is smaller by a part of its own. Failures are handled as by the standard.
 //!
 //! Paths that carry no data are known by their heartbeats only: for those proposals, one every second
 //! (`hb_interval = "1 s"`).
@@ -20,8 +20,8 @@ use crate::units::check_range;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "RttBasedConfig")]
 pub struct Config {
-    /// The primary path is left if its smoothed round-trip time is above 1 + delta times the other's; from 0 to
-    /// 100, default 0.1.
+    /// The primary path is left if its smoothed round-trip time is above 1 + delta times the other's; from 0
+    /// to 100, default 0.1.
     pub delta: f64,
     /// How long a new primary path is kept at least while it is active; default 0 s.
     pub dwell: Duration,

@@ -30,13 +30,14 @@ use crate::units::{Rate, check_range};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "ThroughputCheckpointConfig")]
 pub struct Config {
-    /// What the application requires: below it the alternate path is measured every `retry`; default 2 Mbit/s.
+    /// What the application requires: below it the alternate path is measured every `retry`; default 2
+    /// Mbit/s.
     pub required_rate: Rate,
-    /// No checkpoint is asked for by losses within this time after the first loss on the primary path, which ends
-    /// the initial slow start; default 10 s.
+    /// No checkpoint is asked for by losses within this time after the first loss on the primary path, which
+    /// ends the initial slow start; default 10 s.
     pub hold: Duration,
-    /// The time from a checkpoint to the next one while the path not in use is below `required_rate`, above 0 s;
-    /// default 10 s.
+    /// The time from a checkpoint to the next one while the path not in use is below `required_rate`, above 0
+    /// s; default 10 s.
     pub retry: Duration,
     /// The alternate path takes over if its throughput is above this many times the primary path's, from 0 to
     /// 100; default 1.
@@ -54,7 +55,8 @@ pub struct Config {
     /// A checkpoint decides only with this many samples of the alternate path's round-trip time since the
     /// primary path changed last; default 0. One that does not is repeated after `retry`.
     pub min_rtt_samples: u32,
-    /// The part of the old smoothed round-trip time in the new one, from 0 to 1 (a of equation 2); default 7/8.
+    /// The part of the old smoothed round-trip time in the new one, from 0 to 1 (a of equation 2); default
+    /// 7/8.
     pub srtt_weight: f64,
     /// Whether a checkpoint's data leaves in one burst, whatever Max.Burst; default true.
     pub one_burst: bool,

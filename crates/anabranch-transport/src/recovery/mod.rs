@@ -1,12 +1,13 @@
-//! What a transport recovers losses with, each part by itself and free of any connection: round-trip times and the
-//! timeout ([`rtt`]), which segments are lost ([`rack`]), how the window shrinks meanwhile ([`prr`]), how fast data is
-//! delivered ([`rate_sample`]) and when the next segment may leave ([`pacing`]). TCP has them all.
+//! What a transport recovers losses with, each part by itself and free of any connection: round-trip times
+//! and the timeout ([`rtt`]), which segments are lost ([`rack`]), how the window shrinks meanwhile ([`prr`]),
+//! how fast data is delivered ([`rate_sample`]) and when the next segment may leave ([`pacing`]). TCP has
+//! them all.
 //!
-//! A part takes what its owner has seen, and answers with a number or a verdict. It has no timer, no packet and no
-//! configuration of a protocol; positions, orders and bytes are the owner's.
+//! A part takes what its owner has seen, and answers with a number or a verdict. It has no timer, no packet
+//! and no configuration of a protocol; positions, orders and bytes are the owner's.
 //!
-//! A transport of one's own that sends eight packets, 1 ms apart, over a path of 40 ms there and back. The third is
-//! lost:
+//! A transport of one's own that sends eight packets, 1 ms apart, over a path of 40 ms there and back. The
+//! third is lost:
 //!
 //! ```
 //! use anabranch_transport::recovery::prr::{Progress, Prr, WindowReduction};

@@ -3,8 +3,8 @@
 
 use crate::time::{Duration, Time};
 
-/// The packet with this segment is the first one behind which the pace holds (Linux, as `sch_fq`: the first ten
-/// segments leave at once).
+/// The packet with this segment is the first one behind which the pace holds (Linux, as `sch_fq`: the first
+/// ten segments leave at once).
 const FIRST_PACED: u64 = 10;
 
 /// The state of pacing.
@@ -81,8 +81,8 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    /// Sends packets of so many segments of 1000 bytes, which take 1 s each, at these seconds; when the next one
-    /// may leave.
+    /// Sends packets of so many segments of 1000 bytes, which take 1 s each, at these seconds; when the next
+    /// one may leave.
     fn next(packets: &[(u64, u32)]) -> Time {
         let mut pacing = Pacing { rate: 1_000, ..Pacing::default() };
         for &(second, segments) in packets {

@@ -1,5 +1,5 @@
-//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Which segments are out,
-//! and the timers, are their owner's.
+//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Which segments
+//! are out, and the timers, are their owner's.
 
 use crate::time::{Duration, Time};
 
@@ -12,8 +12,8 @@ const MAX_STEPS: u32 = 255;
 #[derive(Debug)]
 pub struct Rack {
     /// Of the segment that was sent last among those that arrived, the number of its transmission, and its
-    /// round-trip time (RFC 8985: `RACK.xmit_ts`, RACK.rtt). Two segments sent at the same time are told apart
-    /// by their order; the RFC and Linux take the sequence number, which a retransmission has lower.
+    /// round-trip time (RFC 8985: `RACK.xmit_ts`, RACK.rtt). Two segments sent at the same time are told
+    /// apart by their order; the RFC and Linux take the sequence number, which a retransmission has lower.
     order: u64,
     rtt: Duration,
     /// Something has arrived since losses were last looked for.
@@ -117,8 +117,8 @@ impl Rack {
         self.has_advanced = true;
     }
 
-    /// How long a segment may be late (RFC 8985 section 6.2 step 4; Linux: `tcp_rack_reo_wnd`), where segments may
-    /// overtake each other.
+    /// How long a segment may be late (RFC 8985 section 6.2 step 4; Linux: `tcp_rack_reo_wnd`), where
+    /// segments may overtake each other.
     pub fn window(&self, min_rtt: Option<Duration>, srtt: Option<Duration>) -> Duration {
         let quarter = min_rtt.map_or(0, Duration::as_nanos) / 4;
         let most = srtt.unwrap_or(Duration::ZERO);
@@ -130,18 +130,19 @@ impl Rack {
         order < self.order
     }
 
-    /// Time left until a segment that left then counts as lost; none where it is lost already (RFC 8985 section 6.2 step 5; Linux:
-    /// `tcp_rack_skb_timeout`).
+    /// Time left until a segment that left then counts as lost; none where it is lost already (RFC 8985
+    /// section 6.2 step 5; Linux: `tcp_rack_skb_timeout`).
     pub fn time_left(&self, now: Time, departure: Time, window: Duration) -> Option<Duration> {
         let age = now.saturating_since(departure);
         let limit = self.rtt + window;
         (age < limit).then(|| limit - age)
     }
 
-    /// An acknowledgement while a probe is out (RFC 8985 section 7.4; Linux: `tcp_process_tlp_ack`). Whether the probe
-    /// has repaired a loss that nothing else showed.
+    /// An acknowledgement while a probe is out (RFC 8985 section 7.4; Linux: `tcp_process_tlp_ack`). Whether
+    /// the probe has repaired a loss that nothing else showed.
     ///
-    /// `is_duplicate_of_probe`: it says that the probe had been there; `is_pure_duplicate`: it says nothing new.
+    /// `is_duplicate_of_probe`: it says that the probe had been there; `is_pure_duplicate`: it says nothing
+    /// new.
     pub fn on_probe_acknowledged(
         &mut self,
         acknowledged: u64,

@@ -10,8 +10,8 @@ use crate::time::{Duration, Time};
 /// How long the smallest round-trip time is remembered (Linux: `net.ipv4.tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
-/// One in so many is the weight of a sample with `mean_deviation` (model: `MpTcpSubFlow`), and a back-off ends at
-/// so many times the timeout (ns-3: `RttEstimator`, `MaxMultiplier`).
+/// One in so many is the weight of a sample with `mean_deviation` (model: `MpTcpSubFlow`), and a back-off
+/// ends at so many times the timeout (ns-3: `RttEstimator`, `MaxMultiplier`).
 const MEAN_DEVIATION_SHARE: u64 = 10;
 const MOST_BACKED_OFF: u64 = 64;
 
@@ -21,8 +21,8 @@ const MOST_BACKED_OFF: u64 = 64;
 pub enum RtoEstimator {
     /// Linux's `tcp_rtt_estimator`: the variation decays slowly and is never below the minimum.
     Linux,
-    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, none taken in the
-    /// handshake, doubled up to 64 times.
+    /// As in profile `kheirkhah_v1`: both gains 0.1, the first sample also the first deviation, none taken in
+    /// the handshake, doubled up to 64 times.
     MeanDeviation,
     /// RFC 6298 section 2.
     Rfc6298,

@@ -27,12 +27,12 @@ pub struct LinkConfig {
     /// A radio that serves the link, instead of a rate. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioConfig>,
-    /// The largest IP packet that the link carries, from 68 B on: a larger one enters it as fragments, which the
-    /// destination host puts together (RFC 791 section 3.2). Default: every packet of its paths.
+    /// The largest IP packet that the link carries, from 68 B on: a larger one enters it as fragments, which
+    /// the destination host puts together (RFC 791 section 3.2). Default: every packet of its paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
-    /// Bytes that the link adds to each packet, such as 2 of PPP or 14 of an Ethernet header, up to 1000 B; they
-    /// count in its queue, on its wire and in its counters. Default: 0 B.
+    /// Bytes that the link adds to each packet, such as 2 of PPP or 14 of an Ethernet header, up to 1000 B;
+    /// they count in its queue, on its wire and in its counters. Default: 0 B.
     #[serde(skip_serializing_if = "is_zero")]
     pub overhead: Bytes,
     /// Constant part of the delay, added after transmission; may follow a timetable. Default: 0 s.
@@ -188,15 +188,15 @@ impl LinkConfig {
         }
     }
 
-    /// Whether a medium of its own has its queue: whose discipline acts packet by packet, or which packets enter in
-    /// pieces.
+    /// Whether a medium of its own has its queue: whose discipline acts packet by packet, or which packets
+    /// enter in pieces.
     pub(super) fn is_queued(&self) -> bool {
         let has_own_queue = self.mtu.is_some() || self.queue.needs_departures();
         self.radio.is_none() && self.rate.is_some() && has_own_queue
     }
 
-    /// What its server can send over time, where it has this rate and is up at these times; `key` names the link in
-    /// messages.
+    /// What its server can send over time, where it has this rate and is up at these times; `key` names the
+    /// link in messages.
     pub(super) fn varying(
         &self,
         rate: &RateConfig,
@@ -212,8 +212,8 @@ impl LinkConfig {
         })
     }
 
-    /// The sources that load it in this direction. `key` names the link in messages, `component` the direction in
-    /// random streams.
+    /// The sources that load it in this direction. `key` names the link in messages, `component` the
+    /// direction in random streams.
     pub(super) fn sources(
         &self,
         direction: Direction,

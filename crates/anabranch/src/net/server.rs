@@ -1,9 +1,10 @@
 //! Queue and server of one direction of a link: the lazy one, and the choice between it and its evented
 //! twin.
 //!
-//! The lazy server knows the departure of a packet when it arrives: the work that it finds unfinished, and its own.
-//! Cross traffic is brought up to date when a packet of interest arrives. At equal times packets leave first, then the
-//! link's state changes, then cross traffic arrives in the order of its sources, then the packet of interest.
+//! The lazy server knows the departure of a packet when it arrives: the work that it finds unfinished, and
+//! its own. Cross traffic is brought up to date when a packet of interest arrives. At equal times packets
+//! leave first, then the link's state changes, then cross traffic arrives in the order of its sources, then
+//! the packet of interest.
 //!
 //! ```text
 //! unfinished work        cross traffic, entered when P comes, in one go where the queue surely takes it

@@ -26,7 +26,8 @@ impl Sojourns {
         self.max = self.max.max(nanos);
     }
 
-    /// The smallest value that so many of all values do not exceed, rounded up by at most 1/64; none without values.
+    /// The smallest value that so many of all values do not exceed, rounded up by at most 1/64; none without
+    /// values.
     fn quantile(&self, share: f64) -> Option<u64> {
         let rank = (share * self.count as f64).ceil() as u64;
         let mut below = 0;

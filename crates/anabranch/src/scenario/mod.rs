@@ -105,8 +105,8 @@ pub struct PathConfig {
     /// The links of the way back, in order from the far host. Default: the same links backwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
-    /// The largest IP packet that the path carries, from 576 B to 65535 B; links with a smaller one cut it into
-    /// fragments. Default: 1500 B.
+    /// The largest IP packet that the path carries, from 576 B to 65535 B; links with a smaller one cut it
+    /// into fragments. Default: 1500 B.
     #[serde(default = "default_mtu")]
     pub mtu: Bytes,
 }
@@ -203,8 +203,8 @@ pub fn schema() -> Value {
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only its schema is used")]
     struct ScenarioFile {
-        /// Files whose `links` and `paths` the scenario takes over, such as those that `anabranch profile` writes;
-        /// their names start in the scenario's folder. Default: none.
+        /// Files whose `links` and `paths` the scenario takes over, such as those that `anabranch profile`
+        /// writes; their names start in the scenario's folder. Default: none.
         #[schemars(default)]
         include: Vec<String>,
         #[schemars(flatten)]

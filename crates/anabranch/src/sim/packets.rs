@@ -25,7 +25,8 @@ pub(super) enum Progress {
     OnWire,
     /// To the last link of its route, this one; its event is at its earliest arrival behind it.
     Late(u32),
-    /// Over that last link, behind which it arrives at this time, at its event or after it; never if it is lost.
+    /// Over that last link, behind which it arrives at this time, at its event or after it; never if it is
+    /// lost.
     Resolved(Time),
 }
 

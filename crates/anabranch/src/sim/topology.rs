@@ -39,7 +39,8 @@ pub(super) enum Turn {
 pub(super) struct Label {
     /// A hash of the names of the route's flow, sender and path: another flow changes nothing of it.
     pub(super) flow: u32,
-    /// The nodes at which the route begins and ends, numbered as flows name them; they are told apart up to 256.
+    /// The nodes at which the route begins and ends, numbered as flows name them; they are told apart up to
+    /// 256.
     pub(super) hosts: [u8; 2],
 }
 

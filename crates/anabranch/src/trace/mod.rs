@@ -1,14 +1,13 @@
 //! Traces: what happened in a run, as typed columns.
 //!
-//! Tables and their columns: `packets` (one row a packet sent), `paths` (a row whenever the state of
-//! an endpoint's path changed), `frames` (one row a frame of a call), `ratings` (one row a second of a
-//! call), `intervals` (one row an interval of a bulk transfer), `exchanges` (one row a request, page or
-//! probe), `queues` (a row whenever a link's queue changed), `radio` (one row a burst, where there are
-//! radio links), `limits` (one row an interval in which the same held a path's sender back), `head_of_line` (one
-//! row an interval in which data waited for earlier data of one path), `events` (what endpoints told their
-//! applications). Times are in seconds since the start
-//! of the run unless the column's name ends otherwise; a time that never came is NaN.
-//! Tracing never changes a result.
+//! Tables and their columns: `packets` (one row a packet sent), `paths` (a row whenever the state of an
+//! endpoint's path changed), `frames` (one row a frame of a call), `ratings` (one row a second of a call),
+//! `intervals` (one row an interval of a bulk transfer), `exchanges` (one row a request, page or probe),
+//! `queues` (a row whenever a link's queue changed), `radio` (one row a burst, where there are radio links),
+//! `limits` (one row an interval in which the same held a path's sender back), `head_of_line` (one row an
+//! interval in which data waited for earlier data of one path), `events` (what endpoints told their
+//! applications). Times are in seconds since the start of the run unless the column's name ends otherwise; a
+//! time that never came is NaN. Tracing never changes a result.
 
 mod exchanges;
 mod frames;

@@ -1,13 +1,13 @@
-//! BALIA, balanced linked adaptation (Q. Peng, A. Walid, J. Hwang and S. Low, "Multipath TCP: analysis, design and
-//! implementation", IEEE/ACM Transactions on Networking 24(1), 2016;
+//! BALIA, balanced linked adaptation (Q. Peng, A. Walid, J. Hwang and S. Low, "Multipath TCP: analysis,
+//! design and implementation", IEEE/ACM Transactions on Networking 24(1), 2016;
 //! draft-walid-mptcp-congestion-control-04).
 //!
 //! With the rate `x = cwnd / rtt` of each path, and `alpha` the largest of these over the path's own, an
-//! acknowledged segment adds `x / rtt / (sum of x)^2 * (1 + alpha) / 2 * (4 + alpha) / 5` segments, and a loss
-//! takes `min(alpha, 1.5)` halves of the window.
+//! acknowledged segment adds `x / rtt / (sum of x)^2 * (1 + alpha) / 2 * (4 + alpha) / 5` segments, and a
+//! loss takes `min(alpha, 1.5)` halves of the window.
 //!
-//! Known deviation: the authors' Linux module rounds alpha down to a whole number for what a loss takes, which
-//! the paper does not.
+//! Known deviation: the authors' Linux module rounds alpha down to a whole number for what a loss takes,
+//! which the paper does not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

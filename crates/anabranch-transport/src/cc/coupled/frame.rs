@@ -7,11 +7,12 @@
 //! Known deviation: windows are not inflated in fast recovery (RFC 5681 section 3.2), as SCTP and TCP with
 //! selective acknowledgements do not need it; RFC 6356 section 3 asks for the uninflated one.
 //!
-//! With [`Rules::Inflated`] the windows are those of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis
-//! ("Multipath-TCP in ns-3", 2014; `mp-tcp-socket-base.cc`), which names the functions below: inflated in fast
-//! recovery (RFC 6582), halved to half of what is in flight whatever the coupling, and grown by whole bytes whether
-//! they are used or not. An acknowledgement grows them once, however much it acknowledges. Known deviation: a partial acknowledgement
-//! leaves at least a segment; in the model the difference wraps.
+//! With [`Rules::Inflated`] the windows are those of the ns-3 model of MPTCP by Kheirkhah, Wakeman and
+//! Parisis ("Multipath-TCP in ns-3", 2014; `mp-tcp-socket-base.cc`), which names the functions below:
+//! inflated in fast recovery (RFC 6582), halved to half of what is in flight whatever the coupling, and grown
+//! by whole bytes whether they are used or not. An acknowledgement grows them once, however much it
+//! acknowledges. Known deviation: a partial acknowledgement leaves at least a segment; in the model the
+//! difference wraps.
 
 use std::fmt;
 
@@ -49,8 +50,8 @@ pub trait Coupling: fmt::Debug {
         (f64::from(window.cwnd) / 2.0).max(f64::from(window.floor))
     }
 
-    /// The slow-start threshold in bytes of a window that has just grown by so many bytes; it has shrunk where the
-    /// number is negative, and slow start must not give back at once what was taken without a loss.
+    /// The slow-start threshold in bytes of a window that has just grown by so many bytes; it has shrunk
+    /// where the number is negative, and slow start must not give back at once what was taken without a loss.
     fn adjusted_threshold(&self, window: &Window, _path: PathId, bytes: f64) -> u32 {
         if bytes < 0.0 { window.ssthresh.min(window.cwnd) } else { window.ssthresh }
     }
@@ -125,8 +126,8 @@ impl Window {
         self.srtt.map(|srtt| f64::from(self.cwnd) / srtt)
     }
 
-    /// Bytes that a standard connection would grow by in congestion avoidance for `acked` bytes: a segment per
-    /// round (RFC 5681 equation 3).
+    /// Bytes that a standard connection would grow by in congestion avoidance for `acked` bytes: a segment
+    /// per round (RFC 5681 equation 3).
     pub fn standard_growth(&self, acked: u32) -> f64 {
         f64::from(acked) * f64::from(self.mss) / f64::from(self.cwnd)
     }
@@ -156,8 +157,8 @@ impl Window {
         self.cwnd = self.cwnd.saturating_sub(acked).saturating_add(self.mss).min(MAX_BYTES);
     }
 
-    /// A loss or a timeout with so many bytes in flight (RFC 5681 section 3.1 equation 4 and section 3.2; model:
-    /// `ReduceCWND`, `Retransmit`).
+    /// A loss or a timeout with so many bytes in flight (RFC 5681 section 3.1 equation 4 and section 3.2;
+    /// model: `ReduceCWND`, `Retransmit`).
     fn reduce_as_model(&mut self, kind: CongestionKind, flight: u32) {
         self.ssthresh = (flight / 2).max(2 * self.mss);
         self.is_inflated = kind == CongestionKind::FastRetransmit;
@@ -197,8 +198,8 @@ impl Windows {
         self.iter().filter_map(|(_, window)| window.rate()).sum()
     }
 
-    /// The largest rate over round-trip time, and the sum of all rates: the former over the square of the latter
-    /// is `alpha / cwnd_total` of RFC 6356 equation 2.
+    /// The largest rate over round-trip time, and the sum of all rates: the former over the square of the
+    /// latter is `alpha / cwnd_total` of RFC 6356 equation 2.
     pub fn linked(&self) -> (f64, f64) {
         let (mut best, mut sum) = (0.0_f64, 0.0);
         for (_, window) in self.iter() {
@@ -304,7 +305,8 @@ impl<C: Coupling> CoupledCongestionControl for Frame<C> {
 
     fn on_congestion(&mut self, path: PathId, event: &CongestionEvent) {
         if event.kind == CongestionKind::Restart {
-            // FreeBSD `sctp_cwnd_update_exit_pf_common`: a path back from potentially failed starts with one segment.
+            // FreeBSD `sctp_cwnd_update_exit_pf_common`: a path back from potentially failed starts with one
+            // segment.
             let window = self.windows.at_mut(path);
             window.cwnd = window.mss;
             return;

@@ -1,9 +1,10 @@
-//! The couplings of M. Kheirkhah's model of Multipath TCP for ns-3 (`MpTcpSocketBase::OpenCWND`, University of
-//! Sussex, 2013): `Linked_Increases`, `RTT_Compensator` and `Fully_Coupled`.
+//! The couplings of M. Kheirkhah's model of Multipath TCP for ns-3 (`MpTcpSocketBase::OpenCWND`, University
+//! of Sussex, 2013): `Linked_Increases`, `RTT_Compensator` and `Fully_Coupled`.
 //!
-//! Every acknowledgement of new data adds `alpha mss^2 / W` bytes, `W` being the sum of the windows and alpha that
-//! of RFC 6356 equation 2, computed anew each time. `Fully_Coupled` has no alpha, and `RTT_Compensator` adds
-//! `mss^2 / cwnd` at most, which makes it the rule of RFC 6356 section 3. Increases are whole bytes, at least one.
+//! Every acknowledgement of new data adds `alpha mss^2 / W` bytes, `W` being the sum of the windows and alpha
+//! that of RFC 6356 equation 2, computed anew each time. `Fully_Coupled` has no alpha, and `RTT_Compensator`
+//! adds `mss^2 / cwnd` at most, which makes it the rule of RFC 6356 section 3. Increases are whole bytes, at
+//! least one.
 //!
 //! Known deviation from RFC 6356: an acknowledgement counts as one segment, however much it acknowledges.
 
@@ -73,8 +74,8 @@ mod tests {
     const LINKED: Coupled = Coupled::LinkedIncreases(Config {});
     const COMPENSATED: Coupled = Coupled::RttCompensator(Config {});
 
-    /// Bytes that one acknowledgement of so many bytes adds to the window of this path, with windows of 10 and
-    /// 30 segments and round-trip times of 10 and 100 ms.
+    /// Bytes that one acknowledgement of so many bytes adds to the window of this path, with windows of 10
+    /// and 30 segments and round-trip times of 10 and 100 ms.
     fn added(config: &Coupled, path: u8, acked: u32) -> u32 {
         let mut control = avoiding(config, &[(10, 10), (30, 100)]);
         let before = control.limits(PathId(path)).cwnd;

@@ -1,13 +1,14 @@
-//! Weighted Vegas (Y. Cao, M. Xu and X. Fu, "Delay-based congestion control for multipath TCP", IEEE ICNP 2012, in
-//! the form of its authors' Linux module `mptcp_wvegas.c`).
+//! Weighted Vegas (Y. Cao, M. Xu and X. Fu, "Delay-based congestion control for multipath TCP", IEEE ICNP
+//! 2012, in the form of its authors' Linux module `mptcp_wvegas.c`).
 //!
-//! Each path is held at `alpha` segments in its queues as by Vegas, and what all paths hold together is shared out
-//! in proportion to their rates. A path whose queueing delay is twice the least seen since it last gave way is
-//! drained, so that the smallest round-trip time is measured anew.
+//! Each path is held at `alpha` segments in its queues as by Vegas, and what all paths hold together is
+//! shared out in proportion to their rates. A path whose queueing delay is twice the least seen since it last
+//! gave way is drained, so that the smallest round-trip time is measured anew.
 //!
-//! Known deviations: a round is over when what was outstanding at its beginning has been acknowledged, selectively
-//! or not, so that it does not depend on the transport's sequence numbers. A queueing delay of zero does not drain
-//! the path: twice nothing is nothing, and in a simulation, unlike in a kernel, queues are empty to the microsecond.
+//! Known deviations: a round is over when what was outstanding at its beginning has been acknowledged,
+//! selectively or not, so that it does not depend on the transport's sequence numbers. A queueing delay of
+//! zero does not drain the path: twice nothing is nothing, and in a simulation, unlike in a kernel, queues
+//! are empty to the microsecond.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

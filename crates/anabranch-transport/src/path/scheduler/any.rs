@@ -21,8 +21,8 @@ pub enum Config {
     /// As `min_rtt`, but waits for the fastest path where that completes the data earlier (ECF, Lim et al.,
     /// 2017).
     Ecf,
-    /// Of the paths with room the one that would be done first with what it has at its pace, for a burst of 64 KB
-    /// (Linux's default for Multipath TCP).
+    /// Of the paths with room the one that would be done first with what it has at its pace, for a burst of
+    /// 64 KB (Linux's default for Multipath TCP).
     Linux,
     /// The path with the smallest smoothed round-trip time of those with room (the default of the first Linux
     /// implementation of Multipath TCP).
@@ -32,7 +32,8 @@ pub enum Config {
     Redundant,
     /// One path with room after the other.
     RoundRobin,
-    /// Paths with room in proportion to these weights, in bytes of data, each at least 1; that of paths not listed is 1.
+    /// Paths with room in proportion to these weights, in bytes of data, each at least 1; that of paths not
+    /// listed is 1.
     Weighted(Vec<u16>),
 }
 

@@ -6,9 +6,9 @@
 //! receive window, there is room left for all that the fastest path will send in the meantime. A correction
 //! grows when a slower path kept others waiting, and shrinks while none does.
 //!
-//! Known deviations: the module takes a path in slow start after a loss to be in congestion avoidance at once;
-//! here the window doubles up to the threshold first. The receive window is what is left of it and what is
-//! outstanding, without what waits in the peer's buffer.
+//! Known deviations: the module takes a path in slow start after a loss to be in congestion avoidance at
+//! once; here the window doubles up to the threshold first. The receive window is what is left of it and what
+//! is outstanding, without what waits in the peer's buffer.
 
 use super::{Decision, PathView, Pending, Scheduler, Slower, slower};
 use crate::time::{Duration, Time};
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn what_is_outstanding_on_the_slow_path_takes_longer() {
-        // The largest round-trip time seen is 200 ms; with half of the window outstanding and one segment more
-        // it is 160 ms: 17 rounds, (10 + 8) * 17 = 306 segments, 367.2 with the correction.
+        // The largest round-trip time seen is 200 ms; with half of the window outstanding and one segment
+        // more it is 160 ms: 17 rounds, (10 + 8) * 17 = 306 segments, 367.2 with the correction.
         let mut paths = unlike();
         let mut scheduler = Blest::default();
         paths[1].srtt = Some(Duration::from_millis(200));

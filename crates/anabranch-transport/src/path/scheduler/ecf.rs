@@ -1,8 +1,9 @@
-//! Earliest completion first (Y.-s. Lim, E. Nahum, D. Towsley and R. Gibbens, "ECF: an MPTCP path scheduler to
-//! manage heterogeneous paths", ACM `CoNEXT` 2017; constants as in the authors' Linux module `mptcp_ecf.c`).
+//! Earliest completion first (Y.-s. Lim, E. Nahum, D. Towsley and R. Gibbens, "ECF: an MPTCP path scheduler
+//! to manage heterogeneous paths", ACM `CoNEXT` 2017; constants as in the authors' Linux module
+//! `mptcp_ecf.c`).
 //!
-//! Where the fastest path has no room, data waits for it if the fastest path alone would have sent all that is
-//! queued before the slower one could deliver its first window (algorithm 1 of the paper).
+//! Where the fastest path has no room, data waits for it if the fastest path alone would have sent all that
+//! is queued before the slower one could deliver its first window (algorithm 1 of the paper).
 
 use super::{Decision, PathView, Pending, Scheduler, Slower, slower};
 

@@ -1,8 +1,9 @@
-//! The path that would be done first with what it has at its pace (Linux: `mptcp_subflow_get_send`): of those with
-//! room the one with the least outstanding over its pacing rate, whose mean is kept over bursts; it then gets a
-//! burst of data.
+//! The path that would be done first with what it has at its pace (Linux: `mptcp_subflow_get_send`): of those
+//! with room the one with the least outstanding over its pacing rate, whose mean is kept over bursts; it then
+//! gets a burst of data.
 //!
-//! Known deviation: the kernel queues data on a subflow whose window is full, this end chooses among those with room.
+//! Known deviation: the kernel queues data on a subflow whose window is full, this end chooses among those
+//! with room.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates};
 use crate::ground::PathId;
@@ -19,8 +20,8 @@ pub struct Linux {
     rates: Vec<u64>,
 }
 
-/// The rate at which a window is paced in bytes per second (Linux: `tcp_update_pacing_rate`): twice the window
-/// per round-trip time in slow start, 1.2 times later; none before the first sample.
+/// The rate at which a window is paced in bytes per second (Linux: `tcp_update_pacing_rate`): twice the
+/// window per round-trip time in slow start, 1.2 times later; none before the first sample.
 fn pacing_rate(path: &PathView) -> Option<u64> {
     let srtt = path.srtt?.as_nanos().max(1);
     let percent = if path.cwnd < path.ssthresh / 2 { 200 } else { 120 };
@@ -35,7 +36,8 @@ impl Linux {
         mean.or_else(|| pacing_rate(path))
     }
 
-    /// How long the path takes for what it has, in units of 2^-32 s; a path that was not measured yet comes first.
+    /// How long the path takes for what it has, in units of 2^-32 s; a path that was not measured yet comes
+    /// first.
     fn linger_time(&self, path: &PathView) -> u64 {
         self.rate(path).map_or(0, |rate| (u64::from(path.outstanding) << 32) / rate)
     }

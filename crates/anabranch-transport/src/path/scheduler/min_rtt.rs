@@ -1,6 +1,6 @@
-//! The path with the smallest smoothed round-trip time of those with room, as the default scheduler of the first
-//! Linux implementation of Multipath TCP (C. Raiciu et al., "How hard can it be?", NSDI 2012; the kernel's `mptcp_sched.c`). A
-//! path that has not been measured yet comes first, so that it will be.
+//! The path with the smallest smoothed round-trip time of those with room, as the default scheduler of the
+//! first Linux implementation of Multipath TCP (C. Raiciu et al., "How hard can it be?", NSDI 2012; the
+//! kernel's `mptcp_sched.c`). A path that has not been measured yet comes first, so that it will be.
 
 use super::{Decision, PathView, Pending, Scheduler, candidates, fastest};
 

@@ -33,7 +33,8 @@ const MAX_FRAMES: u64 = 1 << 24;
 /// The shortest mean of talk spurts and pauses: below a frame nothing is heard of them.
 const MIN_TALK_SPURT: Duration = Duration::from_millis(1);
 
-/// What the trace `ratings` rates at a time: long enough for a loss in percent, short enough to see a handover.
+/// What the trace `ratings` rates at a time: long enough for a loss in percent, short enough to see a
+/// handover.
 const RATED_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a receiver has to accept (RFC 3551 section 4.2).

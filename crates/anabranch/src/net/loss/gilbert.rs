@@ -184,10 +184,10 @@ impl GilbertConfig {
     }
 }
 
-/// The probabilities to leave the good and the bad state at a step. The share of time in the bad state follows
-/// from the mean loss, and with the mean length of the bad state that of the good one: `P_bad = P_med/L`,
-/// `P2 = slot/T_bad`, `P1 = slot/T_good`, `T_good = T_bad (1-P_bad)/P_bad` (voip-sctp, "Loss process", there
-/// with no loss in the good state).
+/// The probabilities to leave the good and the bad state at a step. The share of time in the bad state
+/// follows from the mean loss, and with the mean length of the bad state that of the good one: `P_bad =
+/// P_med/L`, `P2 = slot/T_bad`, `P1 = slot/T_good`, `T_good = T_bad (1-P_bad)/P_bad` (voip-sctp, "Loss
+/// process", there with no loss in the good state).
 fn leave_from_means(
     mean_loss: f64,
     bad_steps: f64,
@@ -326,8 +326,8 @@ impl Gilbert {
                 self.is_bad = !self.is_bad;
                 until = until.saturating_add(self.numbers.value().slot.saturating_mul(self.sojourn()));
             } else {
-                // The slot in progress at the change, which a step at that very time would end, goes on with the
-                // new length, or is over if it is longer already.
+                // The slot in progress at the change, which a step at that very time would end, goes on with
+                // the new length, or is over if it is longer already.
                 let old_slot = self.numbers.value().slot;
                 let begun = grid + (change - 1 - grid) / old_slot * old_slot;
                 let slot = self.numbers.at(change).slot;
@@ -482,8 +482,8 @@ mod tests {
         };
         let mut gilbert = build(&config).unwrap();
         let lost: Vec<bool> = (0..30).map(|millis| gilbert.is_lost(Time::from_millis(millis), 1)).collect();
-        // The slot from 10 ms on is over at 12 ms, since it is longer than 1 ms then; that from 14 ms on first
-        // takes 4 ms and then 5 ms.
+        // The slot from 10 ms on is over at 12 ms, since it is longer than 1 ms then; that from 14 ms on
+        // first takes 4 ms and then 5 ms.
         let ends: Vec<usize> = (1..30).filter(|&millis| lost[millis] != lost[millis - 1]).collect();
         assert_eq!(ends, [5, 10, 12, 13, 14, 19, 24, 29]);
     }

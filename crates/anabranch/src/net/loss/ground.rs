@@ -11,8 +11,8 @@ pub(crate) trait LossModel {
     fn is_lost(&mut self, now: Time, size: u32) -> bool;
 }
 
-/// A probability as a draw's 53 bits are compared with it: the same decisions as [`bernoulli`](anabranch_transport::rng::Draw::bernoulli), in
-/// integers. What is certain takes no draw.
+/// A probability as a draw's 53 bits are compared with it: the same decisions as
+/// [`bernoulli`](anabranch_transport::rng::Draw::bernoulli), in integers. What is certain takes no draw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance(u64);
 

@@ -37,8 +37,8 @@ pub use trace::{LossTraceConfig, TraceClock};
 pub enum LossConfig {
     /// Every packet with the same probability, independently.
     Bernoulli(BernoulliConfig),
-    /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott). Timetables have
-    /// the same `repeat`, and the chain keeps its state when a number changes.
+    /// A chain of a good and a bad state with two parameters (Gilbert) or four (Gilbert-Elliott). Timetables
+    /// have the same `repeat`, and the chain keeps its state when a number changes.
     #[serde(alias = "gilbert_elliott")]
     Gilbert(GilbertConfig),
     /// No loss.

@@ -1,10 +1,10 @@
-//! BLUE (Feng, Shin, Kandlur and Saha, "The BLUE Active Queue Management Algorithms", IEEE/ACM Transactions on
-//! Networking 10(4), 2002).
+//! BLUE (Feng, Shin, Kandlur and Saha, "The BLUE Active Queue Management Algorithms", IEEE/ACM Transactions
+//! on Networking 10(4), 2002).
 //!
-//! An arriving packet is dropped or marked with a probability that knows no queue length: it grows by `increment` when a
-//! packet finds no room, and falls by `decrement` when the link becomes idle, each at most once per `freeze` (figure 3 of
-//! the paper, without the threshold that may stand for a full queue). Defaults are among the settings of the paper's
-//! experiments.
+//! An arriving packet is dropped or marked with a probability that knows no queue length: it grows by
+//! `increment` when a packet finds no room, and falls by `decrement` when the link becomes idle, each at most
+//! once per `freeze` (figure 3 of the paper, without the threshold that may stand for a full queue). Defaults
+//! are among the settings of the paper's experiments.
 
 use anabranch_transport::rng::{Draw as _, Rng};
 use anabranch_transport::time::Duration;
@@ -117,8 +117,9 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// Twice what leaves comes: the queue of 100 is full after 100 ms, and then, as long as the probability is far
-    /// below 1/2, it is 2 % times the number of periods of 101 ms, the first whole millisecond after each `freeze`.
+    /// Twice what leaves comes: the queue of 100 is full after 100 ms, and then, as long as the probability
+    /// is far below 1/2, it is 2 % times the number of periods of 101 ms, the first whole millisecond after
+    /// each `freeze`.
     #[test]
     fn the_probability_grows_linearly_while_the_queue_overflows() {
         for periods in [1, 5, 12] {

@@ -1,15 +1,15 @@
 //! CAKE (Hoiland-Jorgensen, Taht and Morton, "Piece of CAKE", LANMAN 2018; Linux's `sch_cake.c`).
 //!
-//! A shaper that needs no burst; 1024 queues that a set-associative hash assigns to flows, so that flows share one only
-//! when its eight neighbours are taken; turns by deficit round robin, with a quantum that the flows of a busy host
-//! share; COBALT for each queue; and when the bytes that wait are too many, the fattest queue loses its oldest
-//! packet. Target and interval follow from `rtt` and grow where the bandwidth makes a packet last long
-//! (`cake_set_rate`). Marks are always made.
+//! A shaper that needs no burst; 1024 queues that a set-associative hash assigns to flows, so that flows
+//! share one only when its eight neighbours are taken; turns by deficit round robin, with a quantum that the
+//! flows of a busy host share; COBALT for each queue; and when the bytes that wait are too many, the fattest
+//! queue loses its oldest packet. Target and interval follow from `rtt` and grow where the bandwidth makes a
+//! packet last long (`cake_set_rate`). Marks are always made.
 //!
-//! Deviations: all packets are of one tin, `besteffort`, as they have no DSCP; no overhead compensation, no ACK filter, no
-//! `ingress` mode and so no failsafe of the shaper; limits are in bytes on the wire, not of memory; sizes have
-//! no link-layer header (1500 B for Linux's 1514 B); fractions of a deficit are kept, not dithered. A host is a node of
-//! the scenario.
+//! Deviations: all packets are of one tin, `besteffort`, as they have no DSCP; no overhead compensation, no
+//! ACK filter, no `ingress` mode and so no failsafe of the shaper; limits are in bytes on the wire, not of
+//! memory; sizes have no link-layer header (1500 B for Linux's 1514 B); fractions of a deficit are kept, not
+//! dithered. A host is a node of the scenario.
 
 use std::collections::VecDeque;
 
@@ -30,16 +30,18 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CakeConfig {
-    /// The rate of the shaper, at least 512 bit/s, which should be below that of the link. Default: no shaper.
+    /// The rate of the shaper, at least 512 bit/s, which should be below that of the link. Default: no
+    /// shaper.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Rate>,
-    /// The round-trip time to be expected, up to 1000 s: CoDel's interval, and 20 times its target. Default: 100 ms.
+    /// The round-trip time to be expected, up to 1000 s: CoDel's interval, and 20 times its target. Default:
+    /// 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Duration>,
     /// What queues and turns are shared by. Default: `triple_isolate`.
     pub isolation: CakeIsolation,
-    /// Most bytes that wait, from 1500 B to 1 GB. Default: 15.36 MB, or with a bandwidth what that sends in 4 x `rtt`, from
-    /// 4 MiB to 15.36 MB.
+    /// Most bytes that wait, from 1500 B to 1 GB. Default: 15.36 MB, or with a bandwidth what that sends in 4
+    /// x `rtt`, from 4 MiB to 15.36 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
 }
@@ -139,7 +141,8 @@ pub(crate) struct Cake {
     hash_key: u64,
     rng: Rng,
     flows: Vec<Flow>,
-    /// Queues in the order of their turns: new ones, those with a turn, and empty ones whose COBALT is not at rest.
+    /// Queues in the order of their turns: new ones, those with a turn, and empty ones whose COBALT is not at
+    /// rest.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
     decaying: VecDeque<u16>,
@@ -215,8 +218,8 @@ impl Cake {
         BlockRng::new(self.hash_key, value).bits() as u32
     }
 
-    /// The queue for a packet: its own one if there is one in its set, otherwise a free one there, otherwise that which
-    /// the hash names (`cake_hash`).
+    /// The queue for a packet: its own one if there is one in its set, otherwise a free one there, otherwise
+    /// that which the hash names (`cake_hash`).
     fn classify(&mut self, packet: &Held) -> u16 {
         let tag = self.tag(packet);
         let direct = tag as usize % QUEUES;
@@ -411,7 +414,8 @@ mod tests {
         assert_eq!(cake(CakeIsolation::Flows).limit, 15_360_000);
     }
 
-    /// Packets of these flows, from and to these hosts, all the time; how many of each of a thousand that leave.
+    /// Packets of these flows, from and to these hosts, all the time; how many of each of a thousand that
+    /// leave.
     fn shares(isolation: CakeIsolation, flows: &[[u8; 2]]) -> Vec<u32> {
         let mut queue = cake(isolation);
         let (mut drops, mut sent) = (Drops::default(), vec![0; flows.len()]);
@@ -458,7 +462,8 @@ mod tests {
         assert_eq!(sent, [0, 1, 2, 3, 4, 5]);
     }
 
-    /// Eight ways: a plain hash of 200 flows into 1024 queues has some 18 collisions, sets of eight have next to none.
+    /// Eight ways: a plain hash of 200 flows into 1024 queues has some 18 collisions, sets of eight have next
+    /// to none.
     #[test]
     fn flows_find_a_queue_of_their_own() {
         let mut queue = cake(CakeIsolation::Flows);
@@ -512,7 +517,8 @@ mod tests {
         assert_eq!((shaper.next, shaper.left), (52_666_666, 2_000_000));
     }
 
-    /// `cake_set_rate`: at 1 Mbit/s a packet of 1500 B takes 12 ms, so that the target is 18 ms and the interval 113 ms.
+    /// `cake_set_rate`: at 1 Mbit/s a packet of 1500 B takes 12 ms, so that the target is 18 ms and the
+    /// interval 113 ms.
     #[test]
     fn slow_links_have_longer_targets() {
         let with = |bits| {

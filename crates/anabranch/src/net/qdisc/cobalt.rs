@@ -1,11 +1,13 @@
-//! COBALT: CoDel and BLUE at once (Palmei et al., "Design and Evaluation of COBALT Queue Discipline", LANMAN 2019).
+//! COBALT: CoDel and BLUE at once (Palmei et al., "Design and Evaluation of COBALT Queue Discipline", LANMAN
+//! 2019).
 //!
-//! CoDel signals to flows that respond, BLUE drops those of flows that do not: its probability grows when the queue
-//! overflows and falls when it is found empty. The rules are those of Linux (`sch_cake.c`, `cobalt_should_drop`,
-//! `cobalt_queue_full`, `cobalt_queue_empty`): CoDel's count falls by the same law by which it grew, and the last
-//! packet of a queue is never dropped. Linux begins with an inverse square root of 0 (`cobalt_vars_init`), not 1, so that a
-//! queue that has never been late drops the second packet that is, and waits for an interval only from then on.
-//! Deviation: the square root is exact where Linux has a table and a Newton step.
+//! CoDel signals to flows that respond, BLUE drops those of flows that do not: its probability grows when the
+//! queue overflows and falls when it is found empty. The rules are those of Linux (`sch_cake.c`,
+//! `cobalt_should_drop`, `cobalt_queue_full`, `cobalt_queue_empty`): CoDel's count falls by the same law by
+//! which it grew, and the last packet of a queue is never dropped. Linux begins with an inverse square root
+//! of 0 (`cobalt_vars_init`), not 1, so that a queue that has never been late drops the second packet that
+//! is, and waits for an interval only from then on. Deviation: the square root is exact where Linux has a
+//! table and a Newton step.
 
 use anabranch_transport::rng::{Draw, Rng};
 use anabranch_transport::time::Duration;
@@ -21,9 +23,11 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CobaltConfig {
-    /// Most packets that wait, at least 1; what finds as many is dropped, and BLUE's probability grows. Default: 1000.
+    /// Most packets that wait, at least 1; what finds as many is dropped, and BLUE's probability grows.
+    /// Default: 1000.
     pub packets: u32,
-    /// Acceptable standing delay, and the shortest time between two changes of BLUE's probability. Default: 5 ms.
+    /// Acceptable standing delay, and the shortest time between two changes of BLUE's probability. Default: 5
+    /// ms.
     pub target: Duration,
     /// For how long the delay is above the target before the first drop. Default: 100 ms.
     pub interval: Duration,
@@ -236,8 +240,8 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// The second packet above the target has the first signal, and then they come closer as interval / sqrt(count), where
-    /// count is 2 after the first.
+    /// The second packet above the target has the first signal, and then they come closer as interval /
+    /// sqrt(count), where count is 2 after the first.
     #[test]
     fn marks_follow_the_control_law() {
         let mut queue = CobaltConfig { packets: 100_000, ..Default::default() }.build(place()).unwrap();
@@ -291,14 +295,16 @@ mod tests {
         assert_eq!(control.drop_next, 1_000 * MILLI + 57_735_026 + 70_710_678 + 100 * MILLI);
     }
 
-    /// BLUE: a queue that is full all the time adds 1/256 every target, and one that is empty takes 1/4096 off.
+    /// BLUE: a queue that is full all the time adds 1/256 every target, and one that is empty takes 1/4096
+    /// off.
     #[test]
     fn the_probability_follows_overflows_and_idleness() {
         let mut queue = CobaltConfig { packets: 10, ..Default::default() }.build(place()).unwrap();
         // Ten times as many come as leave: at 90 % it is not balanced before 230 steps.
         let (drops, _) = overload(&mut queue, MILLI, 10, 600 * MILLI);
         assert!(drops.iter().any(|(_, cause)| *cause == DropCause::QueueFull));
-        // Steps come with the first overflow later than 5 ms after the one before, at whole milliseconds: each 6 ms.
+        // Steps come with the first overflow later than 5 ms after the one before, at whole milliseconds:
+        // each 6 ms.
         let steps = u64::from(queue.control.probability / GROWTH);
         assert!((98..=100).contains(&steps), "{steps}");
         let mut gone = Drops::default();

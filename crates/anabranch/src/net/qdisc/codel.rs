@@ -1,11 +1,11 @@
 //! CoDel (RFC 8289): controlled delay.
 //!
-//! At departure, a packet that has waited for `target` or longer, when all have for an `interval`, is dropped or
-//! marked; then the next ones at times that come closer as interval / sqrt(count). The state machine
-//! is that of RFC 8289 section 5 in the form that Linux gives it (`codel_impl.h`), whose defaults are the same:
-//! target 5 ms, interval 100 ms, 1000 packets, at most one MTU left alone. The square root is exact, as in the RFC; Linux
-//! approximates it (`square_root = "newton"`). Deviation: packets have no link-layer header, so an MTU is 1500 B
-//! where Linux has 1514 B.
+//! At departure, a packet that has waited for `target` or longer, when all have for an `interval`, is dropped
+//! or marked; then the next ones at times that come closer as interval / sqrt(count). The state machine is
+//! that of RFC 8289 section 5 in the form that Linux gives it (`codel_impl.h`), whose defaults are the same:
+//! target 5 ms, interval 100 ms, 1000 packets, at most one MTU left alone. The square root is exact, as in
+//! the RFC; Linux approximates it (`square_root = "newton"`). Deviation: packets have no link-layer header,
+//! so an MTU is 1500 B where Linux has 1514 B.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -23,8 +23,8 @@ pub enum SquareRoot {
     /// As it is (RFC 8289).
     #[default]
     Exact,
-    /// As Linux and ns-3 do: one Newton step in 16 bits from the last value each time that the count changes. Where
-    /// dropping begins again with a lower count than it ended with, the first drops come sooner.
+    /// As Linux and ns-3 do: one Newton step in 16 bits from the last value each time that the count changes.
+    /// Where dropping begins again with a lower count than it ended with, the first drops come sooner.
     Newton,
 }
 
@@ -201,8 +201,8 @@ impl Control {
         }
     }
 
-    /// Whether the delay has been above the target for an interval, this packet's included, which leaves so many
-    /// bytes behind it (RFC 8289 section 5.6, `dodequeue`).
+    /// Whether the delay has been above the target for an interval, this packet's included, which leaves so
+    /// many bytes behind it (RFC 8289 section 5.6, `dodequeue`).
     pub(super) fn is_sustained(&mut self, now: u64, packet: &Held, bytes_left: u64) -> bool {
         if now - packet.arrived < self.settings.target || bytes_left <= self.settings.mtu {
             self.first_above = 0;
@@ -215,8 +215,8 @@ impl Control {
         now >= self.first_above
     }
 
-    /// Whether a drop is due once the delay is sustained, and enters it if so: the schedule of `dequeue` for those
-    /// that have another say in it.
+    /// Whether a drop is due once the delay is sustained, and enters it if so: the schedule of `dequeue` for
+    /// those that have another say in it.
     pub(super) fn takes_turn(&mut self, now: u64, is_sustained: bool) -> bool {
         if !is_sustained {
             self.is_dropping = false;
@@ -234,7 +234,8 @@ impl Control {
         is_due
     }
 
-    /// The next packet to send (RFC 8289 section 5.5, `deque`). So many bytes wait in other queues for the same server.
+    /// The next packet to send (RFC 8289 section 5.5, `deque`). So many bytes wait in other queues for the
+    /// same server.
     pub(super) fn dequeue(
         &mut self,
         now: u64,
@@ -281,8 +282,8 @@ impl Control {
         Some(packet)
     }
 
-    /// Dropping begins: where it left off if that is not long ago (RFC 8289 section 5.5; Linux counts the drops
-    /// of the last time only).
+    /// Dropping begins: where it left off if that is not long ago (RFC 8289 section 5.5; Linux counts the
+    /// drops of the last time only).
     fn begin(&mut self, now: u64) {
         self.is_dropping = true;
         let since_last = self.count - self.last_count;
@@ -342,7 +343,8 @@ mod tests {
         // A packet leaves each 100 us; two come.
         let (drops, _) = overload(&mut codel, 100_000, 2, 1_500 * MILLI);
         let times: Vec<u64> = drops.iter().map(|&(at, _)| at).collect();
-        // Number i, which leaves at i x 100 us, has come in the first half of that time: number 99 waits for 5 ms.
+        // Number i, which leaves at i x 100 us, has come in the first half of that time: number 99 waits for
+        // 5 ms.
         assert_eq!(times[0], 109_900_000);
         let mut due = times[0];
         for (index, &at) in times.iter().enumerate().skip(1) {

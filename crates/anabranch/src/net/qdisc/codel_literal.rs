@@ -1,7 +1,8 @@
 //! An ablation of CoDel: every packet that has waited longer than the target is dropped.
 //!
-//! So the prose of Felix, Santos and Nogueira describes CoDel, whose RFC 8289 drops one packet per interval, and
-//! that only once the delay has lasted for an interval. For comparison with [`codel`](super::codel) alone.
+//! So the prose of Felix, Santos and Nogueira describes CoDel, whose RFC 8289 drops one packet per interval,
+//! and that only once the delay has lasted for an interval. For comparison with [`codel`](super::codel)
+//! alone.
 
 use anabranch_transport::time::Duration;
 use schemars::JsonSchema;

@@ -35,8 +35,8 @@ pub struct DropTailConfig {
     /// Default: no marking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_bytes: Option<Schedule<Bytes>>,
-    /// Whether waiting times are also reported as quantiles and the queue as its mean length, as they are for the other
-    /// disciplines: the same results with an event for each departure. Default: false.
+    /// Whether waiting times are also reported as quantiles and the queue as its mean length, as they are for
+    /// the other disciplines: the same results with an event for each departure. Default: false.
     pub measure: bool,
 }
 

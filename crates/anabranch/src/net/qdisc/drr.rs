@@ -1,10 +1,11 @@
 //! Deficit round robin (Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", IEEE/ACM
 //! Transactions on Networking 4(3), 1996).
 //!
-//! A flow's packets go to the queue that a hash of the flow chooses. Queues take turns: a turn adds the quantum to the
-//! queue's deficit, and it sends packets as long as they fit into that; what is left counts in the next turn, and
-//! is lost when the queue is empty. When too many packets wait, the longest queue loses its newest (buffer stealing,
-//! McKenney, "Stochastic Fairness Queueing", INFOCOM 1990). No active queue management.
+//! A flow's packets go to the queue that a hash of the flow chooses. Queues take turns: a turn adds the
+//! quantum to the queue's deficit, and it sends packets as long as they fit into that; what is left counts in
+//! the next turn, and is lost when the queue is empty. When too many packets wait, the longest queue loses
+//! its newest (buffer stealing, McKenney, "Stochastic Fairness Queueing", INFOCOM 1990). No active queue
+//! management.
 
 use std::collections::VecDeque;
 
@@ -67,8 +68,8 @@ impl QueueDisc for Drr {
         }
     }
 
-    /// Section III of the paper, with the quantum added at the end of a turn for the next one, and at the beginning
-    /// for the first.
+    /// Section III of the paper, with the quantum added at the end of a turn for the next one, and at the
+    /// beginning for the first.
     fn dequeue(&mut self, _: u64, _: &mut Drops) -> Option<Held> {
         loop {
             let number = self.turns.next()?;
@@ -180,8 +181,8 @@ impl Turns {
         Some(packet)
     }
 
-    /// Takes the newest packet of the longest queue, or its oldest: of several such queues the one to which a packet
-    /// has just come, or else the first.
+    /// Takes the newest packet of the longest queue, or its oldest: of several such queues the one to which a
+    /// packet has just come, or else the first.
     pub(super) fn steal(&mut self, came_to: u32, oldest: bool) -> Option<Held> {
         let length = |number: u32| self.queues[number as usize].packets.len();
         let longest = self.order.iter().copied().map(|number| (length(number), number == came_to, number));
@@ -220,8 +221,8 @@ mod tests {
         (sent, drops.0.iter().map(|(packet, _)| packet.slot).collect())
     }
 
-    /// The example of the paper's figures 2 and 3: a quantum of 500; queues of 200, 750, 20; 500, 500; 200, 600, 100;
-    /// 50, 700, 180. The first turn sends 200 and leaves 300; in the second 750 fit into 800.
+    /// The example of the paper's figures 2 and 3: a quantum of 500; queues of 200, 750, 20; 500, 500; 200,
+    /// 600, 100; 50, 700, 180. The first turn sends 200 and leaves 300; in the second 750 fit into 800.
     #[test]
     fn what_a_turn_leaves_counts_in_the_next() {
         let config = DrrConfig { quantum: Bytes(500), ..Default::default() };
@@ -243,7 +244,8 @@ mod tests {
         assert!(drops.is_empty());
     }
 
-    /// A flow of small packets gets as many bytes as one of large ones, and one that was away saves nothing up.
+    /// A flow of small packets gets as many bytes as one of large ones, and one that was away saves nothing
+    /// up.
     #[test]
     fn shares_are_in_bytes() {
         let mut queue = DrrConfig::default().build(place()).unwrap();

@@ -1,14 +1,15 @@
 //! DualPI2 (RFC 9332 appendix A): dual-queue coupled active queue management for L4S.
 //!
-//! Packets that say ECT(1) or CE wait in the L4S queue, all others in the classic queue. A proportional integral
-//! controller moves a base probability p' every update by the longer of the two queues' waiting times (appendix A.2);
-//! classic packets are dropped or marked with p'^2, L4S packets are marked with k p' or, when they have waited for
-//! `step`, always (section 2.4). When k p' reaches 1, marks cannot say more: then L4S packets are dropped with p'^2 as
-//! well, and ECN-capable classic ones instead of marked (section 4.2.3, appendix A.2). Drops and marks are spread
-//! evenly by `recur` (appendix A.1), so nothing is drawn. The two queues share the link by weighted round
-//! robin, as in Linux (`sch_dualpi2.c`), with the L4S queue first. Constants follow from R = `rtt_max` as in appendix A.1:
-//! an update each min(target, R / 3), alpha = 0.1 update / R^2, beta = 0.3 / R. Deviations: the limit
-//! is in packets, as Linux has it, and the step stands for the ramp of appendix A.1, as in Linux.
+//! Packets that say ECT(1) or CE wait in the L4S queue, all others in the classic queue. A proportional
+//! integral controller moves a base probability p' every update by the longer of the two queues' waiting
+//! times (appendix A.2); classic packets are dropped or marked with p'^2, L4S packets are marked with k p'
+//! or, when they have waited for `step`, always (section 2.4). When k p' reaches 1, marks cannot say more:
+//! then L4S packets are dropped with p'^2 as well, and ECN-capable classic ones instead of marked (section
+//! 4.2.3, appendix A.2). Drops and marks are spread evenly by `recur` (appendix A.1), so nothing is drawn.
+//! The two queues share the link by weighted round robin, as in Linux (`sch_dualpi2.c`), with the L4S queue
+//! first. Constants follow from R = `rtt_max` as in appendix A.1: an update each min(target, R / 3), alpha =
+//! 0.1 update / R^2, beta = 0.3 / R. Deviations: the limit is in packets, as Linux has it, and the step
+//! stands for the ramp of appendix A.1, as in Linux.
 
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::time::Duration;
@@ -33,7 +34,8 @@ pub struct DualPi2Config {
     pub rtt_max: Duration,
     /// k, how many times the base probability L4S packets are marked with; from 1 to 10. Default: 2.
     pub coupling: f64,
-    /// L4S packets that have waited for as long as this are marked, if others wait behind them. Default: 1 ms.
+    /// L4S packets that have waited for as long as this are marked, if others wait behind them. Default: 1
+    /// ms.
     pub step: Duration,
     /// The classic queue's share of the link while both have packets; more than 0 % and less than 100 %.
     /// Default: 10 %.
@@ -105,7 +107,8 @@ const WEIGHTS: u32 = 10_000;
 /// `dualpi2_calculate_c_protection`).
 const FIRST_CREDIT: i64 = 1500;
 
-/// The native marks of L4S are suppressed while no more packets than this wait (RFC 9332 appendix A.1, `Th_len`).
+/// The native marks of L4S are suppressed while no more packets than this wait (RFC 9332 appendix A.1,
+/// `Th_len`).
 const LEAST_LENGTH: u64 = 1;
 
 /// Two queues whose marks and drops are coupled.
@@ -289,7 +292,8 @@ mod tests {
         Held { ecn, ..packet(slot, now, 0) }
     }
 
-    /// RFC 9332 appendix A.1: an update each 15 ms, alpha = 0.1 x 0.015 / 0.01 = 0.15 and beta = 3 per second.
+    /// RFC 9332 appendix A.1: an update each 15 ms, alpha = 0.1 x 0.015 / 0.01 = 0.15 and beta = 3 per
+    /// second.
     #[test]
     fn the_probability_follows_the_delay() {
         let mut queue = dualpi2();
@@ -382,7 +386,8 @@ mod tests {
         assert_eq!(classic, 100);
     }
 
-    /// A queue that was alone has used up nothing: after a thousand packets of L4S, the classic queue waits for its turn.
+    /// A queue that was alone has used up nothing: after a thousand packets of L4S, the classic queue waits
+    /// for its turn.
     #[test]
     fn a_queue_that_is_alone_keeps_its_credit() {
         let mut queue = dualpi2();

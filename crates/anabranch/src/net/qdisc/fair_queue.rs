@@ -1,9 +1,9 @@
 //! Fair queueing by deficit round robin (RFC 8290 sections 4.1 and 4.2), with any control of a flow's queue.
 //!
-//! A flow's packets go to the queue that a hash of the flow chooses, so two flows may share one. A flow is what a
-//! transport sends on one path in one direction. Queues that were empty are served first, for
-//! a quantum; then they take turns with the others. When too many packets wait, the queue with the most bytes loses
-//! its oldest ones: up to `drop_batch` of them, up to half of its bytes (Linux, `fq_codel_drop`).
+//! A flow's packets go to the queue that a hash of the flow chooses, so two flows may share one. A flow is
+//! what a transport sends on one path in one direction. Queues that were empty are served first, for a
+//! quantum; then they take turns with the others. When too many packets wait, the queue with the most bytes
+//! loses its oldest ones: up to `drop_batch` of them, up to half of its bytes (Linux, `fq_codel_drop`).
 //! Deviation: no limit of memory, as Linux has one of 32 MB.
 
 use std::collections::VecDeque;
@@ -22,7 +22,8 @@ pub(crate) trait FlowControl: Clone {
         self.clone()
     }
 
-    /// Whether a packet that comes stays, with so much that waits in all queues; if it does not, it is told to `drops`.
+    /// Whether a packet that comes stays, with so much that waits in all queues; if it does not, it is told
+    /// to `drops`.
     fn admits(
         &mut self,
         _now: u64,

@@ -32,8 +32,8 @@ pub struct FqCodelConfig {
     pub interval: Duration,
     /// Nothing is dropped while no more bytes than this wait in the flow's queue. Default: 1500 B.
     pub mtu: Bytes,
-    /// Whether `mtu` is compared with what waits in all queues together, as Linux does (`sch_fq_codel.c`), instead
-    /// of the flow's own. Default: false.
+    /// Whether `mtu` is compared with what waits in all queues together, as Linux does (`sch_fq_codel.c`),
+    /// instead of the flow's own. Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mtu_of_all: bool,
     /// Mark ECN-capable packets instead of dropping them. Default: true.
@@ -109,7 +109,8 @@ mod tests {
         assert_eq!(order(&config, &[1, 1, 1, 2, 2]).0, [0, 1, 3, 4, 2]);
     }
 
-    /// Two flows whose packets come and go one for one, each with no more than one left behind the one that leaves.
+    /// Two flows whose packets come and go one for one, each with no more than one left behind the one that
+    /// leaves.
     #[test]
     fn a_short_queue_is_left_alone_or_not_beside_others() {
         let drops_with = |mtu_of_all| {

@@ -1,4 +1,5 @@
-//! FQ-LIFO-CoDel: flows take turns as in FQ-CoDel (RFC 8290), each with a stack and LIFO-CoDel's state of its own.
+//! FQ-LIFO-CoDel: flows take turns as in FQ-CoDel (RFC 8290), each with a stack and LIFO-CoDel's state of its
+//! own.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -22,14 +23,15 @@ pub struct FqLifoCodelConfig {
     pub flows: u32,
     /// Bytes of a stack's turn, up to 1 MB. Default: 1500 B.
     pub quantum: Bytes,
-    /// Most packets that the highest stack loses at its bottom when there are too many, at least 1. Default: 64.
+    /// Most packets that the highest stack loses at its bottom when there are too many, at least 1. Default:
+    /// 64.
     pub drop_batch: u32,
     /// Acceptable standing delay. Default: 5 ms.
     pub target: Duration,
     /// For how long the delay is above the target before a drop. Default: 100 ms.
     pub interval: Duration,
-    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on a stack.
-    /// Default: 1500 B.
+    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on a
+    /// stack. Default: 1500 B.
     pub mtu: Bytes,
     /// When a packet is dropped. Default: `gate`.
     pub rule: LifoRule,

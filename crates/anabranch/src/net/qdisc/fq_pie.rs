@@ -1,9 +1,9 @@
 //! FQ-PIE: flows take turns as in FQ-CoDel (RFC 8290), and PIE (RFC 8033) acts on each one's queue.
 //!
 //! As Linux has it (`sch_fq_pie.c`): a packet that finds the limit of all queues reached is dropped, and the
-//! probability of each queue follows the waiting time in it alone; two full packets in it are not spared, as they are by
-//! RFC 8033, and the probability may grow beyond 1. `fair_queue.rs` says how flows are told apart and take turns, `pie.rs`
-//! how PIE differs from Linux's. Defaults are Linux's.
+//! probability of each queue follows the waiting time in it alone; two full packets in it are not spared, as
+//! they are by RFC 8033, and the probability may grow beyond 1. `fair_queue.rs` says how flows are told apart
+//! and take turns, `pie.rs` how PIE differs from Linux's. Defaults are Linux's.
 
 use anabranch_transport::rng::BlockRng;
 use anabranch_transport::time::Duration;
@@ -21,7 +21,8 @@ use crate::net::ground::{Held, Waiting};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FqPieConfig {
-    /// Most packets that wait in all queues together, at least 1; what finds as many is dropped. Default: 10240.
+    /// Most packets that wait in all queues together, at least 1; what finds as many is dropped. Default:
+    /// 10240.
     pub packets: u32,
     /// Number of queues, up to 65536; a hash assigns flows to them. Default: 1024.
     pub flows: u32,
@@ -109,8 +110,8 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// Flow 1 sends three packets per departure and flow 2 one in four departures: the first is held to what is left,
-    /// the second loses nothing. With one queue for both, both lose.
+    /// Flow 1 sends three packets per departure and flow 2 one in four departures: the first is held to what
+    /// is left, the second loses nothing. With one queue for both, both lose.
     #[test]
     fn a_flow_that_sends_little_loses_nothing() {
         let lost = |flows| {

@@ -12,16 +12,18 @@ pub(crate) trait QueueDisc {
     /// Takes a packet that comes; those that do not stay, it or others, are told to `drops`.
     fn enqueue(&mut self, now: u64, packet: Held, drops: &mut Drops);
 
-    /// The server is free: the packet that it takes, marked or not. None when nothing waits any more, or when what
-    /// waits may not leave before the time that `not_before` then gives.
+    /// The server is free: the packet that it takes, marked or not. None when nothing waits any more, or when
+    /// what waits may not leave before the time that `not_before` then gives.
     fn dequeue(&mut self, now: u64, drops: &mut Drops) -> Option<Held>;
 
-    /// When to call `dequeue` again after it gave none, even if no packet arrives before. Only a shaper holds packets back.
+    /// When to call `dequeue` again after it gave none, even if no packet arrives before. Only a shaper holds
+    /// packets back.
     fn not_before(&self) -> u64 {
         u64::MAX
     }
 
-    /// Everything that waits is taken out, as the link goes down; what is dropped meanwhile is told to `drops`.
+    /// Everything that waits is taken out, as the link goes down; what is dropped meanwhile is told to
+    /// `drops`.
     fn flush(&mut self, now: u64, drops: &mut Drops) -> Vec<Held> {
         std::iter::from_fn(|| self.dequeue(now, drops)).collect()
     }

@@ -1,11 +1,11 @@
-//! LIFO-CoDel (Felix, Santos and Nogueira): a stack whose drops CoDel's condition and the spread of waiting times
-//! decide together.
+//! LIFO-CoDel (Felix, Santos and Nogueira): a stack whose drops CoDel's condition and the spread of waiting
+//! times decide together.
 //!
 //! Every packet that is taken off the stack, dropped or not, is measured (their equations 3 to 8): delta, its
-//! waiting time; Gamma, what delta is above the last one; k, how many times in a row Gamma was positive, otherwise 0,
-//! and then mean and maximum of delta restart; theta, the maximum divided by the mean. The packet is dropped if
-//! CoDel finds the delay sustained and k is above theta. Where the text restarts at Gamma < 0 and equation 8
-//! at Gamma <= 0, this is the equation.
+//! waiting time; Gamma, what delta is above the last one; k, how many times in a row Gamma was positive,
+//! otherwise 0, and then mean and maximum of delta restart; theta, the maximum divided by the mean. The
+//! packet is dropped if CoDel finds the delay sustained and k is above theta. Where the text restarts at
+//! Gamma < 0 and equation 8 at Gamma <= 0, this is the equation.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Bytes;
@@ -46,8 +46,8 @@ pub struct LifoCodelConfig {
     pub target: Duration,
     /// For how long the delay is above the target before a drop. Default: 100 ms.
     pub interval: Duration,
-    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on the stack.
-    /// Default: 1500 B.
+    /// Nothing is dropped by `gate`, `law` and `cumulative` while no more bytes than this are left on the
+    /// stack. Default: 1500 B.
     pub mtu: Bytes,
     /// When a packet is dropped. Default: `gate`.
     pub rule: LifoRule,
@@ -55,8 +55,8 @@ pub struct LifoCodelConfig {
     /// Default: false.
     pub drop_bottom: bool,
     /// Whether packets leave in the order in which they came until some have waited without a break for an
-    /// interval, and the newest first from then on until none waits (adaptive LIFO: Maurer, "Fail at Scale", ACM
-    /// Queue 13(8), 2015). Default: false, always the newest first.
+    /// interval, and the newest first from then on until none waits (adaptive LIFO: Maurer, "Fail at Scale",
+    /// ACM Queue 13(8), 2015). Default: false, always the newest first.
     pub adaptive: bool,
 }
 
@@ -241,8 +241,8 @@ mod tests {
         let theta = dropped(&with(LifoRule::Theta));
         assert_eq!(theta[0], 17);
         assert_eq!(dropped(&with(LifoRule::Target)), theta);
-        // Packets 19, 18 leave, and 17, 16 at 202 and 203 ms; an interval after the first, 15 at 204 ms and all
-        // after it but the last one, behind which no more than an MTU is left.
+        // Packets 19, 18 leave, and 17, 16 at 202 and 203 ms; an interval after the first, 15 at 204 ms and
+        // all after it but the last one, behind which no more than an MTU is left.
         let gate = dropped(&with(LifoRule::Gate));
         assert_eq!(gate.first(), Some(&15));
         assert_eq!(gate, (2..=15).rev().collect::<Vec<u32>>());

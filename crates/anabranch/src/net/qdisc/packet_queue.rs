@@ -34,8 +34,8 @@ impl PacketQueue {
         Self { discipline, packets: VecDeque::new(), bytes: 0, samples: is_traced.then(Vec::new) }
     }
 
-    /// Takes a packet at `now`, in nanoseconds, if there is room; returns whether it did. A packet that finds the queue
-    /// empty is always taken.
+    /// Takes a packet at `now`, in nanoseconds, if there is room; returns whether it did. A packet that finds
+    /// the queue empty is always taken.
     pub(crate) fn accept(&mut self, now: u64, mut packet: Held, is_idle: bool) -> bool {
         packet.found_units = self.bytes * UNITS_PER_BYTE;
         self.take(now, packet, is_idle && self.packets.is_empty())

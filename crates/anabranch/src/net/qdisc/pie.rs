@@ -1,12 +1,12 @@
 //! PIE (RFC 8033): proportional integral controller enhanced.
 //!
-//! An arriving packet is dropped or marked with a probability that follows the waiting time: every `update` it moves
-//! by alpha times what the waiting time is above the target and beta times what it has grown, in steps that are
-//! smaller while it is small (RFC 8033 section 4.2). The waiting time is that of the packet that left last, by
-//! its time stamp (section 4.3), instead of an estimate of the departure rate (section 5.2); that is
-//! Linux's default (`sch_pie.c`, `pie_process_dequeue`). Defaults are those of RFC 8033 sections 4 and 5 and of Linux,
-//! 1000 packets included. Updates between two packets change nothing that was not known at the first, so they are
-//! made up for at the second.
+//! An arriving packet is dropped or marked with a probability that follows the waiting time: every `update`
+//! it moves by alpha times what the waiting time is above the target and beta times what it has grown, in
+//! steps that are smaller while it is small (RFC 8033 section 4.2). The waiting time is that of the packet
+//! that left last, by its time stamp (section 4.3), instead of an estimate of the departure rate (section
+//! 5.2); that is Linux's default (`sch_pie.c`, `pie_process_dequeue`). Defaults are those of RFC 8033
+//! sections 4 and 5 and of Linux, 1000 packets included. Updates between two packets change nothing that was
+//! not known at the first, so they are made up for at the second.
 
 use anabranch_transport::rng::{Draw, Rng};
 use anabranch_transport::time::Duration;
@@ -28,8 +28,8 @@ pub struct PieConfig {
     pub target: Duration,
     /// Time between updates of the probability, from 1 ms to 1 s. Default: 15 ms.
     pub update: Duration,
-    /// When the first update is made, at most 10 s. Default: as `update`; Linux makes it half a second after the
-    /// discipline is installed.
+    /// When the first update is made, at most 10 s. Default: as `update`; Linux makes it half a second after
+    /// the discipline is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_update: Option<Duration>,
     /// Change of the probability per update and second above the target, from 0 to 100. Default: 0.125.
@@ -172,8 +172,9 @@ impl<R: Draw> Control<R> {
         }
     }
 
-    /// The same as Linux has it: two packets that wait are no longer spared (`pie_drop_early`), and the probability
-    /// grows beyond 1, of which it has to come back before anything stays (`pie_calculate_probability`).
+    /// The same as Linux has it: two packets that wait are no longer spared (`pie_drop_early`), and the
+    /// probability grows beyond 1, of which it has to come back before anything stays
+    /// (`pie_calculate_probability`).
     pub(super) fn of_linux(self) -> Self {
         Self { spared_bytes: SPARED_BYTES - 1, overflow: LINUX_OVERFLOW, ..self }
     }
@@ -183,7 +184,8 @@ impl<R: Draw> Control<R> {
         Self { config: self.config.clone(), rng, ..*self }
     }
 
-    /// Whether a packet that comes to a queue stays; if it does not, as that is full or by chance, it is told to `drops`.
+    /// Whether a packet that comes to a queue stays; if it does not, as that is full or by chance, it is told
+    /// to `drops`.
     pub(super) fn admits(
         &mut self,
         now: u64,
@@ -324,7 +326,8 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
-    /// RFC 8033 section 4.2 bounds the probability by 1; Linux does not, and an overflow of its 64 bits gives 1.
+    /// RFC 8033 section 4.2 bounds the probability by 1; Linux does not, and an overflow of its 64 bits gives
+    /// 1.
     #[test]
     fn only_linux_lets_the_probability_grow_beyond_one() {
         let after = |probability: f64, is_linux: bool| {
@@ -374,9 +377,10 @@ mod tests {
         }
     }
 
-    /// A delay of 30 ms that nothing changes, as packets are marked: after the first update, which sees it grow, the
-    /// probability rises by alpha (30 ms - 15 ms) / s, where s depends on it (RFC 8033 section 4.2). So a band from a to b is
-    /// passed in s (b - a) / (alpha 15 ms) updates, and the probability is linear in time within it.
+    /// A delay of 30 ms that nothing changes, as packets are marked: after the first update, which sees it
+    /// grow, the probability rises by alpha (30 ms - 15 ms) / s, where s depends on it (RFC 8033 section
+    /// 4.2). So a band from a to b is passed in s (b - a) / (alpha 15 ms) updates, and the probability is
+    /// linear in time within it.
     #[test]
     fn the_probability_is_that_of_the_closed_form() {
         const BANDS: [(f64, f64); 7] = [
@@ -422,8 +426,8 @@ mod tests {
         assert!(checked > 390 && drops.0.is_empty() && pie.control.probability > 0.2);
     }
 
-    /// Twice what leaves comes: in the end, half of it is dropped. Below a probability of 0.85 no two packets in a row
-    /// are (section 5.4), so it settles there.
+    /// Twice what leaves comes: in the end, half of it is dropped. Below a probability of 0.85 no two packets
+    /// in a row are (section 5.4), so it settles there.
     #[test]
     fn a_constant_overload_is_halved() {
         let mut pie = PieConfig::default().build(place()).unwrap();

@@ -1,7 +1,8 @@
 //! What holds for every discipline of the table, with any settings, arrivals and departures.
 //!
-//! Responses to constant overload against their formulas are tests of the disciplines themselves: the times of drops in
-//! `codel.rs`, the probability in `pie.rs`, that of BLUE in `cobalt.rs`, the shares of turns in `drr.rs`.
+//! Responses to constant overload against their formulas are tests of the disciplines themselves: the times
+//! of drops in `codel.rs`, the probability in `pie.rs`, that of BLUE in `cobalt.rs`, the shares of turns in
+//! `drr.rs`.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +88,8 @@ fn with_settings(config: &QueueConfig, settings: &[(&'static str, Value)]) -> Qu
     serde_json::from_value(value).unwrap_or_else(|error| panic!("{kind}: {error}"))
 }
 
-/// A discipline of the table with default or other settings, as it is or behind a token bucket or CAKE's shaper.
+/// A discipline of the table with default or other settings, as it is or behind a token bucket or CAKE's
+/// shaper.
 fn configs() -> impl Strategy<Value = QueueConfig> {
     (any::<Index>(), settings(), any::<[bool; 2]>()).prop_map(|(index, settings, [is_default, is_shaped])| {
         let config = index.get(&QueueConfig::all()).clone();
@@ -108,7 +110,8 @@ fn is_stack(config: &QueueConfig) -> bool {
     serde_json::to_string(config).unwrap().contains("lifo")
 }
 
-/// Most packets and bytes that may wait: those of the settings, and one more for each bucket that one waits at.
+/// Most packets and bytes that may wait: those of the settings, and one more for each bucket that one waits
+/// at.
 fn limits(settings: &Value) -> (u64, u64) {
     if settings["kind"] == "token_bucket" {
         let child = &settings["child"];
@@ -143,7 +146,8 @@ impl Model {
     }
 }
 
-/// Arrivals and departures through one discipline; each packet that leaves is shown to `check`, with all that wait.
+/// Arrivals and departures through one discipline; each packet that leaves is shown to `check`, with all that
+/// wait.
 fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held)) {
     let mut queue: Discipline = config.build(place()).unwrap();
     let settings = serde_json::to_value(config).unwrap();
@@ -198,8 +202,8 @@ fn run(config: &QueueConfig, steps: &[Step], mut check: impl FnMut(&Model, &Held
 }
 
 proptest! {
-    /// No packet is lost or invented, what came is what left, was dropped or waits, limits hold, and a discipline with
-    /// something to send sends it, or says when it will.
+    /// No packet is lost or invented, what came is what left, was dropped or waits, limits hold, and a
+    /// discipline with something to send sends it, or says when it will.
     #[test]
     fn packets_are_conserved(config in configs(), steps in steps()) {
         run(&config, &steps, |_, _| {});

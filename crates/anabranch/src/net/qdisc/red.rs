@@ -1,11 +1,11 @@
-//! RED (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993) and adaptive RED
-//! (Floyd, Gummadi and Shenker, "Adaptive RED", 2001).
+//! RED (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993) and adaptive
+//! RED (Floyd, Gummadi and Shenker, "Adaptive RED", 2001).
 //!
-//! An arriving packet is dropped or marked with a probability that grows with the mean of the queue's length. The
-//! gentle form lets it grow on to 1 at twice `max_threshold` (Floyd, "Recommendation on using the gentle variant of
-//! RED", 2000). Adaptive RED moves `max_p` twice a second so that the mean stays halfway between the thresholds
-//! (section 4 of its paper). Defaults are ns-2's: thresholds 5 and 15 packets, weight 0.002, `max_p` 1/10, gentle.
-//! Lengths are in packets. While the queue is empty, the mean falls as if packets as
+//! An arriving packet is dropped or marked with a probability that grows with the mean of the queue's length.
+//! The gentle form lets it grow on to 1 at twice `max_threshold` (Floyd, "Recommendation on using the gentle
+//! variant of RED", 2000). Adaptive RED moves `max_p` twice a second so that the mean stays halfway between
+//! the thresholds (section 4 of its paper). Defaults are ns-2's: thresholds 5 and 15 packets, weight 0.002,
+//! `max_p` 1/10, gentle. Lengths are in packets. While the queue is empty, the mean falls as if packets as
 //! long as the last transmission had found it so.
 
 use anabranch_transport::rng::{Draw as _, Rng};
@@ -36,7 +36,8 @@ pub struct RedConfig {
     pub gentle: bool,
     /// Whether `max_p` follows the mean length (adaptive RED), from 0.01 to 0.5. Default: false.
     pub adaptive: bool,
-    /// Mark ECN-capable packets instead of dropping them, as long as the probability is below 1. Default: false.
+    /// Mark ECN-capable packets instead of dropping them, as long as the probability is below 1. Default:
+    /// false.
     pub ecn: bool,
 }
 
@@ -102,8 +103,8 @@ pub(crate) struct Red {
     next_adaptation: u64,
 }
 
-/// Adaptive RED, section 4: every 0.5 s, `max_p` grows by at most 0.01 and falls to 0.9 of itself, between 0.01 and
-/// 0.5.
+/// Adaptive RED, section 4: every 0.5 s, `max_p` grows by at most 0.01 and falls to 0.9 of itself, between
+/// 0.01 and 0.5.
 const ADAPTATION: u64 = 500_000_000;
 const GROWTH: f64 = 0.01;
 const DECREASE: f64 = 0.9;
@@ -155,7 +156,8 @@ impl Red {
         }
     }
 
-    /// Whether the packet that arrives is to be dropped or marked; drops are spread evenly (section 7, method 2).
+    /// Whether the packet that arrives is to be dropped or marked; drops are spread evenly (section 7, method
+    /// 2).
     fn chooses(&mut self, base: f64) -> bool {
         if base == 0.0 {
             self.since_last = 0;
@@ -251,8 +253,8 @@ mod tests {
         }
     }
 
-    /// Twice what leaves comes: half is dropped, all of it early, where the probability is 2 p / (1 + p) = 1/2 and so
-    /// p = 1/3, at a mean of 15 + 15 x (1/3 - 1/10) / (9/10) packets.
+    /// Twice what leaves comes: half is dropped, all of it early, where the probability is 2 p / (1 + p) =
+    /// 1/2 and so p = 1/3, at a mean of 15 + 15 x (1/3 - 1/10) / (9/10) packets.
     #[test]
     fn a_constant_overload_is_halved() {
         let mut red = RedConfig::default().build(place()).unwrap();

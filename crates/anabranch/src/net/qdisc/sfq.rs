@@ -1,11 +1,12 @@
 //! Stochastic fairness queueing (McKenney, INFOCOM 1990) as Linux has it (`sch_sfq.c`).
 //!
-//! A hash of the flow chooses one of `buckets` queues, of which `flows` at most are not empty. They take turns, and
-//! send as long as their allotment is above 0, so that what a packet takes too much counts in the next turn. A new
-//! queue takes its turn last. When too many packets wait, the longest queue loses its newest; none has more than `depth`.
-//! With a `perturb` time, the hash changes at its multiples and all packets are assigned anew. Defaults are Linux's.
-//! Deviations: allotments are exact, where Linux counts in 8 B; a quantum has no link-layer header, 1500 B instead
-//! of 1514 B; the hash changes only when asked to; no RED within a queue.
+//! A hash of the flow chooses one of `buckets` queues, of which `flows` at most are not empty. They take
+//! turns, and send as long as their allotment is above 0, so that what a packet takes too much counts in the
+//! next turn. A new queue takes its turn last. When too many packets wait, the longest queue loses its
+//! newest; none has more than `depth`. With a `perturb` time, the hash changes at its multiples and all
+//! packets are assigned anew. Defaults are Linux's. Deviations: allotments are exact, where Linux counts in 8
+//! B; a quantum has no link-layer header, 1500 B instead of 1514 B; the hash changes only when asked to; no
+//! RED within a queue.
 
 use anabranch_transport::rng::{BlockRng, Draw as _};
 use anabranch_transport::time::Duration;
@@ -74,8 +75,8 @@ pub(crate) struct Sfq {
 }
 
 impl Sfq {
-    /// A new hash, if it is time for one: packets are assigned anew, in the order of their queues, and those for which a
-    /// queue has no room are dropped (`sfq_rehash`).
+    /// A new hash, if it is time for one: packets are assigned anew, in the order of their queues, and those
+    /// for which a queue has no room are dropped (`sfq_rehash`).
     fn perturb(&mut self, now: u64, drops: &mut Drops) {
         let Some(epoch) = now.checked_div(self.config.perturb.as_nanos()) else { return };
         if epoch == self.epoch {
@@ -173,8 +174,8 @@ mod tests {
         (sent, drops.0.iter().map(|(packet, _)| packet.slot).collect())
     }
 
-    /// A turn goes on while the allotment is above 0: of packets of 1000 B, two; the excess of 500 B leaves 1000 B for
-    /// the next turn, which is one packet.
+    /// A turn goes on while the allotment is above 0: of packets of 1000 B, two; the excess of 500 B leaves
+    /// 1000 B for the next turn, which is one packet.
     #[test]
     fn a_turn_may_take_too_much_and_pays_for_it() {
         let packets: Vec<_> = (0..5).map(|_| (1, 1000)).chain((0..5).map(|_| (2, 1000))).collect();

@@ -1,10 +1,11 @@
-//! A token bucket: what another discipline lets out leaves at a rate, after bursts (Linux's `tbf`, `sch_tbf.c`).
+//! A token bucket: what another discipline lets out leaves at a rate, after bursts (Linux's `tbf`,
+//! `sch_tbf.c`).
 //!
-//! In any time t, at most `burst` + `rate` x t leaves; with a peak rate, also at most `peak_burst` + `peak_rate` x t.
-//! A packet leaves as soon as tokens suffice for all of it; what is larger than a bucket is dropped. The packet that
-//! waits for tokens has left the other discipline already, whose limits do not count it: so it is in Linux with any
-//! discipline that decides at departure. Tokens are counted exactly. The link behind has its own `rate`, which
-//! should be higher.
+//! In any time t, at most `burst` + `rate` x t leaves; with a peak rate, also at most `peak_burst` +
+//! `peak_rate` x t. A packet leaves as soon as tokens suffice for all of it; what is larger than a bucket is
+//! dropped. The packet that waits for tokens has left the other discipline already, whose limits do not count
+//! it: so it is in Linux with any discipline that decides at departure. Tokens are counted exactly. The link
+//! behind has its own `rate`, which should be higher.
 
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::{Bytes, Rate};
@@ -31,8 +32,8 @@ pub struct TokenBucketConfig {
     pub peak_rate: Option<Rate>,
     /// As `burst`, for the peak rate. Default: 1500 B.
     pub peak_burst: Bytes,
-    /// The longest time that a packet waits, instead of `child`: a queue of `rate` x `latency` + `burst` bytes, or of
-    /// `peak_rate` x `latency` + `peak_burst` bytes if that is less. Default: none.
+    /// The longest time that a packet waits, instead of `child`: a queue of `rate` x `latency` + `burst`
+    /// bytes, or of `peak_rate` x `latency` + `peak_burst` bytes if that is less. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Duration>,
     /// The discipline in which packets wait, by its `kind`. Default: `drop_tail` with 50 packets.
@@ -82,8 +83,8 @@ impl TokenBucketConfig {
             }
             (Some(child), None) => Ok(QueueConfig::clone(child)),
             (None, Some(latency)) => {
-                // tc-tbf(8): the limit that the latency stands for, by the bucket that is the slower one in that time
-                // (iproute2, `tbf_parse_opt`).
+                // tc-tbf(8): the limit that the latency stands for, by the bucket that is the slower one in
+                // that time (iproute2, `tbf_parse_opt`).
                 let bytes = |rate: Rate, burst: Bytes| {
                     let bits = u128::from(rate.bits_per_sec()) * u128::from(latency.as_nanos());
                     bits / u128::from(UNITS_PER_BYTE) + u128::from(burst.0)

@@ -6,9 +6,9 @@
 //! first term): so the bit error rate at an SNR x dB above the threshold is Q(4.7534 10^(x/20)), Q(4.7534)
 //! being 1e-6. Bit errors are independent in the model, which makes a block's error rate an upper bound.
 //!
-//! Carriers that fade differently are one channel with the SNR of equal capacity: 2^C - 1, C being the mean of
-//! log2(1 + SNR) over the carriers (the mean mutual information with Gaussian symbols: J. Tsai and A. Soong,
-//! 3GPP2 C30-20030429-010; K. Brueninghaus et al., PIMRC 2005). It needs no number fitted to a code. A
+//! Carriers that fade differently are one channel with the SNR of equal capacity: 2^C - 1, C being the mean
+//! of log2(1 + SNR) over the carriers (the mean mutual information with Gaussian symbols: J. Tsai and A.
+//! Soong, 3GPP2 C30-20030429-010; K. Brueninghaus et al., PIMRC 2005). It needs no number fitted to a code. A
 //! mapping by the constellations' own information (IEEE C802.16m-07/142) gives lower SNRs where carriers
 //! differ much.
 

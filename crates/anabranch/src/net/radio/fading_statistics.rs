@@ -126,7 +126,8 @@ fn gains_stay_alike_as_long_as_the_doppler_spectrum_says() {
 }
 
 /// Up-crossings per second of the level r relative to the mean amplitude's square root: sqrt(b2 / pi) r
-/// exp(-r^2), b2 being the mean square of 2 pi times the shift (S. O. Rice; sqrt(2 pi) f r exp(-r^2) for Jakes').
+/// exp(-r^2), b2 being the mean square of 2 pi times the shift (S. O. Rice; sqrt(2 pi) f r exp(-r^2) for
+/// Jakes').
 #[test]
 fn levels_are_crossed_as_often_as_the_formula_says() {
     const SECONDS: u32 = 60;
@@ -176,7 +177,8 @@ fn taps_make_carriers_differ_and_keep_the_mean() {
     }
     let mean = sum / f64::from(realisations);
     let variance = spread / f64::from(realisations) - mean * mean;
-    // Over 18 MHz the taps are resolved: the band's gain is the sum of their powers p, of variance sum p^2 (1 - 1/32).
+    // Over 18 MHz the taps are resolved: the band's gain is the sum of their powers p, of variance sum p^2 (1
+    // - 1/32).
     let powers = [0.0, -4.0, -8.0].map(|db| libm::pow(10.0, db / 10.0));
     let total: f64 = powers.iter().sum();
     let expected: f64 = powers.iter().map(|power| power * power).sum::<f64>() / (total * total);

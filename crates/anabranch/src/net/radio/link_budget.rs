@@ -1,7 +1,7 @@
 //! The link budget: mean SNR from power, antennas, distance and bandwidth.
 //!
-//! Anchored at what the paper reports: 20 dBm at 2.5 km give 30 dB, 0 dBm give 10 dB. With two antennas of
-//! 16 dBi, 20 MHz and a noise figure of 7 dB (the one that IEEE 802.16-2004 section 8.3.11.1 assumes) that is a
+//! Anchored at what the paper reports: 20 dBm at 2.5 km give 30 dB, 0 dBm give 10 dB. With two antennas of 16
+//! dBi, 20 MHz and a noise figure of 7 dB (the one that IEEE 802.16-2004 section 8.3.11.1 assumes) that is a
 //! path loss of 116.5 dB, where free space at 5.8 GHz has 115.7 dB.
 
 use schemars::JsonSchema;
@@ -22,8 +22,8 @@ pub struct LinkBudgetConfig {
     /// Transmitter power in dBm, from -60 to 60; default 20, in profiles los10 and nlos10 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_dbm: Option<f64>,
-    /// Path loss grows with this power of the distance, from 1 to 8; default 2 (free space), in profiles nlos30
-    /// and nlos10 4.375 (V. Erceg et al., terrain B, base station at 30 m).
+    /// Path loss grows with this power of the distance, from 1 to 8; default 2 (free space), in profiles
+    /// nlos30 and nlos10 4.375 (V. Erceg et al., terrain B, base station at 30 m).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_loss_exponent: Option<f64>,
     /// Standard deviation in dB of log-normal shadowing, drawn once a run, from 0 to 30; default 0.

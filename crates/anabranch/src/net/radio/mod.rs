@@ -1,9 +1,9 @@
 //! Radio links: reusable parts, and what is built of them.
 //!
-//! Parts: `ofdm` (symbols, carriers), `modulation` (burst profiles and how one is chosen), `fading`
-//! (how the channel's gain varies), `link_budget` (power and distance), `channel` (the SNR over time),
-//! `block_errors` (what an SNR means for coded blocks), `buffer` (what waits, with any discipline). Built of them:
-//! `lte`, `wifi`, `wimax`.
+//! Parts: `ofdm` (symbols, carriers), `modulation` (burst profiles and how one is chosen), `fading` (how the
+//! channel's gain varies), `link_budget` (power and distance), `channel` (the SNR over time), `block_errors`
+//! (what an SNR means for coded blocks), `buffer` (what waits, with any discipline). Built of them: `lte`,
+//! `wifi`, `wimax`.
 
 mod block_errors;
 mod buffer;
@@ -41,8 +41,8 @@ pub(crate) use wimax::{BaseStation, RadioSample};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RadioConfig {
-    /// LTE: grants, transport blocks and their retransmissions. The link's first end is the base station: forward
-    /// is downlink.
+    /// LTE: grants, transport blocks and their retransmissions. The link's first end is the base station:
+    /// forward is downlink.
     Lte(Box<LteConfig>),
     /// IEEE 802.11a, g or n: both directions share a half-duplex channel.
     Wifi(Box<WifiConfig>),

@@ -133,8 +133,8 @@ mod tests {
         assert_eq!(data_carriers().count(), DATA_CARRIERS);
     }
 
-    /// L. Nuaymi, "`WiMAX`: Technology for Broadband Wireless Access" (Wiley 2007), section 5.2: rates in Mbit/s at
-    /// 7 MHz, the sampling factor being 8/7, from BPSK 1/2 to 64-QAM 3/4.
+    /// L. Nuaymi, "`WiMAX`: Technology for Broadband Wireless Access" (Wiley 2007), section 5.2: rates in
+    /// Mbit/s at 7 MHz, the sampling factor being 8/7, from BPSK 1/2 to 64-QAM 3/4.
     #[test]
     fn raw_rates_of_the_7_mhz_channel() {
         let published = [

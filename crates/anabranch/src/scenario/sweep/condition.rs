@@ -1,8 +1,8 @@
 //! Conditions on cells: `rto_min <= rto_max and policy != "failover"`.
 //!
-//! The grammar, weakest first: `or`; `and`; `not`; comparisons, which may be chained (`1 s <= a < b`); `+` and
-//! `-`; `*` and `/`; a minus sign; and numbers with or without a unit, text in quotes, `true`, `false`, names
-//! of axes and parentheses. Quantities are in base units: s, bit/s, B, shares.
+//! The grammar, weakest first: `or`; `and`; `not`; comparisons, which may be chained (`1 s <= a < b`); `+`
+//! and `-`; `*` and `/`; a minus sign; and numbers with or without a unit, text in quotes, `true`, `false`,
+//! names of axes and parentheses. Quantities are in base units: s, bit/s, B, shares.
 
 use anabranch_transport::units;
 

@@ -175,7 +175,8 @@ impl<'a> Definition<'a> {
         Ok(())
     }
 
-    /// Whether every cell has the values of all its axes: of two that set one path only the later would count.
+    /// Whether every cell has the values of all its axes: of two that set one path only the later would
+    /// count.
     fn check_settings(&self) -> Result<(), ScenarioError> {
         let mut setters = BTreeMap::new();
         for (name, axis) in self.axes.iter().filter(|_| self.cells.is_empty()) {

@@ -242,8 +242,8 @@ impl Harq {
         })
     }
 
-    /// When what is sent from `start` to `end` has arrived, and whether a part of it is lost. `sends` says whether
-    /// anything is sent between two times.
+    /// When what is sent from `start` to `end` has arrived, and whether a part of it is lost. `sends` says
+    /// whether anything is sent between two times.
     fn arrival(&mut self, start: u64, end: u64, mut sends: impl FnMut(u64, u64) -> bool) -> (u64, bool) {
         if end == u64::MAX {
             return (end, false);

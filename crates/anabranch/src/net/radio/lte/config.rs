@@ -8,21 +8,23 @@ use serde::{Deserialize, Serialize};
 use crate::net::capacity::RateConfig;
 use crate::schedule::Schedule;
 
-/// An LTE link. Its first end is the base station: forward is downlink. Without limits, `drop_tail` holds 1500
-/// packets, as buffers of RLC do.
+/// An LTE link. Its first end is the base station: forward is downlink. Without limits, `drop_tail` holds
+/// 1500 packets, as buffers of RLC do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LteConfig {
-    /// Rate of the downlink: a value, a timetable, or `{ mahimahi = "file" }`; default "100 Mbit/s" (category 3).
+    /// Rate of the downlink: a value, a timetable, or `{ mahimahi = "file" }`; default "100 Mbit/s" (category
+    /// 3).
     pub downlink_rate: RateConfig,
     /// Rate of the uplink, likewise; default "50 Mbit/s" (category 3).
     pub uplink_rate: RateConfig,
-    /// From a packet's arrival at the base station to its first transmission, beside what waits before it; default
-    /// "6 ms".
+    /// From a packet's arrival at the base station to its first transmission, beside what waits before it;
+    /// default "6 ms".
     pub downlink_delay: Duration,
     /// A packet is reported after a time that is uniform from 0 to this; default "4 ms".
     pub request_wait: Duration,
-    /// From the report to the transmission that it is granted; default "8 ms", 4 ms to the grant and 4 ms from it.
+    /// From the report to the transmission that it is granted; default "8 ms", 4 ms to the grant and 4 ms
+    /// from it.
     pub grant_delay: Duration,
     /// Transmissions of blocks that fail.
     pub harq: HarqConfig,
@@ -54,8 +56,8 @@ impl Default for LteConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HarqConfig {
-    /// Probability that a transmission of a block fails, each on its own, below 1; may follow a timetable. Default:
-    /// 0; networks aim at 10 %.
+    /// Probability that a transmission of a block fails, each on its own, below 1; may follow a timetable.
+    /// Default: 0; networks aim at 10 %.
     pub error: Schedule<Probability>,
     /// Transmissions of a block at most, from 1 to 28; default 4 (maxHARQ-Tx, TS 36.331).
     pub transmissions: u32,

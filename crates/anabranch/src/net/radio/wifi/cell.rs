@@ -32,11 +32,11 @@ pub(crate) struct Cell {
 #[derive(Clone, Debug)]
 enum Access {
     Contention(Contention),
-    /// Frames are sent in the order in which their packets came, whichever end they came to, each after the idle
-    /// time and a backoff.
+    /// Frames are sent in the order in which their packets came, whichever end they came to, each after the
+    /// idle time and a backoff.
     Turns {
-        /// For each packet that has come its lane, in order; a lane's first ones are given up for packets that a
-        /// discipline has dropped.
+        /// For each packet that has come its lane, in order; a lane's first ones are given up for packets
+        /// that a discipline has dropped.
         turns: VecDeque<u32>,
         /// When the channel is free, in nanoseconds.
         free_at: u64,

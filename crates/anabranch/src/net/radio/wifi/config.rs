@@ -13,20 +13,20 @@ use crate::schedule::Schedule;
 pub struct WifiConfig {
     /// Physical layer and channel access; default "a".
     pub standard: WifiStandard,
-    /// Links with the same medium share its channel and say the same of `standard`, `collisions` and `background`.
-    /// Default: a medium of the link's own.
+    /// Links with the same medium share its channel and say the same of `standard`, `collisions` and
+    /// `background`. Default: a medium of the link's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
-    /// Rate of data frames: 6, 9, 12, 18, 24, 36, 48 or 54 Mbit/s, with `n` 6.5, 13, 19.5, 26, 39, 52, 58.5 or
-    /// 65 Mbit/s; may follow a timetable. Default: the highest one.
+    /// Rate of data frames: 6, 9, 12, 18, 24, 36, 48 or 54 Mbit/s, with `n` 6.5, 13, 19.5, 26, 39, 52, 58.5
+    /// or 65 Mbit/s; may follow a timetable. Default: the highest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Schedule<Rate>>,
     /// Probability that a data frame is damaged in the air; may follow a timetable. Default: 0.
     pub frame_error_rate: Schedule<Probability>,
     /// Transmissions of a frame after which it is lost, from 1 to 255; default 7 (dot11ShortRetryLimit).
     pub retry_limit: u32,
-    /// Whether stations contend, with collisions and windows that double. Otherwise frames are sent in the order of
-    /// their packets' arrival at either end, each after a backoff. Default: false.
+    /// Whether stations contend, with collisions and windows that double. Otherwise frames are sent in the
+    /// order of their packets' arrival at either end, each after a backoff. Default: false.
     pub collisions: bool,
     /// Stations beside those of the scenario, where stations contend. Default: none.
     pub background: BackgroundConfig,
@@ -43,8 +43,8 @@ pub struct BackgroundConfig {
     /// Rate of their data frames. Default: the highest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// What each of them has to send, in IP packets that come at random (Poisson) and of which at most 50 wait; at
-    /// most `rate`. Default: always something.
+    /// What each of them has to send, in IP packets that come at random (Poisson) and of which at most 50
+    /// wait; at most `rate`. Default: always something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Rate>,
 }

@@ -1,11 +1,12 @@
 //! Stations that contend for the channel: binary exponential backoff and collisions (IEEE 802.11-2020 section
 //! 10.3.4).
 //!
-//! A station's counter goes down by one in each idle slot after the idle time, and stands while the channel is
-//! busy. So kept is the number of idle slots so far, and for each station the number at which its counter is 0:
-//! nothing happens between transmissions. Whose counters reach 0 in the same slot collide. A station that has sent
-//! waits for a new backoff in any case (post-backoff); one whose counter is 0 when a packet comes to an idle channel
-//! sends at once, at the next slot. After a collision all wait as long as after a frame without acknowledgement.
+//! A station's counter goes down by one in each idle slot after the idle time, and stands while the channel
+//! is busy. So kept is the number of idle slots so far, and for each station the number at which its counter
+//! is 0: nothing happens between transmissions. Whose counters reach 0 in the same slot collide. A station
+//! that has sent waits for a new backoff in any case (post-backoff); one whose counter is 0 when a packet
+//! comes to an idle channel sends at once, at the next slot. After a collision all wait as long as after a
+//! frame without acknowledgement.
 
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 
@@ -23,7 +24,8 @@ pub(super) struct Contention {
     stations: Vec<Station>,
     /// Idle slots so far, up to `idle_from`.
     slots: u64,
-    /// From when on idle slots are counted, in nanoseconds: the end of the idle time after the last transmission.
+    /// From when on idle slots are counted, in nanoseconds: the end of the idle time after the last
+    /// transmission.
     idle_from: u64,
     transmissions: Vec<Transmission>,
 }
@@ -256,7 +258,8 @@ impl Station {
         }
     }
 
-    /// Takes a packet while it has no other; returns when it may be sent. `slots` idle slots were counted up to `idle_from`.
+    /// Takes a packet while it has no other; returns when it may be sent. `slots` idle slots were counted up
+    /// to `idle_from`.
     fn begin(&mut self, now: u64, slots: u64, idle_from: u64, phy: Phy) {
         if now < idle_from {
             // Section 10.3.4.2: the channel is busy or not idle long enough, so there is a backoff.

@@ -37,8 +37,8 @@ pub(super) struct Counters {
 }
 
 impl Lane {
-    /// Sends a packet from now on until it is acknowledged or given up. Returns its release, and when the channel is
-    /// free again.
+    /// Sends a packet from now on until it is acknowledged or given up. Returns its release, and when the
+    /// channel is free again.
     pub(super) fn send(&mut self, phy: Phy, packet: Held, now: u64) -> (Release, u64) {
         let rate = self.rate.at(now);
         let (mut free_at, mut window) = (now, CW_MIN);

@@ -13,8 +13,8 @@ pub enum WifiStandard {
     A,
     /// 802.11g: the same at 2.4 GHz (clause 18), with short slots, among stations that all know it.
     G,
-    /// 802.11n: one spatial stream in 20 MHz at 5 GHz, mixed format, long guard interval (clause 19), best effort
-    /// (EDCA, AIFSN 3), frames one by one.
+    /// 802.11n: one spatial stream in 20 MHz at 5 GHz, mixed format, long guard interval (clause 19), best
+    /// effort (EDCA, AIFSN 3), frames one by one.
     N,
 }
 
@@ -49,8 +49,8 @@ const HT_KBPS: [u64; 8] = [6_500, 13_000, 19_500, 26_000, 39_000, 52_000, 58_500
 const CONTROL_BPS: [u64; 3] = [24_000_000, 12_000_000, 6_000_000];
 
 const SYMBOL_NANOS: u64 = 4_000;
-/// Preamble and signal field (section 17.4.3), and those of the mixed format after them: HT-SIG, HT-STF and one
-/// HT-LTF (section 19.4.3).
+/// Preamble and signal field (section 17.4.3), and those of the mixed format after them: HT-SIG, HT-STF and
+/// one HT-LTF (section 19.4.3).
 const LEGACY_PREAMBLE_NANOS: u64 = 20_000;
 const HT_PREAMBLE_NANOS: u64 = 8_000 + 4_000 + 4_000;
 const ACK_BYTES: u64 = 14;
@@ -62,8 +62,8 @@ impl Phy {
             WifiStandard::A | WifiStandard::N => (9_000, 16_000, 0),
             WifiStandard::G => (9_000, 10_000, 6_000),
         };
-        // DIFS = SIFS + 2 slots (section 10.3.2.3.5); AIFS = SIFS + AIFSN slots (section 10.23.2.4). A header of 24
-        // bytes, or 26 with QoS control (section 9.3.2.1), LLC and SNAP 8, FCS 4.
+        // DIFS = SIFS + 2 slots (section 10.3.2.3.5); AIFS = SIFS + AIFSN slots (section 10.23.2.4). A header
+        // of 24 bytes, or 26 with QoS control (section 9.3.2.1), LLC and SNAP 8, FCS 4.
         let (slots, preamble, header_bytes) = match standard {
             WifiStandard::A | WifiStandard::G => (2, LEGACY_PREAMBLE_NANOS, 36),
             WifiStandard::N => (3, LEGACY_PREAMBLE_NANOS + HT_PREAMBLE_NANOS, 38),
@@ -95,7 +95,8 @@ impl Phy {
         }
     }
 
-    /// A data frame with an IP packet of so many bytes, at so many bit/s (TXTIME, sections 17.4.3 and 19.4.3).
+    /// A data frame with an IP packet of so many bytes, at so many bit/s (TXTIME, sections 17.4.3 and
+    /// 19.4.3).
     pub(super) fn data(self, bytes: u32, rate: u64) -> u64 {
         self.preamble + symbols(u64::from(bytes) + self.header_bytes, rate) * SYMBOL_NANOS + self.extension
     }
@@ -108,8 +109,9 @@ impl Phy {
         self.sifs + LEGACY_PREAMBLE_NANOS + symbols * SYMBOL_NANOS + self.extension
     }
 
-    /// From the end of a data frame that was not understood until stations count the idle time again: EIFS - DIFS
-    /// (section 10.3.2.3.7), an acknowledgement at the lowest rate. The sender's timeout is taken to be as long.
+    /// From the end of a data frame that was not understood until stations count the idle time again: EIFS -
+    /// DIFS (section 10.3.2.3.7), an acknowledgement at the lowest rate. The sender's timeout is taken to be
+    /// as long.
     pub(super) fn failure(self) -> u64 {
         self.acknowledgement(0)
     }

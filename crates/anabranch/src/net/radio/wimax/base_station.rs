@@ -39,8 +39,8 @@ struct Station {
     /// Propagation and processing, in nanoseconds.
     delay: u64,
     lanes: [Lane; 2],
-    /// What the station has asked for in the uplink, in bytes of a burst: each request with the frame from which
-    /// on the base station acts on it. What is granted meanwhile is taken off.
+    /// What the station has asked for in the uplink, in bytes of a burst: each request with the frame from
+    /// which on the base station acts on it. What is granted meanwhile is taken off.
     requests: VecDeque<(u64, u64)>,
     /// The request that is being granted.
     asked: u64,
@@ -283,8 +283,8 @@ impl BaseStation {
         }
     }
 
-    /// Sends a station's burst from this symbol of a direction's part on, which starts at `start`. Returns the
-    /// symbols that it takes.
+    /// Sends a station's burst from this symbol of a direction's part on, which starts at `start`. Returns
+    /// the symbols that it takes.
     #[expect(clippy::too_many_arguments, reason = "it is one half of a loop's body, used by two loops")]
     fn send(
         &mut self,
@@ -419,8 +419,8 @@ impl Station {
         }
     }
 
-    /// In its poll or with its burst, the station says what it still has to send, up to what it could be granted
-    /// until it is heard.
+    /// In its poll or with its burst, the station says what it still has to send, up to what it could be
+    /// granted until it is heard.
     fn request(&mut self, frame: &Frame, number: u64) {
         let delay = u64::from(frame.cell.grant_delay);
         let most = frame.limit_bytes(Direction::Reverse, number).saturating_mul(delay + 1).max(1);

@@ -63,8 +63,8 @@ impl Default for WimaxConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WimaxProfile {
-    /// Line of sight, 10 dB: 0 dBm over 2.5 km, Rician fading with K = 10 dB, the burst profile set by hand to
-    /// QPSK 1/2, which is the fastest one whose threshold a steady 10 dB reaches.
+    /// Line of sight, 10 dB: 0 dBm over 2.5 km, Rician fading with K = 10 dB, the burst profile set by hand
+    /// to QPSK 1/2, which is the fastest one whose threshold a steady 10 dB reaches.
     Los10,
     /// Line of sight, 30 dB: 20 dBm over 2.5 km, Rician fading with K = 10 dB, adaptive modulation.
     #[default]
@@ -156,8 +156,8 @@ pub struct CellConfig {
     pub cyclic_prefix: CyclicPrefix,
     /// Length of a frame, from 2 ms to 20 ms; default "5 ms".
     pub frame: Duration,
-    /// Each of the two gaps in a frame in which stations turn from sending to receiving, up to a quarter of the
-    /// frame; default "100 us" (IEEE 802.16-2004 section 12.3).
+    /// Each of the two gaps in a frame in which stations turn from sending to receiving, up to a quarter of
+    /// the frame; default "100 us" (IEEE 802.16-2004 section 12.3).
     pub gap: Duration,
     /// Part of the frame that the downlink has for certain when both directions want more than there is, from
     /// 0 to 1; default 0.5.

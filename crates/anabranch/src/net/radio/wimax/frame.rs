@@ -1,7 +1,7 @@
 //! What a frame holds: its symbols, what overhead takes of them, and how they are shared out.
 //!
-//! Sources: IEEE 802.16-2004 sections 8.3.5.1 (frame structure), 8.3.6.2 and 8.3.6.3 (map elements), 6.3.2.3.2 and
-//! 6.3.2.3.4 (map messages), 6.3.2.1 (MAC headers).
+//! Sources: IEEE 802.16-2004 sections 8.3.5.1 (frame structure), 8.3.6.2 and 8.3.6.3 (map elements),
+//! 6.3.2.3.2 and 6.3.2.3.4 (map messages), 6.3.2.1 (MAC headers).
 
 use anabranch_transport::time::Duration;
 
@@ -105,8 +105,8 @@ impl Frame {
         self.symbols.saturating_sub(overhead)
     }
 
-    /// When the uplink part with so many symbols starts, in nanoseconds after the frame does: it ends with the
-    /// frame, but for the last gap.
+    /// When the uplink part with so many symbols starts, in nanoseconds after the frame does: it ends with
+    /// the frame, but for the last gap.
     pub(super) fn uplink_start(&self, symbols: u64) -> u64 {
         self.nanos.saturating_sub(self.gap_nanos + self.ofdm.nanos(symbols))
     }
@@ -200,8 +200,8 @@ mod tests {
     fn overhead_by_hand() {
         // 5 ms less two gaps of 100 us are 406.6 symbols of 11.80555 us.
         assert_eq!(frame().symbols, 406);
-        // One burst, one station: DL-MAP 10 + 8 + 2 x 4 = 26 bytes, UL-MAP 10 + 7 + 4 x 6 = 41, tail 1: 68 bytes are
-        // 6 symbols, after 3.
+        // One burst, one station: DL-MAP 10 + 8 + 2 x 4 = 26 bytes, UL-MAP 10 + 7 + 4 x 6 = 41, tail 1: 68
+        // bytes are 6 symbols, after 3.
         assert_eq!(Frame::downlink_overhead(1, 1), 9);
         assert_eq!(frame().uplink_overhead(1), 10);
         assert_eq!(frame().uplink_start(10), 5_000_000 - 100_000 - 118_056);

@@ -15,8 +15,8 @@ use crate::net::qdisc::PacketQueue;
 /// How packets are put into units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
-    /// Bytes before each piece: 2 of a packing subheader or 1 of a fragmentation subheader, and 1 more for the
-    /// longer sequence numbers of retransmission (section 6.3.2.2).
+    /// Bytes before each piece: 2 of a packing subheader or 1 of a fragmentation subheader, and 1 more for
+    /// the longer sequence numbers of retransmission (section 6.3.2.2).
     subheader: u32,
     packs: bool,
     arq: Option<ArqConfig>,
@@ -265,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Sends a burst of at most so many bytes with 100 bytes in a block, of which these fail. Returns the bytes of
-    /// its units, and slot, time and fate of what leaves.
+    /// Sends a burst of at most so many bytes with 100 bytes in a block, of which these fail. Returns the
+    /// bytes of its units, and slot, time and fate of what leaves.
     fn send(lane: &mut Lane, frame: u64, capacity: u32, failed: &[u64]) -> (Vec<u32>, Vec<(u32, u64, Fate)>) {
         let mut burst = Burst::default();
         lane.load(frame, frame, capacity, u64::MAX, &mut burst);
