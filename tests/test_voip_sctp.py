@@ -22,7 +22,7 @@ from anabranch.figures.pages import drawing
 from anabranch.papers.intervals import Interval
 from anabranch.papers.studies import Work, compute
 from anabranch.papers.voip_sctp import PAPER, figures, outcome, published, story, studies, traced
-from anabranch.papers.voip_sctp.outcome import Advice, Setting, VoipSctpOutcome
+from anabranch.papers.voip_sctp.outcome import FollowedAdvice, Setting, VoipSctpOutcome
 from anabranch.papers.voip_sctp.published import CLOCKS, PMR, RTO_MAX_S
 from anabranch.papers.voip_sctp.samples import tidy
 from anabranch.papers.voip_sctp.studies import EFFORTS
@@ -277,7 +277,9 @@ def test_table_2_is_reproduced_by_runs_as_published(found: VoipSctpOutcome) -> N
 def test_advice_helps_hurts_or_is_not_resolved(found: VoipSctpOutcome) -> None:
     helps, hurts, open_ = Interval(0.5, 0.1, 9), Interval(-0.2, 0.1, 9), Interval(0.05, 0.1, 9)
     effects = {"a": (helps, helps), "b": (hurts, hurts), "c": (open_, open_), "d": (helps, open_)}
-    advice = [Advice(text, dict(zip(CLOCKS, of, strict=True))) for text, of in effects.items()]
+    advice = [
+        FollowedAdvice(text, dict(zip(CLOCKS, of, strict=True))) for text, of in effects.items()
+    ]
     assert [item.word for item in advice] == ["helps", "hurts", "not resolved", None]
     said = " ".join(story.sentences(replace(found, advice=advice)))
     assert (

@@ -50,7 +50,7 @@ class Value(_Model):
     digits: Annotated[int, Field(ge=0, le=9)] = 2
 
 
-class Study(_Model):
+class PaperStudy(_Model):
     """A scenario with its sweep."""
 
     title: str
@@ -76,7 +76,7 @@ class Description(_Model):
     replications: dict[Mode, PositiveInt] = {}
     """Runs of each cell, instead of `REPLICATIONS`."""
     values: Annotated[dict[str, Value], Field(min_length=1)]
-    studies: Annotated[dict[str, Study], Field(min_length=1)]
+    studies: Annotated[dict[str, PaperStudy], Field(min_length=1)]
     readings: dict[str, Reading] = {"described": Reading(title="as described")}
     claims: list[ClaimRows] = []
 
@@ -144,7 +144,7 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _check(description: Description, file: Traversable) -> None:
-    """What one key says of another."""
+    """Checks what one key says of another."""
 
     def known(key: str, name: str, names: Sequence[str]) -> None:
         if name not in names:
@@ -269,7 +269,7 @@ def _constant(wanted: int, _key: Key) -> int:
 
 
 def check_axes(files: "Files", wanted: Mapping[str, Work]) -> None:
-    """Every cell that is named is one of its study."""
+    """Raises unless every cell that is named is one of its study."""
     folder, description = files.folder, files.description
     first = next(iter(description.readings))
     asked: list[tuple[str, str, Mapping[str, Any]]] = [

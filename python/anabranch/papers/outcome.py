@@ -21,7 +21,7 @@ class Outcome:
 
     @property
     def is_smoke(self) -> bool:
-        """Whether nothing but that everything works can be seen."""
+        """Whether its numbers mean nothing, since it only shows that everything works."""
         return self.mode == "smoke"
 
     def as_json(self, paper: str) -> dict[str, Any]:

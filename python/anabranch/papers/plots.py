@@ -32,9 +32,9 @@ _LETTERS: dict[Verdict, str] = {
 MARK: dict[str, Any] = {"marker": "D", "color": "white", "markeredgecolor": "black"}
 """How a published number is drawn."""
 _LINE = 3
-"""From so many numeric places on, ours is a line."""
+"""From so many numeric places on, ours is drawn as a line, not as bars."""
 _TICKS = 8
-"""Up to so many places are named each."""
+"""Up to so many places, each has its name on the axis."""
 _DECADE = 10
 """From this ratio of the last place to the first on, the axis is logarithmic."""
 _NAME = 60

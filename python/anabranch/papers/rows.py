@@ -51,10 +51,10 @@ class Row(_Model):
     percent: bool = False
     """A ratio as per cent above 1, another value as per cent."""
     digits: Annotated[int, Field(ge=0, le=9)] | None = None
-    """After the point; those of the value if not given."""
+    """Digits after the point; those of the value if not given."""
     relation: Literal["above", "below", "within", "between", "about"] = Field(alias="is")
     bound: float | tuple[float, float] = 0.0
-    """Two of `between`."""
+    """Two numbers where it is `between`."""
     tolerance: Annotated[float, Field(gt=0)] = SHARE_TOLERANCE
     """For `about`: as a share of the bound."""
 
@@ -83,7 +83,7 @@ class Row(_Model):
         return self
 
     def parts(self) -> Iterator["Row"]:
-        """It for each of `each`."""
+        """The row for each value of each axis in `each`, without `each`."""
         for values in product(*self.each.values()):
             chosen = dict(zip(self.each, values, strict=True))
             named = {f"{{{axis}}}": str(value) for axis, value in chosen.items()}
@@ -113,7 +113,7 @@ class ClaimFile(_Model):
     """All of `claims.toml`."""
 
     where: Cells = {}
-    """In every row that says nothing else."""
+    """Cells of every row, unless it names others."""
     claims: Annotated[list[ClaimRows], Field(min_length=1)]
 
 
@@ -155,10 +155,11 @@ def load(
 
 
 def ratios(first: Runs, second: Runs, value: str) -> dict[int, float]:
-    """The first's mean as a multiple of the second's, linearised: what each replication adds.
+    """By replication, numbers whose mean is the first's mean over the second's, and their interval.
 
-    The ratio of means, as papers have it, not the mean of ratios, in which few runs of a small
-    second would count for most (the ratio estimator: Cochran, Sampling Techniques, section 6.4).
+    It is the ratio of means, as papers have it, not the mean of ratios, in which few runs of a
+    small second would count for most. Each replication's number is the ratio, linearised (the ratio
+    estimator: Cochran, Sampling Techniques, section 6.4).
     """
     ours, theirs = first.per_replication(value), second.per_replication(value)
     keys = [key for key in ours if key in theirs]

@@ -64,12 +64,12 @@ class Section:
     finding: str
     per: list[str]
     """The axes for whose values the best cells are found one by one."""
-    tables: list["Table"]
+    tables: list["FirstCells"]
     """The best cells for each combination of these values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FirstCells:
     """The first cells for one combination of values of some axes."""
 
     title: str
@@ -113,10 +113,10 @@ def section(
     )
 
 
-def _tables(environments: Environments) -> list[Table]:
+def _tables(environments: Environments) -> list[FirstCells]:
     """The first cells of each ranking."""
     return [
-        Table(
+        FirstCells(
             title=title,
             axes=environments.division.choice,
             rows=_rows(analysis, analysis.ranking.head(FIRST_OF_EACH)),

@@ -150,7 +150,7 @@ class FolderStore:
         self._held.close()
 
     def _check(self) -> None:
-        """The folder's rows can stand beside those of the scenario, by what it says itself."""
+        """Raises if the folder says of itself that its rows cannot stand beside the scenario's."""
         if (self._folder / "study.json").exists():
             check_comparable(self._folder, read_identity(self._folder), self._scenario)
         elif shard_files.files(self._rows) and not has_definition(self._folder, self._scenario):
@@ -160,7 +160,7 @@ class FolderStore:
             )
 
     def _check_shards(self, whole: Sequence[FileShard]) -> None:
-        """The same by the shards, if it says nothing; warns if no run is the scenario's."""
+        """Checks the shards of a folder that says nothing; warns if no run is the scenario's."""
         if not (self._folder / "study.json").exists():
             engines = {name for s in whole for name in s.read(["engine_version"]).to_series()}
             if others := engines - {ENGINE_VERSION}:
@@ -190,7 +190,7 @@ def free_of_other_engines(folder: Path) -> None:
     try:
         identity = read_any_identity(folder)
     except StoreError:
-        return  # a new folder, or a damaged one, of which the store speaks
+        return  # a new folder; or a damaged one, and opening it says so
     engine = str(identity.get("engine_version"))
     if identity["schema_version"] == SCHEMA_VERSION and engine == ENGINE_VERSION:
         return

@@ -51,7 +51,7 @@ def _lock(descriptor: int, folder: Path, *, shared: bool) -> None:
         if sys.platform == "win32":
             import msvcrt  # noqa: PLC0415 - exists there only
 
-            if not shared:  # it knows no other kind
+            if not shared:  # Windows has no shared locks here
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl  # noqa: PLC0415 - exists elsewhere only

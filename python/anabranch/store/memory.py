@@ -86,7 +86,7 @@ class MemoryStore:
 
 
 def mark(matrix: Matrix, cells: pl.DataFrame, addresses: pl.DataFrame) -> None:
-    """Sets what of a matrix of cells and replications is among these addresses."""
+    """Sets the places of a matrix, cells by replications, whose runs are among these addresses."""
     marked = cells.select("cell", "scenario_hash").join(
         addresses.filter(pl.col("replication") < matrix.shape[1]), on="scenario_hash"
     )

@@ -111,7 +111,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _hold_source(held: ExitStack, source: Path) -> None:
-    """Sees that nobody makes one shard of several meanwhile."""
+    """Holds a folder that is copied, so that nobody makes one shard of several there meanwhile."""
     try:
         held.enter_context(hold(source, shared=True))
     except OSError as error:

@@ -139,7 +139,10 @@ class Tables:
             return int(pl.scan_parquet(path).select(pl.len()).collect().item())
 
     def _make(self, cells: pl.DataFrame, shards: Sequence[Path]) -> None:
-        """The tables. The axes are those of the definition: shards know those of their time."""
+        """Makes the tables.
+
+        The axes are those of the current definition: a shard has those of the time of its writing.
+        """
         given = self._file("cells")
         cells.write_parquet(given)
         self._execute(f"CREATE TABLE cells AS FROM read_parquet({_text(given)})")
@@ -253,7 +256,10 @@ class Tables:
             path.unlink(missing_ok=True)
 
     def _compute(self, work: Callable[[], T]) -> T:
-        """Does it on another thread: DuckDB may hear Ctrl-C minutes late, this one hears it."""
+        """Does the work on another thread, so that this one hears Ctrl-C at once.
+
+        DuckDB may hear it minutes late.
+        """
         results: list[T] = []
         errors: list[BaseException] = []
         self._idle.clear()
@@ -322,7 +328,7 @@ class Tables:
 
 @contextmanager
 def _typed() -> Iterator[None]:
-    """Types that Polars or a kind of file does not have, in one sentence."""
+    """Says in one sentence that Polars or a kind of file does not have a type."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

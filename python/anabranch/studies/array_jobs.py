@@ -30,7 +30,7 @@ def script(scenario: Path, out: Path, tasks: int, options: Sequence[str], name: 
     """
     sweep = [sys.executable, "-m", "anabranch", "sweep", str(scenario.absolute())]
     command = shlex.join([*sweep, "--out", str(out.absolute()), *options])
-    # A line of #SBATCH is no shell: whatever a name may be, here it is one word.
+    # No shell reads the lines of #SBATCH, so nothing can be quoted there: the name becomes a word.
     job = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
     return f"""\
 #!/bin/bash

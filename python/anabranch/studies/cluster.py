@@ -34,7 +34,7 @@ LOCAL = "local"
 _ADDRESS = re.compile(r"([a-z]+://)?[^\s:/]+:[0-9]+|[a-z]+://\[[0-9a-fA-F:]+\]:[0-9]+")
 
 _TASKS_A_THREAD = 3
-"""At work and waiting: so that no worker waits for this process."""
+"""Tasks at work or waiting for each thread of a worker, so that it never waits for this process."""
 
 _CONNECT_SECONDS = 10.0
 _REFRESH_SECONDS = 1.0
@@ -55,10 +55,10 @@ class _Definition:
     """What a worker must know of a study."""
 
     study: str
-    """Unlike that of any other study on the same workers."""
+    """A name that no other study on the same workers has."""
     text: str
     folder: str
-    """Where the scenario's file names start."""
+    """The folder from which names of files in the scenario start."""
     hash: str
     engine_version: str
     traces: tuple[str, ...]
@@ -128,7 +128,7 @@ class Cluster:
         return result if isinstance(result, Batch) else self._failed(future, runs)
 
     def _failed(self, future: "Future[Batch]", runs: Sequence[Run]) -> Batch | None:
-        """What becomes of a batch that Dask does not give."""
+        """Takes a batch that Dask has given up: begins its runs one by one, or raises why not."""
         from distributed import KilledWorker  # noqa: PLC0415 - slow to import
 
         error = future.exception() if future.status == "error" else None
@@ -230,14 +230,17 @@ def _local(jobs: int) -> Any:
         n_workers=jobs,
         threads_per_worker=1,
         dashboard_address=":0",
-        memory_limit=0,  # none: that of the engine counts
+        memory_limit=0,  # no limit but the engine's own
         silence_logs=logging.ERROR,
         preload=[__name__],
     )
 
 
 def dask_setup(_: object) -> None:
-    """A worker of the local cluster starts: Ctrl-C in the terminal is for the study to hear."""
+    """Dask calls this when a worker of the local cluster starts.
+
+    The worker ignores Ctrl-C, which the terminal sends to it too: the study's process hears it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -13,10 +13,11 @@ def points(kind: str, count: int, dimensions: int, seed: int) -> NDArray[np.floa
     ----------
     kind
         `latin_hypercube`: each of `count` equal parts of each axis has one point. `sobol`: a
-        Sobol' sequence with Owen's scrambling; `count` is a power of two. `saltelli`: of each of
-        `count` points of such a sequence in twice the dimensions, A and B, as many as there are
-        dimensions and two more: A, A with the first number of B, A with the second, ..., B
-        (Saltelli et al., Computer Physics Communications 181, 2010; the order is SALib's).
+        Sobol' sequence with Owen's scrambling; `count` is a power of two. `saltelli`: `count`
+        points of such a sequence in twice the dimensions, each of which is cut into two halves, A
+        and B. From each come as many points as there are dimensions and two more: A; A with its
+        first number replaced by B's, A with its second replaced, and so on; B (Saltelli et al.,
+        Computer Physics Communications 181, 2010; the order is SALib's).
     count, dimensions
         How many points of how many numbers.
     seed

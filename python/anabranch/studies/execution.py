@@ -266,7 +266,7 @@ class _Pace:
         self.size = 1
 
     def learn(self, finished: int, seconds: float) -> None:
-        """So many runs took so long."""
+        """Takes in that so many runs took so many seconds."""
         rate = finished / max(seconds, 1e-3)
         # At most fourfold: the first runs say little about the others.
         most = min(4 * finished, _MOST_IN_BATCH)
@@ -297,7 +297,7 @@ class _Note:
             self._watch.add(cells, columns[self._watch.metric])
 
     def _begin(self, columns: Iterable[str]) -> watch.Watch | None:
-        """With what the store knows of the scalar already."""
+        """A watch that has taken in what the store knows of the scalar already."""
         metric = watch.usual(columns) if self._metric is None else self._metric
         if metric is None:
             return None

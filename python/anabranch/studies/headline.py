@@ -28,7 +28,7 @@ _TIMEOUTS = ("t3_expiries", "timeouts")
 
 
 class Finished(Protocol):
-    """What there is to say of a run: a `Result`, which tells itself by these lines."""
+    """What the lines are made from; `Result` has all of it."""
 
     @property
     def scenario(self) -> Scenario:

@@ -190,7 +190,9 @@ def wanted_of(scenario: Scenario) -> tuple[NDArray[np.int64], dict[int, Until]]:
 def ask_once(
     addresses: Sequence[str], wanted: NDArray[np.int64], rules: Mapping[int, Until]
 ) -> tuple[NDArray[np.int64], dict[int, Until]]:
-    """The same wishes with those of equal cells put to the first of them: their runs are the same.
+    """The same wishes, those of several equal cells put to the first of them only.
+
+    Equal cells have the same runs.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def check(
     names = set(known)
     if names.issuperset(metrics):
         return
-    others = Threads(scenario, 1)  # this one hears signals
+    others = Threads(scenario, 1)  # so that this thread hears signals meanwhile
     try:
         for cell in _kinds(scenario):
             others.begin([(cell, 0)])
@@ -49,7 +49,7 @@ def check(
 
 
 def _kinds(scenario: Scenario) -> list[int]:
-    """Cells that show the first values of each axis, a few: another setting, other scalars."""
+    """A few cells with the first values of each axis: other settings may have other scalars."""
     seen: set[tuple[str, object]] = set()
     kinds = []
     for cell in range(min(scenario.cell_count, 10_000)):

@@ -78,7 +78,8 @@ def run_batch(
     try:
         columns = engine(runs)
     except (RunError, ScenarioError):
-        # The engine names the first that failed and forgets the others: each by itself, then.
+        # The engine names the first run that failed and keeps none of the others' results, so each
+        # run is computed by itself now.
         columns, failures = _each(engine, runs)
     kept = columns.pop("traces", ())
     # A quarter of the memory that lists take, until the rows are written.

@@ -28,9 +28,10 @@ RECEIVERS = tuple(one.name for one in receivers())
 TIED = 0.05
 """Queues whose goodput is within this share of the best one's are as good."""
 UNHARMED = 0.1
-"""Queues under which a neighbour loses less than this more, in percent, spare it alike."""
+"""Queues spare a neighbour alike if it loses less than this more under one than under the other,
+in percent of its packets."""
 CALL_MS = 150.0
-"""One way, more disturbs a call (ITU-T G.114)."""
+"""A longer delay, one way, disturbs a call (ITU-T G.114)."""
 
 
 @dataclass(frozen=True)

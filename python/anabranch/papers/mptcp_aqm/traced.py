@@ -23,7 +23,7 @@ from .studies import (
 )
 
 STEP_S = 1.0
-"""Throughput is that of so long."""
+"""Throughput is counted in steps of so many seconds."""
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class Arena:
         return parts
 
     def scenario(self, axis: str, cases: Mapping[str, Mapping[str, Any]], sets: Sets) -> Scenario:
-        """It with one axis; `sets` on top of its own."""
+        """The arena's scenario with one axis, with `sets` on top of its own settings."""
         sweep = f"metrics = {inline(self.columns)}\naxes.{axis}.cases = {inline(cases)}\n"
         return Scenario.parse(f"{self.text}\n[sweep]\n{sweep}", (*self.sets, *sets))
 
@@ -174,7 +174,7 @@ class Arena:
         return {f"{self.prefix}.{path}": value for path, value in own.items()}
 
     def only(self, name: str) -> Scenario:
-        """It with one policy, without a sweep."""
+        """The arena's scenario with one policy, without a sweep."""
         policy = next(policy for policy in policies() if policy.name == name)
         sets = as_sets(self.case(policy))
         return Scenario.parse(self.text, (*self.sets, *sets))

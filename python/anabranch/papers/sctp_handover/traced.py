@@ -12,9 +12,9 @@ from .factors import REVERTED_S
 from .studies import Effort, experiment
 
 STEP_S = 1.0
-"""Throughput is that of so long."""
+"""Throughput is counted in steps of so many seconds."""
 APART_S = 1.0
-"""Between two checkpoints at least."""
+"""Two checkpoints are at least so many seconds apart."""
 HEADERS_BYTES = 48
 """IP, SCTP and DATA header of a packet with one chunk."""
 

@@ -33,7 +33,7 @@ from .samples import FACTORS, Runs, table2_means
 LITTLE = 0.25
 """A change is little when it is at most this share of the rise between 1 s and 0.1 s."""
 SLIGHTLY = 0.2
-"""A difference in MOS that still is a slight one."""
+"""Up to this a difference in MOS is a slight one."""
 NEAR = (0.05, 0.2)
 """RTO.Max values within a factor of two of 0.1 s are near it."""
 INDIFFERENT = 0.1

@@ -22,7 +22,7 @@ from .published import CLOCKS, RTO_MAX_S
 from .samples import Runs, table2_means
 
 TABLE_2 = "2"
-"""The paper's number of it."""
+"""Its number in the paper."""
 
 NEAR_BEST = 0.1
 """MOS below the best at which a setting is as good as the best for every practical purpose.
@@ -42,7 +42,7 @@ def effect_word(effect: Interval) -> str:
 
 
 @dataclass(frozen=True)
-class Advice:
+class FollowedAdvice:
     """One of the paper's recommendations, and what following it brings.
 
     On the configurations of Table 2.
@@ -138,7 +138,7 @@ class VoipSctpOutcome(outcome.Outcome):
     runs: dict[str, Runs]
     tables: dict[str, Table2]
     optima: dict[str, Optimum]
-    advice: list[Advice]
+    advice: list[FollowedAdvice]
     pmr_effects: dict[float, dict[str, Interval]]
     """RTO.Max in seconds -> loss clock -> what PMR 1 brings instead of 0, in MOS."""
     robust: Setting
@@ -218,7 +218,7 @@ def optimum(runs: Runs) -> Optimum:
     )
 
 
-def advice(runs: dict[str, Runs]) -> list[Advice]:
+def advice(runs: dict[str, Runs]) -> list[FollowedAdvice]:
     """The paper's recommendations, each against its opposite with all else averaged."""
 
     def effect(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Interval]:
@@ -234,19 +234,19 @@ def advice(runs: dict[str, Runs]) -> list[Advice]:
 
     short = {"rto_max_s": 0.1}
     return [
-        Advice("RTO.Max 0.1 s instead of 10 s", effect(short, {"rto_max_s": 10.0})),
-        Advice("RTO.Max 0.1 s instead of 1 s", effect(short, {"rto_max_s": 1.0})),
-        Advice(
+        FollowedAdvice("RTO.Max 0.1 s instead of 10 s", effect(short, {"rto_max_s": 10.0})),
+        FollowedAdvice("RTO.Max 0.1 s instead of 1 s", effect(short, {"rto_max_s": 1.0})),
+        FollowedAdvice(
             "PMR 1 instead of 5, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 5})
         ),
-        Advice(
+        FollowedAdvice(
             "PMR 1 instead of 0, at RTO.Max 0.1 s", effect(short | {"pmr": 1}, short | {"pmr": 0})
         ),
-        Advice(
+        FollowedAdvice(
             "delay-centric on, at RTO.Max 0.1 s",
             effect(short | {"delay_centric": "on"}, short | {"delay_centric": "off"}),
         ),
-        Advice(
+        FollowedAdvice(
             "all three: 0.1 s, PMR 1, delay-centric on",
             effect(
                 short | {"pmr": 1, "delay_centric": "on"},
