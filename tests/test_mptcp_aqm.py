@@ -30,7 +30,7 @@ from anabranch.papers.mptcp_aqm.outcome import MptcpAqmOutcome, Speed
 from anabranch.papers.mptcp_aqm.published import numbers, round_trip_times
 from anabranch.papers.mptcp_aqm.samples import COLUMNS, Runs, tidy
 from anabranch.papers.mptcp_aqm.studies import EFFORTS
-from anabranch.papers.mptcp_aqm.traced import rates
+from anabranch.papers.traces import path_rates
 from anabranch.papers.verdicts import Claim
 from anabranch.studies import result
 from papers_checks import check_page, schema
@@ -244,7 +244,7 @@ def test_rates_count_what_arrived_in_each_second() -> None:
     packets = pl.DataFrame(
         {"delivered_s": [0.1, 0.2, 2.5], "path": [0, 0, 1], "size_bytes": [1000, 1000, 500]}
     )
-    found = rates(packets, 2.5)
+    found = path_rates(packets, 3)
     assert found.filter(path=0)["mbps"].to_list() == [0.016, 0.0, 0.0]
     assert found.filter(path=1)["mbps"].to_list() == [0.0, 0.0, 0.004]
 

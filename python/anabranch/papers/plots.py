@@ -2,10 +2,11 @@
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -168,6 +169,19 @@ def _bars(axes: Axes, points: Sequence[Point]) -> dict[str, str]:
     axes.set_xticks(range(len(groups)), [textwrap.fill(name, 16) for name in groups])
     axes.tick_params(axis="x", length=0)
     return colours
+
+
+def bars(intervals: Iterable[tuple[float, float]], high: float = math.inf) -> list[list[float]]:
+    """The intervals of a line, each a mean and a half-width, cut to what is possible."""
+    cut = [plots.bar(mean, half_width, high=high) for mean, half_width in intervals]
+    return [[below for (below,), _ in cut], [above for _, (above,) in cut]]
+
+
+def over_paths(axes: Axes, rates: pl.DataFrame, colours: Sequence[str]) -> None:
+    """Throughput over each path against time, from `traces.path_rates`."""
+    for path, colour in enumerate(colours):
+        rows = rates.filter(path=path)
+        axes.plot(rows["time_s"], rows["mbps"], color=colour, linewidth=1.3)
 
 
 def whisker(axes: Axes, x: float, ours: Interval, high: float = math.inf) -> None:

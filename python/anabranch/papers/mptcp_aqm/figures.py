@@ -17,8 +17,7 @@ from matplotlib.ticker import NullFormatter
 
 from anabranch.figures import plots
 from anabranch.papers import choice
-from anabranch.papers.intervals import Interval
-from anabranch.papers.plots import MARK, verdict_matrix, whisker
+from anabranch.papers.plots import MARK, bars, over_paths, verdict_matrix, whisker
 from anabranch.papers.verdicts import by_claim
 
 from .claims import SHORT
@@ -257,7 +256,7 @@ def _line(
     axes.errorbar(
         [place + shift for place in range(len(at))],
         [one.mean for one in means],
-        yerr=_bars(means),
+        yerr=bars((one.mean, one.half_width) for one in means),
         color=colour,
         marker=marker,
         markersize=3.5,
@@ -266,12 +265,6 @@ def _line(
         capsize=2,
     )
     axes.set_xticks(range(len(at)), [str(delay) for delay in at])
-
-
-def _bars(means: Sequence[Interval]) -> list[list[float]]:
-    """Intervals of a line, cut to what is possible."""
-    bars = [plots.bar(one.mean, one.half_width) for one in means]
-    return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
 def fit(outcome: MptcpAqmOutcome) -> Figure:
@@ -287,7 +280,7 @@ def fit(outcome: MptcpAqmOutcome) -> Figure:
             left.errorbar(
                 rates,
                 [one.mean for one in misfits],
-                yerr=_bars(misfits),
+                yerr=bars((one.mean, one.half_width) for one in misfits),
                 color=plots.COLOURS[index],
                 # Those of one network are nearly equal: the second is dashed.
                 marker="os"[index % 2],
@@ -611,9 +604,7 @@ def handover(runs: dict[tuple[str, str], Traced]) -> Figure:
         figure = plots.blank(10, 1.9 * len(runs))
         panels = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)
         for (axes,), ((transport, queue), run) in zip(panels, runs.items(), strict=True):
-            for number, path in enumerate(PATHS):
-                rows = run.rates.filter(path=number)
-                axes.plot(rows["time_s"], rows["mbps"], color=PATH_COLOURS[path], linewidth=1.3)
+            over_paths(axes, run.rates, [PATH_COLOURS[path] for path in PATHS])
             axes.plot(
                 run.goodput["time_s"],
                 run.goodput["mbps"],

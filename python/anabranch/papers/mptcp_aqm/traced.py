@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from anabranch.papers.traces import STEP_S, path_rates
 from anabranch.studies.result import run
 
 from .studies import (
@@ -21,9 +22,6 @@ from .studies import (
     single,
     transports,
 )
-
-STEP_S = 1.0
-"""Throughput is counted in steps of so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def trace(settings: Settings) -> Traced:
         .select("time_s", "path", "cwnd_bytes", "srtt_ms"),
         traces["queues"].filter(link="c", direction="forward").select("time_s", "waiting_packets"),
         {path: delivered.filter(path=path)["delay_ms"].sort().to_list() for path in (0, 1)},
-        rates(delivered, last),
+        path_rates(delivered, int(last / STEP_S) + 1),
         traces["intervals"]
         .filter(flow="transfer")
         .select(
@@ -84,20 +82,4 @@ def trace(settings: Settings) -> Traced:
             mbps=pl.col("bytes") * 8 / (pl.col("end_s") - pl.col("start_s")) / 1e6,
         ),
         last,
-    )
-
-
-def rates(delivered: pl.DataFrame, last_s: float) -> pl.DataFrame:
-    """Throughput over each path from the packets with data that arrived, headers included."""
-    steps = pl.DataFrame({"step": range(int(last_s / STEP_S) + 1)}, schema={"step": pl.Int64})
-    grid = steps.join(pl.DataFrame({"path": [0, 1]}), how="cross")
-    counted = delivered.group_by(
-        (pl.col("delivered_s") / STEP_S).floor().cast(pl.Int64).alias("step"), "path"
-    ).agg((pl.col("size_bytes").sum() * 8 / STEP_S / 1e6).alias("mbps"))
-    return (
-        grid.join(counted, on=["step", "path"], how="left")
-        .select(
-            ((pl.col("step") + 0.5) * STEP_S).alias("time_s"), "path", pl.col("mbps").fill_null(0)
-        )
-        .sort("path", "time_s")
     )

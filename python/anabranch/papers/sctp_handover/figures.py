@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from anabranch.figures import plots
+from anabranch.papers.plots import over_paths
 
 from .factors import (
     AVAILABLE_MBPS,
@@ -101,9 +102,7 @@ def timeline(run: Traced, number: int, sender: str) -> Figure:
     with plots.style():
         figure = plots.blank(10, 3.6)
         axes = figure.add_subplot()
-        for path, colour in enumerate(PATH_COLOURS):
-            rows = run.rates.filter(path=path)
-            axes.plot(rows["time_s"], rows["mbps"], color=colour, linewidth=1.3)
+        over_paths(axes, run.rates, PATH_COLOURS)
         _phases(axes, number)
         _primary(axes, run, of_experiment(number)[-1].to_s)
         top = axes.get_xaxis_transform()

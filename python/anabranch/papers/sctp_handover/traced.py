@@ -6,13 +6,12 @@ from itertools import pairwise
 
 import polars as pl
 
+from anabranch.papers.traces import STEP_S, path_rates
 from anabranch.studies.result import run
 
 from .factors import REVERTED_S
 from .studies import Effort, experiment
 
-STEP_S = 1.0
-"""Throughput is counted in steps of so many seconds."""
 APART_S = 1.0
 """Two checkpoints are at least so many seconds apart."""
 HEADERS_BYTES = 48
@@ -134,17 +133,5 @@ def rates(data: pl.DataFrame) -> pl.DataFrame:
     """Throughput over each path from the sending side's packets with data."""
     arrived = data.filter(fate="delivered")
     last = arrived["delivered_s"].max()
-    steps = range(int((last if isinstance(last, float) else 0.0) / STEP_S))
-    grid = pl.DataFrame({"step": list(steps)}, schema={"step": pl.Int64}).join(
-        pl.DataFrame({"path": [0, 1]}), how="cross"
-    )
-    counted = arrived.group_by(
-        (pl.col("delivered_s") / STEP_S).floor().cast(pl.Int64).alias("step"), "path"
-    ).agg(((pl.col("size_bytes") - HEADERS_BYTES).sum() * 8 / STEP_S / 1e6).alias("mbps"))
-    return (
-        grid.join(counted, on=["step", "path"], how="left")
-        .select(
-            ((pl.col("step") + 0.5) * STEP_S).alias("time_s"), "path", pl.col("mbps").fill_null(0)
-        )
-        .sort("path", "time_s")
-    )
+    steps = int((last if isinstance(last, float) else 0.0) / STEP_S)
+    return path_rates(arrived, steps, HEADERS_BYTES)

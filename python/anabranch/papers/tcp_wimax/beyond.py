@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from anabranch.figures import plots
+from anabranch.papers.plots import bars
 
 from .factors import CONTROL_NAMES, CONTROLS, PROFILE_NAMES, PROFILES
 from .outcome import TcpWimaxOutcome, Variant, means
@@ -148,7 +149,10 @@ def stations(rows: pl.DataFrame) -> Figure:
                 axes.errorbar(
                     x,
                     line["mean"],
-                    yerr=_bars(line, 1.0 if value == "jain" else math.inf),
+                    yerr=bars(
+                        line.select("mean", "half_width").iter_rows(),
+                        1.0 if value == "jain" else math.inf,
+                    ),
                     color=PROFILE_COLOURS[profile],
                     capsize=2,
                 )
@@ -206,13 +210,6 @@ def coherence(rows: pl.DataFrame) -> Figure:
         bar = figure.colorbar(image, ax=axes, label="goodput (Mbit/s)", fraction=0.04, pad=0.02)
         bar.outline.set_visible(False)
         return figure
-
-
-def _bars(means: pl.DataFrame, high: float) -> list[list[float]]:
-    """The intervals of a line, cut to what is possible."""
-    rows = means.select("mean", "half_width").rows()
-    bars = [plots.bar(mean, half_width, high=high) for mean, half_width in rows]
-    return [[below for (below,), _ in bars], [above for _, (above,) in bars]]
 
 
 def _present(rows: pl.DataFrame) -> list[str]:
