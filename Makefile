@@ -56,6 +56,7 @@ lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes n
 
 format: setup ## formats everything and applies safe fixes
 	cargo fmt --all
+	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
