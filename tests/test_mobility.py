@@ -6,7 +6,7 @@ import pytest
 
 import anabranch as package
 import mobility
-from anabranch.figures import plots
+from anabranch.figures import run_plots
 from anabranch.studies import library
 
 
@@ -47,7 +47,7 @@ def test_a_table_has_a_row_for_each_way_and_direction() -> None:
 def test_a_run_shows_its_handover() -> None:
     path = library.scenarios()["mobility-make-before-break"]
     result = package.run(path, trace=True)
-    figure = plots.of_run(result)["call-a-mos"]
+    figure = run_plots.of_run(result)["call-a-mos"]
     (axes,) = figure.axes
     pieces: list[Any] = [piece for piece in axes.patches if piece.get_gid()]
     assert [piece.get_gid() for piece in pieces] == ["primary-wifi", "primary-lte"]
@@ -63,10 +63,10 @@ def test_a_run_shows_when_its_primary_path_had_failed() -> None:
         # Two timeouts of 0.1 and 0.2 s, and the first heartbeat that is answered again: they are
         # apart by the interval of 0.5 s and an RTO of 0.5 s give or take its half (RFC 9260
         # section 8.3).
-        ((start, end),) = plots.primary_failures(result, "call", side)
+        ((start, end),) = run_plots.primary_failures(result, "call", side)
         assert 10.2 < start < 10.4
         assert 18 < end < 18 + 1.25 + 0.05
-    figure = plots.of_run(result)["call-b-mos"]
+    figure = run_plots.of_run(result)["call-b-mos"]
     (axes,) = figure.axes
     (failed,) = [patch for patch in axes.patches if patch.get_gid() == "failed"]
     assert failed.get_window_extent().width > 0

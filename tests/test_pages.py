@@ -16,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from anabranch.explain import figure as explain_figure
-from anabranch.figures import pages, plots
+from anabranch.figures import pages, plots, run_plots
 from anabranch.figures.pages import tables
 from anabranch.figures.table import Cell, Table
 
@@ -270,7 +270,7 @@ def test_long_names_leave_room_for_the_axes() -> None:
             "is_primary": [True, False, False, True],
         }
     )
-    figure = plots.paths(trace, title="a title " + 20 * "that goes on ")
+    figure = run_plots.paths(trace, title="a title " + 20 * "that goes on ")
     for shown in (figure, narrowed(figure)):
         figure.draw_without_rendering()
         width, height = shown.get_size_inches() * shown.dpi

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import anabranch as package
-from anabranch.figures import plots
+from anabranch.figures import plots, run_plots
 from conftest import CALL
 
 FRAMES = pl.DataFrame(
@@ -45,7 +45,7 @@ def legend(figure: Figure) -> list[str]:
 
 
 def test_frame_delay_marks_late_and_lost_frames() -> None:
-    figure = plots.frame_delay(FRAMES, playout_limit_ms=150, title="delay")
+    figure = run_plots.frame_delay(FRAMES, playout_limit_ms=150, title="delay")
     lines: dict[object, Any] = {
         line.get_gid(): line for line in figure.axes[0].lines if line.get_gid()
     }
@@ -58,7 +58,7 @@ def test_frame_delay_marks_late_and_lost_frames() -> None:
 
 def test_each_frame_has_the_colour_of_its_path() -> None:
     frames = FRAMES.with_columns(path=pl.Series(["wifi", "lte", None, "wifi"]))
-    figure = plots.frame_delay(frames)
+    figure = run_plots.frame_delay(frames)
     lines: dict[object, Any] = {
         line.get_gid(): line for line in figure.axes[0].lines if line.get_gid()
     }
@@ -76,7 +76,7 @@ def test_each_frame_has_the_colour_of_its_path() -> None:
 def test_a_heading_with_many_paths_stays_within_the_figure(count: int) -> None:
     names = [f"a-path-with-a-long-name-{i}" for i in range(count)]
     frames = pl.concat(FRAMES.with_columns(path=pl.lit(name)) for name in names)
-    figure = plots.frame_delay(frames, title="delay")
+    figure = run_plots.frame_delay(frames, title="delay")
     figure.draw_without_rendering()
     (box,) = figure.legends
     right = figure.get_size_inches()[0] * figure.dpi
@@ -97,7 +97,7 @@ def test_heat_map_shows_the_numbers() -> None:
 
 def test_a_traced_run_has_its_figures(tmp_path: Path) -> None:
     result = package.run(CALL, trace=True)
-    figures = plots.of_run(result)
+    figures = run_plots.of_run(result)
     assert "call-delay" in figures
     assert any(name.endswith("-paths") for name in figures)
     limit = [text for text in texts(figures["call-delay"]) if text.startswith("playout limit")]
@@ -112,7 +112,7 @@ def test_a_traced_run_has_its_figures(tmp_path: Path) -> None:
 def test_the_same_figure_is_the_same_file(tmp_path: Path, suffix: str) -> None:
     contents = []
     for name in ("first", "second"):
-        figure = plots.frame_delay(FRAMES, playout_limit_ms=150, title="delay")
+        figure = run_plots.frame_delay(FRAMES, playout_limit_ms=150, title="delay")
         (path,) = plots.save(figure, tmp_path / name, [suffix])
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
@@ -121,13 +121,13 @@ def test_the_same_figure_is_the_same_file(tmp_path: Path, suffix: str) -> None:
 
 def test_an_empty_status_is_no_problem(tmp_path: Path) -> None:
     lost = FRAMES.filter(pl.col("status") == "lost")
-    assert plots.save(plots.frame_delay(lost), tmp_path / "lost", ["png"])
+    assert plots.save(run_plots.frame_delay(lost), tmp_path / "lost", ["png"])
 
 
 def test_the_primary_path_is_a_strip() -> None:
     seconds = pl.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0], "mos": [4.0, 4.2]})
     changes = [(0.1 * i, ("wifi", "lte")[i % 2]) for i in range(-4, 25)]
-    figure = plots.rating(seconds, changes=changes, names=["lte", "wifi"])
+    figure = run_plots.rating(seconds, changes=changes, names=["lte", "wifi"])
     (axes,) = figure.axes
     pieces: list[Any] = [piece for piece in axes.patches if piece.get_gid()]
     # Those within the call, the first of which began before it.
@@ -138,7 +138,7 @@ def test_the_primary_path_is_a_strip() -> None:
     assert ends[-1][1] == pytest.approx(2)
     assert all(left[1] == pytest.approx(right[0]) for left, right in itertools.pairwise(ends))
     # As in the figure of the delays.
-    colours = plots.path_colours(["lte", "wifi"])
+    colours = run_plots.path_colours(["lte", "wifi"])
     assert mpl.colors.to_hex(pieces[0].get_facecolor()).upper() == colours["wifi"]
     words = ["wifi is the primary path", "lte is the primary path"]
     assert legend(figure) == [f"strip: {text}" for text in words]
@@ -154,18 +154,18 @@ def test_limits_of_the_rto_are_drawn_where_they_are_near() -> None:
             "rto_ms": [100.0, 150.0, 100.0, 120.0],
         }
     )
-    figure = plots.paths(trace, rto_limits_ms=(100.0, 60_000.0))
+    figure = run_plots.paths(trace, rto_limits_ms=(100.0, 60_000.0))
     lines = [line.get_gid() for line in figure.axes[1].lines if line.get_gid()]
     assert lines == ["RTO.Min"], "RTO.Max is far from what is drawn"
     assert "RTO.Min 100 ms" in texts(figure)
     assert [text.split()[1] for text in legend(figure)] == ["a", "b"]
-    figure = plots.paths(trace, rto_limits_ms=(100.0, 300.0))
+    figure = run_plots.paths(trace, rto_limits_ms=(100.0, 300.0))
     assert [line.get_gid() for line in figure.axes[1].lines if line.get_gid()][1:] == ["RTO.Max"]
 
 
 def test_text_has_one_size_and_titles_another() -> None:
     result = package.run(CALL, trace=True)
-    for figure in plots.of_run(result).values():
+    for figure in run_plots.of_run(result).values():
         figure.draw_without_rendering()
         sizes = {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()}
         assert sizes <= {plots.SIZE, plots.TITLE_SIZE}

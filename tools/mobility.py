@@ -14,7 +14,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import anabranch
-from anabranch.figures import plots
+from anabranch.figures import plots, run_plots
 from anabranch.stats import mean_interval
 from anabranch.studies import library
 from anabranch.studies.result import Result
@@ -152,8 +152,8 @@ def figure() -> Figure:
         for axes, way in zip(panels, WAYS, strict=True):
             result = run(way, 0)
             seconds = result.traces["ratings"].filter(pl.col("side") == "b")
-            changes = plots.primary_changes(result, "call", "b")
-            shown = plots.draw_rating(axes, seconds, changes, ("wifi", "lte"))
+            changes = run_plots.primary_changes(result, "call", "b")
+            shown = run_plots.draw_rating(axes, seconds, changes, ("wifi", "lte"))
             names = max(names, shown, key=len)
             axes.axvspan(LOSS_S, seconds["end_s"][-1], color=plots.FAILED, linewidth=0, zorder=0)
             axes.set_title(way.name, pad=16)

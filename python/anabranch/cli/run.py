@@ -107,9 +107,9 @@ def run(
 
         written += write_tables(trace, result.traces)
     if plot is not None:
-        from anabranch.figures import plots, run_page  # noqa: PLC0415 - slow to import
+        from anabranch.figures import plots, run_page, run_plots  # noqa: PLC0415 - slow to import
 
-        figures = plots.of_run(result)
+        figures = run_plots.of_run(result)
         page = plot / f"{loaded.name}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         files = []

@@ -4,7 +4,7 @@ import html
 from typing import TYPE_CHECKING
 
 from anabranch.errors import AnabranchError, suggestion
-from anabranch.figures import plots
+from anabranch.figures import plots, run_plots
 from anabranch.studies import headline, watch
 from anabranch.support import wording
 
@@ -34,7 +34,7 @@ def figure(result: "Result", name: str | None = None) -> "Figure":
     """One of a run's figures: the first if no name is given."""
     if not result.traces:
         raise AnabranchError("the run kept no traces to draw: run it with `trace=True`")
-    figures = plots.of_run(result)
+    figures = run_plots.of_run(result)
     if not figures:
         raise AnabranchError("the run has nothing to draw: no frames, no ratings and no paths")
     if name is not None and name not in figures:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from anabranch import _engine
-from anabranch.figures import pages, plots
+from anabranch.figures import pages, run_plots
 from anabranch.studies import headline
 from anabranch.support import wording
 
@@ -21,9 +21,9 @@ def page(result: "Result", figures: "dict[str, Figure] | None" = None) -> str:
     result
         The run.
     figures
-        Its figures, if they are made already; `plots.of_run` makes them.
+        Its figures, if they are made already; `run_plots.of_run` makes them.
     """
-    figures = plots.of_run(result) if figures is None else figures
+    figures = run_plots.of_run(result) if figures is None else figures
     first, *others = headline.lines(result)
     template = pages.environment({"run.html.j2": __package__}).get_template("run.html.j2")
     return template.render(

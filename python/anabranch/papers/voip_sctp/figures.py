@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from anabranch.figures import plots
+from anabranch.figures import plots, run_plots
 from anabranch.papers import choice
 from anabranch.papers.intervals import Interval
 
@@ -113,7 +113,7 @@ def single_run(number: int, call: TracedCall) -> Figure:
         f"Figure {number}: one call, RTO.Max {call.rto_max_s:g} s, PMR 5, 2 % loss: MOS"
         f" {call.mos:.2f} (paper {call.published:g})"
     )
-    figure = plots.frame_delay(call.frames, playout_limit_ms=call.playout_limit_ms, title=title)
+    figure = run_plots.frame_delay(call.frames, playout_limit_ms=call.playout_limit_ms, title=title)
     for line in figure.axes[0].lines:
         if line.get_gid() in {"played", "late", "lost"}:
             line.set_rasterized(True)  # six thousand dots as paths would be half of the page
