@@ -6,9 +6,14 @@
 //!
 //! SCTP travels in UDP (RFC 6951), for which nobody needs to be root, or in IP itself where the system permits raw sockets.
 
+mod alarms;
 pub mod clock;
 pub mod driver;
+mod outbox;
+mod outgoing;
 mod raw;
+mod route;
 pub mod sctp;
 pub mod secrets;
+pub mod stack;
 mod udp;

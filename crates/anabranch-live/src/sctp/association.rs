@@ -1,7 +1,6 @@
 //! An association with its addresses and its bytes.
 
 use std::net::IpAddr;
-use std::ops::Range;
 
 use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output};
 use anabranch_transport::ground::{PathId, Payload};
@@ -13,8 +12,9 @@ use anabranch_transport::wire::{Body, Packet};
 
 use super::host::{HostEvent, Inbound};
 use super::incoming::{Incoming, Staged, offset_of};
-use super::outgoing::Outgoing;
-use super::route::Route;
+use crate::outbox::Outbox;
+use crate::outgoing::Outgoing;
+use crate::route::Route;
 
 /// An association of a host.
 #[derive(Debug)]
@@ -33,13 +33,6 @@ pub(super) struct Live {
     /// The message handed over last was refused.
     pub(super) is_refused: bool,
     pub(super) has_ended: bool,
-}
-
-/// Packets that are to be sent, one after the other.
-#[derive(Debug, Default)]
-pub(super) struct Outbox {
-    pub(super) bytes: Vec<u8>,
-    pub(super) packets: Vec<(Route, Range<usize>)>,
 }
 
 /// What packets of an association, or of none yet, are written with.
@@ -85,14 +78,11 @@ impl Sending for Writing<'_> {
     }
 }
 
-impl Outbox {
-    /// Writes a packet.
-    pub(super) fn push(&mut self, packet: &Packet, writing: &Writing<'_>) {
-        let Body::Sctp(sctp) = &packet.body else { return };
-        let start = self.bytes.len();
-        sctp.emit(packet.path, writing, &mut self.bytes);
-        self.packets.push((writing.routes[packet.path.index()], start..self.bytes.len()));
-    }
+/// Writes a packet.
+pub(super) fn put(outbox: &mut Outbox, packet: &Packet, writing: &Writing<'_>) {
+    let Body::Sctp(sctp) = &packet.body else { return };
+    let route = writing.routes[packet.path.index()];
+    outbox.push(route, packet.ecn, |out| sctp.emit(packet.path, writing, out));
 }
 
 /// What a datagram is read with: nothing of it is believed yet, so its pieces are places in it.
@@ -178,7 +168,7 @@ impl Live {
                         outgoing: Some(&self.outgoing),
                         secret,
                     };
-                    outbox.push(&packet, &writing);
+                    put(outbox, &packet, &writing);
                 }
                 Output::Event(event) => self.on_event(now, event, datagram, &mut tell),
                 Output::Timeout(at) => {

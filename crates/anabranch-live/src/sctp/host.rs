@@ -16,11 +16,14 @@ use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::chunk::Chunk;
-use anabranch_transport::wire::{Body, Packet};
+use anabranch_transport::wire::{Body, Packet, ip};
 
-use super::association::{Live, Outbox, Reading, Writing};
+use super::association::{Live, Reading, Writing, put};
 use super::incoming::Staged;
-use super::route::{Route, source_for};
+use crate::alarms::Alarms;
+use crate::outbox::{Outbox, Transmit};
+use crate::route::{Route, source_for};
+use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
 const MOST_ADDRESSES: usize = 16;
@@ -125,17 +128,6 @@ pub enum HostEvent {
     Writable,
 }
 
-/// Datagrams to be sent, all to the same place.
-#[derive(Clone, Copy, Debug)]
-pub struct Transmit<'a> {
-    /// From where to where.
-    pub route: Route,
-    /// One or several datagrams, one behind the other.
-    pub bytes: &'a [u8],
-    /// The length of each, of which the last one may be shorter; that of `bytes` where there is one.
-    pub segment: usize,
-}
-
 /// A packet that has arrived, and what it was made of.
 struct Arrival<'a> {
     packet: Box<Packet>,
@@ -163,13 +155,11 @@ pub struct Host {
     by_tag: BTreeMap<u32, AssociationId>,
     /// By the peer's address, its port and ours: several peers may share these behind one address.
     by_address: BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>,
-    timeouts: BTreeSet<(Time, AssociationId)>,
+    alarms: Alarms<AssociationId>,
     /// Those that peers have opened.
     accepted: BTreeSet<AssociationId>,
     events: VecDeque<(AssociationId, HostEvent)>,
     outbox: Outbox,
-    /// How many packets of the outbox have been taken.
-    taken: usize,
     /// Datagrams that were no packets.
     malformed: u64,
 }
@@ -193,11 +183,10 @@ impl Host {
             next_id: 0,
             by_tag: BTreeMap::new(),
             by_address: BTreeMap::new(),
-            timeouts: BTreeSet::new(),
+            alarms: Alarms::default(),
             accepted: BTreeSet::new(),
             events: VecDeque::new(),
             outbox: Outbox::default(),
-            taken: 0,
             malformed: 0,
         }
     }
@@ -461,7 +450,7 @@ impl Host {
             Answer::Reply(reply) => {
                 let (routes, own) = (&[route], &self.own[ip as usize]);
                 let writing = Writing { routes, own, peers: &peers, outgoing: None, secret: &self.secret };
-                self.outbox.push(&reply, &writing);
+                put(&mut self.outbox, &reply, &writing);
             }
             Answer::Accepted(end) => {
                 let id = self.new_id();
@@ -490,17 +479,12 @@ impl Host {
             self.remove(id, before);
             return;
         }
-        if live.timeout != before {
-            self.timeouts.remove(&(before, id));
-            if !live.timeout.is_never() {
-                self.timeouts.insert((live.timeout, id));
-            }
-        }
+        self.alarms.set(id, before, live.timeout);
     }
 
     fn remove(&mut self, id: AssociationId, timeout: Time) {
         let Some(live) = self.associations.remove(&id) else { return };
-        self.timeouts.remove(&(timeout, id));
+        self.alarms.set(id, timeout, Time::NEVER);
         self.accepted.remove(&id);
         let tag = live.end.verification_tag();
         if self.by_tag.get(&tag) == Some(&id) {
@@ -520,14 +504,12 @@ impl Host {
 
     /// When [`Host::handle_timeout`] is to be called; [`Time::NEVER`] where nothing is to be waited for.
     pub fn next_timeout(&self) -> Time {
-        self.timeouts.first().map_or(Time::NEVER, |(at, _)| *at)
+        self.alarms.next()
     }
 
     /// The time that [`Host::next_timeout`] named has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(&(at, id)) = self.timeouts.first()
-            && at <= now
-        {
+        while let Some(id) = self.alarms.due(now) {
             let live = self.associations.get_mut(&id).expect("it has a timeout");
             live.end.handle_input(now, Input::Timeout);
             self.drain(now, id, &[]);
@@ -541,35 +523,12 @@ impl Host {
 
     /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one place.
     pub fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
-        let packets = &self.outbox.packets;
-        let Some((route, first)) = packets.get(self.taken).cloned() else {
-            self.outbox.packets.clear();
-            self.outbox.bytes.clear();
-            self.taken = 0;
-            return None;
-        };
-        let segment = first.len();
-        let mut end = first.end;
-        let mut count = 1;
-        for (other, range) in packets[self.taken + 1..].iter().take(most - 1) {
-            if *other != route
-                || range.len() > segment
-                || range.end - first.start > usize::from(u16::MAX) - 64
-            {
-                break;
-            }
-            (count, end) = (count + 1, range.end);
-            if range.len() < segment {
-                break;
-            }
-        }
-        self.taken += count;
-        Some(Transmit { route, bytes: &self.outbox.bytes[first.start..end], segment })
+        self.outbox.take(most)
     }
 
     /// The last so many datagrams of what [`Host::poll_transmit`] gave could not be sent: they are given again.
     pub fn untransmit(&mut self, count: usize) {
-        self.taken -= count;
+        self.outbox.put_back(count);
     }
 
     /// The addresses of an association's paths, its port and the peer's; none where there is no such association.
@@ -597,6 +556,35 @@ impl Host {
     /// How many datagrams were no packets of SCTP.
     pub const fn malformed(&self) -> u64 {
         self.malformed
+    }
+}
+
+impl Stack for Host {
+    const PROTOCOL: u8 = ip::SCTP;
+    type Event = (AssociationId, HostEvent);
+
+    fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
+        self.handle_datagram(now, route, datagram);
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.next_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.handle_timeout(now);
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.poll_event()
+    }
+
+    fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
+        self.poll_transmit(most)
+    }
+
+    fn untransmit(&mut self, count: usize) {
+        self.untransmit(count);
     }
 }
 

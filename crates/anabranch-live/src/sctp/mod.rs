@@ -3,8 +3,8 @@
 mod association;
 mod host;
 mod incoming;
-mod outgoing;
-mod route;
 
-pub use host::{AssociationId, Host, HostEvent, Inbound, Outbound, Refusal, Settings, Transmit};
-pub use route::Route;
+pub use host::{AssociationId, Host, HostEvent, Inbound, Outbound, Refusal, Settings};
+
+pub use crate::outbox::Transmit;
+pub use crate::route::Route;

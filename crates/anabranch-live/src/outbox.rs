@@ -1,0 +1,71 @@
+//! What a host wants sent: packets one behind the other, each with the addresses it goes between.
+
+use std::ops::Range;
+
+use anabranch_transport::ground::Ecn;
+
+use crate::route::Route;
+
+/// Several packets of one length are sent together only as long as they fit into one of IP.
+const MOST_BYTES_TOGETHER: usize = u16::MAX as usize - 64;
+
+/// Datagrams to be sent, all to the same place.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<'a> {
+    /// From where to where.
+    pub route: Route,
+    /// The ECN field of each.
+    pub ecn: Ecn,
+    /// One or several datagrams, one behind the other.
+    pub bytes: &'a [u8],
+    /// The length of each, of which the last one may be shorter; that of `bytes` where there is one.
+    pub segment: usize,
+}
+
+/// Packets that are to be sent, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    packets: Vec<(Route, Ecn, Range<usize>)>,
+    /// How many of them have been taken.
+    taken: usize,
+}
+
+impl Outbox {
+    /// Adds a packet, which `write` appends.
+    pub(crate) fn push(&mut self, route: Route, ecn: Ecn, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.packets.push((route, ecn, start..self.bytes.len()));
+    }
+
+    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one place.
+    pub(crate) fn take(&mut self, most: usize) -> Option<Transmit<'_>> {
+        let Some((route, ecn, first)) = self.packets.get(self.taken).cloned() else {
+            self.packets.clear();
+            self.bytes.clear();
+            self.taken = 0;
+            return None;
+        };
+        let segment = first.len();
+        let mut end = first.end;
+        let mut count = 1;
+        for (other, mark, range) in self.packets[self.taken + 1..].iter().take(most - 1) {
+            let goes_along = (*other, *mark) == (route, ecn) && range.len() <= segment;
+            if !goes_along || range.end - first.start > MOST_BYTES_TOGETHER {
+                break;
+            }
+            (count, end) = (count + 1, range.end);
+            if range.len() < segment {
+                break;
+            }
+        }
+        self.taken += count;
+        Some(Transmit { route, ecn, bytes: &self.bytes[first.start..end], segment })
+    }
+
+    /// The last so many datagrams of what was taken could not be sent: they are given again.
+    pub(crate) fn put_back(&mut self, count: usize) {
+        self.taken -= count;
+    }
+}
