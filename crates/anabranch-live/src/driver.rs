@@ -7,13 +7,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::secret::Secret;
 use anabranch_transport::time::Time;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
 use crate::clock::Clock;
+use crate::outbox::Transmit;
 use crate::raw::Raw;
-use crate::sctp::{AssociationId, Host, HostEvent, Route, Settings, Transmit};
+use crate::route::Route;
+use crate::sctp::{self, Settings};
 use crate::secrets;
+use crate::stack::Stack;
+use crate::tun::{Tun, TunDevice};
 use crate::udp::{Buffers, Udp};
 
 /// So many batches are read from a socket before anything else is looked at.
@@ -21,19 +28,21 @@ const MOST_BATCHES: usize = 8;
 /// The token of the waker; sockets have theirs from 0 on.
 const WAKER: Token = Token(usize::MAX);
 
-/// What packets of SCTP are carried in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What packets are carried in.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// IP itself, where the system permits it.
+    /// IP itself, where the system permits it (SCTP).
     Ip,
-    /// UDP, at this port of ours; 0 for any (RFC 6951).
+    /// IP through these devices, behind which the addresses are.
+    Tun(Vec<TunDevice>),
+    /// UDP, at this port of ours; 0 for any (SCTP, RFC 6951).
     Udp(u16),
 }
 
 /// What a driver is made with.
 #[derive(Clone, Debug)]
 pub struct DriverSettings {
-    /// Addresses to bind to; none for all that the system has, between which it chooses.
+    /// Addresses to bind to; none for all that the system has, between which it chooses, or all behind the devices.
     pub addresses: Vec<IpAddr>,
     /// What packets are carried in.
     pub carrier: Carrier,
@@ -44,18 +53,18 @@ pub struct DriverSettings {
 }
 
 /// Something to be done with the host.
-type Job = Box<dyn FnOnce(&mut Host, Time) + Send>;
+type Job<H> = Box<dyn FnOnce(&mut H, Time) + Send>;
 
 /// What a driver does next.
-enum Order {
-    Do(Job),
+enum Order<H> {
+    Do(Job<H>),
     Stop,
 }
 
 /// A driver that runs. When it is dropped, it stops.
 #[derive(Debug)]
-pub struct Driver {
-    orders: Sender<Order>,
+pub struct Driver<H = sctp::Host> {
+    orders: Sender<Order<H>>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     port: Option<u16>,
@@ -63,26 +72,56 @@ pub struct Driver {
 
 /// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread, holds up
 /// everything while it runs, and may have something done with the host at once.
-pub type Listener = Box<dyn FnMut(&mut Host, Time, Vec<(AssociationId, HostEvent)>) + Send>;
+pub type Listener<H = sctp::Host> = Box<dyn FnMut(&mut H, Time, Vec<<H as Stack>::Event>) + Send>;
+
+/// What a host is made with besides its settings.
+#[derive(Debug)]
+pub struct Randomness {
+    /// What strangers must not guess is made from it.
+    pub secret: Secret,
+    /// Where the rest comes from.
+    pub streams: Streams,
+}
 
 impl Driver {
-    /// Binds the sockets and starts the thread.
+    /// Binds the sockets and starts the thread, with a host of SCTP.
     ///
     /// # Errors
     /// When a socket cannot be bound: one sentence that names the address, and what is missing.
     pub fn start(settings: DriverSettings, listener: Listener) -> Result<Self, String> {
-        let DriverSettings { addresses, carrier, mtu, most_accepted } = settings;
-        let sockets = bind(&addresses, carrier)?;
+        let (mtu, most_accepted) = (settings.mtu, settings.most_accepted);
+        let is_in_udp = matches!(settings.carrier, Carrier::Udp(_));
+        let host = |addresses, Randomness { secret, streams }| {
+            sctp::Host::new(Settings { addresses, mtu, is_in_udp, most_accepted }, secret, streams)
+        };
+        Self::drive(settings, host, listener)
+    }
+}
+
+impl<H: Stack> Driver<H> {
+    /// Binds the sockets and starts the thread, with the host that is made from its addresses.
+    ///
+    /// # Errors
+    /// When a socket cannot be bound: one sentence that names the address, and what is missing.
+    pub fn drive(
+        settings: DriverSettings,
+        host: impl FnOnce(Vec<IpAddr>, Randomness) -> H,
+        listener: Listener<H>,
+    ) -> Result<Self, String> {
+        let DriverSettings { mut addresses, carrier, mtu, .. } = settings;
+        if let (Carrier::Tun(devices), true) = (&carrier, addresses.is_empty()) {
+            addresses = devices.iter().flat_map(|device| device.addresses.clone()).collect();
+        }
+        let sockets = bind::<H>(&addresses, &carrier, mtu)?;
         let port = match sockets.first() {
             Some(Socket::Udp(udp)) => Some(udp.port().map_err(|error| error.to_string())?),
             _ => None,
         };
-        let is_in_udp = matches!(carrier, Carrier::Udp(_));
-        let settings = Settings { addresses, mtu, is_in_udp, most_accepted };
-        let start = || -> io::Result<(Loop, Arc<Waker>, Sender<Order>)> {
+        let start = || -> io::Result<(Loop<H>, Arc<Waker>, Sender<Order<H>>)> {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-            let host = Host::new(settings, secrets::secret()?, secrets::streams()?);
+            let random = Randomness { secret: secrets::secret()?, streams: secrets::streams()? };
+            let host = host(addresses, random);
             let (orders, inbox) = channel();
             let (clock, buffers) = (Clock::start(), Buffers::new());
             let mut driver = Loop { host, sockets, poll, clock, inbox, listener, buffers, is_blocked: false };
@@ -97,24 +136,23 @@ impl Driver {
             .map_err(|error| format!("the driver cannot start: {error}"))?;
         Ok(Self { orders, waker, thread: Some(thread), port })
     }
+}
 
+impl<H> Driver<H> {
     /// The port of UDP, where packets are carried in it.
     pub const fn udp_port(&self) -> Option<u16> {
         self.port
     }
 
     /// Has something done with the host.
-    pub fn order(&self, job: impl FnOnce(&mut Host, Time) + Send + 'static) {
+    pub fn order(&self, job: impl FnOnce(&mut H, Time) + Send + 'static) {
         // A driver that has stopped does nothing more.
         let _ = self.orders.send(Order::Do(Box::new(job)));
         let _ = self.waker.wake();
     }
 
     /// Has something done with the host and waits for the answer; none from a driver that has stopped.
-    pub fn ask<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
-    ) -> Option<T> {
+    pub fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut H, Time) -> T + Send + 'static) -> Option<T> {
         let (answer, inbox) = channel();
         self.order(move |host, now| {
             let _ = answer.send(job(host, now));
@@ -132,54 +170,73 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl<H> Drop for Driver<H> {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-#[derive(Debug)]
 enum Socket {
     Raw(Raw),
+    Tun(Tun),
     Udp(Udp),
 }
 
 impl Socket {
-    const fn local(&self) -> IpAddr {
+    /// Whether packets from this address leave here.
+    fn has(&self, local: IpAddr) -> bool {
         match self {
-            Self::Raw(raw) => raw.local,
-            Self::Udp(udp) => udp.local,
+            Self::Raw(raw) => raw.local == local,
+            Self::Tun(tun) => tun.has(local),
+            Self::Udp(udp) => udp.local == local,
         }
     }
 
-    fn io(&mut self) -> &mut mio::net::UdpSocket {
+    /// Whether packets to this address can leave here.
+    fn reaches(&self, remote: IpAddr) -> bool {
         match self {
-            Self::Raw(raw) => &mut raw.io,
-            Self::Udp(udp) => &mut udp.io,
+            Self::Raw(raw) => raw.local.is_ipv4() == remote.is_ipv4(),
+            Self::Tun(tun) => tun.speaks_version_of(remote),
+            Self::Udp(udp) => udp.local.is_ipv4() == remote.is_ipv4(),
+        }
+    }
+
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Self::Raw(raw) => registry.register(&mut raw.io, token, interest),
+            Self::Tun(tun) => tun.register(registry, token, interest),
+            Self::Udp(udp) => registry.register(&mut udp.io, token, interest),
         }
     }
 
     fn most_segments(&self) -> usize {
         match self {
-            Self::Raw(_) => 1,
+            Self::Raw(_) | Self::Tun(_) => 1,
             Self::Udp(udp) => udp.most_segments(),
         }
     }
 }
 
-/// A socket for each address, or for each version of IP.
-fn bind(addresses: &[IpAddr], carrier: Carrier) -> Result<Vec<Socket>, String> {
+/// A socket for each address, or for each version of IP; or the devices.
+fn bind<H: Stack>(addresses: &[IpAddr], carrier: &Carrier, mtu: u32) -> Result<Vec<Socket>, String> {
+    if let Carrier::Tun(devices) = carrier {
+        let open = |device| Tun::open(device, H::PROTOCOL, mtu).map(Socket::Tun);
+        return devices.iter().map(open).collect();
+    }
     let any = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
     let wanted = if addresses.is_empty() { &any[..] } else { addresses };
     let mut sockets = Vec::new();
+    let is_in_udp = matches!(carrier, Carrier::Udp(_));
     let mut port = match carrier {
-        Carrier::Ip => 0,
-        Carrier::Udp(port) => port,
+        Carrier::Udp(port) => *port,
+        _ => 0,
     };
     for &address in wanted {
-        let socket = match carrier {
-            Carrier::Ip => Raw::bind(address).map(Socket::Raw),
-            Carrier::Udp(_) => Udp::bind(address, port).map(Socket::Udp),
+        let socket = if is_in_udp {
+            Udp::bind(address, port).map(Socket::Udp)
+        } else {
+            Raw::bind(address).map(Socket::Raw)
         };
         match socket {
             Ok(socket) => {
@@ -191,16 +248,17 @@ fn bind(addresses: &[IpAddr], carrier: Carrier) -> Result<Vec<Socket>, String> {
             }
             // A system may have one version of IP only.
             Err(_) if addresses.is_empty() && address.is_ipv6() => {}
-            Err(error) if carrier == Carrier::Ip && error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error) if !is_in_udp && error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(format!(
                     "SCTP over IP at {address} needs root or the capability CAP_NET_RAW: run it as root, give the program \
                      the capability (setcap cap_net_raw+ep), or use SCTP over UDP, which needs neither"
                 ));
             }
             Err(error) => {
-                let place = match carrier {
-                    Carrier::Ip => format!("address = {address}"),
-                    Carrier::Udp(_) => format!("address = {address}, UDP port {port}"),
+                let place = if is_in_udp {
+                    format!("address = {address}, UDP port {port}")
+                } else {
+                    format!("address = {address}")
                 };
                 return Err(format!("{place} cannot be bound: {error}"));
             }
@@ -210,23 +268,22 @@ fn bind(addresses: &[IpAddr], carrier: Carrier) -> Result<Vec<Socket>, String> {
 }
 
 /// The thread.
-struct Loop {
-    host: Host,
+struct Loop<H: Stack> {
+    host: H,
     sockets: Vec<Socket>,
     poll: Poll,
     clock: Clock,
-    inbox: Receiver<Order>,
-    listener: Listener,
+    inbox: Receiver<Order<H>>,
+    listener: Listener<H>,
     buffers: Buffers,
     /// A socket has no room for what is to be sent.
     is_blocked: bool,
 }
 
-impl Loop {
+impl<H: Stack> Loop<H> {
     fn register(&mut self) -> io::Result<()> {
         for (index, socket) in self.sockets.iter_mut().enumerate() {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(socket.io(), Token(index), interest)?;
+            socket.register(self.poll.registry(), Token(index))?;
         }
         Ok(())
     }
@@ -285,10 +342,13 @@ impl Loop {
         for _ in 0..MOST_BATCHES {
             let Self { host, sockets, clock, buffers, .. } = self;
             let now = clock.now();
-            let each = |route: Route, datagram: &[u8]| host.handle_datagram(now, route, datagram);
+            let mut each =
+                |route: Route, ecn: Ecn, datagram: &[u8]| host.handle_datagram(now, route, ecn, datagram);
+            let unmarked = |route: Route, datagram: &[u8]| each(route, Ecn::NotEct, datagram);
             let read = match &sockets[index] {
-                Socket::Raw(raw) => raw.receive(buffers, each),
-                Socket::Udp(udp) => udp.receive(buffers, each),
+                Socket::Raw(raw) => raw.receive(buffers, unmarked),
+                Socket::Tun(tun) => tun.receive(buffers, each),
+                Socket::Udp(udp) => udp.receive(buffers, unmarked),
             };
             match read {
                 Ok(()) => self.settle(),
@@ -332,10 +392,11 @@ impl Loop {
 /// Sends from the socket of the route's address, or from one of its version of IP.
 fn send(sockets: &[Socket], transmit: &Transmit<'_>) -> (usize, io::Result<()>) {
     let Route { local, remote, .. } = transmit.route;
-    let own = sockets.iter().find(|socket| socket.local() == local);
-    let of_version = || sockets.iter().find(|socket| socket.local().is_ipv4() == remote.is_ipv4());
+    let own = sockets.iter().find(|socket| socket.has(local));
+    let of_version = || sockets.iter().find(|socket| socket.reaches(remote));
     match own.or_else(of_version) {
         Some(Socket::Raw(raw)) => raw.send(transmit),
+        Some(Socket::Tun(tun)) => tun.send(transmit),
         Some(Socket::Udp(udp)) => match udp.send(transmit) {
             Ok(()) => (transmit.bytes.len().div_ceil(transmit.segment), Ok(())),
             Err(error) => (0, Err(error)),

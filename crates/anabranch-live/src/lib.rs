@@ -16,4 +16,5 @@ mod route;
 pub mod sctp;
 pub mod secrets;
 pub mod stack;
+pub mod tun;
 mod udp;

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use mio::net::UdpSocket;
 
-use crate::sctp::{Route, Transmit};
+use crate::outbox::Transmit;
+use crate::route::Route;
 use crate::udp::Buffers;
 
 /// The protocol number.

@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 
-use crate::sctp::{Route, Transmit};
+use crate::outbox::Transmit;
+use crate::route::Route;
 
 /// What one read may bring: the system may put many datagrams of one sender together.
 const BUFFER_BYTES: usize = 65_536;
