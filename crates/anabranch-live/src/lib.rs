@@ -16,5 +16,6 @@ mod route;
 pub mod sctp;
 pub mod secrets;
 pub mod stack;
+pub mod stream;
 pub mod tun;
 mod udp;

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::ground::IpVersion;
+
 /// A pair of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
@@ -11,6 +13,14 @@ pub struct Route {
     pub remote: IpAddr,
     /// The peer's port of UDP, where SCTP travels in UDP (RFC 6951).
     pub port: Option<u16>,
+}
+
+/// The version of IP of an address.
+pub(crate) const fn version(address: IpAddr) -> IpVersion {
+    match address {
+        IpAddr::V4(_) => IpVersion::Ipv4,
+        IpAddr::V6(_) => IpVersion::Ipv6,
+    }
 }
 
 /// Which of our addresses packets to this one should leave from: the one that agrees with it in the most leading bits, as

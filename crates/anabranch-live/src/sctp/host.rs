@@ -22,7 +22,7 @@ use super::association::{Live, Reading, Writing, put};
 use super::incoming::Staged;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
-use crate::route::{Route, source_for};
+use crate::route::{Route, source_for, version};
 use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
@@ -585,13 +585,6 @@ impl Stack for Host {
 
     fn untransmit(&mut self, count: usize) {
         self.untransmit(count);
-    }
-}
-
-const fn version(address: IpAddr) -> IpVersion {
-    match address {
-        IpAddr::V4(_) => IpVersion::Ipv4,
-        IpAddr::V6(_) => IpVersion::Ipv6,
     }
 }
 

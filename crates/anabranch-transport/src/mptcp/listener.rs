@@ -29,7 +29,7 @@ impl crate::listener::Listener for Listener {
         };
         // RFC 8684 section 3.2: a token of no connection is answered by a reset.
         if joins || !opens(segment, self.parameters.tcp.ports(self.place.side)[0]) {
-            return refuse(&packet, segment, self.place.ip);
+            return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply);
         }
         let name = self.place.next_name();
         let Place { side, mtus, ip, streams, .. } = &self.place;

@@ -30,6 +30,7 @@ use crate::recovery::rate_sample::RateSampler;
 use crate::recovery::rtt::Rtt;
 use crate::report::Report;
 use crate::rng::{Draw as _, Rng, Streams};
+use crate::secret::SecretNumbers;
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{self, Body, Packet};
@@ -76,6 +77,8 @@ pub struct Connection {
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
     pub(super) rng: Rng,
+    /// Where initial sequence numbers and the beginning of timestamps come from, if not from `rng`.
+    pub(super) secret_numbers: Option<SecretNumbers>,
     /// Connections so far, this one included.
     pub(super) connections: u64,
     pub(super) state: State,
@@ -163,6 +166,7 @@ impl Connection {
             mtu,
             path,
             ports,
+            secret_numbers: None,
             connections: 0,
             state: State::Closed,
             handshake: Handshake::default(),
@@ -212,6 +216,21 @@ impl Connection {
     /// What has been counted so far, in all connections.
     pub const fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Its port and the peer's.
+    pub const fn ports(&self) -> [u16; 2] {
+        self.ports
+    }
+
+    /// The largest window that it offers, in bytes.
+    pub const fn receive_buffer(&self) -> u64 {
+        self.parameters.receive_buffer
+    }
+
+    /// Whether there is no connection, nor anything left of the last one (TIME-WAIT).
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
@@ -409,6 +428,14 @@ impl Endpoint for Connection {
     fn set_half_close(&mut self, on: bool) -> bool {
         self.half_close = on;
         true
+    }
+
+    /// The beginning of its timestamps is the first of these numbers, and the initial sequence number of each connection
+    /// is the next one and a clock of 4 microseconds (RFC 6528 section 3: where the numbers are a secret function of
+    /// addresses and ports).
+    fn draw_from(&mut self, mut numbers: SecretNumbers) {
+        self.timestamp_offset = numbers.bits() as u32;
+        self.secret_numbers = Some(numbers);
     }
 
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {

@@ -27,6 +27,8 @@ const DEFAULT_MSS: u16 = 536;
 const MAX_WINDOW_SCALE: u8 = 14;
 /// RFC 6335 section 6.
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
+/// The clock of initial sequence numbers (RFC 9293 section 3.4.1: 4 microseconds).
+const ISN_TICK_NS: u64 = 4_000;
 /// The least RTO for data after a SYN that timed out, without a measurement (RFC 6298 section 5.7).
 const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
@@ -87,7 +89,7 @@ impl Connection {
         self.stats.connections += 1;
         self.has_closed = false;
         self.time_wait = Time::NEVER;
-        self.own_numbers = Numbering::new(self.rng.bits() as u32);
+        self.own_numbers = Numbering::new(self.initial_number(now));
         self.handshake = Handshake { rto: self.parameters.rto_initial, sent_at: now, ..Handshake::default() };
         self.mss = self.parameters.mss(self.mtu, self.ip);
         (self.has_timestamps, self.has_sack) = (false, false);
@@ -107,6 +109,29 @@ impl Connection {
         self.receiver.is_paused = is_paused;
         self.receiver.buffer = self.new_receive_buffer();
         self.delayed_ack = DelayedAck::default();
+    }
+
+    /// ISS (RFC 9293 section 3.4.1): drawn, or where strangers must not guess it by RFC 6528.
+    fn initial_number(&mut self, now: Time) -> u32 {
+        match &mut self.secret_numbers {
+            Some(numbers) => (numbers.bits() as u32).wrapping_add((now.as_nanos() / ISN_TICK_NS) as u32),
+            None => self.rng.bits() as u32,
+        }
+    }
+
+    /// Whether a SYN may open another connection between the same ports although this one is in TIME-WAIT: it lies behind
+    /// everything that the last one sent, by its number or its timestamp (RFC 9293 section 3.10.7.4, RFC 6191 section 2).
+    pub fn gives_way_to(&self, segment: &Segment) -> bool {
+        let flags = segment.flags;
+        let opens = flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST);
+        if self.state != State::TimeWait || !opens {
+            return false;
+        }
+        let is_behind = segment.sequence.wrapping_sub(self.peer_numbers.wire(self.receiver.next)) as i32 > 0;
+        let is_later = segment.timestamps.is_some_and(|timestamps| {
+            self.has_timestamps && timestamps.value.wrapping_sub(self.recent_timestamp) as i32 > 0
+        });
+        is_behind || is_later
     }
 
     /// Whether a SYN opens a connection here: there was none before, or the peer has begun another one and so

@@ -7,6 +7,7 @@ use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
 use crate::ground::{Ecn, IpVersion};
 use crate::listener::{Answer, Listen, Place};
+use crate::secret::SecretNumbers;
 use crate::time::Time;
 use crate::wire::tcp::{Flags, Segment};
 use crate::wire::{Body, Packet};
@@ -16,6 +17,7 @@ use crate::wire::{Body, Packet};
 pub struct Listener {
     parameters: Parameters,
     place: Place,
+    numbers: Option<SecretNumbers>,
 }
 
 /// Whether a segment opens a connection at this port.
@@ -25,25 +27,32 @@ pub(crate) const fn opens(segment: &Segment, port: u16) -> bool {
     begins && segment.destination_port == port
 }
 
-/// The answer to a segment of no connection (RFC 9293 section 3.10.7.1).
-pub(crate) fn refuse<E>(packet: &Packet, segment: &Segment, ip: IpVersion) -> Answer<E> {
-    let Some(reset) = reset_for(segment) else { return Answer::Nothing };
+/// The answer to a segment of no connection and no listener, if it has one: a reset (RFC 9293 section 3.10.7.1).
+pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
+    let reset = reset_for(packet.body.tcp()?)?;
     let size = ip.header_bytes() + reset.wire_size();
     let body = Body::Tcp(reset);
-    Answer::Reply(Box::new(Packet { path: packet.path, ecn: Ecn::NotEct, size, body }))
+    Some(Box::new(Packet { path: packet.path, ecn: Ecn::NotEct, size, body }))
 }
 
 impl crate::listener::Listener for Listener {
     type Endpoint = Connection;
 
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        self.numbers = Some(numbers);
+    }
+
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Connection> {
         let Some(segment) = packet.body.tcp() else { return Answer::Nothing };
         if !opens(segment, self.parameters.ports(self.place.side)[0]) {
-            return refuse(&packet, segment, self.place.ip);
+            return refuse(&packet, self.place.ip).map_or(Answer::Nothing, Answer::Reply);
         }
         let name = self.place.next_name();
         let Place { side, mtus, ip, streams, .. } = &self.place;
         let mut connection = Connection::new(&self.parameters, *side, mtus, *ip, *streams, &name);
+        if let Some(numbers) = &mut self.numbers {
+            connection.draw_from(numbers.split_off());
+        }
         connection.handle_input(now, Input::Packet(packet));
         Answer::Accepted(Box::new(connection))
     }
@@ -55,6 +64,6 @@ impl Listen for Config {
     fn listen(&self, site: &Site<'_>) -> Result<Listener, String> {
         let parameters = self.resolve()?;
         parameters.check_paths(site.mtus, site.ip)?;
-        Ok(Listener { parameters, place: Place::new(site, "tcp") })
+        Ok(Listener { parameters, place: Place::new(site, "tcp"), numbers: None })
     }
 }

@@ -57,6 +57,6 @@ mod window;
 
 pub use config::{Config, Profile};
 pub use connection::Connection;
-pub use listener::Listener;
+pub use listener::{Listener, refuse};
 pub use parameters::Parameters;
 pub use stats::Stats;

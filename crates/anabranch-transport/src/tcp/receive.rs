@@ -135,6 +135,35 @@ impl Receiver {
 }
 
 impl Connection {
+    /// The position in the peer's stream of the byte with this sequence number, of several the one that is nearest to what
+    /// is expected next; none before the first byte. It means nothing before the peer's SYN has arrived.
+    pub fn position_of(&self, sequence: u32) -> Option<u64> {
+        // The byte at position p has the number p + 1.
+        self.peer_numbers.number(sequence, self.receiver.next)?.checked_sub(1)
+    }
+
+    /// Tells which parts of the peer's stream between these positions have not arrived, the first part first. Asked before
+    /// and after a segment is [handed over](crate::endpoint::Input::Packet), it says which of its bytes were taken.
+    pub fn missing(&self, start: u64, end: u64, each: &mut dyn FnMut(u64, u64)) {
+        let receiver = &self.receiver;
+        // The byte at position p has the number p + 1.
+        let mut from = start.max(receiver.next.saturating_sub(1 + u64::from(receiver.has_ended())));
+        let first = receiver.out_of_order.partition_point(|run| run.1 <= from + 1);
+        for run in &receiver.out_of_order[first..] {
+            let (run_start, run_end) = (run.0 - 1, run.1 - 1);
+            if from >= end || run_start >= end {
+                break;
+            }
+            if from < run_start {
+                each(from, run_start);
+            }
+            from = run_end;
+        }
+        if from < end {
+            each(from, end);
+        }
+    }
+
     /// RFC 9293 section 3.10.7.4: a segment arrives when both ends' SYN have been acknowledged.
     #[inline(never)]
     pub(super) fn on_segment_synchronised(&mut self, now: Time, segment: &Segment, mark: EcnField) {
@@ -384,6 +413,22 @@ mod tests {
         receiver.advance(11);
         assert_eq!((receiver.next, receiver.out_of_order.as_slice()), (61, &[(71, 81)][..]));
         assert_eq!(receiver.recent.as_slice(), [(71, 81)]);
+    }
+
+    #[test]
+    fn what_is_missing_lies_between_the_runs() {
+        let mut drill = crate::tcp::testing::Drill::open(&crate::tcp::Config::default(), true);
+        drill.data(0, 100).data(200, 50).data(400, 50);
+        let missing = |start, end| {
+            let mut parts = Vec::new();
+            drill.end.missing(start, end, &mut |from, to| parts.push((from, to)));
+            parts
+        };
+        assert_eq!(missing(0, 500), [(100, 200), (250, 400), (450, 500)]);
+        assert_eq!(missing(50, 150), [(100, 150)]);
+        assert_eq!(missing(210, 240), []);
+        assert_eq!(missing(220, 300), [(250, 300)]);
+        assert_eq!(missing(600, 700), [(600, 700)]);
     }
 
     #[test]

@@ -1,0 +1,247 @@
+//! A connection with its addresses and its bytes.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use anabranch_transport::endpoint::{Command, Event, Input, Output};
+use anabranch_transport::ground::{PathId, Payload};
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
+use anabranch_transport::wire::tcp::Flags;
+use anabranch_transport::wire::{Body, Packet};
+
+use super::StreamEnd;
+use super::host::HostEvent;
+use super::incoming::Incoming;
+use crate::outbox::Outbox;
+use crate::outgoing::Outgoing;
+use crate::route::Route;
+
+/// Who a segment is from and for: address and port at this end, and at the peer's.
+pub(super) type Tuple = (IpAddr, u16, IpAddr, u16);
+
+/// A window is no wider than the receive buffer, rounded up to what a shift count can say.
+const WINDOW_SLACK: u64 = 1 << 16;
+
+/// A connection of a host.
+#[derive(Debug)]
+pub(super) struct Live<E> {
+    pub(super) end: E,
+    /// By path.
+    pub(super) routes: Vec<Route>,
+    /// What the segments of each path are known by.
+    pub(super) tuples: Vec<Option<Tuple>>,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    /// When the endpoint wants to be woken.
+    pub(super) timeout: Time,
+    /// A peer has opened it, and nobody has been told.
+    pub(super) is_unheard: bool,
+    /// So many bytes of what was handed over last were refused.
+    pub(super) refused: u32,
+    /// The application has been told that it is over.
+    pub(super) has_ended: bool,
+}
+
+/// What segments are written with.
+pub(super) struct Writing<'a> {
+    pub(super) routes: &'a [Route],
+    /// Where in this end's stream the segment's payload begins, and in its path's.
+    pub(super) source: u64,
+    pub(super) offset: u64,
+    pub(super) outgoing: Option<&'a Outgoing>,
+    pub(super) secret: &'a Secret,
+}
+
+impl Sending for Writing<'_> {
+    fn addresses(&self, path: PathId) -> [IpAddr; 2] {
+        let Route { local, remote, .. } = self.routes[path.index()];
+        [local, remote]
+    }
+
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
+    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
+        if let Some(outgoing) = self.outgoing.filter(|_| payload.length > 0) {
+            let offset = self.source + (payload.offset - self.offset);
+            outgoing.read(Payload { offset, ..payload }, out);
+        }
+    }
+
+    fn secret(&self) -> &Secret {
+        self.secret
+    }
+
+    fn association_key(&self) -> &[u8] {
+        &[]
+    }
+
+    fn connection_keys(&self) -> [u64; 2] {
+        [0; 2]
+    }
+}
+
+/// Writes a segment.
+pub(super) fn put(outbox: &mut Outbox, packet: &Packet, writing: &Writing<'_>) {
+    let (path, route) = (packet.path, writing.routes[packet.path.index()]);
+    outbox.push(route, packet.ecn, |out| match &packet.body {
+        Body::Mptcp(segment) => segment.emit(path, writing, out),
+        Body::Tcp(segment) => segment.emit(path, writing, out),
+        Body::Fragment(_) | Body::Sctp(_) | Body::Udp(_) => {}
+    });
+}
+
+/// Where the bytes of a segment are: their position in what the peer sends on a path, and their place in the datagram.
+pub(super) type Staged = Option<(u64, Range<usize>)>;
+
+/// What a segment is read with: nothing of it is believed yet, so its bytes stay where they are.
+pub(super) struct Reading<'a, E> {
+    pub(super) end: Option<(&'a E, PathId)>,
+    pub(super) datagram: &'a [u8],
+    pub(super) secret: &'a Secret,
+    pub(super) staged: Staged,
+}
+
+impl<E: StreamEnd> Receiving for Reading<'_, E> {
+    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
+        None
+    }
+
+    fn keep(&mut self, _piece: Piece, _bytes: &[u8]) -> u64 {
+        0
+    }
+
+    fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64 {
+        let position = self.end.and_then(|(end, path)| end.position_of(path, sequence));
+        if let Some(position) = position {
+            // The bytes lie in the datagram.
+            let start = bytes.as_ptr().addr() - self.datagram.as_ptr().addr();
+            self.staged = Some((position, start..start + bytes.len()));
+        }
+        position.unwrap_or(0)
+    }
+
+    fn secret(&self) -> &Secret {
+        self.secret
+    }
+
+    fn association_key(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn connection_keys(&self) -> [u64; 2] {
+        [0; 2]
+    }
+
+    fn data_near(&self) -> [u64; 2] {
+        [0; 2]
+    }
+}
+
+impl<E: StreamEnd> Live<E> {
+    pub(super) fn new(end: E, routes: Vec<Route>) -> Self {
+        Self {
+            end,
+            tuples: vec![None; routes.len()],
+            routes,
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
+            timeout: Time::NEVER,
+            is_unheard: false,
+            refused: 0,
+            has_ended: false,
+        }
+    }
+
+    /// Hands a segment to the endpoint, and keeps those of its bytes that were taken.
+    pub(super) fn give(&mut self, now: Time, packet: Box<Packet>, staged: Staged, datagram: &[u8]) {
+        let Some((position, range)) = staged else {
+            self.end.handle_input(now, Input::Packet(packet));
+            return;
+        };
+        let (path, place) = (packet.path, self.end.place(&packet));
+        let bytes = &datagram[range];
+        let mut wanted = Vec::new();
+        self.end.missing(path, position, position + bytes.len() as u64, &mut |start, end| {
+            wanted.push((start, end));
+        });
+        self.end.handle_input(now, Input::Packet(packet));
+        let Some(place) = place else { return };
+        let most = self.end.receive_buffer() + WINDOW_SLACK;
+        for (start, end) in wanted {
+            // What is beyond the window, or behind a FIN, is cut off at the end.
+            let mut taken = end;
+            self.end.missing(path, start, end, &mut |from, _| taken = taken.min(from));
+            if start < taken {
+                let part = &bytes[(start - position) as usize..(taken - position) as usize];
+                self.incoming.put(place + (start - position), part, most);
+            }
+        }
+    }
+
+    /// Does what the endpoint wants done; tells of each SYN that leaves, with its ports.
+    pub(super) fn drain(
+        &mut self,
+        now: Time,
+        secret: &Secret,
+        outbox: &mut Outbox,
+        mut begins: impl FnMut(PathId, Tuple),
+        mut tell: impl FnMut(HostEvent),
+    ) {
+        loop {
+            match self.end.poll_output(now) {
+                Output::Transmit(packet) => {
+                    let Some(segment) = packet.body.tcp() else { continue };
+                    let (path, route) = (packet.path, self.routes[packet.path.index()]);
+                    if segment.flags.has(Flags::SYN) {
+                        let ports = (segment.source_port, segment.destination_port);
+                        begins(path, (route.local, ports.0, route.remote, ports.1));
+                    }
+                    let writing = Writing {
+                        routes: &self.routes,
+                        source: self.end.source(&packet),
+                        offset: segment.payload.offset,
+                        outgoing: Some(&self.outgoing),
+                        secret,
+                    };
+                    put(outbox, &packet, &writing);
+                }
+                Output::Event(event) => self.on_event(now, event, &mut tell),
+                Output::Timeout(at) => {
+                    self.timeout = at;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, now: Time, event: Event, tell: &mut impl FnMut(HostEvent)) {
+        match event {
+            Event::AddressAdded(path) => tell(HostEvent::AddressAdded(path)),
+            Event::AddressDeleted(path) => tell(HostEvent::AddressDeleted(path)),
+            Event::Closed(reason) => {
+                self.has_ended = true;
+                if !self.is_unheard {
+                    tell(HostEvent::Closed(reason));
+                }
+            }
+            Event::Connected => {
+                let was_asked_for = !std::mem::take(&mut self.is_unheard);
+                tell(if was_asked_for { HostEvent::Connected } else { HostEvent::Accepted });
+            }
+            Event::PathChanged { path, state } => tell(HostEvent::PathChanged { path, state }),
+            Event::PeerFinished => tell(HostEvent::PeerFinished),
+            Event::Received(received) => match self.incoming.take(received.payload) {
+                Some(bytes) => tell(HostEvent::Received(bytes)),
+                // The peer breaks the protocol.
+                None => self.end.handle_input(now, Input::Command(Command::Abort)),
+            },
+            Event::Refused(payload) => self.refused = payload.length,
+            Event::Writable => tell(HostEvent::Writable),
+            // Of transports with messages.
+            _ => {}
+        }
+    }
+}

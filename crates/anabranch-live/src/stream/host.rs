@@ -1,0 +1,443 @@
+//! Connections with many peers, without a socket: segments, commands and the time go in, segments and events come out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+use anabranch_transport::endpoint::{
+    CloseReason, Command, Input, Message, PathSample, Reliability, Site, Transport as _,
+};
+use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
+use anabranch_transport::listener::{Answer, Listen, Listener as _};
+use anabranch_transport::path::PathState;
+use anabranch_transport::rng::{Draw as _, Streams};
+use anabranch_transport::secret::{Secret, SecretNumbers};
+use anabranch_transport::tcp::refuse;
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::tcp::{Flags, Segment};
+use anabranch_transport::wire::{Body, Packet, ip, mptcp};
+
+use super::StreamEnd;
+use super::connection::{Live, Reading, Staged, Tuple, Writing, put};
+use crate::alarms::Alarms;
+use crate::outbox::{Outbox, Transmit};
+use crate::route::{Route, source_for, version};
+use crate::stack::Stack;
+
+/// The first of the ports that nobody is given (RFC 6335 section 6).
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
+
+/// A connection of a host: its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// What a host is made with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// The largest IP packet in bytes, on all paths.
+    pub mtu: u32,
+    /// Connections that peers may have at the same time, those that are being opened included; what comes then is not
+    /// answered.
+    pub most_accepted: usize,
+}
+
+/// Why bytes were not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such connection, or it is over.
+    Closed,
+}
+
+/// What a host tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostEvent {
+    /// A peer has opened the connection.
+    Accepted,
+    /// The peer has another address, or a path to it is there (MPTCP).
+    AddressAdded(PathId),
+    /// An address is there no longer (MPTCP).
+    AddressDeleted(PathId),
+    /// The connection has ended.
+    Closed(CloseReason),
+    /// The connection that was asked for is open.
+    Connected,
+    /// A path is in another state (MPTCP).
+    PathChanged {
+        /// The path.
+        path: PathId,
+        /// Its state.
+        state: PathState,
+    },
+    /// The peer has nothing more to say.
+    PeerFinished,
+    /// The next bytes of the peer's stream.
+    Received(Vec<u8>),
+    /// There is room in the send buffer again.
+    Writable,
+}
+
+/// A segment that has arrived, and what it was made of.
+struct Arrival<'a> {
+    packet: Box<Packet>,
+    route: Route,
+    tuple: Tuple,
+    staged: Staged,
+    datagram: &'a [u8],
+}
+
+/// Connections, those who wait for some, and what is to be sent. See the [module](self).
+#[derive(Debug)]
+pub struct Host<E: StreamEnd> {
+    settings: Settings,
+    secret: Secret,
+    numbers: SecretNumbers,
+    streams: Streams,
+    /// By port and by version of IP.
+    listeners: BTreeMap<(u16, bool), E::Listener>,
+    connections: BTreeMap<ConnectionId, Live<E>>,
+    next_id: u64,
+    by_tuple: BTreeMap<Tuple, (ConnectionId, PathId)>,
+    alarms: Alarms<ConnectionId>,
+    /// Those that peers have opened.
+    accepted: BTreeSet<ConnectionId>,
+    events: VecDeque<(ConnectionId, HostEvent)>,
+    outbox: Outbox,
+    /// Datagrams that were no segments.
+    malformed: u64,
+}
+
+impl<E: StreamEnd> Host<E> {
+    /// A host whose numbers come from this secret.
+    pub fn new(settings: Settings, secret: Secret, streams: Streams) -> Self {
+        let numbers = SecretNumbers::new(Secret(secret.code(b"host", b"numbers")));
+        Self {
+            settings,
+            secret,
+            numbers,
+            streams,
+            listeners: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            next_id: 0,
+            by_tuple: BTreeMap::new(),
+            alarms: Alarms::default(),
+            accepted: BTreeSet::new(),
+            events: VecDeque::new(),
+            outbox: Outbox::default(),
+            malformed: 0,
+        }
+    }
+
+    /// Waits for peers at a port, with these settings for the connections.
+    ///
+    /// # Errors
+    /// When the port is taken, or the settings are impossible: one sentence.
+    pub fn listen(&mut self, port: u16, config: &E::Config) -> Result<(), String> {
+        if port == 0 {
+            return Err("port = 0 is not a port from 1 to 65535".into());
+        }
+        if self.listeners.contains_key(&(port, false)) {
+            return Err(format!("port = {port} is taken; somebody waits there already"));
+        }
+        // The peer's port is that of its SYN.
+        let config = E::at_ports(config, [FIRST_DYNAMIC_PORT, port]);
+        for ip in [IpVersion::Ipv4, IpVersion::Ipv6] {
+            let mtus = &[self.settings.mtu];
+            let site = Site { side: Side::B, mtus, ip, streams: self.streams, connection: "live" };
+            self.listeners.insert((port, ip == IpVersion::Ipv6), config.listen(&site)?);
+        }
+        Ok(())
+    }
+
+    /// No longer waits for peers at a port; connections stay.
+    pub fn stop_listening(&mut self, port: u16) {
+        self.listeners.retain(|(other, _), _| *other != port);
+    }
+
+    /// Opens a connection with a peer that has these addresses; `local_port` may be 0 for any.
+    ///
+    /// # Errors
+    /// When the addresses are not all of one version, there are none, the port is in use, or the settings are impossible:
+    /// one sentence.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        config: &E::Config,
+        local_port: u16,
+        peer: &[IpAddr],
+        peer_port: u16,
+    ) -> Result<ConnectionId, String> {
+        let Some(&first) = peer.first() else {
+            return Err("remote: there is no address; give at least one".into());
+        };
+        let ip = version(first);
+        if let Some(other) = peer.iter().find(|address| version(**address) != ip) {
+            return Err(format!(
+                "remote = {other} is of another version of IP than {first}; give all of one version"
+            ));
+        }
+        let route = |&remote: &IpAddr| {
+            let local = source_for(&self.settings.addresses, remote);
+            Route { local, remote, port: None }
+        };
+        let routes: Vec<Route> = peer.iter().map(route).collect();
+        let tuple = |port| (routes[0].local, port, first, peer_port);
+        let local_port = if local_port == 0 { self.dynamic_port(tuple) } else { local_port };
+        if self.by_tuple.contains_key(&tuple(local_port)) {
+            return Err(format!(
+                "port = {local_port} is in use for a connection with {first}, port {peer_port}"
+            ));
+        }
+        let mtus = vec![self.settings.mtu; peer.len()];
+        let id = self.new_id();
+        let name = format!("live/{}", id.0);
+        let site = Site { side: Side::A, mtus: &mtus, ip, streams: self.streams, connection: &name };
+        let mut end = E::at_ports(config, [local_port, peer_port]).build(&site)?;
+        end.draw_from(self.numbers_for(tuple(local_port)));
+        end.set_half_close(true);
+        let mut live = Live::new(end, routes);
+        live.end.handle_input(now, Input::Command(Command::Connect));
+        self.connections.insert(id, live);
+        self.drain(now, id);
+        Ok(id)
+    }
+
+    fn dynamic_port(&mut self, tuple: impl Fn(u16) -> Tuple) -> u16 {
+        loop {
+            let port =
+                FIRST_DYNAMIC_PORT + self.numbers.below(u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1) as u16;
+            if !self.by_tuple.contains_key(&tuple(port)) && !self.listeners.contains_key(&(port, false)) {
+                return port;
+            }
+        }
+    }
+
+    fn new_id(&mut self) -> ConnectionId {
+        self.next_id += 1;
+        ConnectionId(self.next_id)
+    }
+
+    fn numbers_for(&mut self, (local, port, remote, peer_port): Tuple) -> SecretNumbers {
+        let name = format!("{local} {port} {remote} {peer_port}");
+        let by_addresses = SecretNumbers::new(Secret(self.secret.code(b"tuple", name.as_bytes())));
+        E::numbers(by_addresses, self.numbers.split_off())
+    }
+
+    /// Appends bytes to the stream; how many have been taken. Where it is not all of them, [`HostEvent::Writable`] says when
+    /// there is room for more.
+    ///
+    /// # Errors
+    /// When there is no such connection, or it takes no more.
+    pub fn send(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) -> Result<usize, Refusal> {
+        let live = self.connections.get_mut(&id).filter(|live| !live.has_ended).ok_or(Refusal::Closed)?;
+        let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
+        let payload = live.outgoing.append(bytes);
+        live.refused = 0;
+        let reliability = Reliability::Reliable;
+        let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
+        live.end.handle_input(now, Input::Command(Command::Send(message)));
+        self.drain(now, id);
+        let live = self.connections.get_mut(&id).ok_or(Refusal::Closed)?;
+        live.outgoing.cut(live.refused);
+        Ok(bytes.len() - live.refused as usize)
+    }
+
+    /// Carries out a command other than [`Command::Send`].
+    pub fn command(&mut self, now: Time, id: ConnectionId, command: Command) {
+        if let Some(live) = self.connections.get_mut(&id)
+            && !matches!(command, Command::Send(_) | Command::Connect)
+        {
+            live.end.handle_input(now, Input::Command(command));
+            self.drain(now, id);
+        }
+    }
+
+    /// Takes a segment: what is behind the header of IP.
+    pub fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
+        let Some(&[a, b, c, d]) = datagram.first_chunk() else {
+            self.malformed += 1;
+            return;
+        };
+        let [peer_port, port] = [[a, b], [c, d]].map(u16::from_be_bytes);
+        let Route { local, remote, .. } = route;
+        let tuple = (local, port, remote, peer_port);
+        let owner = self.by_tuple.get(&tuple).copied();
+        let end = owner.map(|(id, path)| (&self.connections[&id].end, path));
+        let path = owner.map_or(PathId(0), |(_, path)| path);
+        let mut reading = Reading { end, datagram, secret: &self.secret, staged: None };
+        let Ok((segment, options)) = Segment::parse(datagram, [remote, local], &mut reading) else {
+            self.malformed += 1;
+            return;
+        };
+        let staged = reading.staged;
+        let gives_way = end.is_some_and(|(end, path)| end.gives_way_to(path, &segment));
+        let size = version(remote).header_bytes() + datagram.len() as u32;
+        let body = match options {
+            None => Body::Tcp(segment),
+            Some(options) => {
+                let option_bytes = (datagram.len() as u32).saturating_sub(segment.wire_size());
+                Body::Mptcp(mptcp::Segment { tcp: segment, options, option_bytes })
+            }
+        };
+        let packet = Box::new(Packet { path, ecn, size, body });
+        let arrival = Arrival { packet, route, tuple, staged, datagram };
+        match owner {
+            Some((id, _)) if !gives_way => {
+                let Arrival { packet, staged, datagram, .. } = arrival;
+                let live = self.connections.get_mut(&id).expect("it has the tuple");
+                live.give(now, packet, staged, datagram);
+                self.drain(now, id);
+            }
+            Some((id, _)) => {
+                self.remove(id);
+                self.give_to_listener(now, arrival);
+            }
+            None => self.give_to_listener(now, arrival),
+        }
+    }
+
+    /// A segment that belongs to no connection.
+    fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
+        let Arrival { packet, route, tuple, .. } = arrival;
+        let ip = version(route.remote);
+        let numbers = self.numbers_for(tuple);
+        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let is_syn = packet.body.tcp().is_some_and(|segment| {
+            segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST)
+        });
+        let listener = self.listeners.get_mut(&(tuple.1, ip == IpVersion::Ipv6));
+        let answer = match listener {
+            Some(_) if is_full && is_syn => Answer::Nothing,
+            Some(listener) => {
+                listener.draw_from(numbers);
+                listener.handle_packet(now, packet)
+            }
+            None => refuse(&packet, ip).map_or(Answer::Nothing, Answer::Reply),
+        };
+        match answer {
+            Answer::Nothing => {}
+            Answer::Reply(reply) => {
+                let writing =
+                    Writing { routes: &[route], source: 0, offset: 0, outgoing: None, secret: &self.secret };
+                put(&mut self.outbox, &reply, &writing);
+            }
+            Answer::Accepted(mut end) => {
+                let id = self.new_id();
+                end.set_half_close(true);
+                let live = Live { is_unheard: true, ..Live::new(*end, vec![route]) };
+                self.connections.insert(id, live);
+                self.accepted.insert(id);
+                self.drain(now, id);
+            }
+        }
+    }
+
+    /// Does what a connection wants done.
+    fn drain(&mut self, now: Time, id: ConnectionId) {
+        let live = self.connections.get_mut(&id).expect("it is there");
+        let before = live.timeout;
+        let mut begun = Vec::new();
+        let events = &mut self.events;
+        let begins = |path, tuple| begun.push((path, tuple));
+        live.drain(now, &self.secret, &mut self.outbox, begins, |event| events.push_back((id, event)));
+        live.outgoing.sweep(&live.end);
+        self.alarms.set(id, before, live.timeout);
+        for (path, tuple) in begun {
+            let known = live.tuples[path.index()].replace(tuple);
+            if let Some(known) = known.filter(|known| *known != tuple) {
+                self.by_tuple.remove(&known);
+            }
+            self.by_tuple.insert(tuple, (id, path));
+        }
+        if live.timeout.is_never() && live.end.is_closed() {
+            self.remove(id);
+        }
+    }
+
+    fn remove(&mut self, id: ConnectionId) {
+        let Some(live) = self.connections.remove(&id) else { return };
+        self.alarms.set(id, live.timeout, Time::NEVER);
+        self.accepted.remove(&id);
+        for tuple in live.tuples.iter().flatten() {
+            if self.by_tuple.get(tuple).is_some_and(|(owner, _)| *owner == id) {
+                self.by_tuple.remove(tuple);
+            }
+        }
+    }
+
+    /// When [`Host::handle_timeout`] is to be called; [`Time::NEVER`] where nothing is to be waited for.
+    pub fn next_timeout(&self) -> Time {
+        self.alarms.next()
+    }
+
+    /// The time that [`Host::next_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(id) = self.alarms.due(now) {
+            let live = self.connections.get_mut(&id).expect("it has a timeout");
+            live.end.handle_input(now, Input::Timeout);
+            self.drain(now, id);
+        }
+    }
+
+    /// What there is to tell, the earliest first.
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, HostEvent)> {
+        self.events.pop_front()
+    }
+
+    /// The addresses of a connection's paths; none where there is no such connection.
+    pub fn addresses(&self, id: ConnectionId) -> Option<&[Route]> {
+        self.connections.get(&id).map(|live| live.routes.as_slice())
+    }
+
+    /// The endpoint of a connection, to be looked at; none where there is no such connection.
+    pub fn endpoint(&self, id: ConnectionId) -> Option<&E> {
+        self.connections.get(&id).map(|live| &live.end)
+    }
+
+    /// The state of every path of a connection.
+    pub fn sample_paths(&self, id: ConnectionId, samples: &mut Vec<PathSample>) {
+        if let Some(live) = self.connections.get(&id) {
+            live.end.sample_paths(samples);
+        }
+    }
+
+    /// How many connections there are, those in TIME-WAIT included.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// How many datagrams were no segments.
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+impl<E: StreamEnd> Stack for Host<E> {
+    const PROTOCOL: u8 = ip::TCP;
+    type Event = (ConnectionId, HostEvent);
+
+    fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
+        self.handle_datagram(now, route, ecn, datagram);
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.next_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.handle_timeout(now);
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        self.poll_event()
+    }
+
+    fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
+        self.outbox.take(most)
+    }
+
+    fn untransmit(&mut self, count: usize) {
+        self.outbox.put_back(count);
+    }
+}

@@ -1,0 +1,55 @@
+//! TCP and MPTCP with bytes: a [`Host`] and its connections, the bytes of their streams, their addresses.
+
+mod connection;
+mod host;
+mod incoming;
+mod tcp;
+
+use std::fmt::Debug;
+
+use anabranch_transport::endpoint::Endpoint;
+use anabranch_transport::ground::PathId;
+use anabranch_transport::listener::{Listen, Listener};
+use anabranch_transport::secret::SecretNumbers;
+use anabranch_transport::wire::Packet;
+use anabranch_transport::wire::tcp::Segment;
+
+pub use host::{ConnectionId, Host, HostEvent, Refusal, Settings};
+
+pub use crate::route::Route;
+
+/// What a host asks of the ends of a transport with a stream of bytes, besides what every endpoint is.
+pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
+    /// Its settings.
+    type Config: Listen<Endpoint = Self, Listener = Self::Listener> + Clone + Send;
+
+    /// What waits for it.
+    type Listener: Listener<Endpoint = Self> + Debug + Send;
+
+    /// Settings with these ports: its own and the peer's.
+    fn at_ports(config: &Self::Config, ports: [u16; 2]) -> Self::Config;
+
+    /// Where its numbers come from: those that are a function of addresses and ports, or those that nobody has had.
+    fn numbers(by_addresses: SecretNumbers, fresh: SecretNumbers) -> SecretNumbers;
+
+    /// Whether nothing is left of the connection.
+    fn is_closed(&self) -> bool;
+
+    /// Whether this SYN, between the same addresses and ports, begins another connection in the place of this one.
+    fn gives_way_to(&self, path: PathId, segment: &Segment) -> bool;
+
+    /// The largest window that it offers, in bytes.
+    fn receive_buffer(&self) -> u64;
+
+    /// The position of the byte with this number in what the peer sends on this path.
+    fn position_of(&self, path: PathId, sequence: u32) -> Option<u64>;
+
+    /// Tells which parts of what the peer sends on this path have not arrived.
+    fn missing(&self, path: PathId, start: u64, end: u64, each: &mut dyn FnMut(u64, u64));
+
+    /// The position in the peer's stream of what this packet carries.
+    fn place(&self, packet: &Packet) -> Option<u64>;
+
+    /// Where what this packet carries begins in this end's stream.
+    fn source(&self, packet: &Packet) -> u64;
+}
