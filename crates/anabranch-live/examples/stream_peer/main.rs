@@ -116,7 +116,11 @@ impl Work {
                 }
             }
             HostEvent::PeerFinished => {
-                println!("{}", json!({"event": "peer_finished", "ms": ms, "received": self.received}))
+                self.count(host, id);
+                println!(
+                    "{}",
+                    json!({"event": "peer_finished", "ms": ms, "received": self.received, "scalars": self.report})
+                );
             }
             HostEvent::PathChanged { path, state } => {
                 let remote = host

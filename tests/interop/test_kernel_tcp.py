@@ -1,0 +1,261 @@
+"""Our TCP against that of the kernel of this machine, over a TUN device.
+
+1 MB each way; with INTEROP=full (`make validate`) 100 MB, with losses. Root only.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tunnels
+from tunnels import Running, Tunnels
+
+IS_FULL = os.environ.get("INTEROP") == "full"
+MEGABYTE = 1_000_000
+
+CONTROLS = [
+    "bbr",
+    "bbr3",
+    "bic",
+    "cubic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "ledbat",
+    "reno",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
+]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Tunnels]:
+    """A kernel, and our place beside it."""
+    lacks = tunnels.missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    try:
+        tunnels.our_peer()
+    except tunnels.MissingError as error:
+        pytest.skip(str(error))
+    with Tunnels().running() as made:
+        yield made
+
+
+@contextlib.contextmanager
+def both(*pair: Running) -> Iterator[None]:
+    """They are gone afterwards."""
+    try:
+        yield
+    finally:
+        for one in pair:
+            one.stop()
+
+
+def exchange(
+    host: Tunnels,
+    opens: str = "ours",
+    *,
+    up: int = MEGABYTE,
+    down: int = MEGABYTE,
+    version: int = 4,
+    ours: tuple[object, ...] = (),
+    kernel: tuple[object, ...] = (),
+    settings: dict[str, object] | None = None,
+    timeout: int = 30,
+) -> tuple[dict[str, Any], dict[str, Any], Running, Running]:
+    """So much goes up, to the kernel, and down; what both say at the end, and they themselves."""
+    ours_words = ("--send", up, "--receive", down, "--timeout", timeout, *ours)
+    kernel_words = ("--send", down, "--receive", up, "--timeout", timeout, *kernel)
+    place = ("--address", "::" if version == 6 else "0.0.0.0")
+    if opens == "ours":
+        theirs = host.kernel("listen", *place, *kernel_words)
+        theirs.wait_for("listening")
+        remote = ("--remote", tunnels.kernel(0, version))
+        mine = host.ours("connect", *remote, *ours_words, version=version, settings=settings)
+    else:
+        mine = host.ours("listen", *ours_words, version=version, settings=settings)
+        mine.wait_for("listening")
+        theirs = host.kernel("connect", "--address", tunnels.ours(0, version), *kernel_words)
+    with both(mine, theirs):
+        return mine.ended(timeout + 10), theirs.ended(timeout + 10), mine, theirs
+
+
+def assert_exact(mine: dict[str, Any], theirs: dict[str, Any], up: int, down: int) -> None:
+    """Every octet arrived, in its place, and both ended in order."""
+    assert (mine["event"], mine.get("reason")) == ("closed", "shutdown"), (mine, theirs)
+    assert (mine["sent"], theirs["received"], theirs["wrong_at"]) == (up, up, None)
+    assert (theirs["sent"], mine["received"], mine["wrong_at"]) == (down, down, None)
+    assert (theirs["has_end"], theirs["error"]) == (True, "")
+
+
+def scalar(mine: Running, name: str) -> float:
+    """A counter of our end, as it was when the peer had nothing more to say or later."""
+    said = [one["scalars"][f"end.{name}"] for one in mine.said if one.get("scalars")]
+    return float(said[-1])
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_both_ways_with_every_option(host: Tunnels, opens: str, version: int) -> None:
+    mine, theirs, *_ = exchange(host, opens, version=version)
+    assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
+    info = theirs["info"]
+    assert info["has_timestamps"] and info["has_sack"] and info["has_window_scale"]
+    # 6 MiB of receive buffer, and 12 octets of timestamps in every segment.
+    assert info["send_scale"] == 7
+    assert info["send_mss"] == 1500 - (20 if version == 4 else 40) - 20 - 12
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_congestion_control(host: Tunnels, control: str) -> None:
+    size = 100 * MEGABYTE if IS_FULL else MEGABYTE
+    settings: dict[str, object] = {"cc": {"kind": control}}
+    # DCTCP halves by the share of marks, and needs an echo of each.
+    if control == "dctcp":
+        settings["ecn"] = "dctcp"
+    mine, theirs, *_ = exchange(host, up=size, down=0, settings=settings, timeout=120 if IS_FULL else 30)
+    assert_exact(mine, theirs, size, 0)
+
+
+@pytest.mark.parametrize("profile", ["linux_6", "linux_2_6_20", "rfc"])
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+@pytest.mark.parametrize("loss", [0, 0.01, 0.05])
+def test_losses_reordering_duplicates(host: Tunnels, loss: float, opens: str, profile: str) -> None:
+    size = 100 * MEGABYTE if IS_FULL else MEGABYTE
+    weather = ("--loss", loss, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 1)
+    mine, theirs, running, _ = exchange(
+        host,
+        opens,
+        up=size,
+        down=size,
+        ours=weather,
+        settings={"profile": profile},
+        timeout=500 if IS_FULL else 60,
+    )
+    assert_exact(mine, theirs, size, size)
+    if loss > 0:
+        assert scalar(running, "data_segments_retransmitted") > 0
+        assert theirs["info"]["retransmissions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "has"), [("tcp_sack", "has_sack"), ("tcp_timestamps", "has_timestamps"), ("tcp_window_scaling", "has_window_scale")]
+)
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_without_an_option(host: Tunnels, opens: str, name: str, has: str) -> None:
+    host.sysctl(**{f"net__ipv4__{name}": 0})
+    try:
+        mine, theirs, *_ = exchange(host, opens, ours=("--loss", 0.01))
+    finally:
+        host.sysctl(**{f"net__ipv4__{name}": 1})
+    assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
+    assert not theirs["info"][has]
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_ecn(host: Tunnels, opens: str) -> None:
+    host.sysctl(net__ipv4__tcp_ecn=1)
+    try:
+        mine, theirs, running, _ = exchange(
+            host, opens, up=5 * MEGABYTE, settings={"ecn": "rfc3168"}, ours=("--mark", 0.02)
+        )
+    finally:
+        host.sysctl(net__ipv4__tcp_ecn=2)
+    assert_exact(mine, theirs, 5 * MEGABYTE, MEGABYTE)
+    assert theirs["info"]["has_ecn"] and theirs["info"]["ecn_seen"]
+    assert scalar(running, "ce_received") > 0
+    assert scalar(running, "ecn_reductions") > 0
+
+
+def test_a_small_mtu(host: Tunnels) -> None:
+    with Tunnels(mtu=600).running() as small:
+        mine, theirs, *_ = exchange(small)
+    assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
+    assert theirs["info"]["send_mss"] == 600 - 20 - 20 - 12
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_the_kernel_finishes_first(host: Tunnels, opens: str) -> None:
+    # All goes up after the kernel's FIN has come down.
+    mine, theirs, running, _ = exchange(host, opens, down=1000, kernel=("--half-close",), up=3 * MEGABYTE)
+    assert_exact(mine, theirs, 3 * MEGABYTE, 1000)
+    assert running.events("peer_finished")
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_ours_finishes_first(host: Tunnels, opens: str) -> None:
+    mine, theirs, *_ = exchange(host, opens, up=1000, ours=("--half-close", "yes"), down=3 * MEGABYTE)
+    assert_exact(mine, theirs, 1000, 3 * MEGABYTE)
+
+
+def test_our_reader_pauses(host: Tunnels) -> None:
+    # Several times as much as all buffers hold: the kernel has to wait, and to probe.
+    pause = ("--pause-at", MEGABYTE, "--pause-for", 1500)
+    mine, theirs, running, _ = exchange(
+        host, up=0, down=20 * MEGABYTE, ours=pause, settings={"receive_buffer": "200 kB"}
+    )
+    assert_exact(mine, theirs, 0, 20 * MEGABYTE)
+    [resumed] = running.events("resumed")
+    assert resumed["received"] < 2 * MEGABYTE
+    assert scalar(running, "window_updates") > 0
+
+
+def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
+    pause = ("--pause-at", MEGABYTE, "--pause-for", 1.5, "--receive-buffer", 100_000)
+    mine, theirs, running, _ = exchange(host, up=10 * MEGABYTE, down=0, kernel=pause)
+    assert_exact(mine, theirs, 10 * MEGABYTE, 0)
+    assert scalar(running, "window_probes") > 0
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_the_kernel_resets(host: Tunnels, opens: str) -> None:
+    mine, theirs, *_ = exchange(host, opens, up=10_000, down=10_000, kernel=("--reset",), ours=("--close", "wait"))
+    assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
+    assert theirs["received"] == 10_000
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_ours_resets(host: Tunnels, opens: str) -> None:
+    # The kernel waits for more than comes.
+    mine, theirs, *_ = exchange(
+        host, opens, up=10_000, down=10_000, ours=("--close", "abort"), kernel=("--receive", 20_000)
+    )
+    assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
+    assert theirs["error"] == "ConnectionResetError"
+
+
+def test_nobody_listens_at_the_kernel(host: Tunnels) -> None:
+    mine = host.ours("connect", "--remote", tunnels.kernel(), "--port", 5999)
+    with both(mine):
+        assert mine.ended()["reason"] == "aborted"
+
+
+def test_nobody_listens_here(host: Tunnels) -> None:
+    mine = host.ours("listen", "--port", 5998, "--timeout", 3)
+    mine.wait_for("listening")
+    theirs = host.kernel("connect", "--address", tunnels.ours(), "--port", 5999)
+    with both(mine, theirs):
+        with pytest.raises(RuntimeError, match="ConnectionRefusedError"):
+            theirs.ended()
+
+
+def test_both_open_at_the_same_time(host: Tunnels) -> None:
+    # A packet takes 300 ms, so that the two SYN cross each other.
+    sizes = ("--send", 10_000, "--receive", 10_000)
+    theirs = host.kernel("connect", "--address", tunnels.ours(), "--port", 7001, "--local-port", 7002, *sizes)
+    mine = host.ours(
+        "connect", "--remote", tunnels.kernel(), "--port", 7002, "--local-port", 7001, "--delay", 300, *sizes
+    )
+    with both(mine, theirs):
+        assert_exact(mine.ended(), theirs.ended(), 10_000, 10_000)
+
+
