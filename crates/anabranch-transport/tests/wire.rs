@@ -2,11 +2,13 @@
 //!
 //! `PROPTEST_CASES` says how many packets of each kind; `make validate` takes 100,000.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+mod world;
+
+use std::net::IpAddr;
 
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
-use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
+use anabranch_transport::wire::bytes::{Secret, Sending as _};
 use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
@@ -21,108 +23,7 @@ use anabranch_transport::wire::{Body, Packet, ip};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-
-/// Both ends of a connection over four paths, which share what they know. The byte at an offset is the
-/// offset's last.
-struct World {
-    ip: IpVersion,
-    secret: Secret,
-    key: Vec<u8>,
-    keys: [u64; 2],
-    /// Where the next payload came from: what a receiver knows of its peer's stream.
-    next: u64,
-    near: [u64; 2],
-    rtp: bool,
-}
-
-impl World {
-    fn new(ip: IpVersion) -> Self {
-        Self {
-            ip,
-            secret: Secret([7; 32]),
-            key: b"both know it".to_vec(),
-            keys: [0x0102_0304_0506_0708, 0xf0e0_d0c0_b0a0_9080],
-            next: 0,
-            near: [0; 2],
-            rtp: false,
-        }
-    }
-
-    fn address(&self, end: u8, path: u8) -> IpAddr {
-        match self.ip {
-            IpVersion::Ipv4 => Ipv4Addr::new(10, end, 0, path).into(),
-            IpVersion::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, end.into(), 0, 0, 0, path.into()).into(),
-        }
-    }
-}
-
-/// The end that sends: its key is the first one.
-impl Sending for World {
-    fn addresses(&self, path: PathId) -> [IpAddr; 2] {
-        [self.address(1, path.0), self.address(2, path.0)]
-    }
-
-    fn own_addresses(&self) -> Vec<IpAddr> {
-        (0..=u8::MAX).map(|path| self.address(1, path)).collect()
-    }
-
-    fn peer_addresses(&self) -> Vec<IpAddr> {
-        (0..=u8::MAX).map(|path| self.address(2, path)).collect()
-    }
-
-    fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
-        out.extend((payload.offset..payload.offset + u64::from(payload.length)).map(|at| at as u8));
-    }
-
-    fn secret(&self) -> &Secret {
-        &self.secret
-    }
-
-    fn association_key(&self) -> &[u8] {
-        &self.key
-    }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        self.keys
-    }
-}
-
-/// The end that receives: its key is the second one.
-impl Receiving for World {
-    fn path_to(&self, address: IpAddr) -> Option<PathId> {
-        (0..=u8::MAX).find(|path| self.address(1, *path) == address).map(PathId)
-    }
-
-    fn keep(&mut self, _piece: Piece, bytes: &[u8]) -> u64 {
-        // Offsets in these tests are below 256.
-        bytes.first().map_or(self.next, |first| u64::from(*first))
-    }
-
-    fn keep_stream(&mut self, _sequence: u32, _bytes: &[u8]) -> u64 {
-        self.next
-    }
-
-    fn secret(&self) -> &Secret {
-        &self.secret
-    }
-
-    fn association_key(&self) -> Option<&[u8]> {
-        Some(&self.key)
-    }
-
-    fn connection_keys(&self) -> [u64; 2] {
-        let [sender, receiver] = self.keys;
-        [receiver, sender]
-    }
-
-    fn data_near(&self) -> [u64; 2] {
-        self.near
-    }
-
-    fn has_rtp(&self) -> bool {
-        self.rtp
-    }
-}
+use world::World;
 
 fn ips() -> impl Strategy<Value = IpVersion> {
     prop_oneof![Just(IpVersion::Ipv4), Just(IpVersion::Ipv6)]
@@ -540,8 +441,8 @@ proptest! {
         prop_assert!(Packet::parse(&bytes, packet.path, &mut world).is_err());
     }
 
-    /// Packets with right checksums and contents that nobody would send: parsed or refused, but no panic, and
-    /// nothing in what is made of them that is larger than themselves.
+    /// Packets with right checksums and contents that nobody would send: parsed or refused, but no panic, and nothing
+    /// in what is made of them that is larger than themselves.
     #[test]
     fn nonsense_does_no_harm(
         (ip, packet, _) in packets(),
@@ -624,8 +525,7 @@ fn the_checksum_is_crc32c() {
     assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
 }
 
-/// A packet as the Linux kernel sends it, written down by hand from RFC 9260: SHUTDOWN of an association with
-/// tag 5.
+/// A packet as the Linux kernel sends it, written down by hand from RFC 9260: SHUTDOWN of an association with tag 5.
 #[test]
 fn a_packet_byte_by_byte() {
     let packet = SctpPacket {
