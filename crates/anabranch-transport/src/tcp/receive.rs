@@ -55,6 +55,11 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
+    /// Whether nothing has arrived behind this number.
+    fn may_end_at(&self, number: u64) -> bool {
+        self.next <= number && self.out_of_order.last().is_none_or(|run| run.1 <= number)
+    }
+
     pub(super) fn has_gaps(&self) -> bool {
         !self.out_of_order.is_empty()
     }
@@ -294,9 +299,11 @@ impl Connection {
         }
         self.note_mark(now, mark, segment);
         let length = segment.payload.length;
-        let end = (start + u64::from(length)).min(self.receiver.edge);
+        // The stream ends once, and nothing lies behind its end, whatever comes later.
+        let last = self.receiver.fin.unwrap_or(u64::MAX).min(self.receiver.edge);
+        let end = (start + u64::from(length)).min(last);
         let is_whole = end == start + u64::from(length);
-        if segment.flags.has(Flags::FIN) && is_whole {
+        if segment.flags.has(Flags::FIN) && is_whole && self.receiver.may_end_at(end) {
             self.receiver.fin = Some(end);
         }
         self.measure_receiver_rtt(now, segment);

@@ -3,10 +3,12 @@
 
 use super::*;
 use crate::endpoint::{Command, Event, Input, Received};
+use crate::ground::Ecn;
 use crate::ground::{Payload, Side};
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
 use crate::units::Bytes;
+use crate::wire::tcp::Flags;
 
 /// No quick acknowledgements.
 fn slow() -> Config {
@@ -179,4 +181,25 @@ fn rfc7323_5_3_an_acknowledgement_from_before_does_not_count() {
     assert_eq!(acknowledge_from_before(&linux(), 10, true), (1, 1));
     // Linux, tcp_disordered_ack: a duplicate that says nothing new.
     assert_eq!(acknowledge_from_before(&linux(), 10, false), (1, 0));
+}
+
+/// What a peer that contradicts itself can do: nothing follows its FIN, and FIN comes behind all that it has sent.
+#[test]
+fn the_stream_ends_once() {
+    let fin = Flags::ACK.with(Flags::FIN);
+    let received = |drill: &Drill| -> Vec<Event> {
+        drill.events.iter().filter(|event| !matches!(event, Event::Writable)).copied().collect()
+    };
+    let delivery = |offset, length| {
+        let payload = Payload { offset, length };
+        Event::Received(Received { stream: 0, unordered: false, payload })
+    };
+    let mut drill = Drill::open(&linux(), true);
+    // Its FIN comes before what it ends, and then data that lies behind it.
+    drill.data_marked(1_000, 1_000, Ecn::NotEct, fin).data(0, 3_000);
+    assert_eq!(received(&drill), [delivery(0, 2_000), Event::PeerFinished]);
+    let mut drill = Drill::open(&linux(), true);
+    // Data waits behind a FIN that comes later.
+    drill.data(2_000, 1_000).data_marked(1_000, 500, Ecn::NotEct, fin).data(0, 2_000);
+    assert_eq!(received(&drill), [delivery(0, 3_000)]);
 }
