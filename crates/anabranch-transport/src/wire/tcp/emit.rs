@@ -17,6 +17,9 @@ pub(crate) mod option {
     pub(crate) const SACK: u8 = 5;
     pub(crate) const TIMESTAMPS: u8 = 8;
     pub(crate) const MPTCP: u8 = 30;
+    pub(crate) const FAST_OPEN: u8 = 34;
+    pub(crate) const ACCURATE_ECN_0: u8 = 172;
+    pub(crate) const ACCURATE_ECN_1: u8 = 174;
 }
 
 impl Segment {
@@ -82,6 +85,9 @@ impl Segment {
                 out.u32(block.start);
                 out.u32(block.end);
             }
+        }
+        if let Some(rare) = &self.rare {
+            rare.emit(out);
         }
     }
 }

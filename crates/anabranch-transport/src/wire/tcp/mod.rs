@@ -2,12 +2,14 @@
 
 mod emit;
 mod parse;
+mod rare;
 
 use arrayvec::ArrayVec;
 
 use crate::ground::Payload;
 
 pub(super) use emit::option;
+pub use rare::{AccurateEcn, FastOpen, RareOptions, UnknownOption};
 
 /// Size of the header without options in bytes (RFC 9293 section 3.1).
 pub const HEADER_BYTES: u32 = 20;
@@ -41,6 +43,8 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 section 3), a DSACK block first if there is one (RFC 2883).
     pub sack: SackBlocks,
+    /// Options that connections here neither send nor heed.
+    pub rare: Option<Box<RareOptions>>,
     /// Bytes of padding behind the options (RFC 9293 section 3.1): where a model has a header of fixed size.
     pub padding: u8,
     /// What it carries: its position in the sender's stream, counted from 0 in every connection, and its length.
@@ -151,6 +155,7 @@ impl Segment {
             sack_permitted: false,
             timestamps: None,
             sack: SackBlocks::new(),
+            rare: None,
             padding: 0,
             payload: Payload { offset: 0, length: 0 },
         }
@@ -164,7 +169,8 @@ impl Segment {
         let timestamps = if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
         let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let sack = if self.sack.is_empty() { 0 } else { 4 + 8 * self.sack.len() as u32 };
-        mss + scale + timestamps + permitted + sack + u32::from(self.padding)
+        let rare = self.rare.as_ref().map_or(0, |rare| rare.wire_bytes());
+        mss + scale + timestamps + permitted + sack + rare + u32::from(self.padding)
     }
 
     /// Length on the wire in bytes, without the IP header.

@@ -59,7 +59,8 @@ impl Segment {
             let offset = receiving.keep_stream(data, reader.0);
             segment.payload = Payload { offset, length: reader.0.len() as u32 };
         }
-        let mptcp = mptcp::Options::parse(&mptcp, &segment, receiving);
+        let carrier = mptcp::Carrier { segment: &segment, payload: reader.0 };
+        let mptcp = mptcp::Options::parse(&mptcp, carrier, receiving)?;
         Ok((segment, mptcp))
     }
 
@@ -80,7 +81,7 @@ impl Segment {
             if kind == option::MPTCP {
                 mptcp.push(value);
             } else {
-                self.take_option(kind, Reader(value));
+                self.take_option(kind, value);
             }
         }
         // What is neither its options nor their padding to whole words: a model's header of fixed size.
@@ -90,7 +91,8 @@ impl Segment {
         mptcp
     }
 
-    fn take_option(&mut self, kind: u8, mut value: Reader<'_>) -> Option<()> {
+    fn take_option(&mut self, kind: u8, bytes: &[u8]) -> Option<()> {
+        let mut value = Reader(bytes);
         match kind {
             option::MSS => self.mss = Some(value.u16()?),
             // RFC 7323 section 2.3: 14 at most.
@@ -104,7 +106,7 @@ impl Segment {
                     let _ = self.sack.try_push(SackBlock { start, end });
                 }
             }
-            _ => {}
+            _ => self.rare.get_or_insert_default().take(kind, bytes),
         }
         Some(())
     }

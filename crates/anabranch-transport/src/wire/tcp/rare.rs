@@ -1,0 +1,91 @@
+//! Options that connections here neither send nor heed: TCP Fast Open (RFC 7413), the counters of accurate ECN (RFC 9768
+//! section 3.2.3), and those that nobody here knows. They are kept as they came.
+
+use arrayvec::ArrayVec;
+
+use super::MAX_OPTION_BYTES;
+use super::emit::option;
+use crate::wire::bytes::{Append as _, Reader};
+
+/// The rarer options of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RareOptions {
+    /// Fast Open option.
+    pub fast_open: Option<FastOpen>,
+    /// Accurate ECN option.
+    pub accurate_ecn: Option<AccurateEcn>,
+    /// Those that are not known, in their order.
+    pub unknown: Vec<UnknownOption>,
+}
+
+/// Fast Open option (RFC 7413 section 4.1.1): a cookie of 4 to 16 bytes, an even number; none of them asks for one.
+pub type FastOpen = ArrayVec<u8, 16>;
+
+/// Accurate ECN option (RFC 9768 section 3.2.3): how many bytes with which mark have arrived, modulo 2^24.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccurateEcn {
+    /// Whether the counter of ECT(1) is the first one and that of ECT(0) the last (AccECN1), or the other way round
+    /// (AccECN0). That of CE is between them.
+    pub begins_with_ect1: bool,
+    /// The counters, as many as there were.
+    pub counters: ArrayVec<u32, 3>,
+}
+
+/// An option that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownOption {
+    /// Its kind.
+    pub kind: u8,
+    /// What follows kind and length.
+    pub value: Box<[u8]>,
+}
+
+impl RareOptions {
+    /// Bytes on the wire, padded to whole words.
+    pub fn wire_bytes(&self) -> u32 {
+        let fast_open = self.fast_open.as_ref().map_or(0, |cookie| 2 + cookie.len());
+        let accurate_ecn = self.accurate_ecn.as_ref().map_or(0, |option| 2 + 3 * option.counters.len());
+        let unknown: usize = self.unknown.iter().map(|option| 2 + option.value.len()).sum();
+        (fast_open + accurate_ecn + unknown).next_multiple_of(4) as u32
+    }
+
+    pub(super) fn emit(&self, out: &mut Vec<u8>) {
+        let end = out.len() + self.wire_bytes() as usize;
+        if let Some(cookie) = &self.fast_open {
+            out.extend([option::FAST_OPEN, 2 + cookie.len() as u8]);
+            out.extend(cookie);
+        }
+        if let Some(AccurateEcn { begins_with_ect1, counters }) = &self.accurate_ecn {
+            let kind = if *begins_with_ect1 { option::ACCURATE_ECN_1 } else { option::ACCURATE_ECN_0 };
+            out.extend([kind, 2 + 3 * counters.len() as u8]);
+            counters.iter().for_each(|counter| out.extend(&counter.to_be_bytes()[1..]));
+        }
+        for UnknownOption { kind, value } in &self.unknown {
+            out.u8(*kind);
+            out.u8(2 + value.len() as u8);
+            out.extend(value);
+        }
+        out.resize(end, option::NOP);
+    }
+
+    /// Keeps an option that is not one of the frequent ones.
+    pub(super) fn take(&mut self, kind: u8, value: &[u8]) {
+        debug_assert!(value.len() < MAX_OPTION_BYTES as usize);
+        match kind {
+            option::FAST_OPEN if matches!(value.len(), 0 | 4 | 6 | 8 | 10 | 12 | 14 | 16) => {
+                self.fast_open = Some(value.iter().copied().collect());
+            }
+            option::ACCURATE_ECN_0 | option::ACCURATE_ECN_1 if matches!(value.len(), 0 | 3 | 6 | 9) => {
+                let mut reader = Reader(value);
+                let counter = |_| {
+                    let bytes = reader.take(3).expect("the length was looked at");
+                    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+                };
+                let counters = (0..value.len() / 3).map(counter).collect();
+                let begins_with_ect1 = kind == option::ACCURATE_ECN_1;
+                self.accurate_ecn = Some(AccurateEcn { begins_with_ect1, counters });
+            }
+            _ => self.unknown.push(UnknownOption { kind, value: value.into() }),
+        }
+    }
+}
