@@ -131,7 +131,7 @@ impl Connection {
             return;
         }
         self.subflows[path].announcements += 1;
-        let signal = Signal::AddAddress { address: path as u8, is_echo: false };
+        let signal = Signal::AddAddress { address: path as u8, is_echo: false, port: None };
         if let Some(carrier) = self.best_subflow() {
             self.subflows[path].announce_at = now + self.subflows[carrier].tcp.rto();
             self.send_signal(now, carrier, signal);
@@ -158,7 +158,11 @@ impl Connection {
             let Some(address) = self.removed.pop() else { return };
             // One that has come back since is in use.
             if !self.subflows[usize::from(address)].is_present {
-                self.send_signal(now, carrier, Signal::RemoveAddress { address });
+                self.send_signal(
+                    now,
+                    carrier,
+                    Signal::RemoveAddress { addresses: std::iter::once(address).collect() },
+                );
             }
         }
     }
@@ -207,19 +211,23 @@ impl Connection {
     pub(super) fn on_signal(&mut self, now: Time, path: usize, signal: Signal) {
         let known = |address: u8| usize::from(address) < self.subflows.len();
         match signal {
-            Signal::AddAddress { address, is_echo } if known(address) => {
+            Signal::AddAddress { address, is_echo, port } if known(address) => {
                 self.outputs.push_back(Output::Event(Event::AddressAdded(PathId(address))));
                 if is_echo {
                     self.subflows[usize::from(address)].announce_at = Time::NEVER;
                 } else {
-                    self.send_signal(now, path, Signal::AddAddress { address, is_echo: true });
+                    self.send_signal(now, path, Signal::AddAddress { address, is_echo: true, port });
                 }
             }
-            Signal::RemoveAddress { address } if known(address) => {
-                self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(address))));
-                self.end_subflow(now, usize::from(address));
+            Signal::RemoveAddress { addresses } => {
+                let count = self.subflows.len();
+                for address in addresses.iter().filter(|address| usize::from(*address) < count) {
+                    self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(address))));
+                    self.end_subflow(now, usize::from(address));
+                }
             }
-            Signal::AddAddress { .. } | Signal::RemoveAddress { .. } => {}
+            // Mappings have no checksums here, so that none can be wrong.
+            Signal::AddAddress { .. } | Signal::Fail { .. } => {}
             Signal::FastClose => self.on_fast_close(path),
             Signal::Priority { is_backup } => self.subflows[path].is_asked_backup = is_backup,
         }

@@ -561,7 +561,7 @@ fn addresses_come_and_go() {
     assert_eq!(pair.kinds(Side::A, 1), [""; 0], "nothing leaves from an address that is gone");
     assert_eq!(count(&pair, Side::A, "remove_addr"), 1);
     let removed = pair.log.iter().find_map(|logged| logged.options.signal);
-    assert_eq!(removed, Some(Signal::RemoveAddress { address: 1 }));
+    assert_eq!(removed, Some(Signal::RemoveAddress { addresses: [1].into_iter().collect() }));
     assert!(pair.heard(Side::B, &Event::AddressDeleted(Pair::path(1))));
     pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.received_bytes(Side::B), 40_000_000);

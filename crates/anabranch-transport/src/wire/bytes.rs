@@ -63,6 +63,10 @@ pub trait Receiving {
     /// peer does. Numbers may come as their low 32 bits.
     fn data_near(&self) -> [u64; 2];
 
+    /// The peer of an MPTCP connection announces an address of its own, with an identifier and perhaps a port; the code
+    /// of the announcement was right.
+    fn announced(&mut self, _identifier: u8, _address: IpAddr, _port: Option<u16>) {}
+
     /// Whether its datagrams of UDP carry RTP.
     fn has_rtp(&self) -> bool {
         false

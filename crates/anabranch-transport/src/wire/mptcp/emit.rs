@@ -1,7 +1,8 @@
 //! MPTCP options as bytes (RFC 8684 section 3).
 
+use super::checksum::PseudoHeader;
 use super::keys::{address_code, first_data_sequence};
-use super::{Handshake, Join, Segment, Signal};
+use super::{Handshake, Join, Reset, Segment, Signal};
 use crate::ground::PathId;
 use crate::wire::bytes::{Append as _, Sending};
 use crate::wire::tcp::option::{MPTCP, NOP};
@@ -14,13 +15,19 @@ pub(super) mod subtype {
     pub(crate) const ADD_ADDRESS: u8 = 3;
     pub(crate) const REMOVE_ADDRESS: u8 = 4;
     pub(crate) const PRIORITY: u8 = 5;
+    pub(crate) const FAIL: u8 = 6;
     pub(crate) const FAST_CLOSE: u8 = 7;
+    pub(crate) const RESET: u8 = 8;
 }
 
 /// Version 1.
 pub(super) const VERSION: u8 = 1;
 /// `MP_CAPABLE`'s flag H: HMAC-SHA-256.
 pub(super) const HMAC_SHA_256: u8 = 1;
+/// `MP_CAPABLE`'s flag A: mappings have checksums.
+pub(super) const CHECKSUMS: u8 = 0x80;
+/// `MP_TCPRST`'s flag T.
+pub(super) const TRANSIENT: u8 = 1;
 /// `MP_JOIN`'s and `MP_PRIO`'s flag B.
 pub(super) const BACKUP: u8 = 1;
 /// `ADD_ADDR`'s flag E.
@@ -41,26 +48,47 @@ impl Segment {
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         let mut options = Vec::with_capacity(self.option_bytes as usize);
         if self.option_bytes > 0 {
-            self.emit_handshake(&mut options);
+            self.emit_handshake(sending, &mut options);
             self.emit_dss(sending, &mut options);
             self.emit_signal(sending, &mut options);
+            if let Some(Reset { reason, is_transient }) = self.options.reset {
+                let flags = if is_transient { TRANSIENT } else { 0 };
+                options.extend([MPTCP, 4, subtype::RESET << 4 | flags, reason]);
+            }
             debug_assert!(options.len() <= self.option_bytes as usize, "{self:?}");
         }
         options.resize(self.option_bytes as usize, NOP);
         self.tcp.emit_with(&options, path, sending, out);
     }
 
-    fn emit_handshake(&self, out: &mut Vec<u8>) {
+    /// Appends the checksum of a mapping of this segment's payload.
+    fn emit_checksum(&self, header: &PseudoHeader, sending: &impl Sending, out: &mut Vec<u8>) {
+        let mut payload = Vec::with_capacity(self.tcp.payload.length as usize);
+        if self.tcp.payload.length > 0 {
+            sending.payload(self.tcp.payload, &mut payload);
+        }
+        out.u16(header.checksum(&payload, 0));
+    }
+
+    fn emit_handshake(&self, sending: &impl Sending, out: &mut Vec<u8>) {
+        let has_checksum = self.options.has_checksum;
         match self.options.handshake {
             Some(Handshake::Capable { sender_key, receiver_key }) => {
                 let keys = [sender_key, receiver_key].into_iter().flatten();
                 let length = self.tcp.payload.length;
-                let bytes = 4 + 8 * keys.clone().count() as u8 + if length > 0 { 2 } else { 0 };
-                out.extend([MPTCP, bytes, subtype::CAPABLE << 4 | VERSION, HMAC_SHA_256]);
+                let mapping = if length > 0 { 2 + if has_checksum { 2 } else { 0 } } else { 0 };
+                let bytes = 4 + 8 * keys.clone().count() as u8 + mapping;
+                let flags = HMAC_SHA_256 | if has_checksum { CHECKSUMS } else { 0 };
+                out.extend([MPTCP, bytes, subtype::CAPABLE << 4 | VERSION, flags]);
                 keys.for_each(|key| out.u64(key));
                 if length > 0 {
                     // Section 3.1: what the first data maps to is known but for its length.
                     out.u16(length as u16);
+                    if has_checksum {
+                        let [own, _] = sending.connection_keys().map(first_data_sequence);
+                        let header = PseudoHeader { sequence: own, subflow: 1, length: length as u16 };
+                        self.emit_checksum(&header, sending, out);
+                    }
                 }
             }
             Some(Handshake::Join(Join::Syn { token, nonce, address, is_backup })) => {
@@ -91,10 +119,12 @@ impl Segment {
             return;
         }
         let signal = options.signal.map_or(0, |signal| signal.wire_bytes(sending.ip()));
-        let room = (self.option_bytes - signal) as usize - out.len();
+        let reset = if options.reset.is_some() { 4 } else { 0 };
+        let room = (self.option_bytes as usize).saturating_sub((signal + reset) as usize + out.len());
         let has_ack = options.data_ack.is_some();
+        let mapping = if options.has_checksum { 8 } else { 6 };
         let size = |[ack, sequence]: [usize; 2]| {
-            4 + if has_ack { ack } else { 0 } + if has_mapping { sequence + 6 } else { 0 }
+            4 + if has_ack { ack } else { 0 } + if has_mapping { sequence + mapping } else { 0 }
         };
         let widths = [[8, 8], [4, 8], [8, 4], [4, 4]].into_iter().find(|widths| size(*widths) <= room);
         let Some(widths) = widths else { return };
@@ -115,36 +145,52 @@ impl Segment {
         if let Some(position) = options.data_ack {
             number(peers.wrapping_add(position), is_long_ack);
         }
-        let length = self.tcp.payload.length;
-        if let Some(position) = options.data_position.filter(|_| has_mapping) {
-            number(own.wrapping_add(position), is_long);
-            out.u32(self.tcp.payload.offset as u32 + 1);
-            out.u16((length + u32::from(options.data_fin.is_some())) as u16);
-        } else if let Some(position) = options.data_fin.filter(|_| has_mapping) {
+        if !has_mapping {
+            return;
+        }
+        let has_fin = options.data_fin.is_some();
+        let header = if let Some(position) = options.data_position {
+            PseudoHeader {
+                sequence: own.wrapping_add(position),
+                subflow: (self.tcp.payload.offset as u32).wrapping_add(1),
+                length: (self.tcp.payload.length + u32::from(has_fin)) as u16,
+            }
+        } else {
             // Section 3.3.3: on its own it has no place in the subflow's stream.
-            number(own.wrapping_add(position), is_long);
-            out.u32(0);
-            out.u16(1);
+            let position = options.data_fin.unwrap_or_default();
+            PseudoHeader { sequence: own.wrapping_add(position), subflow: 0, length: 1 }
+        };
+        number(header.sequence, is_long);
+        out.u32(header.subflow);
+        out.u16(header.length);
+        if options.has_checksum {
+            self.emit_checksum(&header, sending, out);
         }
     }
 
     fn emit_signal(&self, sending: &impl Sending, out: &mut Vec<u8>) {
         let [own_key, peers_key] = sending.connection_keys();
         match self.options.signal {
-            Some(Signal::AddAddress { address, is_echo }) => {
+            Some(Signal::AddAddress { address, is_echo, port }) => {
                 // An echo repeats the peer's.
                 let [own, peers] = sending.addresses(PathId(address));
                 let ip = if is_echo { peers } else { own };
-                let bytes = Signal::AddAddress { address, is_echo }.wire_bytes(sending.ip()) as u8;
                 let flags = if is_echo { ECHO } else { 0 };
-                out.extend([MPTCP, bytes, subtype::ADD_ADDRESS << 4 | flags, address]);
+                let start = out.len();
+                out.extend([MPTCP, 0, subtype::ADD_ADDRESS << 4 | flags, address]);
                 match ip {
                     std::net::IpAddr::V4(ip) => out.extend(ip.octets()),
                     std::net::IpAddr::V6(ip) => out.extend(ip.octets()),
                 }
+                port.into_iter().for_each(|port| out.u16(port));
                 if !is_echo {
-                    out.extend(address_code([own_key, peers_key], address, ip));
+                    out.extend(address_code([own_key, peers_key], address, ip, port));
                 }
+                out[start + 1] = (out.len() - start) as u8;
+            }
+            Some(Signal::Fail { position }) => {
+                out.extend([MPTCP, 12, subtype::FAIL << 4, 0]);
+                out.u64(first_data_sequence(peers_key).wrapping_add(position));
             }
             Some(Signal::FastClose) => {
                 out.extend([MPTCP, 12, subtype::FAST_CLOSE << 4, 0]);
@@ -154,8 +200,9 @@ impl Segment {
                 let flags = if is_backup { BACKUP } else { 0 };
                 out.extend([MPTCP, 3, subtype::PRIORITY << 4 | flags, NOP]);
             }
-            Some(Signal::RemoveAddress { address }) => {
-                out.extend([MPTCP, 4, subtype::REMOVE_ADDRESS << 4, address]);
+            Some(Signal::RemoveAddress { addresses }) => {
+                out.extend([MPTCP, 3 + addresses.count, subtype::REMOVE_ADDRESS << 4]);
+                out.extend(addresses.iter());
             }
             None => {}
         }

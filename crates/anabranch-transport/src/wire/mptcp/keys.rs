@@ -34,14 +34,14 @@ pub fn short_join_code(keys: [u64; 2], nonces: [u32; 2]) -> u64 {
     u64::from_be_bytes(code[..8].try_into().expect("eight bytes"))
 }
 
-/// The code of an announced address; the port is not announced.
-pub(super) fn address_code(keys: [u64; 2], identifier: u8, address: IpAddr) -> [u8; 8] {
+/// The code of an announced address, with its port or 0.
+pub(super) fn address_code(keys: [u64; 2], identifier: u8, address: IpAddr, port: Option<u16>) -> [u8; 8] {
     let mut message = vec![identifier];
     match address {
         IpAddr::V4(address) => message.extend(address.octets()),
         IpAddr::V6(address) => message.extend(address.octets()),
     }
-    message.extend([0, 0]);
+    message.extend(port.unwrap_or(0).to_be_bytes());
     code(keys, &message)[24..].try_into().expect("eight bytes")
 }
 

@@ -1,11 +1,14 @@
 //! The MPTCP option (RFC 8684 section 3) as it travels with a TCP segment, and what it takes on the wire.
 
+mod checksum;
 mod emit;
 pub mod keys;
 mod parse;
 
 use crate::ground::IpVersion;
 use crate::wire::tcp;
+
+pub(super) use parse::Carrier;
 
 /// A TCP segment of a subflow with its MPTCP option.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,49 @@ pub struct Options {
     pub data_fin: Option<u64>,
     /// A signal about addresses or the connection.
     pub signal: Option<Signal>,
+    /// `MP_TCPRST` (section 3.6): why the subflow is reset.
+    pub reset: Option<Reset>,
+    /// The mapping has a checksum (section 3.3.1), which was right if it could be computed of the segment alone; with
+    /// `MP_CAPABLE`, flag A: mappings are to have one.
+    pub has_checksum: bool,
+}
+
+/// Why a subflow is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// The reason code (section 3.6).
+    pub reason: u8,
+    /// Flag T: it may work later.
+    pub is_transient: bool,
+}
+
+/// Identifiers of addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identifiers {
+    count: u8,
+    list: [u8; Self::MOST],
+}
+
+impl Identifiers {
+    /// As many as are kept; a connection has eight paths at most, and Linux lists eight at most.
+    pub const MOST: usize = 13;
+
+    /// The identifiers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
+        self.list[..usize::from(self.count)].iter().copied()
+    }
+}
+
+/// The first [`Identifiers::MOST`] of them.
+impl FromIterator<u8> for Identifiers {
+    fn from_iter<I: IntoIterator<Item = u8>>(identifiers: I) -> Self {
+        let mut all = Self::default();
+        for (place, identifier) in all.list.iter_mut().zip(identifiers) {
+            *place = identifier;
+            all.count += 1;
+        }
+        all
+    }
 }
 
 /// The exchange that begins a subflow.
@@ -90,6 +136,13 @@ pub enum Signal {
         address: u8,
         /// The peer has heard of it.
         is_echo: bool,
+        /// The port there, if it is another one than that of the connection.
+        port: Option<u16>,
+    },
+    /// `MP_FAIL` (section 3.7): the checksum of a mapping was wrong.
+    Fail {
+        /// Where the mapping began in the stream of the end that this is sent to.
+        position: u64,
     },
     /// `MP_FASTCLOSE` (section 3.5): the connection is aborted.
     FastClose,
@@ -98,10 +151,10 @@ pub enum Signal {
         /// To be a backup.
         is_backup: bool,
     },
-    /// `REMOVE_ADDR` (section 3.4.2): an address is there no longer.
+    /// `REMOVE_ADDR` (section 3.4.2): addresses are there no longer.
     RemoveAddress {
-        /// Its identifier.
-        address: u8,
+        /// Their identifiers.
+        addresses: Identifiers,
     },
 }
 
@@ -113,11 +166,13 @@ impl Signal {
             IpVersion::Ipv6 => 16,
         };
         match self {
-            // An HMAC of 8 bytes comes with it but for the echo.
-            Self::AddAddress { is_echo: true, .. } => 4 + address,
-            Self::AddAddress { is_echo: false, .. } => 4 + address + 8,
-            Self::FastClose => 12,
-            Self::Priority { .. } | Self::RemoveAddress { .. } => 4,
+            // An HMAC of 8 bytes comes with it but for the echo; the port with its padding has 4.
+            Self::AddAddress { is_echo, port, .. } => {
+                4 + address + if is_echo { 0 } else { 8 } + if port.is_some() { 4 } else { 0 }
+            }
+            Self::Fail { .. } | Self::FastClose => 12,
+            Self::Priority { .. } => 4,
+            Self::RemoveAddress { addresses } => (3 + addresses.count as u32).next_multiple_of(4),
         }
     }
 
@@ -126,6 +181,7 @@ impl Signal {
         match self {
             Self::AddAddress { is_echo: false, .. } => "add_addr",
             Self::AddAddress { is_echo: true, .. } => "add_addr_echo",
+            Self::Fail { .. } => "mp_fail",
             Self::FastClose => "mp_fastclose",
             Self::Priority { .. } => "mp_prio",
             Self::RemoveAddress { .. } => "remove_addr",

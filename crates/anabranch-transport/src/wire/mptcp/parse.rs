@@ -1,10 +1,12 @@
 //! MPTCP options from bytes that nobody vouches for (RFC 8684 section 3). One that is malformed, of another version, or not
-//! genuine is as if it had not come.
+//! genuine is as if it had not come. A mapping that lies over several segments has a checksum over all of them, which is
+//! then not looked at here.
 
-use super::emit::{BACKUP, ECHO, VERSION, dss, subtype};
+use super::checksum::PseudoHeader;
+use super::emit::{BACKUP, CHECKSUMS, ECHO, TRANSIENT, VERSION, dss, subtype};
 use super::keys::{address_code, first_data_sequence};
-use super::{Handshake, Join, Options, Segment, Signal};
-use crate::wire::bytes::{Reader, Receiving};
+use super::{Handshake, Join, Options, Reset, Segment, Signal};
+use crate::wire::bytes::{Malformed, Reader, Receiving};
 use crate::wire::tcp;
 
 /// What a DSS option says (section 3.3).
@@ -19,7 +21,18 @@ struct Mapping {
     /// Relative to the subflow's first number.
     subflow: u32,
     length: u16,
+    checksum: Option<u16>,
 }
+
+/// A segment as far as it is known when its options are read.
+#[derive(Clone, Copy)]
+pub(in crate::wire) struct Carrier<'a> {
+    pub(in crate::wire) segment: &'a tcp::Segment,
+    pub(in crate::wire) payload: &'a [u8],
+}
+
+/// Section 3.7: such data is not to be believed. It is as if the segment had not come.
+const DAMAGED: Malformed = Malformed { protocol: "MPTCP", problem: "the checksum of a mapping is wrong" };
 
 /// A number of the connection, or its low half.
 #[derive(Clone, Copy)]
@@ -49,33 +62,46 @@ impl Options {
     /// What the values of all MPTCP options of a segment say; none where there is nothing.
     pub(in crate::wire) fn parse(
         values: &[&[u8]],
-        segment: &tcp::Segment,
-        receiving: &impl Receiving,
-    ) -> Option<Self> {
+        carrier: Carrier<'_>,
+        receiving: &mut impl Receiving,
+    ) -> Result<Option<Self>, Malformed> {
         let mut options = Self::default();
+        let mut is_damaged = false;
         for value in values {
-            let _ = options.take(Reader(value), segment, receiving);
+            let _ = options.take(Reader(value), carrier, receiving, &mut is_damaged);
         }
-        (options != Self::default()).then_some(options)
+        if is_damaged {
+            return Err(DAMAGED);
+        }
+        Ok((options != Self::default()).then_some(options))
     }
 
     fn take(
         &mut self,
         mut value: Reader<'_>,
-        segment: &tcp::Segment,
-        receiving: &impl Receiving,
+        carrier: Carrier<'_>,
+        receiving: &mut impl Receiving,
+        is_damaged: &mut bool,
     ) -> Option<()> {
+        let Carrier { segment, payload } = carrier;
         let first = value.u8()?;
         let (kind, low) = (first >> 4, first & 0xf);
         let [own_key, peers_key] = receiving.connection_keys();
         match kind {
             subtype::CAPABLE if low == VERSION => {
-                value.u8()?;
+                self.has_checksum = value.u8()? & CHECKSUMS != 0;
                 let sender_key = value.u64();
                 let receiver_key = value.u64();
                 if segment.payload.length > 0 {
                     // The first data of the connection, and of its subflow; the length is the segment's.
                     self.data_position = Some(segment.payload.offset);
+                    if let (Some(length), Some(checksum)) = (value.u16(), value.u16())
+                        && usize::from(length) == payload.len()
+                    {
+                        let sequence = first_data_sequence(peers_key);
+                        let header = PseudoHeader { sequence, subflow: 1, length };
+                        *is_damaged |= header.checksum(payload, checksum) != 0;
+                    }
                 }
                 self.handshake = Some(Handshake::Capable { sender_key, receiver_key });
             }
@@ -84,8 +110,9 @@ impl Options {
                 let Dss { ack, mapping, has_fin } = read_dss(value)?;
                 let [expected, acknowledged] = receiving.data_near();
                 self.data_ack = ack.map(|ack| ack.position(first_data_sequence(own_key), acknowledged));
-                let Some(Mapping { sequence, subflow, length }) = mapping else { return Some(()) };
-                let start = sequence.position(first_data_sequence(peers_key), expected);
+                let Some(Mapping { sequence, subflow, length, checksum }) = mapping else { return Some(()) };
+                let first = first_data_sequence(peers_key);
+                let start = sequence.position(first, expected);
                 let data = u64::from(length).saturating_sub(has_fin.into());
                 // A mapping may be longer than the segment and begin before it.
                 let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
@@ -93,12 +120,22 @@ impl Options {
                     self.data_position = Some(start.wrapping_add(place));
                 }
                 self.data_fin = has_fin.then(|| start.wrapping_add(data));
+                if let Some(checksum) = checksum {
+                    self.has_checksum = true;
+                    let is_alone = subflow == 0 && data == 0;
+                    if is_alone || (place == 0 && data == payload.len() as u64) {
+                        let covered = if is_alone { &[] } else { payload };
+                        let header = PseudoHeader { sequence: first.wrapping_add(start), subflow, length };
+                        *is_damaged |= header.checksum(covered, checksum) != 0;
+                    }
+                }
             }
             subtype::ADD_ADDRESS => {
                 let address = value.u8()?;
                 let is_echo = low & ECHO != 0;
                 let code = if is_echo { 0 } else { 8 };
-                let ip = match value.0.len().checked_sub(code)? {
+                let length = value.0.len().checked_sub(code)?;
+                let ip = match length {
                     4 | 6 => std::net::Ipv4Addr::from_bits(value.u32()?).into(),
                     16 | 18 => {
                         let octets: [u8; 16] = value.take(16)?.try_into().ok()?;
@@ -106,21 +143,44 @@ impl Options {
                     }
                     _ => return None,
                 };
-                if !is_echo && value.0 != address_code([peers_key, own_key], address, ip) {
-                    return None;
+                let port = if matches!(length, 6 | 18) { Some(value.u16()?) } else { None };
+                if !is_echo {
+                    if value.0 != address_code([peers_key, own_key], address, ip, port) {
+                        return None;
+                    }
+                    receiving.announced(address, ip, port);
                 }
-                self.signal = Some(Signal::AddAddress { address, is_echo });
+                self.tell(Signal::AddAddress { address, is_echo, port });
             }
-            subtype::REMOVE_ADDRESS => self.signal = Some(Signal::RemoveAddress { address: value.u8()? }),
-            subtype::PRIORITY => self.signal = Some(Signal::Priority { is_backup: low & BACKUP != 0 }),
+            subtype::REMOVE_ADDRESS => {
+                self.tell(Signal::RemoveAddress { addresses: value.0.iter().copied().collect() });
+            }
+            subtype::PRIORITY => self.tell(Signal::Priority { is_backup: low & BACKUP != 0 }),
+            subtype::FAIL => {
+                value.u8()?;
+                let position = value.u64()?.wrapping_sub(first_data_sequence(own_key));
+                self.tell(Signal::Fail { position });
+            }
             subtype::FAST_CLOSE => {
                 value.u8()?;
                 // Section 3.5: only who knows our key may ask for that.
-                self.signal = (value.u64()? == own_key).then_some(Signal::FastClose);
+                if value.u64()? == own_key {
+                    self.tell(Signal::FastClose);
+                }
+            }
+            subtype::RESET => {
+                self.reset = Some(Reset { reason: value.u8()?, is_transient: low & TRANSIENT != 0 });
             }
             _ => {}
         }
         Some(())
+    }
+
+    /// Of several signals the last one counts, but nothing takes the end of the connection back.
+    fn tell(&mut self, signal: Signal) {
+        if self.signal != Some(Signal::FastClose) {
+            self.signal = Some(signal);
+        }
     }
 }
 
@@ -140,7 +200,7 @@ fn read_dss(mut value: Reader<'_>) -> Option<Dss> {
     let ack = if has(dss::HAS_ACK) { Some(Number::read(&mut value, has(dss::ACK_IS_LONG))?) } else { None };
     let mapping = if has(dss::HAS_MAPPING) {
         let sequence = Number::read(&mut value, has(dss::SEQUENCE_IS_LONG))?;
-        Some(Mapping { sequence, subflow: value.u32()?, length: value.u16()? })
+        Some(Mapping { sequence, subflow: value.u32()?, length: value.u16()?, checksum: value.u16() })
     } else {
         None
     };
