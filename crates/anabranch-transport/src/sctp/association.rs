@@ -435,7 +435,7 @@ impl Association {
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),
             Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, cookie),
             Chunk::CookieAck => self.on_cookie_ack(now, path),
-            Chunk::Error(cause) => self.on_error(now, path, *cause),
+            Chunk::Error(cause) => self.on_error(now, path, cause),
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
@@ -445,6 +445,8 @@ impl Association {
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
             Chunk::Opaque(opaque) => self.on_opaque(path, opaque),
+            // RFC 6525 section 5.1: nobody was told that it would be heeded.
+            Chunk::Reconfig(_) => {}
         }
     }
 

@@ -178,7 +178,7 @@ impl Association {
 
     /// Section 5.2.6: a stale cookie starts the handshake again, asking for a longer life.
     #[cold]
-    pub(super) fn on_error(&mut self, now: Time, _path: PathId, cause: ErrorCause) {
+    pub(super) fn on_error(&mut self, now: Time, _path: PathId, cause: &ErrorCause) {
         if let (State::CookieEchoed, ErrorCause::StaleCookie { staleness }) = (self.state, cause) {
             self.handshake.attempts += 1;
             if self.handshake.attempts > self.parameters.max_init_retransmits {

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::codes;
+use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::bytes::Append as _;
@@ -51,6 +52,8 @@ pub enum Chunk {
     InitAck(Box<InitAck>),
     /// One that this library does not know, or whose contents are the peer's business: as it came.
     Opaque(Box<Opaque>),
+    /// Asks for streams that begin anew, or answers that (RFC 6525).
+    Reconfig(Box<Reconfig>),
     /// Selective acknowledgement (section 3.3.4). Its flags hold how many packets with data have arrived
     /// since the last one, 0 where that is not said (Iyengar et al. 2006, section 3.3; `SCTP_SACK_CMT_DAC`).
     Sack(u8, Sack),
@@ -388,7 +391,7 @@ impl StateCookie {
 }
 
 /// An ABORT chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abort {
     /// The T bit: the packet's verification tag is the sender's own.
     pub tag_reflected: bool,
@@ -397,7 +400,7 @@ pub struct Abort {
 }
 
 /// Error causes (RFC 9260 section 3.3.10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorCause {
     /// Association Aborted due to illegal ASCONF-ACK (RFC 5061 section 4.3.4).
@@ -407,17 +410,27 @@ pub enum ErrorCause {
         /// How much too late.
         staleness: Duration,
     },
-    /// Another one, with this code.
-    Other(u16),
+    /// Another one, as it came.
+    Other(Box<OtherCause>),
     /// The user asked for the end.
     UserInitiatedAbort,
 }
 
+/// An error cause that associations here only hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherCause {
+    /// Its code.
+    pub code: u16,
+    /// What follows code and length, without padding.
+    pub value: Box<[u8]>,
+}
+
 impl ErrorCause {
-    const fn wire_size(self) -> u32 {
+    fn wire_size(&self) -> u32 {
         match self {
+            Self::Other(other) => 4 + padded(other.value.len() as u32),
             Self::StaleCookie { .. } => 8,
-            Self::IllegalAsconfAck | Self::Other(_) | Self::UserInitiatedAbort => 4,
+            Self::IllegalAsconfAck | Self::UserInitiatedAbort => 4,
         }
     }
 }
@@ -528,6 +541,7 @@ impl Chunk {
             Self::Init(_) => ("init", None),
             Self::InitAck(_) => ("init_ack", None),
             Self::Opaque(_) => ("opaque", None),
+            Self::Reconfig(_) => ("re_config", None),
             Self::Sack(_, sack) => ("sack", Some(sack.cumulative_tsn)),
             Self::Shutdown { cumulative_tsn } => ("shutdown", Some(*cumulative_tsn)),
             Self::ShutdownAck => ("shutdown_ack", None),
@@ -554,7 +568,7 @@ impl Chunk {
     #[inline(never)]
     fn rare_wire_size(&self) -> u32 {
         match self {
-            Self::Abort(abort) => 4 + abort.cause.map_or(0, ErrorCause::wire_size),
+            Self::Abort(abort) => 4 + abort.cause.as_ref().map_or(0, ErrorCause::wire_size),
             Self::Asconf(asconf) => asconf.wire_size(),
             Self::AsconfAck(ack) => ack.wire_size(),
             // RFC 4895 section 4.1: 8 bytes and the HMAC of 20.
@@ -567,6 +581,7 @@ impl Chunk {
             Self::Init(init) => 20 + init.parameters_bytes(),
             Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + ack.cookie.wire_size(),
             Self::Opaque(opaque) => 4 + padded(opaque.value.len() as u32),
+            Self::Reconfig(reconfig) => reconfig.wire_size(),
             Self::Shutdown { .. } => 8,
             Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => 4,
             Self::Data(_)

@@ -19,6 +19,7 @@ pub(super) mod chunk {
     pub(crate) const AUTH: u8 = 15;
     pub(crate) const I_DATA: u8 = 64;
     pub(crate) const ASCONF_ACK: u8 = 128;
+    pub(crate) const RECONFIG: u8 = 130;
     pub(crate) const PAD: u8 = 132;
     pub(crate) const FORWARD_TSN: u8 = 192;
     pub(crate) const ASCONF: u8 = 193;
@@ -40,6 +41,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
                 | chunk::AUTH
                 | chunk::I_DATA
                 | chunk::ASCONF_ACK
+                | chunk::RECONFIG
                 | chunk::PAD
                 | chunk::FORWARD_TSN
                 | chunk::ASCONF
@@ -67,6 +69,12 @@ pub(super) mod parameter {
     pub(crate) const IPV6_ADDRESS: u16 = 6;
     pub(crate) const STATE_COOKIE: u16 = 7;
     pub(crate) const COOKIE_PRESERVATIVE: u16 = 9;
+    pub(crate) const RESET_OUTGOING: u16 = 13;
+    pub(crate) const RESET_INCOMING: u16 = 14;
+    pub(crate) const RESET_TSN: u16 = 15;
+    pub(crate) const RECONFIGURATION_RESPONSE: u16 = 16;
+    pub(crate) const ADD_OUTGOING_STREAMS: u16 = 17;
+    pub(crate) const ADD_INCOMING_STREAMS: u16 = 18;
     pub(crate) const RANDOM: u16 = 0x8002;
     pub(crate) const CHUNK_LIST: u16 = 0x8003;
     pub(crate) const HMAC_ALGORITHMS: u16 = 0x8004;

@@ -58,7 +58,7 @@ impl<S: Sending> Emission<'_, S> {
             Chunk::Abort(Abort { tag_reflected, cause }) => {
                 self.with_header(chunk::ABORT, if *tag_reflected { TAG_REFLECTED } else { 0 }, |emission| {
                     if let Some(cause) = cause {
-                        emission.cause(*cause);
+                        emission.cause(cause);
                     }
                 });
             }
@@ -77,7 +77,7 @@ impl<S: Sending> Emission<'_, S> {
                 self.with_header(chunk::COOKIE_ECHO, 0, |emission| emission.cookie(cookie));
             }
             Chunk::Data(data) => self.data(data),
-            Chunk::Error(cause) => self.with_header(chunk::ERROR, 0, |emission| emission.cause(*cause)),
+            Chunk::Error(cause) => self.with_header(chunk::ERROR, 0, |emission| emission.cause(cause)),
             Chunk::ForwardTsn(forward) => self.forward_tsn(forward),
             Chunk::Heartbeat(info) => {
                 self.with_header(chunk::HEARTBEAT, 0, |emission| emission.heartbeat_info(info));
@@ -101,6 +101,9 @@ impl<S: Sending> Emission<'_, S> {
             Chunk::Opaque(opaque) => {
                 let Opaque { kind, flags, value } = &**opaque;
                 self.with_header(*kind, *flags, |emission| emission.out.extend(value));
+            }
+            Chunk::Reconfig(reconfig) => {
+                self.with_header(chunk::RECONFIG, 0, |emission| reconfig.emit(emission.out));
             }
             Chunk::Sack(packets, sack) => self.sack(*packets, sack),
             Chunk::Shutdown { cumulative_tsn } => {
@@ -325,10 +328,12 @@ impl<S: Sending> Emission<'_, S> {
         }
     }
 
-    fn cause(&mut self, cause: ErrorCause) {
+    fn cause(&mut self, cause: &ErrorCause) {
         match cause {
             ErrorCause::IllegalAsconfAck => self.parameter(cause::ILLEGAL_ASCONF_ACK, |_| {}),
-            ErrorCause::Other(code) => self.parameter(code, |_| {}),
+            ErrorCause::Other(other) => {
+                self.parameter(other.code, |emission| emission.out.extend(&other.value));
+            }
             ErrorCause::StaleCookie { staleness } => {
                 let microseconds = (staleness.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
                 self.parameter(cause::STALE_COOKIE, |emission| emission.out.u32(microseconds));

@@ -5,6 +5,7 @@ pub mod chunk;
 mod codes;
 mod emit;
 mod parse;
+pub mod reconfig;
 
 use chunk::Chunk;
 

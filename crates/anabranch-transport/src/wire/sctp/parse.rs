@@ -9,12 +9,11 @@ use super::authentication::{CHUNK_CODE_BYTES, COOKIE_CODE_BYTES, HMAC_SHA_1, is_
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
-    PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+    OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
-use super::emit::{
-    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK,
-};
+use super::emit::{COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK};
+use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::bytes::{Malformed, Piece, Reader, Receiving, Secret};
@@ -134,7 +133,7 @@ impl<'a> ChunkHeader<'a> {
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
         Ok(match kind {
-            chunk::ABORT => Chunk::Abort(Abort { tag_reflected, cause: first_cause(reader) }),
+            chunk::ABORT => Chunk::Abort(Abort { tag_reflected, cause: first_cause(&mut reader) }),
             chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(SHORT)?)),
             chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(SHORT)?)),
             chunk::COOKIE_ACK => Chunk::CookieAck,
@@ -145,9 +144,12 @@ impl<'a> ChunkHeader<'a> {
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
             chunk::DATA => Chunk::Data(data(flags, reader, receiving)?),
-            chunk::ERROR => match first_cause(reader) {
-                Some(cause) => Chunk::Error(cause),
-                None => self.opaque(),
+            chunk::ERROR => match first_cause(&mut reader) {
+                // Several are kept as they came, unless the first one is to be heeded.
+                Some(cause) if reader.is_empty() || matches!(cause, ErrorCause::StaleCookie { .. }) => {
+                    Chunk::Error(cause)
+                }
+                _ => self.opaque(),
             },
             chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(SHORT)?),
             chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
@@ -164,6 +166,8 @@ impl<'a> ChunkHeader<'a> {
                 };
                 Chunk::InitAck(Box::new(InitAck { init, cookie }))
             }
+            chunk::RECONFIG => Reconfig::parse(reader)
+                .map_or_else(|| self.opaque(), |reconfig| Chunk::Reconfig(Box::new(reconfig))),
             chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(SHORT)?),
             chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(SHORT)? },
             chunk::SHUTDOWN_ACK => Chunk::ShutdownAck,
@@ -258,7 +262,7 @@ fn i_forward_tsn(mut reader: Reader<'_>) -> Option<IForwardTsn> {
 }
 
 /// A parameter, or an error cause: its type and its value without padding.
-fn parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)> {
+pub(super) fn parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, Reader<'a>)> {
     let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
     let value = reader.take(length.checked_sub(4)?)?;
     reader.take((length.next_multiple_of(4) - length).min(reader.0.len()));
@@ -401,16 +405,16 @@ fn asconf_ack(mut reader: Reader<'_>) -> Option<AsconfAck> {
 }
 
 /// The first error cause, if there is one.
-fn first_cause(mut reader: Reader<'_>) -> Option<ErrorCause> {
-    let (code, mut value) = parameter(&mut reader)?;
+fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
+    let (code, mut value) = parameter(reader)?;
     Some(match code {
-        cause::ILLEGAL_ASCONF_ACK => ErrorCause::IllegalAsconfAck,
+        cause::ILLEGAL_ASCONF_ACK if value.is_empty() => ErrorCause::IllegalAsconfAck,
         cause::STALE_COOKIE => {
             let microseconds = u64::from(value.u32()?);
             ErrorCause::StaleCookie { staleness: Duration::from_nanos(microseconds * 1_000) }
         }
-        cause::USER_INITIATED_ABORT => ErrorCause::UserInitiatedAbort,
-        code => ErrorCause::Other(code),
+        cause::USER_INITIATED_ABORT if value.is_empty() => ErrorCause::UserInitiatedAbort,
+        code => ErrorCause::Other(Box::new(OtherCause { code, value: value.0.into() })),
     })
 }
 
