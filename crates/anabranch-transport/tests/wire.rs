@@ -9,15 +9,18 @@ use std::net::IpAddr;
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::bytes::{Secret, Sending as _};
-use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Signal};
+use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Reset, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
 use anabranch_transport::wire::sctp::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
-    PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+    OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
-use anabranch_transport::wire::tcp::{Flags, SackBlock, SackBlocks, Segment, Timestamps};
+use anabranch_transport::wire::sctp::reconfig::{Reconfig, Reconfiguration};
+use anabranch_transport::wire::tcp::{
+    AccurateEcn, Flags, RareOptions, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
+};
 use anabranch_transport::wire::udp::{Datagram, Rtp};
 use anabranch_transport::wire::{Body, Packet, ip};
 use proptest::collection::vec;
@@ -148,7 +151,15 @@ fn causes() -> impl Strategy<Value = ErrorCause> {
         (0..u32::MAX).prop_map(|us| ErrorCause::StaleCookie {
             staleness: Duration::from_nanos(u64::from(us) * 1_000)
         }),
-        (100..150u16).prop_map(ErrorCause::Other),
+        // Of RFC 9260, 4895 and 5061, with what they say; those above say nothing.
+        (
+            prop_oneof![1..=2u16, 4..=11u16, 13..=14u16, 0xa0..=0xa2u16, 0xa4..=0xa4u16, Just(0x105u16)],
+            vec(any::<u8>(), 0..40)
+        )
+            .prop_map(|(code, value)| ErrorCause::Other(Box::new(OtherCause { code, value: value.into() }))),
+        vec(any::<u8>(), 1..40).prop_map(|reason| {
+            ErrorCause::Other(Box::new(OtherCause { code: 12, value: reason.into() }))
+        }),
     ]
 }
 
@@ -173,6 +184,28 @@ fn asconfs(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     prop_oneof![ask, answer]
 }
 
+fn reconfigurations() -> impl Strategy<Value = Reconfiguration> {
+    let streams = vec(any::<u16>(), 0..20);
+    prop_oneof![
+        any::<(u32, u16)>().prop_map(|(request, streams)| Reconfiguration::AddIncoming { request, streams }),
+        any::<(u32, u16)>().prop_map(|(request, streams)| Reconfiguration::AddOutgoing { request, streams }),
+        (any::<u32>(), streams.clone()).prop_map(|(request, streams)| {
+            Reconfiguration::ResetIncoming { request, streams: streams.into() }
+        }),
+        (any::<(u32, u32, u32)>(), streams).prop_map(|((request, response, last_tsn), streams)| {
+            Reconfiguration::ResetOutgoing { request, response, last_tsn, streams: streams.into() }
+        }),
+        any::<u32>().prop_map(|request| Reconfiguration::ResetTsn { request }),
+        (any::<(u32, u32)>(), option::of(any::<[u32; 2]>()))
+            .prop_map(|((response, result), tsns)| { Reconfiguration::Response { response, result, tsns } }),
+    ]
+}
+
+fn reconfigs() -> impl Strategy<Value = Chunk> {
+    (reconfigurations(), option::of(reconfigurations()))
+        .prop_map(|(first, second)| Chunk::Reconfig(Box::new(Reconfig { first, second })))
+}
+
 fn opaques() -> impl Strategy<Value = Chunk> {
     let bytes = vec(any::<u8>(), 0..60);
     // Behind those of the last kind a packet is read on.
@@ -189,6 +222,7 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         2 => forwards(),
         2 => heartbeats(),
         1 => asconfs(ip),
+        1 => reconfigs(),
         1 => opaques(),
         1 => cookies(ip).prop_map(|cookie| Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))),
         1 => causes().prop_map(Chunk::Error),
@@ -235,18 +269,42 @@ fn sctp_packets(ip: IpVersion) -> impl Strategy<Value = Body> {
     )
 }
 
+/// Options that may be in a segment where they have room.
+fn rare_options() -> impl Strategy<Value = RareOptions> {
+    let cookie = prop_oneof![Just(0usize), Just(4), Just(6), Just(8), Just(10), Just(12), Just(14), Just(16)];
+    let fast_open = cookie.prop_flat_map(|length| vec(any::<u8>(), length));
+    let counters = (any::<bool>(), vec(0..1u32 << 24, 0..=3));
+    // Signatures (RFC 2385, RFC 5925), the user timeout (RFC 5482), and what nobody has defined.
+    let kinds = prop_oneof![Just(19u8), Just(28), Just(29), 35..=69u8, 253..=255u8];
+    let unknown = vec((kinds, vec(any::<u8>(), 0..10)), 0..3);
+    (option::of(fast_open), option::of(counters), unknown).prop_map(|(fast_open, counters, unknown)| {
+        RareOptions {
+            fast_open: fast_open.map(|cookie| cookie.into_iter().collect()),
+            accurate_ecn: counters.map(|(begins_with_ect1, counters)| AccurateEcn {
+                begins_with_ect1,
+                counters: counters.into_iter().collect(),
+            }),
+            unknown: unknown
+                .into_iter()
+                .map(|(kind, value)| UnknownOption { kind, value: value.into() })
+                .collect(),
+        }
+    })
+}
+
 /// Segments whose options have room.
 fn segments() -> impl Strategy<Value = Segment> {
     let numbers = (ports(), any::<u32>(), any::<u32>(), any::<u16>());
     let options =
         (option::of(any::<u16>()), option::of(0..=14u8), any::<bool>(), option::of(any::<(u32, u32)>()));
     let payload = prop_oneof![Just(Payload::default()), payloads()];
-    (numbers, 0..0x200u16, options, vec(any::<(u32, u32)>(), 0..=3), 0..=10u8, payload).prop_map(
+    let more = (vec(any::<(u32, u32)>(), 0..=3), option::of(rare_options()));
+    (numbers, 0..0x200u16, options, more, 0..=10u8, payload).prop_map(
         |(
             ((source_port, destination_port), sequence, acknowledgement, window),
             bits,
             options,
-            blocks,
+            (blocks, rare),
             words,
             payload,
         )| {
@@ -265,6 +323,7 @@ fn segments() -> impl Strategy<Value = Segment> {
                 sack_permitted,
                 timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
                 sack: SackBlocks::new(),
+                rare: None,
                 padding: 0,
                 payload,
             };
@@ -273,6 +332,9 @@ fn segments() -> impl Strategy<Value = Segment> {
                     segment.sack.push(SackBlock { start, end });
                 }
             }
+            segment.rare = rare
+                .filter(|rare| rare.wire_bytes() > 0 && segment.option_bytes() + rare.wire_bytes() <= 40)
+                .map(Box::new);
             segment.padding = (4 * words).min((40 - segment.option_bytes()) as u8);
             segment
         },
@@ -299,38 +361,70 @@ fn mptcp_options(ip: IpVersion) -> impl Strategy<Value = (Options, u32, u16)> {
         }),
         any::<[u8; 20]>().prop_map(move |code| (Handshake::Join(Join::Third { code }), 24, ack)),
     ]
-    .prop_map(|(handshake, bytes, flags)| {
-        (Options { handshake: Some(handshake), ..Options::default() }, bytes, flags)
+    .prop_flat_map(|(handshake, bytes, flags)| {
+        // Flag A of MP_CAPABLE; MP_JOIN has nothing like it.
+        let has_checksum =
+            any::<bool>().prop_map(move |wanted| wanted && matches!(handshake, Handshake::Capable { .. }));
+        has_checksum.prop_map(move |has_checksum| {
+            (Options { handshake: Some(handshake), has_checksum, ..Options::default() }, bytes, flags)
+        })
+    });
+    let first_data = any::<([u64; 2], bool)>().prop_map(move |([a, b], has_checksum)| {
+        let handshake = Handshake::Capable { sender_key: Some(a), receiver_key: Some(b) };
+        let options = Options {
+            handshake: Some(handshake),
+            data_position: Some(0),
+            has_checksum,
+            ..Options::default()
+        };
+        (options, 24, ack)
     });
     let near = 1_000_000..1_000_000_000_000u64;
-    let dss = (near, 0..1_000_000u64, option::of(any::<bool>()), prop_oneof![Just(8u32), Just(12)]).prop_map(
+    let mapped = option::of(any::<(bool, bool)>());
+    let dss = (near, 0..1_000_000u64, mapped, prop_oneof![Just(8u32), Just(12)]).prop_map(
         move |(data, acknowledged, mapped, ack_bytes)| {
+            let has_checksum = mapped.is_some_and(|(_, has_checksum)| has_checksum);
+            let mapped = mapped.map(|(fin, _)| fin);
             let options = Options {
                 data_ack: Some(acknowledged),
                 // Without payload it is of a DATA_FIN on its own.
                 data_position: mapped.map(|_| data),
                 data_fin: mapped.filter(|fin| *fin).map(|_| data),
+                has_checksum,
                 ..Options::default()
             };
-            let bytes = if mapped.is_some() { 12 + ack_bytes } else { ack_bytes };
+            let checksum = if has_checksum { 4 } else { 0 };
+            let bytes = if mapped.is_some() { 12 + checksum + ack_bytes } else { ack_bytes };
             (options, bytes, ack)
         },
     );
     let address_bytes = if ip == IpVersion::Ipv4 { 4 } else { 16 };
     let signal = prop_oneof![
-        any::<(u8, bool)>().prop_map(move |(address, is_echo)| {
-            let bytes = 4 + address_bytes + if is_echo { 0 } else { 8 };
-            (Signal::AddAddress { address, is_echo }, bytes)
+        (any::<(u8, bool)>(), option::of(any::<u16>())).prop_map(move |((address, is_echo), port)| {
+            let code = if is_echo { 0 } else { 8 };
+            let bytes = 4 + address_bytes + code + if port.is_some() { 4 } else { 0 };
+            (Signal::AddAddress { address, is_echo, port }, bytes)
         }),
+        (0..1_000_000u64).prop_map(|position| (Signal::Fail { position }, 12)),
         Just((Signal::FastClose, 12)),
         any::<bool>().prop_map(|is_backup| (Signal::Priority { is_backup }, 4)),
-        any::<u8>().prop_map(|address| (Signal::RemoveAddress { address }, 4)),
+        vec(any::<u8>(), 1..=mptcp::Identifiers::MOST).prop_map(|addresses| {
+            let bytes = (3 + addresses.len() as u32).next_multiple_of(4);
+            (Signal::RemoveAddress { addresses: addresses.into_iter().collect() }, bytes)
+        }),
     ];
     let with_signal = (option::of(0..1_000_000u64), signal).prop_map(move |(data_ack, (signal, bytes))| {
-        let bytes = bytes + if data_ack.is_some() { 8 } else { 0 };
-        (Options { data_ack, signal: Some(signal), ..Options::default() }, bytes, ack)
+        let acknowledgement = if data_ack.is_some() && bytes <= 32 { 8 } else { 0 };
+        let data_ack = data_ack.filter(|_| acknowledgement > 0);
+        (Options { data_ack, signal: Some(signal), ..Options::default() }, bytes + acknowledgement, ack)
     });
-    prop_oneof![handshake, dss, with_signal]
+    let reset = (any::<(u8, bool)>(), any::<bool>()).prop_map(move |((reason, is_transient), closes)| {
+        let signal = closes.then_some(Signal::FastClose);
+        let reset = Some(Reset { reason, is_transient });
+        let bytes = 4 + if closes { 12 } else { 0 };
+        (Options { signal, reset, ..Options::default() }, bytes, ack | Flags::RST.bits())
+    });
+    prop_oneof![3 => handshake, 1 => first_data, 3 => dss, 3 => with_signal, 1 => reset]
 }
 
 fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
@@ -345,11 +439,16 @@ fn mptcp_segments(ip: IpVersion) -> impl Strategy<Value = Body> {
                 mss: None,
                 window_scale: None,
                 sack_permitted: false,
+                rare: None,
                 payload: if has_data { payload } else { Payload::default() },
                 ..tcp
             };
             let room = 40 - option_bytes;
             let timestamps = bare.timestamps.filter(|_| room >= 12);
+            if options.handshake.is_some() && has_data {
+                // The first data of the connection is the first of its subflow.
+                options.data_position = Some(bare.payload.offset);
+            }
             if let Some(fin) = &mut options.data_fin {
                 *fin += u64::from(bare.payload.length);
             }
@@ -618,4 +717,91 @@ fn a_forged_cookie_is_refused() {
     let checksum = crc32c::crc32c(&bytes);
     bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
     assert!(SctpPacket::parse(&bytes, &mut World::new(IpVersion::Ipv4)).is_err());
+}
+
+/// Options of a segment of MPTCP without payload or with one of four bytes, as bytes.
+fn options_of(options: Options, option_bytes: u32, length: u32) -> Vec<u8> {
+    let tcp = Segment {
+        source_port: 1,
+        destination_port: 2,
+        sequence: 3,
+        acknowledgement: 4,
+        flags: Flags::ACK,
+        window: 5,
+        mss: None,
+        window_scale: None,
+        sack_permitted: false,
+        timestamps: None,
+        sack: SackBlocks::new(),
+        rare: None,
+        padding: 0,
+        payload: Payload { offset: 0x20, length },
+    };
+    let mut bytes = Vec::new();
+    let segment = mptcp::Segment { tcp, options, option_bytes };
+    segment.emit(PathId(0), &World::new(IpVersion::Ipv4), &mut bytes);
+    bytes[20..].to_vec()
+}
+
+/// RFC 8684 section 3.3.1: the checksum of a mapping is over its whole numbers and the payload.
+#[test]
+fn a_mapping_has_its_checksum() {
+    let options = Options { data_position: Some(7), has_checksum: true, ..Options::default() };
+    let bytes = options_of(options, 20, 4);
+    let first = mptcp::keys::first_data_sequence(World::new(IpVersion::Ipv4).keys[0]);
+    let mut covered = first.wrapping_add(7).to_be_bytes().to_vec();
+    assert_eq!(bytes[..4], [30, 20, 0x20, 0x04 | 0x08]);
+    assert_eq!(bytes[4..12], covered);
+    covered.extend([0, 0, 0, 0x21, 0, 4]);
+    assert_eq!(bytes[12..18], covered[8..]);
+    covered.extend([0, 0, 0x20, 0x21, 0x22, 0x23]);
+    let words = covered.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    assert_eq!(bytes[18..20], checksum.to_be_bytes());
+    assert_eq!(bytes[20..], [0x20, 0x21, 0x22, 0x23]);
+}
+
+/// Section 3.7: data whose mapping is damaged is not taken, though TCP's checksum is right.
+#[test]
+fn a_damaged_mapping_is_refused() {
+    let options = Options { data_position: Some(7), has_checksum: true, ..Options::default() };
+    let world = World::new(IpVersion::Ipv4);
+    let parse = |change: u8| {
+        let mut bytes = vec![0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0xa0, 0x10, 0, 5, 0, 0, 0, 0];
+        bytes.extend(options_of(options, 20, 4));
+        *bytes.last_mut().expect("it has a payload") ^= change;
+        let checksum = ones_complement(world.addresses(PathId(0)), ip::TCP, &bytes);
+        bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
+        let mut world = World { next: 0x20, ..world.clone() };
+        Segment::parse(&bytes, world.addresses(PathId(0)), &mut world)
+    };
+    let (_, found) = parse(0).expect("it is right");
+    assert_eq!(found, Some(options));
+    assert_eq!(
+        parse(1).expect_err("a byte was changed").to_string(),
+        "MPTCP: the checksum of a mapping is wrong"
+    );
+}
+
+/// RFC 8684 sections 3.4.2, 3.6 and 3.7, byte by byte.
+#[test]
+fn signals_of_mptcp_byte_by_byte() {
+    let signal = |signal| Options { signal: Some(signal), ..Options::default() };
+    let addresses = [9, 8].into_iter().collect();
+    assert_eq!(options_of(signal(Signal::RemoveAddress { addresses }), 8, 0), [30, 5, 0x40, 9, 8, 1, 1, 1]);
+    let reset = Some(Reset { reason: 4, is_transient: true });
+    let closing = Options { reset, ..signal(Signal::FastClose) };
+    assert_eq!(
+        options_of(closing, 16, 0),
+        [30, 12, 0x70, 0, 0xf0, 0xe0, 0xd0, 0xc0, 0xb0, 0xa0, 0x90, 0x80, 30, 4, 0x81, 4]
+    );
+    let failed = options_of(signal(Signal::Fail { position: 5 }), 12, 0);
+    let first = mptcp::keys::first_data_sequence(World::new(IpVersion::Ipv4).keys[1]);
+    assert_eq!(
+        (&failed[..4], &failed[4..]),
+        (&[30, 12, 0x60, 0][..], &first.wrapping_add(5).to_be_bytes()[..])
+    );
+    let announced = Signal::AddAddress { address: 3, is_echo: true, port: Some(0x1234) };
+    assert_eq!(options_of(signal(announced), 12, 0), [30, 10, 0x31, 3, 10, 2, 0, 3, 0x12, 0x34, 1, 1]);
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6Header};
 
-use super::bytes::{Malformed, Receiving, Sending};
+use super::bytes::{Malformed, Reader, Receiving, Sending};
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
 use crate::ground::{Ecn, PathId};
 
@@ -16,8 +16,43 @@ pub const TCP: u8 = 6;
 /// See [`SCTP`].
 pub const UDP: u8 = 17;
 
+/// See [`SCTP`].
+pub const ICMP: u8 = 1;
+/// See [`SCTP`].
+pub const ICMPV6: u8 = 58;
+/// The header of a fragment in IPv6 (RFC 8200 section 4.5).
+const IPV6_FRAGMENT: u8 = 44;
+
 /// What packets are sent with: RFC 1700's recommendation.
 const TIME_TO_LIVE: u8 = 64;
+
+/// What the header of a packet says, and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Split<'a> {
+    /// Source and destination.
+    pub addresses: [IpAddr; 2],
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// The number of the protocol that it carries.
+    pub protocol: u8,
+    /// Length of the headers in bytes.
+    pub header_bytes: usize,
+    /// What follows them.
+    pub payload: &'a [u8],
+    /// Its place, if it is a fragment.
+    pub fragment: Option<Place>,
+}
+
+/// Where a fragment belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The packet's identification; 16 bits with IPv4.
+    pub identification: u32,
+    /// Where in the packet's payload it begins, in bytes.
+    pub start: usize,
+    /// Whether it is not the last one.
+    pub has_more: bool,
+}
 
 /// A packet without its header.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,38 +95,7 @@ impl Packet {
                 UDP
             }
         };
-        let [source, destination] = sending.addresses(self.path);
-        let mut bytes = match (source, destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                let mut header = Ipv4Header::new(
-                    body.len() as u16,
-                    TIME_TO_LIVE,
-                    IpNumber(protocol),
-                    source.octets(),
-                    destination.octets(),
-                )
-                .expect("a packet is no longer than its length field says");
-                header.ecn = ecn_field(self.ecn);
-                header.identification = identification.unwrap_or(0);
-                header.dont_fragment = identification.is_none();
-                header.header_checksum = header.calc_header_checksum();
-                header.to_bytes().to_vec()
-            }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                let header = Ipv6Header {
-                    traffic_class: ecn_field(self.ecn).value(),
-                    payload_length: body.len() as u16,
-                    next_header: IpNumber(protocol),
-                    hop_limit: TIME_TO_LIVE,
-                    source: source.octets(),
-                    destination: destination.octets(),
-                    ..Ipv6Header::default()
-                };
-                header.to_bytes().to_vec()
-            }
-            _ => panic!("both addresses are of one version"),
-        };
-        bytes.append(&mut body);
+        let bytes = wrap(protocol, sending.addresses(self.path), self.ecn, identification, &body);
         debug_assert_eq!(bytes.len(), self.size as usize, "{self:?}");
         bytes
     }
@@ -101,37 +105,14 @@ impl Packet {
     /// # Errors
     /// When the bytes are no packet, or of a protocol that is not known here.
     pub fn parse(bytes: &[u8], path: PathId, receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
-        let (addresses, ecn, protocol, body, header) = match bytes.first().map(|first| first >> 4) {
-            Some(4) => {
-                let (header, rest) =
-                    Ipv4Header::from_slice(bytes).map_err(|_| malformed("there is no whole header"))?;
-                // Over the bytes, with the checksum itself among them.
-                if Sum16BitWords::new().add_slice(&bytes[..header.header_len()]).ones_complement() != 0 {
-                    return Err(malformed("the header's checksum is wrong"));
-                }
-                if header.is_fragmenting_payload() {
-                    return Err(malformed("it is a fragment"));
-                }
-                let addresses =
-                    [header.source, header.destination].map(|octets| Ipv4Addr::from(octets).into());
-                let length = usize::from(header.total_len).checked_sub(header.header_len());
-                let body = length.and_then(|length| rest.get(..length));
-                (addresses, ecn_of(header.ecn), header.protocol, body, header.header_len())
-            }
-            Some(6) => {
-                let (header, rest) =
-                    Ipv6Header::from_slice(bytes).map_err(|_| malformed("there is no whole header"))?;
-                let addresses =
-                    [header.source, header.destination].map(|octets| Ipv6Addr::from(octets).into());
-                let ecn = ecn_of(IpEcn::try_new(header.traffic_class & 3).expect("two bits"));
-                (addresses, ecn, header.next_header, rest.get(..header.payload_length.into()), 40)
-            }
-            _ => return Err(malformed("the version is neither 4 nor 6")),
-        };
-        let body = body.ok_or(malformed("the length is not that of the packet"))?;
+        let Split { addresses, ecn, protocol, header_bytes: header, payload: body, fragment } =
+            Split::of(bytes)?;
+        if fragment.is_some() {
+            return Err(malformed("it is a fragment"));
+        }
         let size = (header + body.len()) as u32;
         let mut listed = Vec::new();
-        let body = match protocol.0 {
+        let body = match protocol {
             SCTP => {
                 let sctp::Parsed { packet, addresses } = sctp::SctpPacket::parse(body, receiving)?;
                 listed = addresses;
@@ -146,6 +127,115 @@ impl Packet {
         };
         Ok(Parsed { addresses, packet: Packet { path, ecn, size, body }, listed })
     }
+}
+
+impl<'a> Split<'a> {
+    /// Takes a packet apart.
+    ///
+    /// # Errors
+    /// When there is no whole packet, or its header is damaged.
+    pub fn of(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        const NO_HEADER: Malformed = malformed("there is no whole header");
+        const SHORT: Malformed = malformed("the length is not that of the packet");
+        match bytes.first().map(|first| first >> 4) {
+            Some(4) => {
+                let (header, rest) = Ipv4Header::from_slice(bytes).map_err(|_| NO_HEADER)?;
+                // Over the bytes, with the checksum itself among them.
+                let header_bytes = header.header_len();
+                if Sum16BitWords::new().add_slice(&bytes[..header_bytes]).ones_complement() != 0 {
+                    return Err(malformed("the header's checksum is wrong"));
+                }
+                let length = usize::from(header.total_len).checked_sub(header_bytes);
+                let place = Place {
+                    identification: header.identification.into(),
+                    start: usize::from(header.fragment_offset.value()) * 8,
+                    has_more: header.more_fragments,
+                };
+                Ok(Self {
+                    addresses: [header.source, header.destination]
+                        .map(|octets| Ipv4Addr::from(octets).into()),
+                    ecn: ecn_of(header.ecn),
+                    protocol: header.protocol.0,
+                    header_bytes,
+                    payload: length.and_then(|length| rest.get(..length)).ok_or(SHORT)?,
+                    fragment: header.is_fragmenting_payload().then_some(place),
+                })
+            }
+            Some(6) => {
+                let (header, rest) = Ipv6Header::from_slice(bytes).map_err(|_| NO_HEADER)?;
+                let whole = Self {
+                    addresses: [header.source, header.destination]
+                        .map(|octets| Ipv6Addr::from(octets).into()),
+                    ecn: ecn_of(IpEcn::try_new(header.traffic_class & 3).expect("two bits")),
+                    protocol: header.next_header.0,
+                    header_bytes: 40,
+                    payload: rest.get(..header.payload_length.into()).ok_or(SHORT)?,
+                    fragment: None,
+                };
+                if whole.protocol == IPV6_FRAGMENT { whole.behind_fragment_header() } else { Ok(whole) }
+            }
+            _ => Err(malformed("the version is neither 4 nor 6")),
+        }
+    }
+
+    /// RFC 8200 section 4.5; a fragment that is all of its packet is one (RFC 6946).
+    fn behind_fragment_header(self) -> Result<Self, Malformed> {
+        let mut reader = Reader(self.payload);
+        let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?));
+        let (next, place, identification) = header().ok_or(malformed("there is no whole header"))?;
+        let (start, has_more) = (usize::from(place & !7), place & 1 != 0);
+        let is_part = start > 0 || has_more;
+        Ok(Self {
+            protocol: (next >> 8) as u8,
+            header_bytes: self.header_bytes + 8,
+            payload: reader.0,
+            fragment: is_part.then_some(Place { identification, start, has_more }),
+            ..self
+        })
+    }
+}
+
+/// A packet of IP with this payload. With an identification it is one that may be fragmented on its way; IPv6 has neither.
+pub fn wrap(
+    protocol: u8,
+    [source, destination]: [IpAddr; 2],
+    ecn: Ecn,
+    identification: Option<u16>,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(40 + payload.len());
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let mut header = Ipv4Header::new(
+                payload.len() as u16,
+                TIME_TO_LIVE,
+                IpNumber(protocol),
+                source.octets(),
+                destination.octets(),
+            )
+            .expect("a packet is no longer than its length field says");
+            header.ecn = ecn_field(ecn);
+            header.identification = identification.unwrap_or(0);
+            header.dont_fragment = identification.is_none();
+            header.header_checksum = header.calc_header_checksum();
+            bytes.extend(header.to_bytes());
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let header = Ipv6Header {
+                traffic_class: ecn_field(ecn).value(),
+                payload_length: payload.len() as u16,
+                next_header: IpNumber(protocol),
+                hop_limit: TIME_TO_LIVE,
+                source: source.octets(),
+                destination: destination.octets(),
+                ..Ipv6Header::default()
+            };
+            bytes.extend(header.to_bytes());
+        }
+        _ => panic!("both addresses are of one version"),
+    }
+    bytes.extend(payload);
+    bytes
 }
 
 /// A fragment of an IPv4 packet, or of a fragment of one: the part of its payload from `start` to `end`, in bytes; all but

@@ -5,6 +5,8 @@
 //! packets know nothing of its endpoints.
 
 pub mod bytes;
+pub mod fragments;
+pub mod icmp;
 pub mod ip;
 pub mod mptcp;
 pub mod sctp;

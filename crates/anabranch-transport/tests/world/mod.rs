@@ -1,5 +1,7 @@
 //! What packets need that become bytes, and bytes that become packets: for tests, benches and fuzz targets.
 
+#![allow(unreachable_pub, reason = "the fuzz targets take it from a library")]
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_transport::ground::{IpVersion, PathId, Payload};

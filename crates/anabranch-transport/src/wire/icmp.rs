@@ -1,0 +1,199 @@
+//! Messages about packets that went wrong: ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443).
+//!
+//! Nobody signs them. Whoever acts on one first looks whether the packet in it is one of his own, by its addresses, ports
+//! and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use etherparse::checksum::Sum16BitWords;
+
+use super::bytes::{Append as _, Malformed, Reader};
+use super::ip::{self, ICMPV6};
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// About a packet.
+    About {
+        /// What became of it.
+        problem: Problem,
+        /// Its beginning, from its IP header on, as long as the message has it.
+        packet: Box<[u8]>,
+    },
+    /// Another one, such as Echo: as it came.
+    Other {
+        /// Its type.
+        kind: u8,
+        /// Its code.
+        code: u8,
+        /// What follows the checksum.
+        body: Box<[u8]>,
+    },
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A field of its header is wrong.
+    Parameter {
+        /// The code.
+        code: u8,
+        /// Where in the packet, in bytes; with IPv4 no more than 255.
+        pointer: u32,
+    },
+    /// It lived too long, or its fragments did not come in time.
+    TimeExceeded {
+        /// The code.
+        code: u8,
+    },
+    /// It was longer than a link carries and must not be cut: Fragmentation Needed (RFC 1191), Packet Too Big (RFC
+    /// 4443 section 3.2).
+    TooBig {
+        /// What the link carries, in bytes; 0 where an old router does not say (RFC 1191 section 5), and no more than
+        /// 65,535 with IPv4.
+        mtu: u32,
+    },
+    /// It could not be delivered.
+    Unreachable {
+        /// Why; with IPv4 all codes but 4, which is [`Problem::TooBig`].
+        code: u8,
+    },
+}
+
+/// What of a packet in a message tells whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quoted<'a> {
+    /// Source and destination.
+    pub addresses: [IpAddr; 2],
+    /// The number of its protocol.
+    pub protocol: u8,
+    /// Source and destination port of SCTP, TCP or UDP.
+    pub ports: [u16; 2],
+    /// The verification tag of SCTP or the sequence number of TCP; length and checksum of UDP.
+    pub number: u32,
+    /// What followed its IP header, ports included, as far as it is there: at least 8 bytes.
+    pub body: &'a [u8],
+}
+
+/// Types, and a code.
+mod v4 {
+    pub(super) const UNREACHABLE: u8 = 3;
+    pub(super) const FRAGMENTATION_NEEDED: u8 = 4;
+    pub(super) const TIME_EXCEEDED: u8 = 11;
+    pub(super) const PARAMETER_PROBLEM: u8 = 12;
+}
+
+mod v6 {
+    pub(super) const UNREACHABLE: u8 = 1;
+    pub(super) const TOO_BIG: u8 = 2;
+    pub(super) const TIME_EXCEEDED: u8 = 3;
+    pub(super) const PARAMETER_PROBLEM: u8 = 4;
+}
+
+const fn malformed(problem: &'static str) -> Malformed {
+    Malformed { protocol: "ICMP", problem }
+}
+
+impl Message {
+    /// Appends its bytes, checksum included, as they are between these addresses, whose version says which protocol it is:
+    /// [`ip::ICMP`] or [`ip::ICMPV6`].
+    pub fn emit(&self, addresses: [IpAddr; 2], out: &mut Vec<u8>) {
+        let start = out.len();
+        let is_v6 = addresses[0].is_ipv6();
+        let Self::About { problem, packet } = self else {
+            let Self::Other { kind, code, body } = self else { unreachable!("there is no third form") };
+            out.extend([*kind, *code, 0, 0]);
+            out.extend(body);
+            return put_checksum(addresses, &mut out[start..]);
+        };
+        let (kind, code, rest) = match (*problem, is_v6) {
+            (Problem::Parameter { code, pointer }, false) => {
+                (v4::PARAMETER_PROBLEM, code, pointer.min(255) << 24)
+            }
+            (Problem::Parameter { code, pointer }, true) => (v6::PARAMETER_PROBLEM, code, pointer),
+            (Problem::TimeExceeded { code }, false) => (v4::TIME_EXCEEDED, code, 0),
+            (Problem::TimeExceeded { code }, true) => (v6::TIME_EXCEEDED, code, 0),
+            (Problem::TooBig { mtu }, false) => (v4::UNREACHABLE, v4::FRAGMENTATION_NEEDED, mtu.min(65_535)),
+            (Problem::TooBig { mtu }, true) => (v6::TOO_BIG, 0, mtu),
+            (Problem::Unreachable { code }, false) => (v4::UNREACHABLE, code, 0),
+            (Problem::Unreachable { code }, true) => (v6::UNREACHABLE, code, 0),
+        };
+        out.extend([kind, code, 0, 0]);
+        out.u32(rest);
+        out.extend(packet);
+        put_checksum(addresses, &mut out[start..]);
+    }
+
+    /// Reads a message: everything behind the header of IP, which has these addresses.
+    ///
+    /// # Errors
+    /// When the bytes are no message, or the checksum is wrong.
+    pub fn parse(bytes: &[u8], addresses: [IpAddr; 2]) -> Result<Self, Malformed> {
+        let mut reader = Reader(bytes);
+        let mut header = || Some((reader.u8()?, reader.u8()?, reader.u16()?));
+        let (kind, code, _) = header().ok_or(malformed("there is no header"))?;
+        if checksum(addresses, bytes) != 0 {
+            return Err(malformed("the checksum is wrong"));
+        }
+        let body = reader.0;
+        let rest = reader.u32();
+        let about = |rest: u32| match (kind, addresses[0].is_ipv6()) {
+            (v4::PARAMETER_PROBLEM, false) => Some(Problem::Parameter { code, pointer: rest >> 24 }),
+            (v6::PARAMETER_PROBLEM, true) => Some(Problem::Parameter { code, pointer: rest }),
+            (v4::TIME_EXCEEDED, false) | (v6::TIME_EXCEEDED, true) => Some(Problem::TimeExceeded { code }),
+            (v4::UNREACHABLE, false) if code == v4::FRAGMENTATION_NEEDED => {
+                Some(Problem::TooBig { mtu: rest & 0xffff })
+            }
+            (v6::TOO_BIG, true) => Some(Problem::TooBig { mtu: rest }),
+            (v4::UNREACHABLE, false) | (v6::UNREACHABLE, true) => Some(Problem::Unreachable { code }),
+            _ => None,
+        };
+        Ok(match rest.and_then(about) {
+            Some(problem) => Self::About { problem, packet: reader.0.into() },
+            None => Self::Other { kind, code, body: body.into() },
+        })
+    }
+
+    /// What tells whose the packet is that the message is about; none where too little of it is there.
+    pub fn quoted(&self) -> Option<Quoted<'_>> {
+        let Self::About { packet, .. } = self else { return None };
+        let mut reader = Reader(packet);
+        let (addresses, protocol): ([IpAddr; 2], u8) = match packet.first()? >> 4 {
+            4 => {
+                let header = reader.take(20)?;
+                let options = (usize::from(header[0] & 0xf) * 4).checked_sub(20)?;
+                reader.take(options)?;
+                let address =
+                    |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
+                ([address(12).into(), address(16).into()], header[9])
+            }
+            6 => {
+                let header = reader.take(40)?;
+                let address = |at: usize| {
+                    let octets: [u8; 16] = header[at..at + 16].try_into().expect("sixteen");
+                    Ipv6Addr::from(octets)
+                };
+                ([address(8).into(), address(24).into()], header[6])
+            }
+            _ => return None,
+        };
+        let body = reader.0;
+        let (ports, number) = ([reader.u16()?, reader.u16()?], reader.u32()?);
+        Some(Quoted { addresses, protocol, ports, number, body })
+    }
+}
+
+fn put_checksum(addresses: [IpAddr; 2], message: &mut [u8]) {
+    let checksum = checksum(addresses, message);
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// RFC 792: over the message; RFC 4443 section 2.3: and over a pseudo-header.
+fn checksum([source, destination]: [IpAddr; 2], message: &[u8]) -> u16 {
+    let sum = if source.is_ipv6() {
+        ip::pseudo_header(source, destination, ICMPV6, message.len())
+    } else {
+        Sum16BitWords::new()
+    };
+    sum.add_slice(message).ones_complement().to_be()
+}
