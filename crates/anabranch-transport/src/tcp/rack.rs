@@ -127,7 +127,8 @@ impl Connection {
         };
         let until_rto = if restarts { rto } else { self.time_to_rto(now) };
         let wait = if until_rto.is_zero() { wait } else { wait.min(until_rto) };
-        let at = self.deadline(now, wait);
+        // Where acknowledgements come in no time, a timer still lies ahead.
+        let at = self.deadline(now, wait.max(Duration::from_nanos(1)));
         self.timer.start_probe(at);
         true
     }

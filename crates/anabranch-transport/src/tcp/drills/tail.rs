@@ -1,8 +1,11 @@
 //! Tail loss probes: RFC 8985 section 7.
 
 use super::*;
+use crate::endpoint::Command;
+use crate::ground::Side;
 use crate::tcp::procedures;
-use crate::tcp::testing::Drill;
+use crate::tcp::testing::{Drill, Pair, Wire};
+use crate::time::Duration;
 use crate::wire::tcp::Flags;
 
 #[test]
@@ -84,4 +87,24 @@ fn rfc8985_7_4_2_a_duplicate_of_the_probe_says_that_nothing_was_lost() {
     drill.write(SIZE).at(800).ack(3 * SIZE, &[]);
     assert_eq!(drill.end.stats().loss_probe_recoveries, 0);
     assert_eq!(drill.end.cwnd(), 10);
+}
+
+/// A timer lies ahead, as the contract of `endpoint::Endpoint` says, even if a round trip takes no time.
+#[test]
+fn a_probe_is_not_due_at_once() {
+    const FULL: u32 = 1_448;
+    let settings = Config { clock_granularity: Some(Duration::ZERO), ..rfc() };
+    let mut pair = Pair::new(&settings);
+    pair.wires = [Wire { delay: Duration::ZERO, ..Wire::default() }; 2];
+    pair.command(Side::A, Command::Connect);
+    pair.run_for(Duration::from_millis(100));
+    pair.write(Side::A, 2 * FULL);
+    pair.run_for(Duration::from_secs(1));
+    let before = pair.ends[0].stats().loss_probes;
+    pair.drop_if = Box::new(|_, _, _| true);
+    pair.write(Side::A, 4 * FULL);
+    pair.run_for(Duration::ZERO);
+    assert_eq!(pair.ends[0].stats().loss_probes, before);
+    pair.run_for(Duration::from_nanos(1));
+    assert_eq!(pair.ends[0].stats().loss_probes, before + 1);
 }
