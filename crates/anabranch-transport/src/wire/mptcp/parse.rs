@@ -116,7 +116,7 @@ impl Options {
                 let data = u64::from(length).saturating_sub(has_fin.into());
                 // A mapping may be longer than the segment and begin before it.
                 let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
-                if place < data {
+                if segment.payload.length > 0 && place < data {
                     self.data_position = Some(start.wrapping_add(place));
                 }
                 self.data_fin = has_fin.then(|| start.wrapping_add(data));
