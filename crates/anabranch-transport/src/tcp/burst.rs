@@ -21,8 +21,6 @@ const LONG_AGO: Duration = Duration::from_millis(1);
 /// Nothing waits longer than this for an acknowledgement (6.12 with a correction of its stable releases: at first it
 /// was half the round-trip time).
 const FAR_AWAY: Duration = Duration::from_millis(1);
-/// Nothing waits when so much of the window is free (Linux: `net.ipv4.tcp_tso_win_divisor`).
-const WINDOW_DIVISOR: u64 = 3;
 
 /// Why the next segments wait for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +41,7 @@ impl Connection {
         let rtt = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_nanos() / 1_000) >> RTT_SHIFT;
         let of_rtt = if rtt < 32 { MOST >> rtt } else { 0 };
         let segments = of_pace.saturating_add(of_rtt).min(MOST) / u64::from(self.mss);
-        (segments as u32).max(self.cc.least_burst())
+        (segments as u32).max(self.cc.least_burst()).max(self.parameters.least_burst)
     }
 
     /// The next segments that leave together: half the window at most (Linux: `tcp_cwnd_test`), and what
@@ -78,7 +76,7 @@ impl Connection {
         let peer_room = self.sender.window_end().saturating_sub(self.sender.next);
         let congestion_room = u64::from(cwnd.saturating_sub(self.board.in_flight())) * mss;
         let room = peer_room.min(congestion_room);
-        let chunk = self.sender.window.min(u64::from(cwnd) * mss) / WINDOW_DIVISOR;
+        let chunk = self.sender.window.min(u64::from(cwnd) * mss) / u64::from(self.parameters.window_divisor);
         if room >= u64::from(largest) * mss || room >= chunk {
             return None;
         }

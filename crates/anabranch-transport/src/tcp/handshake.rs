@@ -200,8 +200,13 @@ impl Connection {
         scale
     }
 
+    /// Whether both ends scale windows.
+    pub(super) const fn has_window_scaling(&self) -> bool {
+        self.handshake.peer.window_scale.is_some()
+    }
+
     /// Bytes of options in every segment.
-    const fn segment_options(&self) -> u32 {
+    pub(super) const fn segment_options(&self) -> u32 {
         self.option_bytes(self.has_timestamps)
     }
 

@@ -30,6 +30,7 @@ mod delayed_ack;
 mod drills;
 mod ecn;
 mod handshake;
+mod info;
 mod kheirkhah;
 mod limit;
 pub(crate) mod listener;
@@ -47,6 +48,7 @@ mod recovery;
 mod scoreboard;
 mod send;
 mod sequence;
+mod socket;
 mod stats;
 pub(crate) mod subflow;
 #[cfg(test)]
@@ -57,6 +59,7 @@ mod window;
 
 pub use config::{Config, Profile};
 pub use connection::Connection;
+pub use info::Info;
 pub use listener::{Listener, refuse};
 pub use parameters::Parameters;
 pub use stats::Stats;

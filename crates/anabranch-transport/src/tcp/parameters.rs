@@ -62,6 +62,10 @@ pub struct Parameters {
     pub(super) path: u8,
     /// Bytes of options without meaning in every segment.
     pub(super) padding: u8,
+    /// So many segments leave together at least, whatever the pace.
+    pub(super) least_burst: u32,
+    /// Nothing waits for more when one of so many parts of the window is free (Linux: `net.ipv4.tcp_tso_win_divisor`).
+    pub(super) window_divisor: u32,
     pub(super) procedures: Procedures,
 }
 
@@ -147,6 +151,8 @@ impl Config {
             destination_port: self.destination_port.unwrap_or(5_001),
             path: self.path.unwrap_or(0),
             padding: 0,
+            least_burst: 1,
+            window_divisor: 3,
             procedures: self.procedures.unwrap_or_default().resolve(match (old, new) {
                 (true, _) => 1,
                 (_, true) => 2,

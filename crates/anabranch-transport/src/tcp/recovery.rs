@@ -47,6 +47,8 @@ pub(super) struct Recovery {
     /// How far segments overtake each other, in segments, at least [`DUP_THRESHOLD`].
     pub(super) reordering: u32,
     pub(super) has_reordering: bool,
+    /// How often it was seen (Linux: `reord_seen`).
+    pub(super) reorderings_seen: u32,
     /// Segments sent again in this connection, and duplicates that the peer has reported.
     pub(super) retransmissions: u64,
     pub(super) duplicates: u64,
@@ -73,6 +75,7 @@ impl Recovery {
             first_retransmission: None,
             reordering: DUP_THRESHOLD,
             has_reordering: false,
+            reorderings_seen: 0,
             retransmissions: 0,
             duplicates: 0,
             f_rto: false,
@@ -194,6 +197,7 @@ impl Connection {
         let segments = (highest - from).div_ceil(u64::from(self.mss)).min(u64::from(MAX_REORDERING));
         self.recovery.reordering = self.recovery.reordering.max(segments as u32);
         self.recovery.has_reordering = true;
+        self.recovery.reorderings_seen += 1;
     }
 
     /// Sends again what is lost, as far as the window has room (Linux: `tcp_xmit_retransmit_queue`).

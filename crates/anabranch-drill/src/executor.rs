@@ -1,0 +1,97 @@
+//! What a protocol does for a script.
+//!
+//! # To add a protocol
+//! 1. A file (or a folder) of its own with a struct that has the endpoint and implements [`Executor`]: system calls
+//!    become commands and answers, packets in are built from their statement, packets out are compared with it.
+//! 2. Its line in [`build`], which chooses by what the script opens and sends.
+//!
+//! The executor knows no time but the `now` that it is given, and never waits: the loop in [`run`](crate::run) lets time
+//! pass, asks again after each timeout, and judges when things happened. What a script wants and the executor lacks it
+//! answers with [`Stop::Needs`], never by doing nothing.
+
+use anabranch_transport::time::Time;
+
+use crate::python::Value;
+use crate::script::{Action, Body, Call, Packet, Script, Term};
+use crate::verdict::{Step, Stop};
+use crate::{Options, tcp};
+
+/// What a system call comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// It waits: [`Executor::call`] is to be asked again when something has happened.
+    Blocks,
+    /// It fails with this error, such as `EAGAIN`, and returns -1.
+    Error(&'static str),
+    /// It returns this number.
+    Returns(i64),
+}
+
+/// A protocol's part in running a script.
+pub(crate) trait Executor {
+    /// A setting of the system, such as `net.ipv4.tcp_sack` and `0`, written with points.
+    fn set(&mut self, name: &str, value: &str) -> Step<()>;
+
+    /// Any other shell command, as words.
+    fn command(&mut self, now: Time, words: &[&str]) -> Step<()> {
+        let _ = now;
+        Err(Stop::needs(format!("the command \"{}\"", words.join(" "))))
+    }
+
+    /// A system call. What it writes, such as the value of an option, is compared with the arguments here.
+    fn call(&mut self, now: Time, call: &Call) -> Step<Reply>;
+
+    /// Hands a packet in.
+    fn inject(&mut self, now: Time, packet: &Packet) -> Step<()>;
+
+    /// When something happens by itself; [`Time::NEVER`] if nothing does.
+    fn next_timeout(&self) -> Time;
+
+    /// That time has come.
+    fn on_timeout(&mut self, now: Time);
+
+    /// Takes the next packet that was sent and has not been looked at, or the next ones if the statement is about
+    /// several, and compares all but the time: when it was sent (the last one of several), and the packet in the words
+    /// of a script; none as long as not enough has been sent.
+    fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>>;
+
+    /// A field of `tcp_info` and its like, or a constant; none if it is not known.
+    fn value(&self, now: Time, name: &str) -> Option<Value>;
+}
+
+/// The executor of the protocol that a script is about.
+pub(crate) fn build(script: &Script, options: &Options<'_>) -> Step<Box<dyn Executor>> {
+    let opens = |name: &str| {
+        script.statements.iter().any(|statement| match &statement.action {
+            Action::Call(call) => {
+                call.name == "socket" && call.arguments.iter().any(|term| term.word() == Some(name))
+            }
+            _ => false,
+        })
+    };
+    let sends_sctp = script.statements.iter().any(
+        |statement| matches!(&statement.action, Action::Packet(packet) if matches!(packet.body, Body::Sctp(_))),
+    );
+    if sends_sctp || opens("IPPROTO_SCTP") {
+        return Err(Stop::needs("SCTP"));
+    }
+    if opens("IPPROTO_MPTCP") {
+        return Err(Stop::needs("MPTCP"));
+    }
+    if opens("IPPROTO_UDP") || opens("SOCK_DGRAM") {
+        return Err(Stop::needs("UDP"));
+    }
+    Ok(Box::new(tcp::TcpExecutor::new(script, options)?))
+}
+
+/// The number that an argument is, of which these words are the constants.
+pub(crate) fn number(term: &Term, constants: &[(&str, i64)]) -> Option<i64> {
+    match term {
+        Term::Number(number) => Some(*number),
+        Term::Word(word) => constants.iter().find(|(name, _)| name == word).map(|(_, number)| *number),
+        Term::Union(parts) => {
+            parts.iter().try_fold(0, |sum, part| number(part, constants).map(|number| sum | number))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,111 @@
+//! Shell commands in back quotes: of a shell's language what scripts use to set things, a command a line.
+
+use crate::verdict::{Step, Stop};
+
+/// Splits a text into commands of words: lines and `;` part them, a backslash joins lines, quotes hold words together,
+/// `#` begins a comment, redirections go, and `$((2*3))` is computed.
+pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
+    let text = text.replace("\\\n", " ");
+    let mut commands = Vec::new();
+    for line in text.lines() {
+        let mut words: Vec<String> = Vec::new();
+        let mut word = String::new();
+        let mut quote = None;
+        let mut rest = line.chars().peekable();
+        let mut has_word = false;
+        let end = |words: &mut Vec<String>, word: &mut String, has_word: &mut bool| {
+            if std::mem::take(has_word) {
+                words.push(std::mem::take(word));
+            }
+        };
+        while let Some(next) = rest.next() {
+            match (next, quote) {
+                (mark, Some(open)) if mark == open => quote = None,
+                ('"' | '\'', None) => (quote, has_word) = (Some(next), true),
+                ('$', _) if rest.peek() == Some(&'(') => {
+                    let inner: String = rest.by_ref().take_while(|character| *character != ')').collect();
+                    rest.next();
+                    word.push_str(&product(inner.trim_start_matches('(')).ok_or_else(|| {
+                        Stop::needs(format!("the arithmetic of a shell in \"{}\"", line.trim()))
+                    })?);
+                    has_word = true;
+                }
+                ('#', None) if !has_word => break,
+                (';', None) => {
+                    end(&mut words, &mut word, &mut has_word);
+                    commands.push(std::mem::take(&mut words));
+                }
+                (space, None) if space.is_whitespace() => end(&mut words, &mut word, &mut has_word),
+                (character, _) => {
+                    word.push(character);
+                    has_word = true;
+                }
+            }
+        }
+        end(&mut words, &mut word, &mut has_word);
+        commands.push(words);
+    }
+    Ok(commands.into_iter().map(without_redirections).filter(|words| !words.is_empty()).collect())
+}
+
+/// `2*3` as `6`.
+fn product(text: &str) -> Option<String> {
+    let mut product: i64 = 1;
+    for factor in text.split('*') {
+        product = product.checked_mul(factor.trim().parse().ok()?)?;
+    }
+    Some(product.to_string())
+}
+
+fn without_redirections(words: Vec<String>) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut skips = false;
+    for word in words {
+        let is_redirection = ["/dev/null", "2>&1", "&>"].iter().any(|text| word.contains(text));
+        if std::mem::take(&mut skips) || is_redirection {
+            skips = matches!(word.as_str(), "&>" | "2>" | ">");
+            continue;
+        }
+        if word == ">" && kept.first().is_some_and(|command: &String| command != "echo") {
+            skips = true;
+            continue;
+        }
+        kept.push(word);
+    }
+    kept
+}
+
+/// The settings of `sysctl -q a=1 b/c=2` and of the suites' script that writes files below `/proc/sys`: names with
+/// points, and their values. None if it is another command.
+pub(crate) fn settings(words: &[String]) -> Option<Vec<(String, String)>> {
+    let command = words.first()?.rsplit('/').next()?;
+    if command != "sysctl" && command != "set_sysctls.py" {
+        return None;
+    }
+    let mut settings = Vec::new();
+    for word in words[1..].iter().filter(|word| !word.starts_with('-')) {
+        let (name, value) = word.split_once('=')?;
+        let name = name.trim_start_matches("/proc/sys/").replace('/', ".");
+        settings.push((name, value.trim().to_string()));
+    }
+    Some(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_words() {
+        let text = "# all\nsysctl -q net.a=\"1 $((2*3)) 4\" net/b=5 > /dev/null 2>&1\n\n../x/set_sysctls.py \\\n /proc/sys/net/c=6; nstat > /dev/null\necho 3 > /sys/d";
+        let commands = commands(text).expect("they can be read");
+        assert_eq!(commands.len(), 4);
+        let of = |index: usize| settings(&commands[index]).expect("these are settings");
+        let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+        assert_eq!(of(0), [pair("net.a", "1 6 4"), pair("net.b", "5")]);
+        assert_eq!(of(1), [pair("net.c", "6")]);
+        assert_eq!(commands[2], ["nstat"]);
+        assert_eq!(commands[3], ["echo", "3", ">", "/sys/d"]);
+        assert_eq!(settings(&commands[2]), None);
+    }
+}

@@ -1,0 +1,332 @@
+//! System calls.
+
+use anabranch_transport::endpoint::{CloseReason, Command};
+use anabranch_transport::time::Time;
+
+use super::connection::Connection;
+use super::{Descriptor, Role, TcpExecutor, UnderTest};
+use crate::executor::{Reply, number};
+use crate::script::{Call, Term};
+use crate::verdict::{Step, Stop};
+
+/// Flags of files.
+const FILE_FLAGS: [(&str, i64); 4] = [("O_NONBLOCK", 0o4000), ("O_RDONLY", 0), ("O_RDWR", 2), ("O_WRONLY", 1)];
+/// Flags of messages that are known here.
+const MESSAGE_FLAGS: [(&str, i64); 3] = [("MSG_DONTWAIT", 0x40), ("MSG_NOSIGNAL", 0x4000), ("MSG_PEEK", 2)];
+/// Events of `poll`.
+const EVENTS: [(&str, i64); 6] =
+    [("POLLERR", 8), ("POLLHUP", 16), ("POLLIN", 1), ("POLLOUT", 4), ("POLLPRI", 2), ("POLLRDHUP", 0x2000)];
+
+impl TcpExecutor {
+    pub(super) fn system_call(&mut self, now: Time, call: &Call) -> Step<Reply> {
+        let argument = |index: usize| call.arguments.get(index).ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)));
+        let whole = |index: usize| {
+            let found = argument(index)?.number();
+            found.ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)))
+        };
+        match call.name.as_str() {
+            "accept" => self.accept(call, whole(0)?),
+            "bind" => Ok(self.known(whole(0)?)),
+            "close" => Ok(self.close(now, whole(0)?)),
+            "connect" => self.connect_socket(now, whole(0)?),
+            "fcntl" => self.fcntl(whole(0)?, call),
+            "getsockopt" => self.getsockopt(call),
+            "ioctl" => self.ioctl(whole(0)?, call),
+            "listen" => self.listen_at(whole(0)?),
+            "poll" => self.poll(now, call),
+            "read" => self.receive(now, whole(0)?, argument(1)?, whole(2)?, 0),
+            "recv" | "recvfrom" => {
+                let flags = message_flags(argument(3)?)?;
+                self.receive(now, whole(0)?, argument(1)?, whole(2)?, flags)
+            }
+            "send" => {
+                let flags = message_flags(argument(3)?)?;
+                self.send(now, whole(0)?, argument(1)?, whole(2)?, flags)
+            }
+            "sendto" => {
+                let flags = message_flags(argument(3)?)?;
+                self.send(now, whole(0)?, argument(1)?, whole(2)?, flags)
+            }
+            "setsockopt" => self.setsockopt(now, call),
+            "shutdown" => self.shut_down(now, whole(0)?, argument(1)?),
+            "socket" => self.socket(call),
+            "write" => self.send(now, whole(0)?, argument(1)?, whole(2)?, 0),
+            "sendmsg" => {
+                let flags = message_flags(argument(2)?)?;
+                let length = vector_length(argument(1)?)?;
+                self.send(now, whole(0)?, &Term::Any, length, flags)
+            }
+            "recvmsg" => {
+                let flags = message_flags(argument(2)?)?;
+                if argument(1)?.setting("msg_control").is_some_and(|control| !control.parts().is_empty()) {
+                    return Err(Stop::needs("control messages"));
+                }
+                let length = vector_length(argument(1)?)?;
+                self.receive(now, whole(0)?, &Term::Any, length, flags)
+            }
+            other => Err(Stop::needs(format!("the system call {other}"))),
+        }
+    }
+
+    fn known(&self, descriptor: i64) -> Reply {
+        if self.descriptors.contains_key(&descriptor) { Reply::Returns(0) } else { Reply::Error("EBADF") }
+    }
+
+    /// The connection of a descriptor.
+    fn of(&mut self, descriptor: i64) -> Option<(&mut Connection, bool)> {
+        let socket = self.descriptors.get(&descriptor)?;
+        match socket.role {
+            Role::Connection(index) => Some((&mut self.connections[index], socket.is_nonblocking)),
+            _ => None,
+        }
+    }
+
+    fn socket(&mut self, call: &Call) -> Step<Reply> {
+        let is_stream = call.arguments.get(1).is_some_and(|kind| kind.flags().contains(&"SOCK_STREAM"));
+        if !is_stream {
+            return Err(Stop::needs("a socket of another kind than SOCK_STREAM"));
+        }
+        // Scripts number descriptors as they like.
+        let Some(descriptor) = call.result.number().filter(|number| *number >= 0) else {
+            return Err(Stop::needs("a socket that cannot be opened"));
+        };
+        let socket = Descriptor { settings: self.settings.clone(), ..Descriptor::default() };
+        self.descriptors.insert(descriptor, socket);
+        Ok(Reply::Returns(descriptor))
+    }
+
+    fn listen_at(&mut self, descriptor: i64) -> Step<Reply> {
+        let Some(socket) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+        let (listener, port) = self.listen(&socket.settings)?;
+        self.descriptors.get_mut(&descriptor).expect("it is there").role = Role::Listening { listener, port };
+        self.under_test = UnderTest::Listening(descriptor);
+        Ok(Reply::Returns(0))
+    }
+
+    fn connect_socket(&mut self, now: Time, descriptor: i64) -> Step<Reply> {
+        let Some(socket) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+        if let Role::Connection(index) = socket.role {
+            let is_nonblocking = socket.is_nonblocking;
+            let connection = &mut self.connections[index];
+            return Ok(match connection.error.take() {
+                Some(error) => Reply::Error(error),
+                None if connection.closed.is_some() => Reply::Error("ECONNABORTED"),
+                None if connection.is_connected && is_nonblocking => Reply::Error("EISCONN"),
+                None if connection.is_connected => Reply::Returns(0),
+                None if is_nonblocking => Reply::Error("EALREADY"),
+                None => Reply::Blocks,
+            });
+        }
+        let (settings, is_nonblocking) = (socket.settings.clone(), socket.is_nonblocking);
+        let index = self.connect(now, &settings)?;
+        self.descriptors.get_mut(&descriptor).expect("it is there").role = Role::Connection(index);
+        self.under_test = UnderTest::Connection(index);
+        Ok(if is_nonblocking { Reply::Error("EINPROGRESS") } else { Reply::Blocks })
+    }
+
+    fn accept(&mut self, call: &Call, descriptor: i64) -> Step<Reply> {
+        let Some(listening) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+        let (is_nonblocking, settings) = (listening.is_nonblocking, listening.settings.clone());
+        let ready = |connection: &Connection| connection.waits_at == Some(descriptor) && connection.is_connected;
+        let Some(index) = self.connections.iter().position(ready) else {
+            return Ok(if is_nonblocking { Reply::Error("EAGAIN") } else { Reply::Blocks });
+        };
+        let Some(accepted) = call.result.number().filter(|number| *number >= 0) else {
+            return Ok(Reply::Returns(0));
+        };
+        self.connections[index].waits_at = None;
+        let socket = Descriptor { role: Role::Connection(index), is_nonblocking: false, settings };
+        self.descriptors.insert(accepted, socket);
+        Ok(Reply::Returns(accepted))
+    }
+
+    fn close(&mut self, now: Time, descriptor: i64) -> Reply {
+        let Some(socket) = self.descriptors.remove(&descriptor) else { return Reply::Error("EBADF") };
+        if let Role::Connection(index) = socket.role {
+            let connection = &mut self.connections[index];
+            connection.is_orphan = true;
+            // What arrived and nobody will read is a reason to reset (RFC 2525 section 2.17, RFC 9293 section 3.6).
+            let command = if connection.available() > 0 { Command::Abort } else { Command::Shutdown };
+            connection.command(now, command);
+        }
+        Reply::Returns(0)
+    }
+
+    fn shut_down(&mut self, now: Time, descriptor: i64, how: &Term) -> Step<Reply> {
+        let Some((connection, _)) = self.of(descriptor) else { return Ok(Reply::Error("ENOTCONN")) };
+        if connection.closed.is_some() {
+            return Ok(Reply::Error("ENOTCONN"));
+        }
+        let (reads, writes) = match how.word() {
+            Some("SHUT_RD") => (true, false),
+            Some("SHUT_WR") => (false, true),
+            Some("SHUT_RDWR") => (true, true),
+            _ => return Err(Stop::needs(format!("shutdown of {how}"))),
+        };
+        connection.has_shut_reading |= reads;
+        if writes && !connection.has_shut_down {
+            connection.has_shut_down = true;
+            connection.command(now, Command::Shutdown);
+        }
+        Ok(Reply::Returns(0))
+    }
+
+    fn fcntl(&mut self, descriptor: i64, call: &Call) -> Step<Reply> {
+        let Some(socket) = self.descriptors.get_mut(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+        match (call.arguments.get(1).and_then(Term::word), call.arguments.get(2)) {
+            (Some("F_GETFL"), None) => Ok(Reply::Returns(2 | if socket.is_nonblocking { 0o4000 } else { 0 })),
+            (Some("F_SETFL"), Some(flags)) => {
+                let flags = number(flags, &FILE_FLAGS).ok_or_else(|| Stop::needs(format!("the flags {flags}")))?;
+                socket.is_nonblocking = flags & 0o4000 != 0;
+                Ok(Reply::Returns(0))
+            }
+            _ => Err(Stop::needs("another use of fcntl")),
+        }
+    }
+
+    fn ioctl(&mut self, descriptor: i64, call: &Call) -> Step<Reply> {
+        let Some((connection, _)) = self.of(descriptor) else { return Ok(Reply::Error("EBADF")) };
+        let info = connection.end.info();
+        let name = call.arguments.get(1).and_then(Term::word).unwrap_or("");
+        let value = match name {
+            // Linux counts FIN, too, where everything before it has been read.
+            "SIOCINQ" | "FIONREAD" => connection.available(),
+            "SIOCOUTQ" => info.unacknowledged,
+            "SIOCOUTQNSD" => info.unsent,
+            other => return Err(Stop::needs(format!("the request {other} of ioctl"))),
+        };
+        let wanted = call.arguments.get(2).and_then(Term::only).and_then(Term::number);
+        if wanted.is_some_and(|wanted| wanted != value as i64) {
+            return Err(Stop::failed(format!("{name} is {value}"), format!("{name} is something else")));
+        }
+        Ok(Reply::Returns(0))
+    }
+
+    fn receive(&mut self, now: Time, descriptor: i64, buffer: &Term, most: i64, flags: i64) -> Step<Reply> {
+        let waits = flags & 0x40 == 0;
+        let Some((connection, is_nonblocking)) = self.of(descriptor) else {
+            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) { "ENOTCONN" } else { "EBADF" }));
+        };
+        if flags & 2 != 0 {
+            return Err(Stop::needs("MSG_PEEK"));
+        }
+        if connection.available() > 0 {
+            if buffer.word() == Some("NULL") {
+                return Ok(Reply::Error("EFAULT"));
+            }
+            return Ok(Reply::Returns(connection.read(now, most.max(0) as u64) as i64));
+        }
+        if connection.end.info().peer_has_finished || connection.has_shut_reading {
+            return Ok(Reply::Returns(0));
+        }
+        if let Some(error) = connection.error.take() {
+            return Ok(Reply::Error(error));
+        }
+        if connection.has_reached_end() {
+            return Ok(Reply::Returns(0));
+        }
+        Ok(if is_nonblocking || !waits { Reply::Error("EAGAIN") } else { Reply::Blocks })
+    }
+
+    fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Step<Reply> {
+        let Some((connection, is_nonblocking)) = self.of(descriptor) else {
+            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) { "EPIPE" } else { "EBADF" }));
+        };
+        if let Some(error) = connection.error.take() {
+            return Ok(Reply::Error(error));
+        }
+        if connection.has_shut_down || connection.closed.is_some() {
+            return Ok(Reply::Error("EPIPE"));
+        }
+        let waits = !is_nonblocking && flags & 0x40 == 0;
+        if !connection.is_connected {
+            return Ok(if waits { Reply::Blocks } else { Reply::Error("EAGAIN") });
+        }
+        if buffer.word() == Some("NULL") && length > 0 {
+            return Ok(Reply::Error("EFAULT"));
+        }
+        let done = connection.waiting_write.unwrap_or(0);
+        let done = done + connection.write(now, (length as u64).saturating_sub(done));
+        if waits && done < length as u64 {
+            connection.waiting_write = Some(done);
+            return Ok(Reply::Blocks);
+        }
+        connection.waiting_write = None;
+        Ok(if done == 0 && length > 0 { Reply::Error("EAGAIN") } else { Reply::Returns(done as i64) })
+    }
+
+    /// One descriptor or several: what is ready is compared, and how many are returned.
+    fn poll(&mut self, _now: Time, call: &Call) -> Step<Reply> {
+        let [Term::List(entries), _, timeout] = &call.arguments[..] else {
+            return Err(Stop::needs("poll with other arguments"));
+        };
+        let events = |entry: &Term, key: &str| {
+            entry.setting(key).and_then(|term| number(term, &EVENTS)).ok_or_else(|| Stop::needs("other events of poll"))
+        };
+        let mut ready = 0;
+        let mut seen = Vec::new();
+        let mut differs = false;
+        for entry in entries {
+            let descriptor = entry.setting("fd").and_then(Term::number).unwrap_or(-1);
+            let now = self.events(descriptor) & (events(entry, "events")? | 8 | 16);
+            ready += i64::from(now != 0);
+            differs |= now != events(entry, "revents")?;
+            let names: Vec<&str> = EVENTS.iter().filter(|(_, bit)| now & bit != 0).map(|(name, _)| *name).collect();
+            seen.push(format!("{{fd={descriptor}, revents={}}}", if names.is_empty() { "0".into() } else { names.join("|") }));
+        }
+        if ready == 0 && timeout.number() != Some(0) && call.result != Term::Number(0) {
+            return Ok(Reply::Blocks);
+        }
+        if differs {
+            return Err(Stop::failed(seen.join(", "), "other events are ready"));
+        }
+        Ok(Reply::Returns(ready))
+    }
+
+    /// What is ready at a descriptor.
+    fn events(&mut self, descriptor: i64) -> i64 {
+        let accepts = self.connections.iter().any(|one| one.waits_at == Some(descriptor) && one.is_connected);
+        let Some((connection, _)) = self.of(descriptor) else { return i64::from(accepts) };
+        let info = connection.end.info();
+        let mut events = 0;
+        let is_over = connection.closed.is_some_and(|reason| reason != CloseReason::Shutdown);
+        if connection.available() > 0 || info.peer_has_finished || connection.has_shut_reading || is_over {
+            events |= 1;
+        }
+        if info.peer_has_finished || connection.has_shut_reading {
+            events |= 0x2000;
+        }
+        if connection.closed.is_some() || (connection.has_shut_down && info.peer_has_finished) {
+            events |= 16;
+        }
+        if connection.error.is_some() {
+            events |= 8;
+        }
+        if connection.is_connected && (connection.refused == 0 || connection.has_shut_down) {
+            events |= 4;
+        }
+        events
+    }
+}
+
+/// Flags of a message; what is not known is needed.
+fn message_flags(term: &Term) -> Step<i64> {
+    number(term, &MESSAGE_FLAGS).ok_or_else(|| {
+        let what = match term.flags() {
+            flags if flags.iter().any(|flag| flag.contains("FASTOPEN")) => "fast open".into(),
+            flags if flags.iter().any(|flag| flag.contains("ZEROCOPY")) => "zero copy".into(),
+            _ => format!("the flags {term}"),
+        };
+        Stop::needs(what)
+    })
+}
+
+/// Bytes of the buffers of a `struct msghdr`.
+fn vector_length(message: &Term) -> Step<i64> {
+    let vector = message.setting("msg_iov").ok_or_else(|| Stop::needs("a message without buffers"))?;
+    let mut length = 0;
+    for buffer in vector.parts() {
+        length += buffer.parts().get(1).and_then(Term::number).unwrap_or(0);
+    }
+    Ok(length)
+}

@@ -1,0 +1,264 @@
+//! One connection with what belongs to its socket: what was sent and is to be compared, what arrived and is to be read,
+//! and the numbers of script and endpoint for the same byte.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_transport::endpoint::{
+    CloseReason, Command, Endpoint as _, Event, Input, LimitedBy, Message, Output, Reliability,
+};
+use anabranch_transport::ground::{Ecn, Payload};
+use anabranch_transport::tcp;
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::wire::tcp::Segment;
+use anabranch_transport::wire::{Body, Packet};
+
+use super::settings::Settings;
+
+/// A segment that was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) at: Time,
+    pub(super) segment: Segment,
+    pub(super) ecn: Ecn,
+}
+
+/// For how long something held the sender back (Linux: `tcp_chrono_start`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chronometer {
+    pub(super) busy: Duration,
+    pub(super) receive_window: Duration,
+    pub(super) send_buffer: Duration,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) end: tcp::Connection,
+    timeout: Time,
+    /// Our port and the peer's.
+    pub(super) ports: [u16; 2],
+    pub(super) sent: VecDeque<Sent>,
+    /// The number of our SYN, and what a script calls it.
+    pub(super) own_first: Option<u32>,
+    pub(super) script_first: u32,
+    /// The number of the peer's SYN.
+    pub(super) peer_first: Option<u32>,
+    /// Timestamps of ours by what the script calls them, and the first such pair.
+    pub(super) stamps: BTreeMap<u32, u32>,
+    pub(super) first_stamp: Option<(u32, u32)>,
+    /// The listening socket that it came to, until it is accepted.
+    pub(super) waits_at: Option<i64>,
+    pub(super) is_connected: bool,
+    pub(super) closed: Option<CloseReason>,
+    /// An error that no call has been told yet.
+    pub(super) error: Option<&'static str>,
+    /// The application has closed the socket.
+    pub(super) is_orphan: bool,
+    pub(super) has_shut_down: bool,
+    pub(super) has_shut_reading: bool,
+    /// Bytes that the application has handed over, and those that the endpoint refused of the last time.
+    pub(super) written: u64,
+    pub(super) refused: u32,
+    /// Bytes that the application can read without asking the endpoint.
+    pub(super) readable: u64,
+    /// What a call that waits has written so far.
+    pub(super) waiting_write: Option<u64>,
+    pub(super) chronometer: Chronometer,
+    last_data_at: Time,
+    last_now: Time,
+}
+
+impl Connection {
+    fn new(end: tcp::Connection, ports: [u16; 2]) -> Self {
+        Self {
+            end,
+            timeout: Time::NEVER,
+            ports,
+            sent: VecDeque::new(),
+            own_first: None,
+            script_first: 0,
+            peer_first: None,
+            stamps: BTreeMap::new(),
+            first_stamp: None,
+            waits_at: None,
+            is_connected: false,
+            closed: None,
+            error: None,
+            is_orphan: false,
+            has_shut_down: false,
+            has_shut_reading: false,
+            written: 0,
+            refused: 0,
+            readable: 0,
+            waiting_write: None,
+            chronometer: Chronometer::default(),
+            last_data_at: Time::ZERO,
+            last_now: Time::ZERO,
+        }
+    }
+
+    /// One that this end opens.
+    pub(super) fn open(now: Time, end: tcp::Connection, ports: [u16; 2], settings: &Settings) -> Self {
+        let mut connection = Self::new(end, ports);
+        connection.begin(now, settings);
+        connection.command(now, Command::Connect);
+        connection
+    }
+
+    /// One that a listener has made of a SYN with this number.
+    pub(super) fn accepted(
+        now: Time,
+        end: tcp::Connection,
+        ports: [u16; 2],
+        peer_first: u32,
+        settings: &Settings,
+        listener: i64,
+    ) -> Self {
+        let mut connection = Self::new(end, ports);
+        connection.peer_first = Some(peer_first);
+        connection.waits_at = Some(listener);
+        connection.begin(now, settings);
+        connection
+    }
+
+    fn begin(&mut self, now: Time, settings: &Settings) {
+        self.end.set_half_close(true);
+        self.command(now, Command::PauseReading);
+        settings.apply(&mut self.end, now);
+        self.drain(now);
+    }
+
+    pub(super) const fn next_timeout(&self) -> Time {
+        self.timeout
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        self.input(now, Input::Timeout);
+    }
+
+    pub(super) fn command(&mut self, now: Time, command: Command) {
+        self.input(now, Input::Command(command));
+    }
+
+    /// A segment arrives.
+    pub(super) fn deliver(&mut self, now: Time, segment: Segment, ecn: Ecn) {
+        if segment.payload.length > 0 {
+            self.last_data_at = now;
+        }
+        let size = 20 + segment.wire_size();
+        let packet = Packet { path: Default::default(), ecn, size, body: Body::Tcp(segment) };
+        self.input(now, Input::Packet(Box::new(packet)));
+    }
+
+    fn input(&mut self, now: Time, input: Input) {
+        self.clock(now);
+        self.end.handle_input(now, input);
+        self.drain(now);
+    }
+
+    /// Takes what the endpoint wants done.
+    pub(super) fn drain(&mut self, now: Time) {
+        loop {
+            match self.end.poll_output(now) {
+                Output::Event(event) => self.on_event(event),
+                Output::Timeout(at) => {
+                    self.timeout = at;
+                    return;
+                }
+                Output::Transmit(packet) => {
+                    if let Body::Tcp(segment) = packet.body {
+                        self.sent.push_back(Sent { at: now, segment, ecn: packet.ecn });
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Closed(reason) => {
+                if self.closed.is_none() {
+                    self.error = match reason {
+                        CloseReason::Aborted if !self.is_connected => Some("ECONNREFUSED"),
+                        CloseReason::Aborted if self.end.info().peer_has_finished => Some("EPIPE"),
+                        CloseReason::Aborted => Some("ECONNRESET"),
+                        CloseReason::Lost => Some("ETIMEDOUT"),
+                        CloseReason::Shutdown => None,
+                    };
+                }
+                self.closed = Some(reason);
+            }
+            Event::Connected => self.is_connected = true,
+            Event::Received(received) => self.readable += u64::from(received.payload.length),
+            Event::Refused(payload) => self.refused = payload.length,
+            _ => {}
+        }
+    }
+
+    /// Adds the time since the last input to what held the sender back meanwhile.
+    pub(super) fn clock(&mut self, now: Time) {
+        let passed = now.saturating_since(self.last_now);
+        self.chronometer = self.chronometer_at(self.last_now, passed);
+        self.last_now = now;
+    }
+
+    fn chronometer_at(&self, since: Time, passed: Duration) -> Chronometer {
+        let mut chronometer = self.chronometer;
+        let info = self.end.info();
+        if !self.is_connected || (info.outstanding == 0 && info.unsent == 0) {
+            return chronometer;
+        }
+        chronometer.busy += passed;
+        let mut limits = Vec::new();
+        self.end.sample_limits(since, &mut limits);
+        match limits.first().map(|limit| limit.limit) {
+            Some(LimitedBy::ReceiveWindow) => chronometer.receive_window += passed,
+            Some(LimitedBy::SendBuffer) => chronometer.send_buffer += passed,
+            _ => {}
+        }
+        chronometer
+    }
+
+    /// What held the sender back until now.
+    pub(super) fn chronometer_now(&self, now: Time) -> Chronometer {
+        self.chronometer_at(self.last_now, now.saturating_since(self.last_now))
+    }
+
+    /// How long ago data arrived last.
+    pub(super) fn since_data(&self, now: Time) -> Duration {
+        now.saturating_since(self.last_data_at)
+    }
+
+    /// Hands so many bytes to the endpoint: how many it took.
+    pub(super) fn write(&mut self, now: Time, length: u64) -> u64 {
+        let length = length.min(u64::from(u32::MAX)) as u32;
+        let payload = Payload { offset: self.written, length };
+        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        self.refused = 0;
+        self.command(now, Command::Send(message));
+        let taken = u64::from(length - self.refused);
+        self.written += taken;
+        taken
+    }
+
+    /// Bytes that can be read.
+    pub(super) fn available(&self) -> u64 {
+        self.readable + self.end.info().unread
+    }
+
+    /// Reads at most so many bytes.
+    pub(super) fn read(&mut self, now: Time, most: u64) -> u64 {
+        if self.readable < most {
+            self.command(now, Command::ResumeReading);
+            self.command(now, Command::PauseReading);
+        }
+        let taken = self.readable.min(most);
+        self.readable -= taken;
+        taken
+    }
+
+    /// Whether the peer has said everything, and all that can be read has been.
+    pub(super) fn has_reached_end(&self) -> bool {
+        self.available() == 0 && (self.end.info().peer_has_finished || self.closed.is_some() || self.has_shut_reading)
+    }
+}

@@ -1,0 +1,247 @@
+//! TCP: sockets, segments and settings of Linux for scripts.
+//!
+//! As in packetdrill one connection at a time is under test: the one that the last `connect` opened or that the first
+//! packet to a listening socket begins. The application's part of a socket that an endpoint does not have is here: which
+//! descriptor is what, what was read of what arrived, errors that wait to be told.
+
+mod calls;
+mod connection;
+mod info;
+mod options;
+mod packets;
+mod render;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
+use anabranch_transport::rng::Streams;
+use anabranch_transport::tcp;
+use anabranch_transport::time::Time;
+use anabranch_transport::endpoint::{Site, Transport as _};
+use connection::Connection;
+use settings::Settings;
+
+use crate::Options;
+use crate::executor::{Executor, Reply};
+use crate::python::Value;
+use crate::script::{Body, Call, Packet, Script};
+use crate::verdict::{Step, Stop};
+
+/// The port at which scripts listen and to which they connect, where they say none.
+const SERVER_PORT: u16 = 8_080;
+/// The first port of peers and of connections that are opened.
+const FIRST_PORT: u16 = 40_000;
+
+/// A descriptor.
+#[derive(Debug, Default)]
+struct Descriptor {
+    role: Role,
+    /// Calls do not wait (`O_NONBLOCK`).
+    is_nonblocking: bool,
+    settings: Settings,
+}
+
+/// What a descriptor is.
+#[derive(Debug, Default)]
+enum Role {
+    /// A connection, by its number.
+    Connection(usize),
+    /// It waits for peers.
+    Listening {
+        listener: tcp::Listener,
+        port: u16,
+    },
+    /// Nothing has been done with the socket.
+    #[default]
+    New,
+}
+
+/// What packets are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnderTest {
+    Connection(usize),
+    /// The socket with this descriptor waits for the first packet.
+    Listening(i64),
+    Nothing,
+}
+
+/// TCP's executor.
+pub(crate) struct TcpExecutor {
+    descriptors: BTreeMap<i64, Descriptor>,
+    connections: Vec<Connection>,
+    under_test: UnderTest,
+    /// Settings of the system; a socket begins with a copy.
+    settings: Settings,
+    ip: IpVersion,
+    mtu: u32,
+    /// Every segment is looked at by itself.
+    is_strict: bool,
+    /// A tick of timestamps in microseconds, where they are compared.
+    tick_micros: u64,
+    scales_echoes: bool,
+    tolerance_micros: u64,
+    ports: u16,
+    /// Answers of listening sockets to what opens nothing.
+    replies: Vec<(Time, Box<anabranch_transport::wire::Packet>)>,
+}
+
+impl TcpExecutor {
+    pub(crate) fn new(script: &Script, options: &Options<'_>) -> Step<Self> {
+        let number = |name: &str, default: u64| -> Step<u64> {
+            let text = script.option(name);
+            text.map_or(Ok(default), |text| {
+                text.parse().map_err(|_| Stop::needs(format!("a number in --{name}={text}")))
+            })
+        };
+        for option in &script.options {
+            const KNOWN: [&str; 12] = [
+                "ip_version",
+                "local_ip",
+                "mss",
+                "mtu",
+                "non_fatal",
+                "remote_ip",
+                "send_omit_free",
+                "strict_segments",
+                "tcp_ts_ecr_scaled",
+                "tcp_ts_tick_usecs",
+                "tolerance_percent",
+                "tolerance_usecs",
+            ];
+            if !KNOWN.contains(&option.name.as_str()) {
+                return Err(Stop::needs(format!("the option --{}", option.name)));
+            }
+        }
+        let ip = match script.option("ip_version") {
+            None | Some("ipv4") => IpVersion::Ipv4,
+            Some("ipv6") => IpVersion::Ipv6,
+            Some(other) => return Err(Stop::needs(format!("--ip_version={other}"))),
+        };
+        Ok(Self {
+            descriptors: BTreeMap::new(),
+            connections: Vec::new(),
+            under_test: UnderTest::Nothing,
+            settings: Settings::new(options.profile)?,
+            ip,
+            mtu: number("mtu", 1_500)? as u32,
+            is_strict: script.option("strict_segments").is_some(),
+            tick_micros: number("tcp_ts_tick_usecs", 0)?,
+            scales_echoes: script.option("tcp_ts_ecr_scaled").is_some(),
+            tolerance_micros: number("tolerance_usecs", 4_000)?,
+            ports: 0,
+            replies: Vec::new(),
+        })
+    }
+
+    fn next_port(&mut self) -> u16 {
+        self.ports += 1;
+        FIRST_PORT + self.ports - 1
+    }
+
+    fn streams(&self) -> Streams {
+        Streams { seed: 1, replication: self.connections.len() as u64 }
+    }
+
+    /// Builds what waits at a port.
+    fn listen(&self, settings: &Settings) -> Step<(tcp::Listener, u16)> {
+        let config = tcp::Config { destination_port: Some(SERVER_PORT), ..settings.config(self.mtu, self.ip)? };
+        let site = Site { side: Side::B, mtus: &[settings.mtu(self.mtu)], ip: self.ip, streams: self.streams(), connection: "drill" };
+        let listener = config.listen(&site).map_err(Stop::needs)?;
+        Ok((listener, SERVER_PORT))
+    }
+
+    /// Opens a connection.
+    fn connect(&mut self, now: Time, settings: &Settings) -> Step<usize> {
+        let port = self.next_port();
+        let config = tcp::Config {
+            source_port: Some(port),
+            destination_port: Some(SERVER_PORT),
+            ..settings.config(self.mtu, self.ip)?
+        };
+        let site = Site { side: Side::A, mtus: &[settings.mtu(self.mtu)], ip: self.ip, streams: self.streams(), connection: "drill" };
+        let end = config.build(&site).map_err(Stop::needs)?;
+        self.connections.push(Connection::open(now, end, [port, SERVER_PORT], settings));
+        Ok(self.connections.len() - 1)
+    }
+
+    /// The connection of a packet that comes in: a listening socket makes one of the first.
+    fn take_first(&mut self, now: Time, descriptor: i64, packet: &Packet) -> Step<()> {
+        let Body::Tcp(tcp) = &packet.body else { return Err(Stop::needs("ICMP for a socket that listens")) };
+        let remote = tcp.ports.map_or_else(|| self.next_port(), |ports| ports[0]);
+        let Some(Descriptor { role: Role::Listening { listener, port }, settings, .. }) =
+            self.descriptors.get_mut(&descriptor)
+        else {
+            return Err(Stop::failed("nothing", "the socket that listened was closed"));
+        };
+        let ports = [tcp.ports.map_or(*port, |ports| ports[1]), remote];
+        let segment = packets::first(packet, tcp, ports)?;
+        match listener.handle_packet(now, Box::new(segment)) {
+            Answer::Accepted(end) => {
+                self.connections.push(Connection::accepted(now, *end, ports, tcp.start, settings, descriptor));
+                self.under_test = UnderTest::Connection(self.connections.len() - 1);
+            }
+            Answer::Nothing => {}
+            Answer::Reply(packet) => self.replies.push((now, packet)),
+        }
+        Ok(())
+    }
+}
+
+impl Executor for TcpExecutor {
+    fn set(&mut self, name: &str, value: &str) -> Step<()> {
+        self.settings.set(name, value)
+    }
+
+    fn command(&mut self, _now: Time, words: &[&str]) -> Step<()> {
+        self.settings.command(words)
+    }
+
+    fn call(&mut self, now: Time, call: &Call) -> Step<Reply> {
+        self.system_call(now, call)
+    }
+
+    fn inject(&mut self, now: Time, packet: &Packet) -> Step<()> {
+        match self.under_test {
+            UnderTest::Connection(index) => self.connections[index].inject(now, packet, self.scales_echoes),
+            UnderTest::Listening(descriptor) => self.take_first(now, descriptor, packet),
+            UnderTest::Nothing => Err(Stop::failed("nothing", "no socket is there for the packet")),
+        }
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.connections.iter().map(Connection::next_timeout).min().unwrap_or(Time::NEVER)
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        for connection in &mut self.connections {
+            if connection.next_timeout() <= now {
+                connection.on_timeout(now);
+            }
+        }
+    }
+
+    fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>> {
+        let Body::Tcp(wanted) = &packet.body else { return Err(Stop::needs("packets out of other protocols than TCP")) };
+        match self.under_test {
+            UnderTest::Connection(index) => {
+                let check = packets::Check {
+                    is_strict: self.is_strict,
+                    tick_micros: self.tick_micros,
+                    tolerance_micros: self.tolerance_micros,
+                };
+                self.connections[index].expect(packet, wanted, &check)
+            }
+            _ => packets::expect_reply(&mut self.replies, packet, wanted),
+        }
+    }
+
+    fn value(&self, now: Time, name: &str) -> Option<Value> {
+        let connection = match self.under_test {
+            UnderTest::Connection(index) => Some(&self.connections[index]),
+            _ => None,
+        };
+        info::constant(name).or_else(|| info::value(connection?, now, name)).map(Value::Int)
+    }
+}

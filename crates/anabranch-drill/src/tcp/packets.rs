@@ -1,0 +1,297 @@
+//! Segments in, built from their statements, and segments out, compared with theirs.
+//!
+//! What is compared is what packetdrill compares: every flag, sequence and acknowledgement numbers, lengths, options with
+//! their order and padding, the window and the ECN field where a statement has them; of timestamps the sender's clock, and
+//! that only where `--tcp_ts_tick_usecs` asks for it.
+
+use anabranch_transport::ground::{Ecn, Payload};
+use anabranch_transport::time::Time;
+use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
+use anabranch_transport::wire::{self, Body as WireBody};
+
+use super::connection::{Connection, Sent};
+use super::render::{self, Shown};
+use crate::script::{Body, EcnCheck, Packet, Tcp, TcpOption};
+use crate::verdict::{Step, Stop};
+
+/// How segments are compared.
+pub(super) struct Check {
+    /// Segments are not put together until they are as long as the statement says.
+    pub(super) is_strict: bool,
+    pub(super) tick_micros: u64,
+    pub(super) tolerance_micros: u64,
+}
+
+/// The flags that letters stand for.
+fn flags(tcp: &Tcp) -> Step<Flags> {
+    let mut flags = tcp.ace.map_or(Flags::NONE, Flags::from_ace);
+    for letter in tcp.flags.chars() {
+        flags = flags.with(match letter {
+            '.' => Flags::ACK,
+            'A' => Flags::AE,
+            'C' | 'W' => Flags::CWR,
+            'E' => Flags::ECE,
+            'F' => Flags::FIN,
+            'P' => Flags::PSH,
+            'R' => Flags::RST,
+            'S' => Flags::SYN,
+            '-' => Flags::NONE,
+            _ => return Err(Stop::needs("urgent data")),
+        });
+    }
+    Ok(flags)
+}
+
+const fn ecn(check: Option<EcnCheck>) -> Ecn {
+    match check {
+        None | Some(EcnCheck::NotEct) => Ecn::NotEct,
+        Some(EcnCheck::Ce) => Ecn::Ce,
+        Some(EcnCheck::Ect0 | EcnCheck::Either) => Ecn::Ect0,
+        Some(EcnCheck::Ect1) => Ecn::Ect1,
+    }
+}
+
+/// The segment of a statement, with the script's numbers.
+fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
+    if let Some(what) = packet.ip.first() {
+        return Err(Stop::needs(format!("\"{what}\" in the IP header")));
+    }
+    if packet.addresses.iter().any(Option::is_some) {
+        return Err(Stop::needs("packets with addresses"));
+    }
+    let mut segment = Segment {
+        source_port: peer,
+        destination_port: own,
+        sequence: tcp.start,
+        acknowledgement: tcp.ack.unwrap_or(0),
+        flags: flags(tcp)?,
+        window: tcp.window.unwrap_or(0) as u16,
+        mss: None,
+        window_scale: None,
+        sack_permitted: false,
+        timestamps: None,
+        sack: Default::default(),
+        padding: 0,
+        payload: Payload { offset: 0, length: tcp.length },
+    };
+    for option in tcp.options.iter().flatten() {
+        match option {
+            TcpOption::End | TcpOption::Nop => {}
+            TcpOption::Mss(size) => segment.mss = Some(*size as u16),
+            TcpOption::Sack(blocks) => {
+                for &(start, end) in blocks.iter().take(segment.sack.capacity()) {
+                    segment.sack.push(SackBlock { start, end });
+                }
+            }
+            TcpOption::SackPermitted => segment.sack_permitted = true,
+            TcpOption::Timestamps { value, echo } => {
+                segment.timestamps = Some(Timestamps { value: *value, echo: *echo });
+            }
+            TcpOption::WindowScale(scale) => segment.window_scale = Some(*scale),
+            TcpOption::AccurateEcn(_) => return Err(Stop::needs("accurate ECN's option")),
+            TcpOption::FastOpen(_) | TcpOption::FastOpenExperimental(_) => return Err(Stop::needs("fast open")),
+            TcpOption::Md5(_) => return Err(Stop::needs("MD5 signatures")),
+            TcpOption::Mptcp(..) => return Err(Stop::needs("MPTCP")),
+        }
+    }
+    Ok(segment)
+}
+
+/// A packet that comes to a listening socket.
+pub(super) fn first(packet: &Packet, tcp: &Tcp, ports: [u16; 2]) -> Step<wire::Packet> {
+    let segment = segment(packet, tcp, ports)?;
+    let size = 20 + segment.wire_size();
+    Ok(wire::Packet { path: Default::default(), ecn: ecn(packet.ecn), size, body: WireBody::Tcp(segment) })
+}
+
+/// A listening socket's answer to what opens nothing.
+pub(super) fn expect_reply(
+    replies: &mut Vec<(Time, Box<wire::Packet>)>,
+    packet: &Packet,
+    wanted: &Tcp,
+) -> Step<Option<(Time, String)>> {
+    if replies.is_empty() {
+        return Ok(None);
+    }
+    let (at, reply) = replies.remove(0);
+    let WireBody::Tcp(segment) = &reply.body else { return Ok(None) };
+    let shown = Shown::new(segment, reply.ecn, 0, 0);
+    match difference(packet, wanted, &shown)? {
+        None => Ok(Some((at, shown.to_string()))),
+        Some(reason) => Err(Stop::failed(shown.to_string(), reason)),
+    }
+}
+
+impl Connection {
+    /// What is added to our numbers to get the script's.
+    fn own_offset(&self) -> u32 {
+        self.own_first.map_or(0, |first| self.script_first.wrapping_sub(first))
+    }
+
+    /// Hands a packet in.
+    pub(super) fn inject(&mut self, now: Time, packet: &Packet, scales_echoes: bool) -> Step<()> {
+        let tcp = match &packet.body {
+            Body::Tcp(tcp) => tcp,
+            Body::Icmp(icmp) => return Err(Stop::needs(format!("ICMP ({})", icmp.kind))),
+            Body::Other(name) => return Err(Stop::needs(format!("packets of {name}"))),
+            Body::Sctp(_) => return Err(Stop::needs("SCTP")),
+        };
+        let ports = tcp.ports.map_or(self.ports, |[from, to]| [to, from]);
+        let mut segment = segment(packet, tcp, ports)?;
+        if segment.flags.has(Flags::SYN) && self.peer_first.is_none() {
+            self.peer_first = Some(tcp.start);
+        }
+        if segment.flags.has(Flags::ACK) {
+            segment.acknowledgement = segment.acknowledgement.wrapping_sub(self.own_offset());
+        }
+        for block in &mut segment.sack {
+            block.start = block.start.wrapping_sub(self.own_offset());
+            block.end = block.end.wrapping_sub(self.own_offset());
+        }
+        let first = self.peer_first.unwrap_or(0).wrapping_add(1);
+        let is_syn = u32::from(segment.flags.has(Flags::SYN));
+        segment.payload.offset = u64::from(tcp.start.wrapping_add(is_syn).wrapping_sub(first));
+        if segment.flags.has(Flags::ACK)
+            && let Some(timestamps) = &mut segment.timestamps
+        {
+            timestamps.echo = self.live_stamp(timestamps.echo, scales_echoes)?;
+        }
+        self.deliver(now, segment, ecn(packet.ecn));
+        Ok(())
+    }
+
+    /// Our timestamp that a script calls this.
+    fn live_stamp(&self, echo: u32, scales: bool) -> Step<u32> {
+        match (self.stamps.get(&echo), self.first_stamp) {
+            (Some(stamp), _) => Ok(*stamp),
+            (None, Some((script, live))) if scales => Ok(echo.wrapping_sub(script).wrapping_add(live)),
+            _ => Err(Stop::failed("no such timestamp", format!("no segment was expected with TS val {echo}"))),
+        }
+    }
+
+    /// Takes the segments of a statement from those that were sent.
+    pub(super) fn expect(&mut self, packet: &Packet, wanted: &Tcp, check: &Check) -> Step<Option<(Time, String)>> {
+        if packet.addresses.iter().any(Option::is_some) {
+            return Err(Stop::needs("packets with addresses"));
+        }
+        let Some(first) = self.sent.front() else { return Ok(None) };
+        if first.segment.flags.has(Flags::SYN) && self.own_first != Some(first.segment.sequence) {
+            self.own_first = Some(first.segment.sequence);
+            self.script_first = wanted.start;
+        }
+        let (own, peer) = (self.own_offset(), 0);
+        let mut length = 0;
+        let mut count = 0;
+        for sent in &self.sent {
+            length += sent.segment.payload.length;
+            count += 1;
+            if length >= wanted.length || check.is_strict || sent.segment.payload.length == 0 {
+                break;
+            }
+        }
+        if length < wanted.length && !check.is_strict && self.sent[count - 1].segment.payload.length > 0 {
+            // More may follow.
+            return Ok(None);
+        }
+        let sent: Vec<Sent> = self.sent.drain(..count).collect();
+        let show = |sent: &Sent| Shown::new(&sent.segment, sent.ecn, own, peer);
+        let mut shown = show(&sent[0]);
+        for next in &sent[1..] {
+            let next = show(next);
+            let reason = follows(&shown, &next);
+            if !reason.is_empty() {
+                return Err(Stop::failed(format!("{shown}, then {next}"), reason));
+            }
+            // Flags and options of the last one, numbers of the first.
+            shown = Shown {
+                start: shown.start,
+                length: shown.length + next.length,
+                flags: next.flags.without(Flags::CWR).with_if(shown.flags.has(Flags::CWR), Flags::CWR),
+                ..next
+            };
+        }
+        let at = sent[count - 1].at;
+        if let Some(reason) = self.difference_of_stamps(wanted, &mut shown, check)? {
+            return Err(Stop::failed(shown.to_string(), reason));
+        }
+        match difference(packet, wanted, &shown)? {
+            None => Ok(Some((at, shown.to_string()))),
+            Some(reason) => Err(Stop::failed(shown.to_string(), reason)),
+        }
+    }
+
+    /// Timestamps get the script's numbers.
+    fn difference_of_stamps(&mut self, wanted: &Tcp, shown: &mut Shown, check: &Check) -> Step<Option<String>> {
+        let stamp = |options: &[TcpOption]| {
+            options.iter().find_map(|option| match option {
+                TcpOption::Timestamps { value, .. } => Some(*value),
+                _ => None,
+            })
+        };
+        let wanted = wanted.options.as_deref().and_then(stamp);
+        let (Some(wanted), Some(live)) = (wanted, stamp(&shown.options)) else { return Ok(None) };
+        self.stamps.insert(wanted, live);
+        let (first_script, first_live) = *self.first_stamp.get_or_insert((wanted, live));
+        let mapped = first_script.wrapping_add(live.wrapping_sub(first_live));
+        for option in &mut shown.options {
+            if let TcpOption::Timestamps { value, .. } = option {
+                *value = mapped;
+            }
+        }
+        let off = u64::from((mapped.wrapping_sub(wanted) as i32).unsigned_abs()) * check.tick_micros;
+        Ok((off > check.tolerance_micros).then(|| format!("TS val is {mapped}, not {wanted}")))
+    }
+}
+
+/// Why a segment cannot be the continuation of another one; empty if it can.
+fn follows(before: &Shown, next: &Shown) -> String {
+    if next.start != before.start.wrapping_add(before.length) {
+        return format!("the next segment begins at {}", next.start);
+    }
+    if next.ack != before.ack || next.window != before.window || next.flags.has(Flags::SYN) || next.flags.has(Flags::RST) {
+        return "the next segment differs in its header".into();
+    }
+    String::new()
+}
+
+/// What differs in a segment; nothing if it is as it should be.
+fn difference(packet: &Packet, wanted: &Tcp, shown: &Shown) -> Step<Option<String>> {
+    let compared = flags(wanted)?;
+    let mut reasons = Vec::new();
+    if compared != shown.flags {
+        reasons.push(format!("flags are {}, not {}", render::letters(shown.flags), render::letters(compared)));
+    }
+    if wanted.start != shown.start {
+        reasons.push(format!("the sequence number is {}, not {}", shown.start, wanted.start));
+    }
+    if wanted.length != shown.length {
+        reasons.push(format!("the length is {}, not {}", shown.length, wanted.length));
+    }
+    if compared.has(Flags::ACK) && wanted.ack != shown.ack {
+        let text = |ack: Option<u32>| ack.map_or("none".into(), |ack| ack.to_string());
+        reasons.push(format!("ack is {}, not {}", text(shown.ack), text(wanted.ack)));
+    }
+    if let Some(window) = wanted.window.filter(|window| *window != u32::from(shown.window)) {
+        reasons.push(format!("the window is {}, not {window}", shown.window));
+    }
+    if let Some(check) = packet.ecn.filter(|check| !render::is_ecn(*check, shown.ecn)) {
+        let _ = check;
+        reasons.push(format!("the IP header says {}", render::ecn_word(shown.ecn)));
+    }
+    if let Some(options) = &wanted.options {
+        reasons.extend(difference_of_options(options, &shown.options));
+    }
+    Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+}
+
+fn difference_of_options(wanted: &[TcpOption], shown: &[TcpOption]) -> Option<String> {
+    let is_same = |pair: (&TcpOption, &TcpOption)| match pair {
+        (TcpOption::Timestamps { .. }, TcpOption::Timestamps { .. }) => true,
+        (wanted, shown) => wanted == shown,
+    };
+    if wanted.len() == shown.len() && wanted.iter().zip(shown).all(is_same) {
+        return None;
+    }
+    let text = |options: &[TcpOption]| options.iter().map(render::option).collect::<Vec<_>>().join(",");
+    Some(format!("options are <{}>, not <{}>", text(shown), text(wanted)))
+}

@@ -1,0 +1,145 @@
+//! Segments in the words of a script.
+
+use anabranch_transport::ground::Ecn;
+use anabranch_transport::wire::tcp::{Flags, Segment};
+
+use crate::script::{EcnCheck, TcpOption};
+
+/// A segment with the numbers of a script: what is sent, for comparison and for people.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shown {
+    pub(super) flags: Flags,
+    pub(super) start: u32,
+    pub(super) length: u32,
+    pub(super) ack: Option<u32>,
+    pub(super) window: u16,
+    pub(super) options: Vec<TcpOption>,
+    pub(super) ecn: Ecn,
+}
+
+impl Shown {
+    /// A segment of ours; `own` and `peer` are what is added to the numbers of either stream to get the script's.
+    pub(super) fn new(segment: &Segment, ecn: Ecn, own: u32, peer: u32) -> Self {
+        let has_ack = segment.flags.has(Flags::ACK);
+        Self {
+            flags: segment.flags,
+            start: segment.sequence.wrapping_add(own),
+            length: segment.payload.length,
+            ack: has_ack.then(|| segment.acknowledgement.wrapping_add(peer)),
+            window: segment.window,
+            options: options(segment, peer),
+            ecn,
+        }
+    }
+}
+
+/// The options of a segment, laid out as Linux does (`tcp_options_write`).
+fn options(segment: &Segment, peer: u32) -> Vec<TcpOption> {
+    let mut options = Vec::new();
+    if let Some(mss) = segment.mss {
+        options.push(TcpOption::Mss(u32::from(mss)));
+    }
+    if let Some(timestamps) = segment.timestamps {
+        if segment.sack_permitted {
+            options.push(TcpOption::SackPermitted);
+        } else {
+            options.extend([TcpOption::Nop, TcpOption::Nop]);
+        }
+        options.push(TcpOption::Timestamps { value: timestamps.value, echo: timestamps.echo });
+    } else if segment.sack_permitted {
+        options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::SackPermitted]);
+    }
+    if let Some(scale) = segment.window_scale {
+        options.extend([TcpOption::Nop, TcpOption::WindowScale(scale)]);
+    }
+    if !segment.sack.is_empty() {
+        let blocks = segment.sack.iter();
+        let blocks = blocks.map(|block| (block.start.wrapping_add(peer), block.end.wrapping_add(peer))).collect();
+        options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
+    }
+    options
+}
+
+/// The letters of flags, in the order in which scripts have them.
+pub(super) fn letters(flags: Flags) -> String {
+    let known = [
+        (Flags::SYN, 'S'),
+        (Flags::FIN, 'F'),
+        (Flags::RST, 'R'),
+        (Flags::PSH, 'P'),
+        (Flags::ECE, 'E'),
+        (Flags::CWR, 'W'),
+        (Flags::AE, 'A'),
+        (Flags::ACK, '.'),
+    ];
+    let letters: String = known.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, letter)| *letter).collect();
+    if letters.is_empty() { "-".into() } else { letters }
+}
+
+/// An option in the words of a script.
+pub(super) fn option(option: &TcpOption) -> String {
+    match option {
+        TcpOption::AccurateEcn(counters) => {
+            let texts: Vec<String> = counters.iter().map(|(name, count)| format!(" {name} {count}")).collect();
+            format!("ECN{}", texts.concat())
+        }
+        TcpOption::End => "eol".into(),
+        TcpOption::FastOpen(cookie) => format!("FO {cookie}").trim_end().into(),
+        TcpOption::FastOpenExperimental(cookie) => format!("FOEXP {cookie}").trim_end().into(),
+        TcpOption::Md5(digest) => format!("md5 {digest}"),
+        TcpOption::Mptcp(name, terms) => {
+            let texts: Vec<String> = terms.iter().map(|term| format!(" {term}")).collect();
+            format!("{name}{}", texts.concat())
+        }
+        TcpOption::Mss(size) => format!("mss {size}"),
+        TcpOption::Nop => "nop".into(),
+        TcpOption::Sack(blocks) => {
+            let texts: Vec<String> = blocks.iter().map(|(start, end)| format!(" {start}:{end}")).collect();
+            format!("sack{}", texts.concat())
+        }
+        TcpOption::SackPermitted => "sackOK".into(),
+        TcpOption::Timestamps { value, echo } => format!("TS val {value} ecr {echo}"),
+        TcpOption::WindowScale(scale) => format!("wscale {scale}"),
+    }
+}
+
+/// What an IP header says of ECN, in the words of a script.
+pub(super) const fn ecn_word(ecn: Ecn) -> &'static str {
+    match ecn {
+        Ecn::Ce => "ce",
+        Ecn::Ect0 => "ect0",
+        Ecn::Ect1 => "ect1",
+        Ecn::NotEct => "noecn",
+    }
+}
+
+/// Whether an IP header is as a script wants it.
+pub(super) const fn is_ecn(wanted: EcnCheck, ecn: Ecn) -> bool {
+    match wanted {
+        EcnCheck::Ce => matches!(ecn, Ecn::Ce),
+        EcnCheck::Ect0 => matches!(ecn, Ecn::Ect0),
+        EcnCheck::Ect1 => matches!(ecn, Ecn::Ect1),
+        EcnCheck::Either => matches!(ecn, Ecn::Ect0 | Ecn::Ect1),
+        EcnCheck::NotEct => matches!(ecn, Ecn::NotEct),
+    }
+}
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "> ")?;
+        if self.ecn != Ecn::NotEct {
+            write!(formatter, "[{}] ", ecn_word(self.ecn))?;
+        }
+        let end = self.start.wrapping_add(self.length);
+        write!(formatter, "{} {}:{end}({})", letters(self.flags), self.start, self.length)?;
+        if let Some(ack) = self.ack {
+            write!(formatter, " ack {ack}")?;
+        }
+        write!(formatter, " win {}", self.window)?;
+        if !self.options.is_empty() {
+            let texts: Vec<String> = self.options.iter().map(option).collect();
+            write!(formatter, " <{}>", texts.join(","))?;
+        }
+        Ok(())
+    }
+}

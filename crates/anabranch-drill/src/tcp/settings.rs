@@ -1,0 +1,187 @@
+//! Settings of Linux, and the settings of a profile that they are here. What is not in these tables is needed and not
+//! there; it is never passed over.
+
+use anabranch_transport::cc;
+use anabranch_transport::cc::slow_start::SlowStart;
+use anabranch_transport::ground::IpVersion;
+use anabranch_transport::tcp::config::{EcnMode, InitialWindow, Nagle};
+use anabranch_transport::tcp::{self, Profile};
+use anabranch_transport::time::Time;
+use anabranch_transport::units::Bytes;
+
+use crate::verdict::{Step, Stop};
+
+/// Settings of a socket, or of the system for new sockets.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    config: tcp::Config,
+    /// The least and the share of the window of segments that leave together.
+    least_burst: u32,
+    window_divisor: u32,
+    /// The path's MTU, where it was set.
+    mtu: Option<u32>,
+    /// `TCP_MAXSEG`, as the application reads it.
+    pub(super) max_segment: Option<u32>,
+    /// `SO_SNDBUF`, doubled as Linux does.
+    pub(super) send_buffer: Option<u64>,
+    pub(super) is_corked: bool,
+    pub(super) has_no_delay: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            config: tcp::Config::default(),
+            least_burst: 1,
+            window_divisor: 3,
+            mtu: None,
+            max_segment: None,
+            send_buffer: None,
+            is_corked: false,
+            has_no_delay: false,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn new(profile: Option<&str>) -> Step<Self> {
+        let profile = match profile.unwrap_or("linux_6") {
+            "linux_2_6_20" => Profile::Linux2620,
+            "linux_6" => Profile::Linux6,
+            "rfc" => Profile::Rfc,
+            other => return Err(Stop::needs(format!("a profile of TCP instead of {other}"))),
+        };
+        let config = tcp::Config { profile, ..tcp::Config::default() };
+        Ok(Self { config, ..Self::default() })
+    }
+
+    /// A setting of the system (`sysctl`).
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Step<()> {
+        let needs = || Stop::needs(format!("the setting {name}={value}"));
+        let Some(key) = name.strip_prefix("net.ipv4.") else { return Err(needs()) };
+        // Numbers, of which the last may count.
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let number = |index: usize| -> Option<u64> {
+            let text = words.get(index)?;
+            text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+        };
+        let first = number(0);
+        let is_on = || match first {
+            Some(number) => Ok(number != 0),
+            None => Err(needs()),
+        };
+        let config = &mut self.config;
+        match (key, first) {
+            ("tcp_congestion_control", _) => {
+                let kind = serde_json::json!({ "kind": value });
+                config.cc = Some(serde_json::from_value(kind).map_err(|_| needs())?);
+            }
+            ("tcp_dsack", _) => config.dsack = Some(is_on()?),
+            ("tcp_early_retrans", Some(0 | 3 | 4)) => config.tail_loss_probe = Some(is_on()?),
+            ("tcp_ecn", Some(0)) => config.ecn = Some(EcnMode::Off),
+            ("tcp_ecn", Some(1 | 2)) => config.ecn = Some(EcnMode::Rfc3168),
+            ("tcp_frto", _) => config.f_rto = Some(is_on()?),
+            ("tcp_min_tso_segs", Some(least)) => self.least_burst = least as u32,
+            ("tcp_rmem", _) => config.receive_buffer = Some(Bytes(number(2).ok_or_else(needs)?)),
+            ("tcp_sack", _) => config.sack = Some(is_on()?),
+            ("tcp_slow_start_after_idle", _) => config.idle_restart = Some(is_on()?),
+            ("tcp_synack_retries" | "tcp_syn_retries", Some(retries)) => {
+                config.syn_retries = Some(retries as u32);
+            }
+            ("tcp_retries2", Some(retries)) => config.retries = Some(retries as u32),
+            ("tcp_timestamps", _) => config.timestamps = Some(is_on()?),
+            ("tcp_tso_win_divisor", Some(divisor @ 1..)) => self.window_divisor = divisor as u32,
+            ("tcp_window_scaling", _) => config.window_scaling = Some(is_on()?),
+            ("tcp_wmem", _) => config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?)),
+            // What there is only with this value, or makes no difference without a script that uses it: cookies of
+            // fast open, which is not there, the option of accurate ECN, and SYN cookies of a flood.
+            ("tcp_recovery", Some(1))
+            | ("tcp_reordering", Some(3))
+            | ("tcp_fack", Some(0))
+            | ("tcp_notsent_lowat", Some(4_294_967_295))
+            | ("tcp_pacing_ss_ratio", Some(200))
+            | ("tcp_pacing_ca_ratio", Some(120))
+            | ("tcp_ecn_option" | "tcp_syncookies", _) => {}
+            (key, _) if key.starts_with("tcp_fastopen") => {}
+            _ => return Err(needs()),
+        }
+        Ok(())
+    }
+
+    /// Another command that sets the system up.
+    pub(super) fn command(&mut self, words: &[&str]) -> Step<()> {
+        match words {
+            // What the kernel counts is not looked at.
+            ["nstat"] => {}
+            ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "pfifo"] => self.config.pacing = Some(false),
+            ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "fq"] => self.config.pacing = Some(true),
+            ["echo", mask, ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => {
+                let slow_start = match *mask {
+                    "3" => SlowStart::Hystart,
+                    "0" => SlowStart::Standard,
+                    _ => return Err(Stop::needs(format!("hystart_detect = {mask}"))),
+                };
+                let Some(cc::Config::Cubic(cubic)) = &mut self.config.cc else {
+                    return Err(Stop::needs("HyStart of another control than CUBIC"));
+                };
+                cubic.slow_start = Some(slow_start);
+            }
+            ["ip", "route", "change", rest @ ..] | ["ip", "-6", "route", "change", rest @ ..] => self.route(rest)?,
+            _ => return Err(Stop::needs(format!("the command \"{}\"", words.join(" ")))),
+        }
+        Ok(())
+    }
+
+    /// Settings of a route: `advmss 600 mtu lock 640 initcwnd 11`.
+    fn route(&mut self, words: &[&str]) -> Step<()> {
+        let needs = || Stop::needs(format!("the route \"{}\"", words.join(" ")));
+        let mut words_left = words.iter().copied();
+        while let Some(word) = words_left.next() {
+            let mut number = || words_left.next().and_then(|text| text.parse::<u32>().ok()).ok_or_else(needs);
+            match word {
+                "advmss" => self.config.mss = Some(Bytes(u64::from(number()?))),
+                "initcwnd" => self.config.initial_window = Some(InitialWindow::Segments(number()?)),
+                "lock" => self.mtu = Some(number()?),
+                "mtu" | "dev" | "via" => {
+                    if word != "mtu" {
+                        words_left.next();
+                    }
+                }
+                destination if destination.contains(['.', ':']) => {}
+                _ => return Err(needs()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The path's MTU in bytes.
+    pub(super) fn mtu(&self, mtu: u32) -> u32 {
+        self.mtu.unwrap_or(mtu)
+    }
+
+    /// The settings of an endpoint on a path of this MTU.
+    pub(super) fn config(&self, _mtu: u32, _ip: IpVersion) -> Step<tcp::Config> {
+        Ok(tcp::Config { nagle: self.has_no_delay.then_some(Nagle::Off), ..self.config.clone() })
+    }
+
+    /// Applies to an endpoint what is set while it lives.
+    pub(super) fn apply(&self, end: &mut tcp::Connection, _now: Time) {
+        end.set_bursts(self.least_burst, self.window_divisor);
+        if let Some(bytes) = self.send_buffer {
+            end.set_send_buffer(bytes);
+        }
+    }
+
+    pub(super) fn set_syn_retries(&mut self, retries: u32) {
+        self.config.syn_retries = Some(retries);
+    }
+
+    pub(super) fn set_receive_buffer(&mut self, bytes: u64) {
+        (self.config.receive_buffer, self.config.receive_autotuning) = (Some(Bytes(bytes)), Some(false));
+    }
+
+    pub(super) fn set_mss(&mut self, bytes: u32) {
+        self.config.mss = Some(Bytes(u64::from(bytes)));
+        self.max_segment = Some(bytes);
+    }
+}

@@ -1,0 +1,77 @@
+//! What came of a script.
+
+use anabranch_transport::time::{Duration, Time};
+use serde::Serialize;
+
+/// What came of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A statement was not fulfilled.
+    Failed,
+    /// The script needs something that a simulated stack has not.
+    NotApplicable,
+    /// Every statement was fulfilled.
+    Passed,
+}
+
+/// What came of a script, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The line of the statement that decided it, from 1; none where the script passed.
+    pub line: Option<u32>,
+    /// What that statement wants.
+    pub expected: Option<String>,
+    /// What happened instead, in the same language.
+    pub seen: Option<String>,
+    /// When, in seconds of virtual time since the script began.
+    pub when_s: Option<f64>,
+    /// Why, as a sentence.
+    pub reason: Option<String>,
+    /// The largest difference between when something was expected and when it happened, in seconds, of everything
+    /// that had a time and fulfilled it.
+    pub largest_deviation_s: f64,
+    /// What the script tolerates at least, in seconds.
+    pub tolerance_s: f64,
+}
+
+/// Why a script is not gone on with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stop {
+    /// A statement was not fulfilled.
+    Failed {
+        /// What happened instead.
+        seen: String,
+        /// What differs.
+        reason: String,
+    },
+    /// The script needs this.
+    Needs(String),
+}
+
+impl Stop {
+    /// What a script needs and we lack.
+    pub(crate) fn needs(what: impl Into<String>) -> Self {
+        Self::Needs(what.into())
+    }
+
+    /// A statement that was not fulfilled.
+    pub(crate) fn failed(seen: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Failed { seen: seen.into(), reason: reason.into() }
+    }
+}
+
+/// What a step comes to.
+pub(crate) type Step<T> = Result<T, Stop>;
+
+/// Seconds to a microsecond, as scripts have them.
+pub(crate) fn seconds(time: Time) -> String {
+    format!("{:.6}", time.as_nanos() as f64 / 1e9)
+}
+
+/// The same for a length of time.
+pub(crate) fn length(duration: Duration) -> String {
+    format!("{:.6}", duration.as_nanos() as f64 / 1e9)
+}
