@@ -15,6 +15,7 @@ __all__ = [
     "ScenarioError",
     "__version__",
     "codecs",
+    "drill",
     "emodel",
     "models",
     "run",
@@ -204,6 +205,12 @@ def schema() -> str:
 
 def models() -> dict[str, list[tuple[str, str]]]:
     """What can be chosen: category (`loss`, `queue`, `app`, ...) -> (kind, one line about it)."""
+
+def drill(text: str, profile: str | None = None, folder: str | None = None) -> str:
+    """Runs a script in packetdrill's language; what came of it, as JSON text. Raises ScenarioError.
+
+    `profile`: that of the endpoints; `folder`: where the script's own paths to other files start.
+    """
 
 def emodel(terms: dict[str, float | str]) -> list[tuple[str, float | str, str]]:
     """The E-model, term by term: (name, value, what it is). Raises ScenarioError.

@@ -25,12 +25,32 @@ pub struct Options<'a> {
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
+/// The profiles of all protocols.
+const PROFILES: [&str; 10] = [
+    "freebsd_10",
+    "linux",
+    "linux_2_6_20",
+    "linux_6",
+    "ns2",
+    "rfc",
+    "rfc2960",
+    "rfc4960",
+    "rfc8684",
+    "rfc9260",
+];
+
 /// Reads a script and runs it.
 ///
 /// # Errors
-/// When the text is no script: the line, what was found there and what is allowed.
-pub fn drill(text: &str, options: &Options<'_>) -> Result<Report, ScriptError> {
+/// One sentence: when the text is no script, the line, what was found there and what is allowed; when there is no such
+/// profile, which ones there are.
+pub fn drill(text: &str, options: &Options<'_>) -> Result<Report, String> {
+    if let Some(profile) = options.profile.filter(|profile| !PROFILES.contains(profile)) {
+        return Err(format!("profile = `{profile}` is not one of {}", PROFILES.join(", ")));
+    }
     // The suites for SCTP have branches by system.
-    let system = if options.profile.is_some_and(|profile| profile.starts_with("linux")) { "Linux" } else { "FreeBSD" };
-    Ok(run::run(&parser::parse(text, &[system])?, options))
+    let system =
+        if options.profile.is_some_and(|profile| profile.starts_with("linux")) { "Linux" } else { "FreeBSD" };
+    let script = parser::parse(text, &[system]).map_err(|error| error.to_string())?;
+    Ok(run::run(&script, options))
 }

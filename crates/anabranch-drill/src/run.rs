@@ -18,6 +18,9 @@ const TOLERANCE: Duration = Duration::from_millis(4);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// One that may come at any time is waited for so long: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
+/// What a statement takes: no two of them happen at the same time, as on a machine, where rules such as "at least so long
+/// ago" are true of statements that are just that long apart.
+const STATEMENT: Duration = Duration::from_micros(1);
 /// Scripts of commands that name each other are read so deeply.
 const MOST_INCLUDED: u32 = 8;
 
@@ -136,6 +139,9 @@ impl<'a> Runner<'a> {
             return self.await_packet(packet, base, from, to);
         }
         self.pass_until(from)?;
+        if matches!(statement.action, Action::Call(_) | Action::Packet(_)) {
+            self.pass_until(self.now + STATEMENT)?;
+        }
         match &statement.action {
             Action::Call(call) => self.call(statement, call, base),
             Action::Code(text) => {
@@ -192,11 +198,23 @@ impl<'a> Runner<'a> {
     }
 
     /// Whether something happened when it should have.
-    fn judge(&mut self, at: Time, base: Time, from: Time, to: Option<Time>, what: &str, seen: &str) -> Step<()> {
+    fn judge(
+        &mut self,
+        at: Time,
+        base: Time,
+        from: Time,
+        to: Option<Time>,
+        what: &str,
+        seen: &str,
+    ) -> Step<()> {
         let to = to.unwrap_or(from);
         let part = from.saturating_since(base).as_nanos() as f64 * self.tolerance_percent / 100.0;
         let tolerance = self.tolerance.max(Duration::from_nanos(part as u64));
-        let deviation = from.saturating_since(at).max(if to.is_never() { Duration::ZERO } else { at.saturating_since(to) });
+        let deviation = from.saturating_since(at).max(if to.is_never() {
+            Duration::ZERO
+        } else {
+            at.saturating_since(to)
+        });
         if deviation > tolerance {
             let until = if to > from { format!(" to {}", seconds(to)) } else { String::new() };
             let reason = format!(
@@ -227,7 +245,8 @@ impl<'a> Runner<'a> {
             if let Some(ends) = call.ends {
                 let ends = self.ends(statement, base, ends);
                 let now = self.now;
-                self.judge(now, base, ends, None, "it returned", &say(&reply)).map_err(|stop| (None, stop))?;
+                self.judge(now, base, ends, None, "it returned", &say(&reply))
+                    .map_err(|stop| (None, stop))?;
             }
             return check(call, &reply).map_err(|stop| (None, stop));
         }
@@ -277,7 +296,8 @@ impl<'a> Runner<'a> {
                 ["ip", "tcp_metrics", "flush", ..] => {}
                 [name] if name.ends_with(".sh") && depth < MOST_INCLUDED => {
                     let path = format!("{folder}{name}");
-                    let text = (self.options.read)(&path).ok_or_else(|| Stop::needs(format!("the file {path}")))?;
+                    let text =
+                        (self.options.read)(&path).ok_or_else(|| Stop::needs(format!("the file {path}")))?;
                     let folder = &path[..path.rfind('/').map_or(0, |at| at + 1)];
                     self.commands(&text, folder, depth + 1)?;
                 }
@@ -306,5 +326,9 @@ fn check(call: &Call, reply: &Reply) -> Step<()> {
         (Term::Number(-1), Reply::Error(name)) => call.error.as_deref().is_none_or(|error| error == *name),
         _ => false,
     };
-    if fulfilled { Ok(()) } else { Err(Stop::failed(say(reply), format!("{} returns something else", call.name))) }
+    if fulfilled {
+        Ok(())
+    } else {
+        Err(Stop::failed(say(reply), format!("{} returns something else", call.name)))
+    }
 }

@@ -23,6 +23,7 @@ from . import (  # noqa: F401 - each adds its command
     bench_cc,
     compare,
     difference,
+    drill,
     emodel,
     explain,
     list_,
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    The exit code: 0, 1 if a check of bench-cc failed, 2 for a mistake, 130 after Ctrl-C, 143 after
+    The exit code: 0, 1 if a check of bench-cc or a script of drill failed, 2 for a mistake, 130 after Ctrl-C, 143 after
     SIGTERM.
     """
     columns = shutil.get_terminal_size().columns

@@ -59,11 +59,7 @@ pub(crate) struct Variables(BTreeMap<String, Value>);
 
 /// Runs a block. `lookup` has the values of names that the script does not set itself. An assertion that does not hold
 /// says which values there were.
-pub(crate) fn run(
-    text: &str,
-    variables: &mut Variables,
-    lookup: &dyn Fn(&str) -> Option<Value>,
-) -> Step<()> {
+pub(crate) fn run(text: &str, variables: &mut Variables, lookup: &dyn Fn(&str) -> Option<Value>) -> Step<()> {
     for line in logical_lines(text) {
         let tokens = tokens(&line).ok_or_else(|| unsupported(&line))?;
         if tokens.is_empty() {
@@ -340,7 +336,10 @@ impl Reader<'_> {
 }
 
 fn is_update(operator: &str) -> bool {
-    BINARY.iter().flat_map(|operators| operators.iter()).any(|known| operator.strip_suffix('=') == Some(known))
+    BINARY
+        .iter()
+        .flat_map(|operators| operators.iter())
+        .any(|known| operator.strip_suffix('=') == Some(known))
 }
 
 /// Python's `%` on a text: `%d`, `%u`, `%s`, `%x`, `%f`.

@@ -19,8 +19,8 @@ impl Token {
 
 /// Operators, the longest first.
 const OPERATORS: [&str; 33] = [
-    "//=", "<<=", ">>=", "==", "!=", "<=", ">=", "<<", ">>", "//", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
-    "(", ")", ",", "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", ">", "=",
+    "//=", "<<=", ">>=", "==", "!=", "<=", ">=", "<<", ">>", "//", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+    "^=", "(", ")", ",", "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", ">", "=",
 ];
 
 /// The tokens of a line; none if there is something else in it.
@@ -33,7 +33,8 @@ pub(super) fn tokens(line: &str) -> Option<Vec<Token>> {
             length = rest.find(|character: char| !is_word(character)).unwrap_or(rest.len());
             tokens.push(Token::Name(rest[..length].into()));
         } else if first.is_ascii_digit() {
-            length = rest.find(|character: char| !is_word(character) && character != '.').unwrap_or(rest.len());
+            length =
+                rest.find(|character: char| !is_word(character) && character != '.').unwrap_or(rest.len());
             let text = &rest[..length];
             let whole = match text.strip_prefix("0x") {
                 Some(digits) => i64::from_str_radix(digits, 16).ok(),

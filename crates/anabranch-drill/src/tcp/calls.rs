@@ -10,7 +10,8 @@ use crate::script::{Call, Term};
 use crate::verdict::{Step, Stop};
 
 /// Flags of files.
-const FILE_FLAGS: [(&str, i64); 4] = [("O_NONBLOCK", 0o4000), ("O_RDONLY", 0), ("O_RDWR", 2), ("O_WRONLY", 1)];
+const FILE_FLAGS: [(&str, i64); 4] =
+    [("O_NONBLOCK", 0o4000), ("O_RDONLY", 0), ("O_RDWR", 2), ("O_WRONLY", 1)];
 /// Flags of messages that are known here.
 const MESSAGE_FLAGS: [(&str, i64); 3] = [("MSG_DONTWAIT", 0x40), ("MSG_NOSIGNAL", 0x4000), ("MSG_PEEK", 2)];
 /// Events of `poll`.
@@ -19,7 +20,11 @@ const EVENTS: [(&str, i64); 6] =
 
 impl TcpExecutor {
     pub(super) fn system_call(&mut self, now: Time, call: &Call) -> Step<Reply> {
-        let argument = |index: usize| call.arguments.get(index).ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)));
+        let argument = |index: usize| {
+            call.arguments
+                .get(index)
+                .ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)))
+        };
         let whole = |index: usize| {
             let found = argument(index)?.number();
             found.ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)))
@@ -127,7 +132,8 @@ impl TcpExecutor {
     fn accept(&mut self, call: &Call, descriptor: i64) -> Step<Reply> {
         let Some(listening) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
         let (is_nonblocking, settings) = (listening.is_nonblocking, listening.settings.clone());
-        let ready = |connection: &Connection| connection.waits_at == Some(descriptor) && connection.is_connected;
+        let ready =
+            |connection: &Connection| connection.waits_at == Some(descriptor) && connection.is_connected;
         let Some(index) = self.connections.iter().position(ready) else {
             return Ok(if is_nonblocking { Reply::Error("EAGAIN") } else { Reply::Blocks });
         };
@@ -145,8 +151,10 @@ impl TcpExecutor {
         if let Role::Connection(index) = socket.role {
             let connection = &mut self.connections[index];
             connection.is_orphan = true;
-            // What arrived and nobody will read is a reason to reset (RFC 2525 section 2.17, RFC 9293 section 3.6).
-            let command = if connection.available() > 0 { Command::Abort } else { Command::Shutdown };
+            // What arrived and nobody will read is a reason to reset (RFC 2525 section 2.17, RFC 9293 section 3.6);
+            // in SYN-SENT there is nothing to close (section 3.10.4).
+            let aborts = connection.available() > 0 || connection.end.info().state == "SYN-SENT";
+            let command = if aborts { Command::Abort } else { Command::Shutdown };
             connection.command(now, command);
         }
         Reply::Returns(0)
@@ -176,7 +184,8 @@ impl TcpExecutor {
         match (call.arguments.get(1).and_then(Term::word), call.arguments.get(2)) {
             (Some("F_GETFL"), None) => Ok(Reply::Returns(2 | if socket.is_nonblocking { 0o4000 } else { 0 })),
             (Some("F_SETFL"), Some(flags)) => {
-                let flags = number(flags, &FILE_FLAGS).ok_or_else(|| Stop::needs(format!("the flags {flags}")))?;
+                let flags =
+                    number(flags, &FILE_FLAGS).ok_or_else(|| Stop::needs(format!("the flags {flags}")))?;
                 socket.is_nonblocking = flags & 0o4000 != 0;
                 Ok(Reply::Returns(0))
             }
@@ -205,7 +214,11 @@ impl TcpExecutor {
     fn receive(&mut self, now: Time, descriptor: i64, buffer: &Term, most: i64, flags: i64) -> Step<Reply> {
         let waits = flags & 0x40 == 0;
         let Some((connection, is_nonblocking)) = self.of(descriptor) else {
-            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) { "ENOTCONN" } else { "EBADF" }));
+            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) {
+                "ENOTCONN"
+            } else {
+                "EBADF"
+            }));
         };
         if flags & 2 != 0 {
             return Err(Stop::needs("MSG_PEEK"));
@@ -230,7 +243,11 @@ impl TcpExecutor {
 
     fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Step<Reply> {
         let Some((connection, is_nonblocking)) = self.of(descriptor) else {
-            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) { "EPIPE" } else { "EBADF" }));
+            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) {
+                "EPIPE"
+            } else {
+                "EBADF"
+            }));
         };
         if let Some(error) = connection.error.take() {
             return Ok(Reply::Error(error));
@@ -261,7 +278,10 @@ impl TcpExecutor {
             return Err(Stop::needs("poll with other arguments"));
         };
         let events = |entry: &Term, key: &str| {
-            entry.setting(key).and_then(|term| number(term, &EVENTS)).ok_or_else(|| Stop::needs("other events of poll"))
+            entry
+                .setting(key)
+                .and_then(|term| number(term, &EVENTS))
+                .ok_or_else(|| Stop::needs("other events of poll"))
         };
         let mut ready = 0;
         let mut seen = Vec::new();
@@ -271,8 +291,12 @@ impl TcpExecutor {
             let now = self.events(descriptor) & (events(entry, "events")? | 8 | 16);
             ready += i64::from(now != 0);
             differs |= now != events(entry, "revents")?;
-            let names: Vec<&str> = EVENTS.iter().filter(|(_, bit)| now & bit != 0).map(|(name, _)| *name).collect();
-            seen.push(format!("{{fd={descriptor}, revents={}}}", if names.is_empty() { "0".into() } else { names.join("|") }));
+            let names: Vec<&str> =
+                EVENTS.iter().filter(|(_, bit)| now & bit != 0).map(|(name, _)| *name).collect();
+            seen.push(format!(
+                "{{fd={descriptor}, revents={}}}",
+                if names.is_empty() { "0".into() } else { names.join("|") }
+            ));
         }
         if ready == 0 && timeout.number() != Some(0) && call.result != Term::Number(0) {
             return Ok(Reply::Blocks);

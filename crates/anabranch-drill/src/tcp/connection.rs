@@ -188,7 +188,11 @@ impl Connection {
                 }
                 self.closed = Some(reason);
             }
-            Event::Connected => self.is_connected = true,
+            Event::Connected => {
+                self.is_connected = true;
+                // Linux counts from here (`lrcvtime`).
+                self.last_data_at = self.last_now;
+            }
             Event::Received(received) => self.readable += u64::from(received.payload.length),
             Event::Refused(payload) => self.refused = payload.length,
             _ => {}
@@ -259,6 +263,7 @@ impl Connection {
 
     /// Whether the peer has said everything, and all that can be read has been.
     pub(super) fn has_reached_end(&self) -> bool {
-        self.available() == 0 && (self.end.info().peer_has_finished || self.closed.is_some() || self.has_shut_reading)
+        self.available() == 0
+            && (self.end.info().peer_has_finished || self.closed.is_some() || self.has_shut_reading)
     }
 }

@@ -14,12 +14,12 @@ mod settings;
 
 use std::collections::BTreeMap;
 
+use anabranch_transport::endpoint::{Site, Transport as _};
 use anabranch_transport::ground::{IpVersion, Side};
 use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::tcp;
 use anabranch_transport::time::Time;
-use anabranch_transport::endpoint::{Site, Transport as _};
 use connection::Connection;
 use settings::Settings;
 
@@ -49,10 +49,7 @@ enum Role {
     /// A connection, by its number.
     Connection(usize),
     /// It waits for peers.
-    Listening {
-        listener: tcp::Listener,
-        port: u16,
-    },
+    Listening { listener: tcp::Listener, port: u16 },
     /// Nothing has been done with the socket.
     #[default]
     New,
@@ -96,10 +93,9 @@ impl TcpExecutor {
             })
         };
         for option in &script.options {
-            const KNOWN: [&str; 12] = [
+            const KNOWN: [&str; 11] = [
                 "ip_version",
                 "local_ip",
-                "mss",
                 "mtu",
                 "non_fatal",
                 "remote_ip",
@@ -110,6 +106,9 @@ impl TcpExecutor {
                 "tolerance_percent",
                 "tolerance_usecs",
             ];
+            if option.name == "mss" {
+                return Err(Stop::needs("a device that puts segments together (--mss)"));
+            }
             if !KNOWN.contains(&option.name.as_str()) {
                 return Err(Stop::needs(format!("the option --{}", option.name)));
             }
@@ -146,8 +145,15 @@ impl TcpExecutor {
 
     /// Builds what waits at a port.
     fn listen(&self, settings: &Settings) -> Step<(tcp::Listener, u16)> {
-        let config = tcp::Config { destination_port: Some(SERVER_PORT), ..settings.config(self.mtu, self.ip)? };
-        let site = Site { side: Side::B, mtus: &[settings.mtu(self.mtu)], ip: self.ip, streams: self.streams(), connection: "drill" };
+        let config =
+            tcp::Config { destination_port: Some(SERVER_PORT), ..settings.config(self.mtu, self.ip)? };
+        let site = Site {
+            side: Side::B,
+            mtus: &[settings.mtu(self.mtu)],
+            ip: self.ip,
+            streams: self.streams(),
+            connection: "drill",
+        };
         let listener = config.listen(&site).map_err(Stop::needs)?;
         Ok((listener, SERVER_PORT))
     }
@@ -160,7 +166,13 @@ impl TcpExecutor {
             destination_port: Some(SERVER_PORT),
             ..settings.config(self.mtu, self.ip)?
         };
-        let site = Site { side: Side::A, mtus: &[settings.mtu(self.mtu)], ip: self.ip, streams: self.streams(), connection: "drill" };
+        let site = Site {
+            side: Side::A,
+            mtus: &[settings.mtu(self.mtu)],
+            ip: self.ip,
+            streams: self.streams(),
+            connection: "drill",
+        };
         let end = config.build(&site).map_err(Stop::needs)?;
         self.connections.push(Connection::open(now, end, [port, SERVER_PORT], settings));
         Ok(self.connections.len() - 1)
@@ -169,6 +181,9 @@ impl TcpExecutor {
     /// The connection of a packet that comes in: a listening socket makes one of the first.
     fn take_first(&mut self, now: Time, descriptor: i64, packet: &Packet) -> Step<()> {
         let Body::Tcp(tcp) = &packet.body else { return Err(Stop::needs("ICMP for a socket that listens")) };
+        if tcp.length > 0 && tcp.flags.contains('S') {
+            return Err(Stop::needs("fast open (data in a SYN)"));
+        }
         let remote = tcp.ports.map_or_else(|| self.next_port(), |ports| ports[0]);
         let Some(Descriptor { role: Role::Listening { listener, port }, settings, .. }) =
             self.descriptors.get_mut(&descriptor)
@@ -179,7 +194,8 @@ impl TcpExecutor {
         let segment = packets::first(packet, tcp, ports)?;
         match listener.handle_packet(now, Box::new(segment)) {
             Answer::Accepted(end) => {
-                self.connections.push(Connection::accepted(now, *end, ports, tcp.start, settings, descriptor));
+                self.connections
+                    .push(Connection::accepted(now, *end, ports, tcp.start, settings, descriptor));
                 self.under_test = UnderTest::Connection(self.connections.len() - 1);
             }
             Answer::Nothing => {}
@@ -223,7 +239,9 @@ impl Executor for TcpExecutor {
     }
 
     fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>> {
-        let Body::Tcp(wanted) = &packet.body else { return Err(Stop::needs("packets out of other protocols than TCP")) };
+        let Body::Tcp(wanted) = &packet.body else {
+            return Err(Stop::needs("packets out of other protocols than TCP"));
+        };
         match self.under_test {
             UnderTest::Connection(index) => {
                 let check = packets::Check {

@@ -78,6 +78,13 @@ impl TcpExecutor {
             ("SOL_TCP", "TCP_MAXSEG") if connection.is_none() => socket.settings.set_mss(number as u32),
             _ => return Err(needs()),
         }
+        if matches!(socket.role, Role::Listening { .. }) {
+            // Connections to come have the option, too.
+            let settings = socket.settings.clone();
+            let (listener, port) = self.listen(&settings)?;
+            self.descriptors.get_mut(&descriptor).expect("it is there").role =
+                Role::Listening { listener, port };
+        }
         Ok(Reply::Returns(0))
     }
 
@@ -91,7 +98,9 @@ impl TcpExecutor {
         let value = match (level, name) {
             ("SOL_SOCKET", "SO_ERROR") => {
                 let error = connection.and_then(|connection| connection.error.take());
-                error.map_or(Some(0), |name| ERRORS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number))
+                error.map_or(Some(0), |name| {
+                    ERRORS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+                })
             }
             ("SOL_TCP", "TCP_MAXSEG") => match connection {
                 Some(connection) => Some(i64::from(connection.end.info().send_mss)),
@@ -105,7 +114,9 @@ impl TcpExecutor {
         match wanted {
             None | Some(Term::Any) => {}
             Some(wanted) if number(wanted, &ERRORS) == Some(value) => {}
-            Some(wanted) => return Err(Stop::failed(format!("{name} is {value}"), format!("{name} is not {wanted}"))),
+            Some(wanted) => {
+                return Err(Stop::failed(format!("{name} is {value}"), format!("{name} is not {wanted}")));
+            }
         }
         Ok(Reply::Returns(0))
     }

@@ -89,7 +89,9 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
             }
             TcpOption::WindowScale(scale) => segment.window_scale = Some(*scale),
             TcpOption::AccurateEcn(_) => return Err(Stop::needs("accurate ECN's option")),
-            TcpOption::FastOpen(_) | TcpOption::FastOpenExperimental(_) => return Err(Stop::needs("fast open")),
+            TcpOption::FastOpen(_) | TcpOption::FastOpenExperimental(_) => {
+                return Err(Stop::needs("fast open"));
+            }
             TcpOption::Md5(_) => return Err(Stop::needs("MD5 signatures")),
             TcpOption::Mptcp(..) => return Err(Stop::needs("MPTCP")),
         }
@@ -165,12 +167,19 @@ impl Connection {
         match (self.stamps.get(&echo), self.first_stamp) {
             (Some(stamp), _) => Ok(*stamp),
             (None, Some((script, live))) if scales => Ok(echo.wrapping_sub(script).wrapping_add(live)),
-            _ => Err(Stop::failed("no such timestamp", format!("no segment was expected with TS val {echo}"))),
+            _ => {
+                Err(Stop::failed("no such timestamp", format!("no segment was expected with TS val {echo}")))
+            }
         }
     }
 
     /// Takes the segments of a statement from those that were sent.
-    pub(super) fn expect(&mut self, packet: &Packet, wanted: &Tcp, check: &Check) -> Step<Option<(Time, String)>> {
+    pub(super) fn expect(
+        &mut self,
+        packet: &Packet,
+        wanted: &Tcp,
+        check: &Check,
+    ) -> Step<Option<(Time, String)>> {
         if packet.addresses.iter().any(Option::is_some) {
             return Err(Stop::needs("packets with addresses"));
         }
@@ -221,7 +230,12 @@ impl Connection {
     }
 
     /// Timestamps get the script's numbers.
-    fn difference_of_stamps(&mut self, wanted: &Tcp, shown: &mut Shown, check: &Check) -> Step<Option<String>> {
+    fn difference_of_stamps(
+        &mut self,
+        wanted: &Tcp,
+        shown: &mut Shown,
+        check: &Check,
+    ) -> Step<Option<String>> {
         let stamp = |options: &[TcpOption]| {
             options.iter().find_map(|option| match option {
                 TcpOption::Timestamps { value, .. } => Some(*value),
@@ -248,7 +262,11 @@ fn follows(before: &Shown, next: &Shown) -> String {
     if next.start != before.start.wrapping_add(before.length) {
         return format!("the next segment begins at {}", next.start);
     }
-    if next.ack != before.ack || next.window != before.window || next.flags.has(Flags::SYN) || next.flags.has(Flags::RST) {
+    if next.ack != before.ack
+        || next.window != before.window
+        || next.flags.has(Flags::SYN)
+        || next.flags.has(Flags::RST)
+    {
         return "the next segment differs in its header".into();
     }
     String::new()
@@ -259,7 +277,11 @@ fn difference(packet: &Packet, wanted: &Tcp, shown: &Shown) -> Step<Option<Strin
     let compared = flags(wanted)?;
     let mut reasons = Vec::new();
     if compared != shown.flags {
-        reasons.push(format!("flags are {}, not {}", render::letters(shown.flags), render::letters(compared)));
+        reasons.push(format!(
+            "flags are {}, not {}",
+            render::letters(shown.flags),
+            render::letters(compared)
+        ));
     }
     if wanted.start != shown.start {
         reasons.push(format!("the sequence number is {}, not {}", shown.start, wanted.start));

@@ -54,7 +54,8 @@ fn options(segment: &Segment, peer: u32) -> Vec<TcpOption> {
     }
     if !segment.sack.is_empty() {
         let blocks = segment.sack.iter();
-        let blocks = blocks.map(|block| (block.start.wrapping_add(peer), block.end.wrapping_add(peer))).collect();
+        let blocks =
+            blocks.map(|block| (block.start.wrapping_add(peer), block.end.wrapping_add(peer))).collect();
         options.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
     }
     options
@@ -72,7 +73,8 @@ pub(super) fn letters(flags: Flags) -> String {
         (Flags::AE, 'A'),
         (Flags::ACK, '.'),
     ];
-    let letters: String = known.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, letter)| *letter).collect();
+    let letters: String =
+        known.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, letter)| *letter).collect();
     if letters.is_empty() { "-".into() } else { letters }
 }
 
@@ -80,7 +82,8 @@ pub(super) fn letters(flags: Flags) -> String {
 pub(super) fn option(option: &TcpOption) -> String {
     match option {
         TcpOption::AccurateEcn(counters) => {
-            let texts: Vec<String> = counters.iter().map(|(name, count)| format!(" {name} {count}")).collect();
+            let texts: Vec<String> =
+                counters.iter().map(|(name, count)| format!(" {name} {count}")).collect();
             format!("ECN{}", texts.concat())
         }
         TcpOption::End => "eol".into(),

@@ -63,7 +63,8 @@ impl Settings {
         let words: Vec<&str> = value.split_whitespace().collect();
         let number = |index: usize| -> Option<u64> {
             let text = words.get(index)?;
-            text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+            text.strip_prefix("0x")
+                .map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
         };
         let first = number(0);
         let is_on = || match first {
@@ -113,8 +114,12 @@ impl Settings {
         match words {
             // What the kernel counts is not looked at.
             ["nstat"] => {}
-            ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "pfifo"] => self.config.pacing = Some(false),
-            ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "fq"] => self.config.pacing = Some(true),
+            ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "pfifo"] => {
+                self.config.pacing = Some(false)
+            }
+            ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "fq"] => {
+                self.config.pacing = Some(true)
+            }
             ["echo", mask, ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => {
                 let slow_start = match *mask {
                     "3" => SlowStart::Hystart,
@@ -126,7 +131,9 @@ impl Settings {
                 };
                 cubic.slow_start = Some(slow_start);
             }
-            ["ip", "route", "change", rest @ ..] | ["ip", "-6", "route", "change", rest @ ..] => self.route(rest)?,
+            ["ip", "route", "change", rest @ ..] | ["ip", "-6", "route", "change", rest @ ..] => {
+                self.route(rest)?
+            }
             _ => return Err(Stop::needs(format!("the command \"{}\"", words.join(" ")))),
         }
         Ok(())

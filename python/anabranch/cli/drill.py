@@ -1,0 +1,57 @@
+"""`anabranch drill`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from anabranch.support import terminal
+
+from .app import app
+
+
+@app.command(
+    help_epilogue="""\
+Examples:
+  anabranch drill my-handshake.pkt
+  anabranch drill scripts/ --profile rfc
+  anabranch drill --suite ../packetdrill/gtests --json verdicts.json
+  anabranch drill scripts/ --junit verdicts.xml
+The language and the verdicts: docs/drill.md""",
+)
+def drill(
+    *scripts: Path,
+    suite: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    profile: str | None = None,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+    junit: Path | None = None,
+) -> int:
+    """Run scripts in packetdrill's language against TCP, MPTCP and SCTP, in virtual time.
+
+    One line a script: passed, failed with what was expected and what was seen,
+    or not applicable with what the script needs and a simulated stack has not.
+    The exit code is 1 if a script failed.
+
+    Parameters
+    ----------
+    scripts
+        Files, or folders with scripts (*.pkt).
+    suite
+        A folder whose scripts are counted as one suite; may be given several times.
+    profile
+        Of the endpoints; default linux_6 for TCP and MPTCP, freebsd for SCTP.
+    json_file
+        Write every verdict to this file.
+    junit
+        The same as JUnit XML.
+    """
+    from anabranch import drill as drills  # noqa: PLC0415 - loaded only where it is used
+
+    return drills.run(
+        scripts,
+        terminal.console(),
+        suites=suite,
+        profile=profile,
+        json_file=json_file,
+        junit_file=junit,
+    )

@@ -1,0 +1,134 @@
+"""Conformance by scripts in packetdrill's language: which are run, and what came of them.
+
+A script is run by the engine in virtual time, against Anabranch's own endpoints. What of the
+language there is, and how to read the verdicts, is in docs/drill.md.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from rich.console import Console
+
+from anabranch import _engine
+from anabranch.errors import AnabranchError
+from anabranch.support import progress
+from anabranch.support.files import check_different, check_file, write_atomically
+
+from . import reports
+
+__all__ = ["Result", "Script", "find", "run", "run_script"]
+
+SUFFIX = ".pkt"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script and the suite that it is from."""
+
+    file: Path
+    suite: str
+    name: str
+    """Its file, relative to the suite's folder."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a script."""
+
+    script: Script
+    verdict: Literal["passed", "failed", "not_applicable"]
+    line: int | None
+    """Of the statement that decided it."""
+    expected: str | None
+    """That statement."""
+    seen: str | None
+    """What happened instead."""
+    when_s: float | None
+    """When, in virtual time since the script began."""
+    reason: str | None
+    largest_deviation_s: float
+    """The largest difference between when something was expected and when it happened."""
+    tolerance_s: float
+
+
+def find(paths: Sequence[Path], suites: Sequence[Path] = ()) -> list[Script]:
+    """The scripts that are meant: files, and every script in a folder.
+
+    Raises an AnabranchError where there is no such file or folder, or no script in it.
+    """
+    found: list[Script] = []
+    for path in (*suites, *paths):
+        if path.is_dir():
+            files = sorted(path.rglob(f"*{SUFFIX}"))
+            if not files:
+                raise AnabranchError(f"there is no script (*{SUFFIX}) in {path}")
+            suite = path.resolve().name
+            found += [Script(file, suite, file.relative_to(path).as_posix()) for file in files]
+        elif path in suites:
+            raise AnabranchError(f"--suite {path} is not a folder")
+        elif path.exists():
+            found.append(Script(path, path.resolve().parent.name, path.name))
+        else:
+            raise AnabranchError(f"there is no script or folder {path}")
+    if not found:
+        raise AnabranchError("no script was named: give files or folders, or --suite DIR")
+    return list({script.file.resolve(): script for script in found}.values())
+
+
+def run_script(script: Script, profile: str | None = None) -> Result:
+    """Runs a script.
+
+    Raises an AnabranchError that names the line where the file is no script, or the profile if
+    there is none of that name.
+    """
+    try:
+        text = script.file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise AnabranchError(f"{script.file} is not text in UTF-8: {error.reason}") from None
+    try:
+        found = _engine.drill(text, profile, str(script.file.parent))
+    except AnabranchError as error:
+        raise AnabranchError(f"{script.file}: {error}") from None
+    return Result(script, **json.loads(found))
+
+
+def _run_all(scripts: Sequence[Script], profile: str | None) -> Iterator[Result]:
+    with progress.shown("drill", "scripts") as show:
+        for done, script in enumerate(scripts, 1):
+            yield run_script(script, profile)
+            show(progress.Status(done, len(scripts)))
+
+
+def run(
+    paths: Sequence[Path],
+    console: Console,
+    *,
+    suites: Sequence[Path] = (),
+    profile: str | None = None,
+    json_file: Path | None = None,
+    junit_file: Path | None = None,
+) -> int:
+    """Runs scripts, prints a line for each and the totals, and writes what is asked for.
+
+    Returns
+    -------
+    The exit code: 1 if a script failed.
+    """
+    check_different(json=json_file, junit=junit_file)
+    for file in (json_file, junit_file):
+        check_file(file)
+    scripts = find(paths, suites)
+    results = []
+    for result in _run_all(scripts, profile):
+        results.append(result)
+        reports.print_line(console, result)
+    reports.print_totals(console, results)
+    content = cast("dict[str, object]", reports.as_json(results, profile))
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    for path, data in ((json_file, text.encode()), (junit_file, reports.junit(results))):
+        if path is not None:
+            write_atomically(path, data)
+    return int(any(result.verdict == "failed" for result in results))
