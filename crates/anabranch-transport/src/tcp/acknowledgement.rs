@@ -65,6 +65,12 @@ impl Ack {
 }
 
 impl Connection {
+    /// Whether a segment acknowledges what has not been sent.
+    pub(super) fn acknowledges_unsent(&self, segment: &Segment) -> bool {
+        let number = self.own_numbers.number(segment.acknowledgement, self.sender.unacknowledged);
+        number.is_some_and(|number| number > self.sender.next)
+    }
+
     /// Takes the acknowledgement of a segment. Whether it is one of what was sent.
     pub(super) fn on_acknowledgement(
         &mut self,
@@ -99,7 +105,7 @@ impl Connection {
             self.stats.bytes_acknowledged += self.stream_bytes(prior, number);
         }
         if !ack.is_old {
-            ack.window_changed = self.update_window(segment, start, number);
+            ack.window_changed = self.update_window(now, segment, start, number);
             ack.is_special |= ack.window_changed;
             self.sender.unacknowledged = number;
             self.heard_at = now;

@@ -195,6 +195,10 @@ impl Connection {
         if is_probe || (end > start && is_late) {
             return self.on_unacceptable(now, segment, start, end);
         }
+        let ignores = self.parameters.procedures.ignores_unsent_acknowledgements;
+        if ignores && self.state == State::Established && self.acknowledges_unsent(segment) {
+            return;
+        }
         if let Some(timestamps) = segment.timestamps.filter(|_| age <= 0)
             && start <= self.delayed_ack.acknowledged
         {

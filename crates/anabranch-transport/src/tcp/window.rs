@@ -66,7 +66,13 @@ impl Connection {
     }
 
     /// Takes the window that a segment announces (RFC 9293 section 3.10.7.4). Whether it is another one.
-    pub(super) fn update_window(&mut self, segment: &Segment, start: u64, acknowledged: u64) -> bool {
+    pub(super) fn update_window(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        start: u64,
+        acknowledged: u64,
+    ) -> bool {
         let window = self.offered_window(segment);
         let sender = &mut self.sender;
         let (by_start, by_ack) = sender.window_by;
@@ -81,6 +87,9 @@ impl Connection {
         sender.window_by = (start, acknowledged);
         let has_changed = window != sender.window;
         sender.set_window(window);
+        if has_changed && self.sender.has_unsent() && self.parameters.procedures.idle_ends_with_window {
+            self.restart_after_idle(now);
+        }
         has_changed
     }
 

@@ -5,6 +5,7 @@ use super::*;
 use crate::endpoint::{Command, Event, Input, Received};
 use crate::ground::Ecn;
 use crate::ground::{Payload, Side};
+use crate::tcp::procedures;
 use crate::tcp::testing::{Drill, Pair, ms};
 use crate::time::Duration;
 use crate::units::Bytes;
@@ -192,7 +193,7 @@ fn the_stream_ends_once() {
     };
     let delivery = |offset, length| {
         let payload = Payload { offset, length };
-        Event::Received(Received { stream: 0, unordered: false, payload })
+        Event::Received(Received { stream: 0, ppid: 0, unordered: false, payload })
     };
     let mut drill = Drill::open(&linux(), true);
     // Its FIN comes before what it ends, and then data that lies behind it.
@@ -202,4 +203,18 @@ fn the_stream_ends_once() {
     // Data waits behind a FIN that comes later.
     drill.data(2_000, 1_000).data_marked(1_000, 500, Ecn::NotEct, fin).data(0, 2_000);
     assert_eq!(received(&drill), [delivery(0, 3_000)]);
+}
+
+#[test]
+fn rfc9293_3_10_7_4_an_acknowledgement_of_what_was_not_sent() {
+    for (ignores, answers) in [(false, 1), (true, 0)] {
+        let procedures =
+            procedures::Config { ignores_unsent_acknowledgements: Some(ignores), ..Default::default() };
+        let mut drill = Drill::open(&Config { procedures: Some(procedures), ..untuned() }, true);
+        drill.stamp(900_000).ack(5 * SIZE, &[]);
+        assert_eq!(drill.acks().len(), answers);
+        // Where it is ignored its timestamp is not taken either, so that what comes later is not older.
+        drill.stamp(2).data(0, SIZE);
+        assert_eq!(drill.acks(), if ignores { vec![SIZE] } else { vec![0] });
+    }
 }

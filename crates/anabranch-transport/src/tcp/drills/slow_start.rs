@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tcp::config::InitialWindow;
+use crate::tcp::procedures;
 use crate::tcp::testing::Drill;
 
 #[test]
@@ -54,6 +55,19 @@ fn rfc2861_an_idle_window_shrinks() {
         assert_eq!(drill.end.cwnd(), 20);
         drill.at(20_000).segments(SIZE);
         drill.write(40 * SIZE);
+        assert_eq!(drill.segments(SIZE).len(), expected);
+    }
+}
+
+#[test]
+fn rfc5681_4_1_an_idle_window_shrinks_when_the_peer_opens_its_own_too() {
+    for (ends, expected) in [(true, 10), (false, 20)] {
+        let procedures = procedures::Config { idle_ends_with_window: Some(ends), ..Default::default() };
+        let mut drill = Drill::open(&Config { procedures: Some(procedures), ..linux() }, false);
+        drill.write(10 * SIZE).at(200).window(0).ack(10 * SIZE, &[]);
+        // What the application writes now cannot leave, and is no end of the pause.
+        drill.write(40 * SIZE).segments(SIZE);
+        drill.at(20_000).window(512).ack(10 * SIZE, &[]);
         assert_eq!(drill.segments(SIZE).len(), expected);
     }
 }
