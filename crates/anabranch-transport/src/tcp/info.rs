@@ -66,6 +66,8 @@ pub struct Info {
     pub unsent: u64,
     /// Bytes that the application has written and that are not acknowledged.
     pub unacknowledged: u64,
+    /// The largest window that the peer has offered, in bytes.
+    pub largest_window: u64,
     /// Whether the peer has sent FIN and everything before it.
     pub peer_has_finished: bool,
 }
@@ -122,6 +124,7 @@ impl Connection {
             unread: self.receiver.unread,
             unsent: sender.unsent(),
             unacknowledged: sender.written + 1 - first,
+            largest_window: sender.max_window,
             peer_has_finished: self.receiver.has_ended(),
         }
     }

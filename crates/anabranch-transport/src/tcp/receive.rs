@@ -33,6 +33,8 @@ pub(super) struct Receiver {
     fin: Option<u64>,
     /// The application reads nothing for the time being.
     pub(super) is_paused: bool,
+    /// It reads no more.
+    pub(super) is_closed: bool,
     /// Bytes in order that the application has not read.
     pub(super) unread: u64,
     /// The buffer, where it tunes itself.
@@ -300,6 +302,10 @@ impl Connection {
         let is_receiving = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !is_receiving {
             return;
+        }
+        if self.receiver.is_closed && start + u64::from(segment.payload.length) > self.receiver.next {
+            self.out_of_the_blue(segment);
+            return self.end(CloseReason::Aborted);
         }
         self.note_mark(now, mark, segment);
         let length = segment.payload.length;

@@ -5,6 +5,7 @@ use super::config::Nagle;
 use super::connection::{Connection, State};
 use super::parameters::MIN_MSS;
 use super::scoreboard::Sent;
+use super::socket::Marks;
 use super::subflow::OptionSpace;
 use crate::cc::{CongestionControl as _, IdleEvent, SentEvent};
 use crate::endpoint::{Event, Output};
@@ -32,6 +33,8 @@ pub(super) struct Sender {
     pub(super) window_scale: u8,
     /// SND.WL1 and SND.WL2: the numbers of the segment that set the window.
     pub(super) window_by: (u64, u64),
+    /// What an application has said of places in the stream; empty in simulations.
+    pub(super) marks: Marks,
     /// The end of the last segment that was not full (Minshall).
     small_end: u64,
     pub(super) last_sent_at: Time,
@@ -61,6 +64,7 @@ impl Default for Sender {
             max_window: 0,
             window_scale: 0,
             window_by: (0, 0),
+            marks: Marks::default(),
             small_end: 0,
             last_sent_at: Time::ZERO,
             last_packet_at: Time::ZERO,
@@ -174,7 +178,7 @@ impl Connection {
             }
             let unsent = self.sender.unsent();
             let limit = self.segment_limit();
-            let length = unsent.min(u64::from(limit)) as u32;
+            let length = self.sender.marks.limit(self.sender.next, unsent.min(u64::from(limit))) as u32;
             let end = self.sender.next + u64::from(length);
             let fin =
                 self.sender.fin_waits() && u64::from(length) == unsent && end < self.sender.window_end();
@@ -182,7 +186,8 @@ impl Connection {
                 break;
             }
             let is_small = length < limit;
-            if is_small && !fin && push == Push::Normal && self.nagle_waits() {
+            if is_small && !fin && push == Push::Normal && self.nagle_waits() && !self.sender.marks.ends(end)
+            {
                 break;
             }
             if is_small {
@@ -227,13 +232,17 @@ impl Connection {
     /// Whether less than a full segment waits for more.
     #[inline]
     pub(super) fn nagle_waits(&self) -> bool {
-        match self.parameters.nagle {
-            Nagle::Off => false,
-            // Linux: tcp_minshall_check.
-            Nagle::Minshall => !self.board.is_empty() && self.sender.small_end > self.sender.unacknowledged,
-            // RFC 9293 section 3.7.4.
-            Nagle::Rfc896 => !self.board.is_empty(),
-        }
+        self.sender.marks.is_corked
+            || self.sender.marks.holds
+            || match self.parameters.nagle {
+                Nagle::Off => false,
+                // Linux: tcp_minshall_check.
+                Nagle::Minshall => {
+                    !self.board.is_empty() && self.sender.small_end > self.sender.unacknowledged
+                }
+                // RFC 9293 section 3.7.4.
+                Nagle::Rfc896 => !self.board.is_empty(),
+            }
     }
 
     /// Sends the next segment of the stream; `ends_burst`: the last one of several that leave together.
@@ -295,10 +304,10 @@ impl Connection {
 
     fn transmit_data(&mut self, now: Time, start: u64, length: u32, flags: Flags, again: bool) {
         let is_last = start + u64::from(length) > self.sender.written;
-        let flags = flags
-            .with(Flags::ACK)
-            .with_if(is_last && length > 0, Flags::PSH)
-            .with(self.ecn.data_flags(again));
+        let end = start + u64::from(length);
+        let pushes = is_last && !self.sender.marks.more_follows || self.sender.marks.pushes(end);
+        let flags =
+            flags.with(Flags::ACK).with_if(pushes && length > 0, Flags::PSH).with(self.ecn.data_flags(again));
         let mut segment = self.segment(now, start, flags);
         if length > 0 {
             segment.payload = Payload { offset: start - 1, length };

@@ -1,11 +1,106 @@
 //! What an application may set of a socket while its connection lives, as Linux has it: for drivers and conformance tests.
 
+use std::collections::VecDeque;
+
 use super::config::Nagle;
 use super::connection::Connection;
+use super::send::Push;
 use crate::endpoint::Output;
-use crate::time::Time;
+use crate::time::{Duration, Time};
+
+/// What an application has said of places in its stream. Numbers are those of [`super::sequence`].
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// Numbers behind the last byte of something that is pushed, and whether it is a record: those that are not
+    /// acknowledged, in order.
+    ends: VecDeque<(u64, bool)>,
+    /// Less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
+    pub(super) is_corked: bool,
+    /// The last write said that more is to come (`MSG_MORE`): its end is not pushed.
+    pub(super) more_follows: bool,
+    /// And it is being sent now: less than a full segment of it waits.
+    pub(super) holds: bool,
+}
+
+impl Marks {
+    /// So many of these bytes from this number on that none is of another record.
+    #[inline]
+    pub(super) fn limit(&self, start: u64, length: u64) -> u64 {
+        if self.ends.is_empty() {
+            return length;
+        }
+        let record = self.ends.iter().find(|(end, is_record)| *is_record && *end > start);
+        record.map_or(length, |(end, _)| length.min(end - start))
+    }
+
+    /// Whether a record ends there.
+    #[inline]
+    pub(super) fn ends(&self, number: u64) -> bool {
+        self.ends.iter().any(|&(end, is_record)| is_record && end == number)
+    }
+
+    /// Whether the segment that ends there is pushed.
+    #[inline]
+    pub(super) fn pushes(&self, number: u64) -> bool {
+        self.ends.iter().any(|&(end, _)| end == number)
+    }
+
+    pub(super) fn add(&mut self, acknowledged: u64, end: u64, is_record: bool) {
+        self.ends.retain(|(end, _)| *end > acknowledged);
+        self.ends.push_back((end, is_record));
+    }
+}
 
 impl Connection {
+    /// What is written next, of this length, ends a record: no segment holds bytes of two (`MSG_EOR`).
+    pub fn end_record(&mut self, length: u64) {
+        let end = self.sender.written + length + 1;
+        self.sender.marks.add(self.sender.unacknowledged, end, true);
+    }
+
+    /// The segment with the last byte of what is written next, of this length, is pushed even if more follows.
+    pub fn mark_push(&mut self, length: u64) {
+        let end = self.sender.written + length + 1;
+        self.sender.marks.add(self.sender.unacknowledged, end, false);
+    }
+
+    /// Whether what is written from now on is followed by more, so that less than a full segment waits for it
+    /// (`MSG_MORE`).
+    pub fn set_more(&mut self, follows: bool) {
+        (self.sender.marks.more_follows, self.sender.marks.holds) = (follows, follows);
+    }
+
+    /// What was written has been looked at: from now on Nagle's algorithm decides about less than a full segment, more to
+    /// come or not.
+    pub fn end_write(&mut self) {
+        self.sender.marks.holds = false;
+    }
+
+    /// The application reads no more: new data, which would be lost, resets the connection (RFC 9293 section 3.6.1).
+    pub fn close_reading(&mut self) {
+        self.receiver.is_closed = true;
+    }
+
+    /// How long something may be outstanding before the connection is given up (`TCP_USER_TIMEOUT`, RFC 9293 section
+    /// 3.8.3); none: as many timeouts as the settings say.
+    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.timer.user_timeout = timeout;
+    }
+
+    /// Whether less than a full segment waits, from now on (`TCP_CORK`). What need not wait any more leaves.
+    pub fn set_corked(&mut self, now: Time, is_corked: bool) {
+        self.sender.marks.is_corked = is_corked;
+        self.send(now);
+    }
+
+    /// Lets everything leave that the windows allow, however little (Linux: `tcp_push_pending_frames` after
+    /// `TCP_NODELAY`).
+    pub fn push_out(&mut self, now: Time) {
+        if self.state.can_send() {
+            self.push(now, Push::WithoutNagle);
+        }
+    }
+
     /// Bytes that the application may write ahead of what is acknowledged, from now on (`SO_SNDBUF`).
     pub fn set_send_buffer(&mut self, bytes: u64) {
         self.parameters.send_buffer = bytes.max(u64::from(self.mss));

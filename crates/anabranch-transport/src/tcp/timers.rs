@@ -31,11 +31,22 @@ pub(super) struct RetransmissionTimer {
     pub(super) timeouts: u32,
     /// Probes of a closed window in a row.
     pub(super) probes: u32,
+    /// What is outstanding for so long ends the connection.
+    pub(super) user_timeout: Option<Duration>,
+    /// When the first timeout in a row was started.
+    outstanding_since: Option<Time>,
 }
 
 impl Default for RetransmissionTimer {
     fn default() -> Self {
-        Self { purpose: Purpose::Off, at: Time::NEVER, timeouts: 0, probes: 0 }
+        Self {
+            purpose: Purpose::Off,
+            at: Time::NEVER,
+            timeouts: 0,
+            probes: 0,
+            user_timeout: None,
+            outstanding_since: None,
+        }
     }
 }
 
@@ -138,7 +149,7 @@ impl Connection {
         if self.board.is_empty() {
             return;
         }
-        if self.timer.timeouts >= self.parameters.retries {
+        if self.timer.timeouts >= self.parameters.retries || self.has_outlasted_user(now) {
             return self.end(CloseReason::Lost);
         }
         self.stats.timeouts += 1;
@@ -149,6 +160,15 @@ impl Connection {
         self.rtt.back_off();
         let at = self.deadline(now, self.rtt.rto());
         self.timer.start_retransmission(at);
+    }
+
+    /// Whether data has been outstanding for longer than the application allows (Linux: `retransmits_timed_out`).
+    fn has_outlasted_user(&mut self, now: Time) -> bool {
+        let Some(timeout) = self.timer.user_timeout else { return false };
+        if self.timer.timeouts == 0 {
+            self.timer.outstanding_since = self.board.front().map(|first| first.departure);
+        }
+        self.timer.outstanding_since.is_some_and(|since| now.saturating_since(since) >= timeout)
     }
 
     /// Linux: `tcp_enter_loss`.

@@ -122,6 +122,11 @@ impl Connection {
         let unsent = self.sender.unsent();
         if room > 0 {
             let length = unsent.min(room).min(u64::from(self.segment_limit()));
+            if self.sender.marks.more_follows {
+                // Linux, tcp_write_wakeup: it is pushed all the same.
+                let end = self.sender.next + length;
+                self.sender.marks.add(self.sender.unacknowledged, end, false);
+            }
             self.send_fragment(now, length as u32);
             return;
         }

@@ -10,6 +10,7 @@ mod receiving;
 mod recovery;
 mod sending;
 mod slow_start;
+mod sockets;
 mod tail;
 mod timeout;
 mod undo;
