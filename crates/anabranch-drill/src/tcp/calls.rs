@@ -4,6 +4,7 @@ use anabranch_transport::endpoint::{CloseReason, Command};
 use anabranch_transport::time::Time;
 
 use super::connection::Connection;
+use super::writing::Manner;
 use super::{Descriptor, Role, TcpExecutor, UnderTest};
 use crate::executor::{Reply, number};
 use crate::script::{Call, Term};
@@ -13,7 +14,10 @@ use crate::verdict::{Step, Stop};
 const FILE_FLAGS: [(&str, i64); 4] =
     [("O_NONBLOCK", 0o4000), ("O_RDONLY", 0), ("O_RDWR", 2), ("O_WRONLY", 1)];
 /// Flags of messages that are known here.
-const MESSAGE_FLAGS: [(&str, i64); 3] = [("MSG_DONTWAIT", 0x40), ("MSG_NOSIGNAL", 0x4000), ("MSG_PEEK", 2)];
+const MESSAGE_FLAGS: [(&str, i64); 5] =
+    [("MSG_DONTWAIT", 0x40), ("MSG_EOR", EOR), ("MSG_MORE", MORE), ("MSG_NOSIGNAL", 0x4000), ("MSG_PEEK", 2)];
+const EOR: i64 = 0x80;
+const MORE: i64 = 0x8000;
 /// Events of `poll`.
 const EVENTS: [(&str, i64); 6] =
     [("POLLERR", 8), ("POLLHUP", 16), ("POLLIN", 1), ("POLLOUT", 4), ("POLLPRI", 2), ("POLLRDHUP", 0x2000)];
@@ -155,6 +159,7 @@ impl TcpExecutor {
             // in SYN-SENT there is nothing to close (section 3.10.4).
             let aborts = connection.available() > 0 || connection.end.info().state == "SYN-SENT";
             let command = if aborts { Command::Abort } else { Command::Shutdown };
+            connection.end.close_reading();
             connection.command(now, command);
         }
         Reply::Returns(0)
@@ -262,8 +267,16 @@ impl TcpExecutor {
         if buffer.word() == Some("NULL") && length > 0 {
             return Ok(Reply::Error("EFAULT"));
         }
-        let done = connection.waiting_write.unwrap_or(0);
-        let done = done + connection.write(now, (length as u64).saturating_sub(done));
+        let done = match connection.waiting_write {
+            Some(done) if !connection.is_writable() => {
+                connection.waiting_write = Some(done);
+                return Ok(Reply::Blocks);
+            }
+            waiting => waiting.unwrap_or(0),
+        };
+        connection.clock(now);
+        let manner = Manner { more: flags & MORE != 0, is_record: flags & EOR != 0 };
+        let done = done + connection.write_some(now, (length as u64).saturating_sub(done), manner);
         if waits && done < length as u64 {
             connection.waiting_write = Some(done);
             return Ok(Reply::Blocks);
@@ -326,7 +339,7 @@ impl TcpExecutor {
         if connection.error.is_some() {
             events |= 8;
         }
-        if connection.is_connected && (connection.refused == 0 || connection.has_shut_down) {
+        if connection.is_connected && (connection.is_writable() || connection.has_shut_down) {
             events |= 4;
         }
         events

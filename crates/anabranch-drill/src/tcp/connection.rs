@@ -13,6 +13,7 @@ use anabranch_transport::wire::tcp::Segment;
 use anabranch_transport::wire::{Body, Packet};
 
 use super::settings::Settings;
+use super::writing::{Limits, Progress};
 
 /// A segment that was sent.
 #[derive(Clone, Debug)]
@@ -63,13 +64,15 @@ pub(super) struct Connection {
     pub(super) readable: u64,
     /// What a call that waits has written so far.
     pub(super) waiting_write: Option<u64>,
+    pub(super) limits: Limits,
+    pub(super) progress: Progress,
     pub(super) chronometer: Chronometer,
     last_data_at: Time,
     last_now: Time,
 }
 
 impl Connection {
-    fn new(end: tcp::Connection, ports: [u16; 2]) -> Self {
+    fn new(end: tcp::Connection, ports: [u16; 2], limits: Limits) -> Self {
         Self {
             end,
             timeout: Time::NEVER,
@@ -91,6 +94,8 @@ impl Connection {
             refused: 0,
             readable: 0,
             waiting_write: None,
+            limits,
+            progress: Progress::default(),
             chronometer: Chronometer::default(),
             last_data_at: Time::ZERO,
             last_now: Time::ZERO,
@@ -99,7 +104,7 @@ impl Connection {
 
     /// One that this end opens.
     pub(super) fn open(now: Time, end: tcp::Connection, ports: [u16; 2], settings: &Settings) -> Self {
-        let mut connection = Self::new(end, ports);
+        let mut connection = Self::new(end, ports, settings.limits());
         connection.begin(now, settings);
         connection.command(now, Command::Connect);
         connection
@@ -114,7 +119,7 @@ impl Connection {
         settings: &Settings,
         listener: i64,
     ) -> Self {
-        let mut connection = Self::new(end, ports);
+        let mut connection = Self::new(end, ports, settings.limits());
         connection.peer_first = Some(peer_first);
         connection.waits_at = Some(listener);
         connection.begin(now, settings);
@@ -216,8 +221,8 @@ impl Connection {
         let mut limits = Vec::new();
         self.end.sample_limits(since, &mut limits);
         match limits.first().map(|limit| limit.limit) {
+            _ if self.waiting_write.is_some() && info.unsent == 0 => chronometer.send_buffer += passed,
             Some(LimitedBy::ReceiveWindow) => chronometer.receive_window += passed,
-            Some(LimitedBy::SendBuffer) => chronometer.send_buffer += passed,
             _ => {}
         }
         chronometer

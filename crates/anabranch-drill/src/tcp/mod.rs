@@ -11,6 +11,7 @@ mod options;
 mod packets;
 mod render;
 mod settings;
+mod writing;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Socket options.
 
 use anabranch_transport::tcp::config::Nagle;
-use anabranch_transport::time::Time;
+use anabranch_transport::time::{Duration, Time};
 
 use super::{Role, TcpExecutor};
 use crate::executor::{Reply, number};
@@ -39,7 +39,7 @@ fn parts(call: &Call) -> Step<(i64, &str, &str, Option<&Term>)> {
 impl TcpExecutor {
     pub(super) fn setsockopt(&mut self, now: Time, call: &Call) -> Step<Reply> {
         let (descriptor, level, name, value) = parts(call)?;
-        let value = value.and_then(|term| number(term, &[("IP_PMTUDISC_DONT", 0)]));
+        let value = value.and_then(|term| number(term, &[("IP_PMTUDISC_DONT", 0), ("IP_PMTUDISC_WANT", 1)]));
         let needs = || Stop::needs(format!("the socket option {name}"));
         let number = value.ok_or_else(needs)?;
         let Some(socket) = self.descriptors.get_mut(&descriptor) else { return Ok(Reply::Error("EBADF")) };
@@ -48,14 +48,14 @@ impl TcpExecutor {
             _ => None,
         };
         match (level, name) {
-            // Addresses are free here, marks and priorities are for routers.
-            ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_FREEBIND") => {}
+            // Addresses are free here; services and sizes of packets are for routers, of which there are none.
+            ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_FREEBIND" | "IP_MTU_DISCOVER" | "IP_TOS") => {}
             ("SOL_SOCKET", "SO_SNDBUF") => {
                 // Linux doubles it for what it keeps beside the data.
                 let bytes = 2 * number.max(2_304) as u64;
                 socket.settings.send_buffer = Some(bytes);
                 if let Some(connection) = connection {
-                    connection.end.set_send_buffer(bytes);
+                    connection.limits = socket.settings.limits();
                 }
             }
             ("SOL_SOCKET", "SO_RCVBUF") if connection.is_none() => {
@@ -66,7 +66,28 @@ impl TcpExecutor {
                 if let Some(connection) = connection {
                     connection.clock(now);
                     connection.end.set_nagle(now, if number != 0 { Nagle::Off } else { Nagle::Minshall });
+                    if number != 0 {
+                        // Even what is corked.
+                        connection.end.push_out(now);
+                    }
                     connection.drain(now);
+                }
+            }
+            ("SOL_TCP", "TCP_USER_TIMEOUT") => {
+                let Some(connection) = connection else { return Err(needs()) };
+                let timeout = Duration::from_millis(number as u64);
+                connection.end.set_user_timeout((number > 0).then_some(timeout));
+            }
+            ("SOL_TCP", "TCP_CORK") => {
+                let Some(connection) = connection else { return Err(needs()) };
+                connection.clock(now);
+                connection.end.set_corked(now, number != 0);
+                connection.drain(now);
+            }
+            ("SOL_TCP", "TCP_NOTSENT_LOWAT") => {
+                socket.settings.unsent_limit = Some(number as u64).filter(|bytes| *bytes > 0);
+                if let Some(connection) = connection {
+                    connection.limits = socket.settings.limits();
                 }
             }
             ("SOL_TCP", "TCP_SYNCNT") => {
@@ -106,6 +127,7 @@ impl TcpExecutor {
                 Some(connection) => Some(i64::from(connection.end.info().send_mss)),
                 None => Some(socket.settings.max_segment.map_or(536, i64::from)),
             },
+            ("SOL_TCP", "TCP_NOTSENT_LOWAT") => Some(socket.settings.unsent_limit.unwrap_or(0) as i64),
             ("SOL_TCP", "TCP_NODELAY") => Some(i64::from(socket.settings.has_no_delay)),
             ("SOL_SOCKET", "SO_SNDBUF") => socket.settings.send_buffer.map(|bytes| bytes as i64),
             _ => None,

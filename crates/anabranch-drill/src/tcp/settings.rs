@@ -9,6 +9,7 @@ use anabranch_transport::tcp::{self, Profile};
 use anabranch_transport::time::Time;
 use anabranch_transport::units::Bytes;
 
+use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
 /// Settings of a socket, or of the system for new sockets.
@@ -24,7 +25,11 @@ pub(super) struct Settings {
     pub(super) max_segment: Option<u32>,
     /// `SO_SNDBUF`, doubled as Linux does.
     pub(super) send_buffer: Option<u64>,
-    pub(super) is_corked: bool,
+    /// `tcp_wmem`, the second number.
+    first_send_buffer: u64,
+    /// `TCP_NOTSENT_LOWAT`, where it was set, and the system's.
+    pub(super) unsent_limit: Option<u64>,
+    system_unsent_limit: u64,
     pub(super) has_no_delay: bool,
 }
 
@@ -37,7 +42,9 @@ impl Default for Settings {
             mtu: None,
             max_segment: None,
             send_buffer: None,
-            is_corked: false,
+            first_send_buffer: 16_384,
+            unsent_limit: None,
+            system_unsent_limit: u64::from(u32::MAX),
             has_no_delay: false,
         }
     }
@@ -89,17 +96,20 @@ impl Settings {
             ("tcp_synack_retries" | "tcp_syn_retries", Some(retries)) => {
                 config.syn_retries = Some(retries as u32);
             }
+            ("tcp_notsent_lowat", Some(bytes)) => self.system_unsent_limit = bytes,
             ("tcp_retries2", Some(retries)) => config.retries = Some(retries as u32),
             ("tcp_timestamps", _) => config.timestamps = Some(is_on()?),
             ("tcp_tso_win_divisor", Some(divisor @ 1..)) => self.window_divisor = divisor as u32,
             ("tcp_window_scaling", _) => config.window_scaling = Some(is_on()?),
-            ("tcp_wmem", _) => config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?)),
+            ("tcp_wmem", _) => {
+                self.first_send_buffer = number(1).ok_or_else(needs)?;
+                config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
+            }
             // What there is only with this value, or makes no difference without a script that uses it: cookies of
             // fast open, which is not there, the option of accurate ECN, and SYN cookies of a flood.
             ("tcp_recovery", Some(1))
             | ("tcp_reordering", Some(3))
             | ("tcp_fack", Some(0))
-            | ("tcp_notsent_lowat", Some(4_294_967_295))
             | ("tcp_pacing_ss_ratio", Some(200))
             | ("tcp_pacing_ca_ratio", Some(120))
             | ("tcp_ecn_option" | "tcp_syncookies", _) => {}
@@ -120,6 +130,8 @@ impl Settings {
             ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "fq"] => {
                 self.config.pacing = Some(true)
             }
+            // TCP makes packets of several segments in any case (since Linux 4.17), and here they are seen cut.
+            ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"] => {}
             ["echo", mask, ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => {
                 let slow_start = match *mask {
                     "3" => SlowStart::Hystart,
@@ -174,8 +186,13 @@ impl Settings {
     /// Applies to an endpoint what is set while it lives.
     pub(super) fn apply(&self, end: &mut tcp::Connection, _now: Time) {
         end.set_bursts(self.least_burst, self.window_divisor);
-        if let Some(bytes) = self.send_buffer {
-            end.set_send_buffer(bytes);
+    }
+
+    /// What decides how much is taken of what an application writes.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            send_buffer: self.send_buffer.unwrap_or(self.first_send_buffer),
+            unsent: self.unsent_limit.unwrap_or(self.system_unsent_limit),
         }
     }
 

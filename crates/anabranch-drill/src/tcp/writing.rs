@@ -1,0 +1,108 @@
+//! Writing: how much of what an application hands over Linux takes at once, and what of it is pushed.
+//!
+//! The kernel copies into packets of many segments and asks for memory only when it begins another one, so that a write
+//! may exceed the send buffer by a packet (`tcp_sendmsg_locked`). The endpoint counts bytes; what a packet takes besides
+//! its data is an estimate here.
+
+use anabranch_transport::time::Time;
+
+use super::connection::Connection;
+
+/// What a packet takes in kernel memory besides its data, in bytes (`struct sk_buff`, its head and fragments).
+const PACKET_OVERHEAD: u64 = 1_280;
+/// Bytes of data in the largest packet (`GSO_LEGACY_MAX_SIZE` less the largest header).
+const LARGEST_PACKET: u64 = 65_535 - 320;
+
+/// What decides how much is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// `sk_sndbuf`, in bytes of kernel memory.
+    pub(super) send_buffer: u64,
+    /// Nothing is taken while so many bytes have not been sent (`TCP_NOTSENT_LOWAT`).
+    pub(super) unsent: u64,
+}
+
+/// How something is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Manner {
+    /// More follows (`MSG_MORE`).
+    pub(super) more: bool,
+    /// It ends a record (`MSG_EOR`).
+    pub(super) is_record: bool,
+}
+
+/// Where the packet begins that is being filled, and up to where everything is pushed, as positions in the stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    tail: u64,
+    pushed: u64,
+}
+
+impl Connection {
+    /// Bytes of data in a packet that is being filled (`tcp_xmit_size_goal`).
+    fn packet_size(&self) -> u64 {
+        let info = self.end.info();
+        let mss = u64::from(info.send_mss);
+        (LARGEST_PACKET.min(info.largest_window / 2) / mss * mss).max(mss)
+    }
+
+    /// Kernel memory that is in use (`sk_wmem_queued`).
+    fn memory(&self) -> u64 {
+        let info = self.end.info();
+        let burst = u64::from(info.send_mss) * u64::from((info.cwnd / 2).max(1));
+        let sent = info.unacknowledged.saturating_sub(info.unsent);
+        let packets = sent.div_ceil(burst) + info.unsent.div_ceil(self.packet_size());
+        info.unacknowledged + packets * PACKET_OVERHEAD
+    }
+
+    /// Whether another packet may be begun (`sk_stream_memory_free`).
+    fn has_memory(&self) -> bool {
+        self.memory() < self.limits.send_buffer && self.end.info().unsent < self.limits.unsent
+    }
+
+    /// Whether a writer that waits is woken (`sk_stream_is_writeable`).
+    pub(super) fn is_writable(&self) -> bool {
+        let memory = self.memory();
+        self.limits.send_buffer.saturating_sub(memory) >= memory / 2
+            && self.end.info().unsent < self.limits.unsent
+    }
+
+    /// Takes as much as there is room for: how many bytes.
+    pub(super) fn write_some(&mut self, now: Time, length: u64, manner: Manner) -> u64 {
+        let mut taken = 0;
+        while taken < length {
+            let (size, info) = (self.packet_size(), self.end.info());
+            let begins = self.progress.tail.max(self.written - info.unsent);
+            let filled = self.written - begins;
+            let mut room = size.saturating_sub(filled);
+            if filled == 0 || room == 0 {
+                if !self.has_memory() {
+                    break;
+                }
+                (self.progress.tail, room) = (self.written, size);
+            }
+            let part = room.min(length - taken);
+            let is_end = taken + part == length;
+            self.end.set_more(!is_end || manner.more);
+            if is_end && manner.is_record {
+                self.end.end_record(part);
+                self.progress.tail = self.written + part;
+            }
+            // `forced_push`: what fills half of the largest window.
+            let is_forced = self.written + part > self.progress.pushed + info.largest_window / 2;
+            if !is_end && is_forced {
+                self.end.mark_push(part);
+            }
+            if is_forced || (is_end && !manner.more) {
+                self.progress.pushed = self.written + part;
+            }
+            let done = self.write(now, part);
+            self.end.end_write();
+            taken += done;
+            if done < part {
+                break;
+            }
+        }
+        taken
+    }
+}
