@@ -4,6 +4,8 @@
 //! packet is when it was seen; a packet may come by the tolerance, or by an eighth of the time since the statement before,
 //! too early or too late.
 
+use std::path::Path;
+
 use anabranch_transport::time::{Duration, Time};
 
 use crate::executor::{Executor, Reply};
@@ -243,7 +245,7 @@ impl<'a> Runner<'a> {
         if reply != Reply::Blocks {
             // One that should have waited returned too early, unless its time is up.
             if let Some(ends) = call.ends {
-                let ends = self.ends(statement, base, ends);
+                let ends = ends_at(statement, base, ends);
                 let now = self.now;
                 self.judge(now, base, ends, None, "it returned", &say(&reply))
                     .map_err(|stop| (None, stop))?;
@@ -253,16 +255,8 @@ impl<'a> Runner<'a> {
         let Some(ends) = call.ends else {
             return Err((None, Stop::failed("it waits", "the call waits where it should return at once")));
         };
-        self.waiting = Some(Waiting { statement, call, ends: self.ends(statement, base, ends) });
+        self.waiting = Some(Waiting { statement, call, ends: ends_at(statement, base, ends) });
         Ok(())
-    }
-
-    /// When a call that waits is to return.
-    fn ends(&self, statement: &Statement, base: Time, ends: Duration) -> Time {
-        match statement.when {
-            When::Absolute { .. } => Time::ZERO + ends,
-            _ => base + ends,
-        }
     }
 
     /// Asks the call that waits whether it can return now.
@@ -294,7 +288,7 @@ impl<'a> Runner<'a> {
                 // Settings end with the script, and there is no cache of earlier connections.
                 [name] if name.starts_with("/tmp/sysctl_restore_") => {}
                 ["ip", "tcp_metrics", "flush", ..] => {}
-                [name] if name.ends_with(".sh") && depth < MOST_INCLUDED => {
+                [name] if is_script(name) && depth < MOST_INCLUDED => {
                     let path = format!("{folder}{name}");
                     let text =
                         (self.options.read)(&path).ok_or_else(|| Stop::needs(format!("the file {path}")))?;
@@ -305,6 +299,19 @@ impl<'a> Runner<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a word is the name of a shell script.
+fn is_script(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "sh")
+}
+
+/// When a call that waits is to return.
+fn ends_at(statement: &Statement, base: Time, ends: Duration) -> Time {
+    match statement.when {
+        When::Absolute { .. } => Time::ZERO + ends,
+        _ => base + ends,
     }
 }
 
@@ -319,8 +326,7 @@ fn say(reply: &Reply) -> String {
 /// Whether a call returns what it should.
 fn check(call: &Call, reply: &Reply) -> Step<()> {
     let fulfilled = match (&call.result, reply) {
-        (Term::Any, _) => true,
-        (_, Reply::Blocks) => false,
+        (Term::Any, reply) => *reply != Reply::Blocks,
         (Term::Number(wanted), Reply::Returns(number)) => number == wanted,
         // A script need not say which error.
         (Term::Number(-1), Reply::Error(name)) => call.error.as_deref().is_none_or(|error| error == *name),

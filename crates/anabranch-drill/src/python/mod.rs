@@ -4,7 +4,7 @@
 mod tokens;
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use tokens::{Token, tokens};
 
@@ -359,7 +359,9 @@ fn formatted(text: &str, arguments: &Value) -> Option<String> {
         let kind = rest.by_ref().find(|character| character.is_ascii_alphabetic() || *character == '%')?;
         match (kind, if kind == '%' { None } else { arguments.next() }) {
             ('%', None) => out.push('%'),
-            ('x', Some(Value::Int(number))) => out.push_str(&format!("{number:x}")),
+            ('x', Some(Value::Int(number))) => {
+                write!(out, "{number:x}").ok()?;
+            }
             ('d' | 'i' | 'u' | 's' | 'f', Some(value)) => out.push_str(&value.to_string()),
             _ => return None,
         }

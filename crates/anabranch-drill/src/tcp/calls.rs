@@ -34,7 +34,7 @@ impl TcpExecutor {
             found.ok_or_else(|| Stop::needs(format!("{} with other arguments", call.name)))
         };
         match call.name.as_str() {
-            "accept" => self.accept(call, whole(0)?),
+            "accept" => Ok(self.accept(call, whole(0)?)),
             "bind" => Ok(self.known(whole(0)?)),
             "close" => Ok(self.close(now, whole(0)?)),
             "connect" => self.connect_socket(now, whole(0)?),
@@ -48,22 +48,18 @@ impl TcpExecutor {
                 let flags = message_flags(argument(3)?)?;
                 self.receive(now, whole(0)?, argument(1)?, whole(2)?, flags)
             }
-            "send" => {
+            "send" | "sendto" => {
                 let flags = message_flags(argument(3)?)?;
-                self.send(now, whole(0)?, argument(1)?, whole(2)?, flags)
-            }
-            "sendto" => {
-                let flags = message_flags(argument(3)?)?;
-                self.send(now, whole(0)?, argument(1)?, whole(2)?, flags)
+                Ok(self.send(now, whole(0)?, argument(1)?, whole(2)?, flags))
             }
             "setsockopt" => self.setsockopt(now, call),
             "shutdown" => self.shut_down(now, whole(0)?, argument(1)?),
             "socket" => self.socket(call),
-            "write" => self.send(now, whole(0)?, argument(1)?, whole(2)?, 0),
+            "write" => Ok(self.send(now, whole(0)?, argument(1)?, whole(2)?, 0)),
             "sendmsg" => {
                 let flags = message_flags(argument(2)?)?;
                 let length = vector_length(argument(1)?)?;
-                self.send(now, whole(0)?, &Term::Any, length, flags)
+                Ok(self.send(now, whole(0)?, &Term::Any, length, flags))
             }
             "recvmsg" => {
                 let flags = message_flags(argument(2)?)?;
@@ -133,21 +129,21 @@ impl TcpExecutor {
         Ok(if is_nonblocking { Reply::Error("EINPROGRESS") } else { Reply::Blocks })
     }
 
-    fn accept(&mut self, call: &Call, descriptor: i64) -> Step<Reply> {
-        let Some(listening) = self.descriptors.get(&descriptor) else { return Ok(Reply::Error("EBADF")) };
+    fn accept(&mut self, call: &Call, descriptor: i64) -> Reply {
+        let Some(listening) = self.descriptors.get(&descriptor) else { return Reply::Error("EBADF") };
         let (is_nonblocking, settings) = (listening.is_nonblocking, listening.settings.clone());
         let ready =
             |connection: &Connection| connection.waits_at == Some(descriptor) && connection.is_connected;
         let Some(index) = self.connections.iter().position(ready) else {
-            return Ok(if is_nonblocking { Reply::Error("EAGAIN") } else { Reply::Blocks });
+            return if is_nonblocking { Reply::Error("EAGAIN") } else { Reply::Blocks };
         };
         let Some(accepted) = call.result.number().filter(|number| *number >= 0) else {
-            return Ok(Reply::Returns(0));
+            return Reply::Returns(0);
         };
         self.connections[index].waits_at = None;
         let socket = Descriptor { role: Role::Connection(index), is_nonblocking: false, settings };
         self.descriptors.insert(accepted, socket);
-        Ok(Reply::Returns(accepted))
+        Reply::Returns(accepted)
     }
 
     fn close(&mut self, now: Time, descriptor: i64) -> Reply {
@@ -246,31 +242,27 @@ impl TcpExecutor {
         Ok(if is_nonblocking || !waits { Reply::Error("EAGAIN") } else { Reply::Blocks })
     }
 
-    fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Step<Reply> {
+    fn send(&mut self, now: Time, descriptor: i64, buffer: &Term, length: i64, flags: i64) -> Reply {
         let Some((connection, is_nonblocking)) = self.of(descriptor) else {
-            return Ok(Reply::Error(if self.descriptors.contains_key(&descriptor) {
-                "EPIPE"
-            } else {
-                "EBADF"
-            }));
+            return Reply::Error(if self.descriptors.contains_key(&descriptor) { "EPIPE" } else { "EBADF" });
         };
         if let Some(error) = connection.error.take() {
-            return Ok(Reply::Error(error));
+            return Reply::Error(error);
         }
         if connection.has_shut_down || connection.closed.is_some() {
-            return Ok(Reply::Error("EPIPE"));
+            return Reply::Error("EPIPE");
         }
         let waits = !is_nonblocking && flags & 0x40 == 0;
         if !connection.is_connected {
-            return Ok(if waits { Reply::Blocks } else { Reply::Error("EAGAIN") });
+            return if waits { Reply::Blocks } else { Reply::Error("EAGAIN") };
         }
         if buffer.word() == Some("NULL") && length > 0 {
-            return Ok(Reply::Error("EFAULT"));
+            return Reply::Error("EFAULT");
         }
         let done = match connection.waiting_write {
             Some(done) if !connection.is_writable() => {
                 connection.waiting_write = Some(done);
-                return Ok(Reply::Blocks);
+                return Reply::Blocks;
             }
             waiting => waiting.unwrap_or(0),
         };
@@ -279,10 +271,10 @@ impl TcpExecutor {
         let done = done + connection.write_some(now, (length as u64).saturating_sub(done), manner);
         if waits && done < length as u64 {
             connection.waiting_write = Some(done);
-            return Ok(Reply::Blocks);
+            return Reply::Blocks;
         }
         connection.waiting_write = None;
-        Ok(if done == 0 && length > 0 { Reply::Error("EAGAIN") } else { Reply::Returns(done as i64) })
+        if done == 0 && length > 0 { Reply::Error("EAGAIN") } else { Reply::Returns(done as i64) }
     }
 
     /// One descriptor or several: what is ready is compared, and how many are returned.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_transport::endpoint::{
     CloseReason, Command, Endpoint as _, Event, Input, LimitedBy, Message, Output, Reliability,
 };
-use anabranch_transport::ground::{Ecn, Payload};
+use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::tcp;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::tcp::Segment;
@@ -32,6 +32,7 @@ pub(super) struct Chronometer {
 }
 
 /// A connection.
+#[expect(clippy::struct_excessive_bools, reason = "what has happened, each independent of the others")]
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) end: tcp::Connection,
@@ -151,7 +152,7 @@ impl Connection {
             self.last_data_at = now;
         }
         let size = 20 + segment.wire_size();
-        let packet = Packet { path: Default::default(), ecn, size, body: Body::Tcp(segment) };
+        let packet = Packet { path: PathId::default(), ecn, size, body: Body::Tcp(segment) };
         self.input(now, Input::Packet(Box::new(packet)));
     }
 

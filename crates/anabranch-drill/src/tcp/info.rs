@@ -62,7 +62,7 @@ pub(super) fn value(connection: &Connection, now: Time, name: &str) -> Option<i6
     };
     Some(match name.strip_prefix("tcpi_")? {
         "advmss" => i64::from(info.advertised_mss),
-        "backoff" => i64::from(info.timeouts),
+        "backoff" | "retransmits" => i64::from(info.timeouts),
         "busy_time" => micros(connection.chronometer_now(now).busy),
         "ca_state" => of(&CONGESTION_STATES, info.congestion_state)?,
         // The acknowledgement of our SYN counts.
@@ -79,7 +79,6 @@ pub(super) fn value(connection: &Connection, now: Time, name: &str) -> Option<i6
         "reord_seen" => i64::from(info.reorderings_seen),
         "reordering" => i64::from(info.reordering),
         "retrans" => i64::from(info.retransmitted),
-        "retransmits" => i64::from(info.timeouts),
         "rto" => micros(info.rto),
         "rtt" => info.srtt.map_or(0, micros),
         "rttvar" => micros(info.rttvar),

@@ -50,7 +50,7 @@ enum Role {
     /// A connection, by its number.
     Connection(usize),
     /// It waits for peers.
-    Listening { listener: tcp::Listener, port: u16 },
+    Listening { listener: Box<tcp::Listener>, port: u16 },
     /// Nothing has been done with the socket.
     #[default]
     New,
@@ -145,9 +145,8 @@ impl TcpExecutor {
     }
 
     /// Builds what waits at a port.
-    fn listen(&self, settings: &Settings) -> Step<(tcp::Listener, u16)> {
-        let config =
-            tcp::Config { destination_port: Some(SERVER_PORT), ..settings.config(self.mtu, self.ip)? };
+    fn listen(&self, settings: &Settings) -> Step<(Box<tcp::Listener>, u16)> {
+        let config = tcp::Config { destination_port: Some(SERVER_PORT), ..settings.config() };
         let site = Site {
             side: Side::B,
             mtus: &[settings.mtu(self.mtu)],
@@ -156,17 +155,14 @@ impl TcpExecutor {
             connection: "drill",
         };
         let listener = config.listen(&site).map_err(Stop::needs)?;
-        Ok((listener, SERVER_PORT))
+        Ok((Box::new(listener), SERVER_PORT))
     }
 
     /// Opens a connection.
     fn connect(&mut self, now: Time, settings: &Settings) -> Step<usize> {
         let port = self.next_port();
-        let config = tcp::Config {
-            source_port: Some(port),
-            destination_port: Some(SERVER_PORT),
-            ..settings.config(self.mtu, self.ip)?
-        };
+        let config =
+            tcp::Config { source_port: Some(port), destination_port: Some(SERVER_PORT), ..settings.config() };
         let site = Site {
             side: Side::A,
             mtus: &[settings.mtu(self.mtu)],

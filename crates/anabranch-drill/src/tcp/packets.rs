@@ -4,9 +4,9 @@
 //! their order and padding, the window and the ECN field where a statement has them; of timestamps the sender's clock, and
 //! that only where `--tcp_ts_tick_usecs` asks for it.
 
-use anabranch_transport::ground::{Ecn, Payload};
+use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;
-use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
+use anabranch_transport::wire::tcp::{Flags, SackBlock, SackBlocks, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
 use super::connection::{Connection, Sent};
@@ -70,7 +70,7 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
         window_scale: None,
         sack_permitted: false,
         timestamps: None,
-        sack: Default::default(),
+        sack: SackBlocks::new(),
         padding: 0,
         payload: Payload { offset: 0, length: tcp.length },
     };
@@ -103,7 +103,7 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
 pub(super) fn first(packet: &Packet, tcp: &Tcp, ports: [u16; 2]) -> Step<wire::Packet> {
     let segment = segment(packet, tcp, ports)?;
     let size = 20 + segment.wire_size();
-    Ok(wire::Packet { path: Default::default(), ecn: ecn(packet.ecn), size, body: WireBody::Tcp(segment) })
+    Ok(wire::Packet { path: PathId::default(), ecn: ecn(packet.ecn), size, body: WireBody::Tcp(segment) })
 }
 
 /// A listening socket's answer to what opens nothing.
@@ -220,7 +220,7 @@ impl Connection {
             };
         }
         let at = sent[count - 1].at;
-        if let Some(reason) = self.difference_of_stamps(wanted, &mut shown, check)? {
+        if let Some(reason) = self.difference_of_stamps(wanted, &mut shown, check) {
             return Err(Stop::failed(shown.to_string(), reason));
         }
         match difference(packet, wanted, &shown)? {
@@ -230,12 +230,7 @@ impl Connection {
     }
 
     /// Timestamps get the script's numbers.
-    fn difference_of_stamps(
-        &mut self,
-        wanted: &Tcp,
-        shown: &mut Shown,
-        check: &Check,
-    ) -> Step<Option<String>> {
+    fn difference_of_stamps(&mut self, wanted: &Tcp, shown: &mut Shown, check: &Check) -> Option<String> {
         let stamp = |options: &[TcpOption]| {
             options.iter().find_map(|option| match option {
                 TcpOption::Timestamps { value, .. } => Some(*value),
@@ -243,7 +238,7 @@ impl Connection {
             })
         };
         let wanted = wanted.options.as_deref().and_then(stamp);
-        let (Some(wanted), Some(live)) = (wanted, stamp(&shown.options)) else { return Ok(None) };
+        let (Some(wanted), Some(live)) = (wanted, stamp(&shown.options)) else { return None };
         self.stamps.insert(wanted, live);
         let (first_script, first_live) = *self.first_stamp.get_or_insert((wanted, live));
         let mapped = first_script.wrapping_add(live.wrapping_sub(first_live));
@@ -253,7 +248,7 @@ impl Connection {
             }
         }
         let off = u64::from((mapped.wrapping_sub(wanted) as i32).unsigned_abs()) * check.tick_micros;
-        Ok((off > check.tolerance_micros).then(|| format!("TS val is {mapped}, not {wanted}")))
+        (off > check.tolerance_micros).then(|| format!("TS val is {mapped}, not {wanted}"))
     }
 }
 

@@ -3,7 +3,6 @@
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::slow_start::SlowStart;
-use anabranch_transport::ground::IpVersion;
 use anabranch_transport::tcp::config::{EcnMode, InitialWindow, Nagle};
 use anabranch_transport::tcp::{self, Profile};
 use anabranch_transport::time::Time;
@@ -122,16 +121,15 @@ impl Settings {
     /// Another command that sets the system up.
     pub(super) fn command(&mut self, words: &[&str]) -> Step<()> {
         match words {
-            // What the kernel counts is not looked at.
-            ["nstat"] => {}
+            // What the kernel counts is not looked at. TCP makes packets of several segments in any case (since Linux
+            // 4.17), and here they are seen cut.
+            ["nstat"] | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"] => {}
             ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "pfifo"] => {
-                self.config.pacing = Some(false)
+                self.config.pacing = Some(false);
             }
             ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "fq"] => {
-                self.config.pacing = Some(true)
+                self.config.pacing = Some(true);
             }
-            // TCP makes packets of several segments in any case (since Linux 4.17), and here they are seen cut.
-            ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"] => {}
             ["echo", mask, ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => {
                 let slow_start = match *mask {
                     "3" => SlowStart::Hystart,
@@ -144,7 +142,7 @@ impl Settings {
                 cubic.slow_start = Some(slow_start);
             }
             ["ip", "route", "change", rest @ ..] | ["ip", "-6", "route", "change", rest @ ..] => {
-                self.route(rest)?
+                self.route(rest)?;
             }
             _ => return Err(Stop::needs(format!("the command \"{}\"", words.join(" ")))),
         }
@@ -178,9 +176,9 @@ impl Settings {
         self.mtu.unwrap_or(mtu)
     }
 
-    /// The settings of an endpoint on a path of this MTU.
-    pub(super) fn config(&self, _mtu: u32, _ip: IpVersion) -> Step<tcp::Config> {
-        Ok(tcp::Config { nagle: self.has_no_delay.then_some(Nagle::Off), ..self.config.clone() })
+    /// The settings of an endpoint.
+    pub(super) fn config(&self) -> tcp::Config {
+        tcp::Config { nagle: self.has_no_delay.then_some(Nagle::Off), ..self.config.clone() }
     }
 
     /// Applies to an endpoint what is set while it lives.

@@ -1,0 +1,122 @@
+//! Our own scripts, and ones that must not pass.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_drill::{Options, Report, Verdict, drill};
+
+fn scripts(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            found.extend(scripts(&path));
+        } else if path.extension().is_some_and(|extension| extension == "pkt") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn run(text: &str, folder: &Path) -> Report {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    drill(text, &Options { profile: None, read: &read }).expect("it is a script")
+}
+
+#[test]
+fn our_own_scripts_pass() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let found = scripts(&folder);
+    assert!(found.len() >= 7, "only {} scripts", found.len());
+    for path in found {
+        let text = fs::read_to_string(&path).expect("it can be read");
+        let report = run(&text, path.parent().expect("it has a folder"));
+        assert_eq!(report.verdict, Verdict::Passed, "{}: {report:#?}", path.display());
+        // The same once more: nothing of it is chance.
+        assert_eq!(report, run(&text, path.parent().expect("it has a folder")));
+    }
+}
+
+/// What a script comes to that opens a connection of a server and goes on like this.
+fn server(rest: &str) -> Report {
+    let opening = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+                   +0 < S 0:0(0) win 65535 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n\
+                   +.1 < . 1:1(0) ack 1 win 65535\n+0 accept(3, ..., ...) = 4\n";
+    run(&format!("{opening}{rest}"), Path::new("."))
+}
+
+#[test]
+fn what_differs_is_told() {
+    for (rest, line, expected, reason) in [
+        (
+            "+0 write(4, ..., 500) = 500\n+0 > P. 1:501(500) ack 2\n",
+            9,
+            "+0 > P. 1:501(500) ack 2",
+            "ack is 1, not 2",
+        ),
+        (
+            "+0 write(4, ..., 500) = 500\n+0 > . 1:501(500) ack 1\n",
+            9,
+            "+0 > . 1:501(500) ack 1",
+            "flags are P., not .",
+        ),
+        (
+            "+0 write(4, ..., 500) = 500\n+.5 > P. 1:501(500) ack 1\n",
+            9,
+            "+.5 > P. 1:501(500) ack 1",
+            "it was sent at 0.100007, not at 0.600007; 0.062500 s are tolerated",
+        ),
+        ("+0 write(4, ..., 500) = 400\n", 8, "+0 write(4, ..., 500) = 400", "write returns something else"),
+        ("+0 > P. 1:501(500) ack 1\n", 8, "+0 > P. 1:501(500) ack 1", "nothing was sent until 2.104006"),
+        (
+            "+0 %{ assert tcpi_snd_cwnd == 4, tcpi_snd_cwnd }%\n",
+            8,
+            "+0 %{ assert tcpi_snd_cwnd == 4, tcpi_snd_cwnd }%",
+            "the assertion does not hold",
+        ),
+        (
+            "+0 read(4, ..., 5) = 5\n",
+            8,
+            "+0 read(4, ..., 5) = 5",
+            "the call waits where it should return at once",
+        ),
+    ] {
+        let report = server(rest);
+        assert_eq!(report.verdict, Verdict::Failed, "{rest}");
+        assert_eq!(report.line, Some(line), "{rest}");
+        assert_eq!(report.expected.as_deref(), Some(expected));
+        assert_eq!(report.reason.as_deref(), Some(reason));
+        assert!(report.seen.is_some() && report.when_s.is_some());
+    }
+}
+
+#[test]
+fn what_is_not_there_is_named_and_never_passed() {
+    for (rest, reason) in [
+        ("+0 `sysctl -q net.ipv4.tcp_window_dreams=1`", "needs the setting net.ipv4.tcp_window_dreams=1"),
+        ("+0 `reboot now`", "needs the command \"reboot now\""),
+        ("+0 setsockopt(4, SOL_TCP, TCP_MD5SIG, [1], 4) = 0", "needs the socket option TCP_MD5SIG"),
+        ("+0 epoll_create(1) = 5", "needs the system call epoll_create"),
+        ("+0 %{ assert tcpi_dreams == 1 }%", "needs the value tcpi_dreams"),
+        ("+0 < [ttl 1] . 1:1(0) ack 1 win 9", "needs \"ttl 1\" in the IP header"),
+        ("+0 < icmp unreachable frag_needed mtu 900 [1:2(1)]", "needs ICMP (unreachable)"),
+        ("+0 `../nowhere.sh`", "needs the file ../nowhere.sh"),
+    ] {
+        let report = server(rest);
+        assert_eq!((report.verdict, report.reason.as_deref()), (Verdict::NotApplicable, Some(reason)));
+        assert_eq!(report.line, Some(8));
+    }
+}
+
+#[test]
+fn mistakes_are_one_sentence() {
+    let read = |_: &str| None;
+    let options = |profile| Options { profile, read: &read };
+    assert_eq!(
+        drill("0 close(3) = \n", &options(None)).unwrap_err(),
+        "line 2: the script ends where a value is expected"
+    );
+    let error = drill("", &options(Some("linux_9"))).unwrap_err();
+    assert!(error.starts_with("profile = `linux_9` is not one of "), "{error}");
+}
