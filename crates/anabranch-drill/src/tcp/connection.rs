@@ -243,7 +243,8 @@ impl Connection {
     pub(super) fn write(&mut self, now: Time, length: u64) -> u64 {
         let length = length.min(u64::from(u32::MAX)) as u32;
         let payload = Payload { offset: self.written, length };
-        let message = Message { stream: 0, unordered: false, reliability: Reliability::Reliable, payload };
+        let message =
+            Message { stream: 0, ppid: 0, unordered: false, reliability: Reliability::Reliable, payload };
         self.refused = 0;
         self.command(now, Command::Send(message));
         let taken = u64::from(length - self.refused);

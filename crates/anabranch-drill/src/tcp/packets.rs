@@ -71,6 +71,7 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
         sack_permitted: false,
         timestamps: None,
         sack: SackBlocks::new(),
+        rare: None,
         padding: 0,
         payload: Payload { offset: 0, length: tcp.length },
     };

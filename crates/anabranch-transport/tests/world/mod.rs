@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_transport::ground::{IpVersion, PathId, Payload};
-use anabranch_transport::wire::bytes::{Receiving, Secret, Sending};
+use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 
 /// Both ends of a connection, which share what they know: the one that sends and the one that receives. The byte at an
 /// offset is the offset's last.
@@ -62,6 +62,10 @@ impl Sending for World {
         (0..=u8::MAX).map(|path| self.address(self.sender, path)).collect()
     }
 
+    fn peer_addresses(&self) -> Vec<IpAddr> {
+        (0..=u8::MAX).map(|path| self.address(3 - self.sender, path)).collect()
+    }
+
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
         out.extend((0..payload.length).map(|at| payload.offset.wrapping_add(at.into()) as u8));
     }
@@ -85,7 +89,7 @@ impl Receiving for World {
         (0..=u8::MAX).find(|path| self.address(self.sender, *path) == address).map(PathId)
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> u64 {
+    fn keep(&mut self, _piece: Piece, bytes: &[u8]) -> u64 {
         // Offsets in these tests are below 256.
         bytes.first().map_or(self.next, |first| u64::from(*first))
     }

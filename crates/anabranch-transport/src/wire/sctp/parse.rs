@@ -12,7 +12,9 @@ use super::chunk::{
     OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
-use super::emit::{COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK};
+use super::emit::{
+    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK,
+};
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
