@@ -323,6 +323,8 @@ impl Peer {
                     self.over(if kind == ErrorKind::PeerReported { "aborted" } else { "lost" });
                     self.errors.push(text);
                 }
+                // The queue is full: told by `send` as well.
+                SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => {}
                 SocketEvent::OnError(_, text) => self.errors.push(text),
                 SocketEvent::OnStreamsResetPerformed(streams) => {
                     self.resets_sent += streams.len();
