@@ -449,10 +449,11 @@ int main(int count_, char **words) {
 			die("shutdown");
 	} else if (!is_early && strcmp(want.close, "abort") == 0) {
 		struct sctp_sndinfo how = { .snd_flags = SCTP_ABORT };
-		usrsctp_sendv(sock, NULL, 0, NULL, 0, &how, sizeof how, SCTP_SENDV_SNDINFO, 0);
+		if (usrsctp_sendv(sock, "as told", 7, NULL, 0, &how, sizeof how, SCTP_SENDV_SNDINFO, 0) < 0)
+			die("abort");
+		usleep(want.linger * 1000);
 		pthread_mutex_lock(&lock);
 		end = "aborted";
-		usleep(want.linger * 1000);
 		finish();
 	}
 	pthread_join(receiver, NULL);

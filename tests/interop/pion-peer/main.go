@@ -229,26 +229,23 @@ func read(association *sctp.Association, stream *sctp.Stream) {
 	}
 }
 
-// reset closes all streams once their messages are acknowledged, and opens them again when the peer has agreed.
-func reset(association *sctp.Association, of []*sctp.Stream) error {
+// reset closes all streams once their messages are acknowledged. pion uses a stream again only when the peer has
+// reset it, too, so this comes after the last message, not in the middle as with the others.
+func reset(association *sctp.Association, of []*sctp.Stream) {
 	for association.BufferedAmount() > 0 && !isOver() {
 		time.Sleep(time.Millisecond)
 	}
-	for id, stream := range of {
+	for _, stream := range of {
 		if err := stream.Close(); err != nil {
-			return err
+			problem(err)
+			return
 		}
-		for stream.State() != sctp.StreamStateClosed && !isOver() {
-			time.Sleep(time.Millisecond)
-		}
+		lock.Lock()
 		resetsSent++
-		var err error
-		if of[id], err = open(association, uint(id)); err != nil {
-			return err
-		}
-		go read(association, of[id])
+		lock.Unlock()
 	}
-	return nil
+	// pion does not say when the peer has agreed.
+	time.Sleep(500 * time.Millisecond)
 }
 
 func sendAll(association *sctp.Association) {
@@ -265,12 +262,6 @@ func sendAll(association *sctp.Association) {
 	var message []byte
 	begin := time.Now()
 	for n := range send {
-		if resetStreams && n == send/2 {
-			if err := reset(association, of); err != nil {
-				problem(err)
-				return
-			}
-		}
 		if rate > 0 {
 			time.Sleep(time.Until(begin.Add(time.Duration(float64(n) / rate * 1e9))))
 		}
@@ -281,6 +272,9 @@ func sendAll(association *sctp.Association) {
 		if !sendOne(association, of[n%streams], message) {
 			return
 		}
+	}
+	if resetStreams {
+		reset(association, of)
 	}
 }
 

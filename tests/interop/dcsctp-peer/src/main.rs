@@ -271,10 +271,17 @@ impl Peer {
         true
     }
 
-    /// Messages that still wait would be dropped: they leave first.
+    /// Whether something has not been sent even once.
+    fn is_waiting(&self) -> bool {
+        (0..self.want.streams.max(64) as u16).any(|one| self.sctp.buffered_amount(StreamId(one)) > 0)
+    }
+
+    /// Resets all streams once what was sent is acknowledged; messages that wait would be dropped.
     fn reset_streams(&mut self) {
-        let streams: Vec<_> = (0..self.want.streams as u16).map(StreamId).collect();
-        if self.reset == Reset::NotYet && streams.iter().all(|one| self.sctp.buffered_amount(*one) == 0) {
+        // With data on its way, dcsctp 0.1.16 and usrsctp 0.9.5 may both wait for the other for ever.
+        let is_acknowledged = self.sctp.get_metrics().is_none_or(|known| known.unack_data_count == 0);
+        if self.reset == Reset::NotYet && !self.is_waiting() && is_acknowledged {
+            let streams: Vec<_> = (0..self.want.streams as u16).map(StreamId).collect();
             self.reset = Reset::Waiting;
             if let Err(error) = self.sctp.reset_streams(&streams) {
                 self.errors.push(error.to_string());
@@ -289,6 +296,8 @@ impl Peer {
             return;
         }
         match self.want.close.as_str() {
+            // dcsctp 0.1.16 sends SHUTDOWN as soon as nothing is outstanding, and drops what still waits.
+            "shutdown" if self.is_waiting() => return,
             "shutdown" => self.sctp.shutdown(),
             "abort" => {
                 self.sctp.close();
@@ -335,7 +344,9 @@ impl Peer {
                     self.reset = Reset::Done;
                 }
                 SocketEvent::OnIncomingStreamReset(streams) => {
-                    self.resets_received += streams.len().max(1);
+                    // An empty list: all of them.
+                    let all = if streams.is_empty() { self.want.streams as usize } else { streams.len() };
+                    self.resets_received += all;
                 }
                 SocketEvent::OnTotalBufferedAmountLow() => self.is_full = false,
                 _ => {}

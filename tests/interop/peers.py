@@ -1,0 +1,392 @@
+"""SCTP stacks that nobody here wrote, as programs with one command line (README.md).
+
+Built once into target/interop. A peer that cannot be built or run says in one sentence what it
+lacks. `transfer` runs two of them against each other, and `wrong` says what did not arrive as sent.
+"""
+
+import contextlib
+import fcntl
+import functools
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any
+
+import namespaces
+from namespaces import Network
+
+HERE = Path(__file__).parent
+CACHE = HERE.parent.parent / "target" / "interop"
+
+BUILD_S = 900
+"""A first build takes a minute or two."""
+
+
+class MissingError(Exception):
+    """A sentence: what this machine lacks."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A stack, and what it can do."""
+
+    name: str
+    command: Callable[[], list[str]]
+    """Builds it where that is due; `MissingError` where it cannot be had."""
+    speaks_raw_ip: bool = False
+    has_shutdown: bool = True
+    """It can begin a graceful end; all of them can answer one."""
+    has_interleaving: bool = True
+    has_reset: bool = True
+    takes_addresses: bool = True
+    """It accepts an INIT that lists addresses, or their kinds."""
+    lists_addresses: bool = False
+    """Its own INIT does that."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass
+class Report:
+    """What a peer says at its end."""
+
+    peer: str
+    role: str
+    end: str
+    """`shutdown`, `aborted`, `lost` (no answer any more), `refused` (never there) or `timeout`."""
+    established: bool
+    sent_messages: int
+    sent_bytes: int
+    sent_digests: dict[str, str]
+    received_messages: int
+    received_bytes: int
+    received_digests: dict[str, str]
+    corrupt: int
+    misplaced: int
+    duplicates: int
+    out_of_order: int
+    abandoned: int
+    resets_sent: int
+    resets_received: int
+    resets_failed: int
+    path_events: list[str]
+    errors: list[str]
+    wall_s: float
+    data_s: float
+    """From the beginning to the last message that was received."""
+    cpu_s: float
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, said: dict[str, Any]) -> "Report":
+        known = {each.name for each in fields(cls)} - {"more"}
+        return cls(
+            **{name: said[name] for name in known},
+            more={name: value for name, value in said.items() if name not in known},
+        )
+
+
+class Running:
+    """A peer at work."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+        self._said: list[dict[str, Any]] = []
+        self._errors: list[str] = []
+        self._news = threading.Condition()
+        self._threads = [
+            threading.Thread(target=self._listen, args=(stream, keep), daemon=True)
+            for stream, keep in ((self.process.stdout, True), (self.process.stderr, False))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self, stream: IO[str], keep: bool) -> None:  # noqa: FBT001
+        for line in stream:
+            with self._news:
+                if keep and line.startswith("{"):
+                    self._said.append(json.loads(line))
+                else:
+                    self._errors.append(line)
+                self._news.notify_all()
+        with self._news:
+            self._news.notify_all()
+
+    def wait_for(self, event: str, timeout: float, messages: int = 0) -> None:
+        """Until it has said so; for `received`, of so many messages."""
+        end = time.monotonic() + timeout
+        with self._news:
+            while not any(
+                said.get("event") == event and said.get("messages", 0) >= messages
+                for said in self._said
+            ):
+                left = end - time.monotonic()
+                if left <= 0 or not self._threads[0].is_alive():
+                    raise RuntimeError(f"{self.command[0]} never said {event}: {self._errors}")
+                self._news.wait(min(left, 0.5))
+
+    def report(self, timeout: float) -> Report:
+        """Waits for its end."""
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        for thread in self._threads:
+            thread.join(10)
+        if not self._said or "peer" not in self._said[-1]:
+            raise RuntimeError(f"{' '.join(self.command)} says no result: {''.join(self._errors)}")
+        return Report.read(self._said[-1])
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for thread in self._threads:
+            thread.join(10)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@dataclass(frozen=True)
+class Load:
+    """What each side sends, and how."""
+
+    messages: int = 1000
+    back: int | None = None
+    """Messages of the one who listens; as many as of the other."""
+    size: str = "1000"
+    streams: int = 4
+    rate: int = 0
+    """Messages per second; 0: as fast as it goes."""
+    options: tuple[str, ...] = ()
+    """For both."""
+    close: str = "shutdown"
+    closer: str = "connect"
+    is_counted: bool = True
+    """Everything arrives: a side is done when it has all of it."""
+    timeout: int = 60
+
+
+@dataclass
+class Outcome:
+    """Both ends, and what the relays counted."""
+
+    listen: Report
+    connect: Report
+    relays: list[dict[str, Any]] = field(default_factory=list)
+
+
+Meanwhile = Callable[[Running, Running], None]
+
+
+def words(load: Load, role: str, ends: tuple[Sequence[str], Sequence[str]]) -> list[str]:
+    """The command line of one end, but for ports."""
+    back = load.messages if load.back is None else load.back
+    sends, receives = (load.messages, back) if role == "connect" else (back, load.messages)
+    found = [role, "--local", ",".join(ends[0]), "--remote", ",".join(ends[1])]
+    found += ["--send", str(sends), "--size", load.size, "--streams", str(load.streams)]
+    found += ["--timeout", str(load.timeout), *load.options]
+    if load.is_counted:
+        found += ["--receive", str(receives)]
+    if load.rate:
+        found += ["--rate", str(load.rate)]
+    if role == load.closer:
+        found += ["--close", load.close]
+    return found
+
+
+def run_pair(
+    listen: list[str], connect: list[str], load: Load, meanwhile: Meanwhile | None = None
+) -> Outcome:
+    """Starts both, does something meanwhile, and waits for their ends."""
+    with contextlib.ExitStack() as stack:
+        server = Running(listen)
+        stack.callback(server.stop)
+        server.wait_for("listening", 20)
+        client = Running(connect)
+        stack.callback(client.stop)
+        if meanwhile is not None:
+            meanwhile(server, client)
+        limit = load.timeout + 20
+        return Outcome(connect=client.report(limit), listen=server.report(limit))
+
+
+def over_loopback(
+    listen: Peer, connect: Peer, load: Load, impairment: Sequence[str] | None = None
+) -> Outcome:
+    """Over UDP on this machine, through the relay if there is an impairment."""
+    server, client, *between = free_ports(4)
+    own = ["127.0.0.1"]
+    towards = (server, client) if impairment is None else (between[0], between[1])
+    counted: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        if impairment is not None:
+            ends = [between[1], server, between[0], client]
+            command = [str(relay()), *impairment, "udp", *(f"127.0.0.1:{each}" for each in ends)]
+            stack.enter_context(namespaces.relaying(command, counted))
+        commands = [
+            [
+                *peer.command(),
+                *words(load, role, (own, own)),
+                *("--encapsulation", str(port), "--remote-encapsulation", str(other)),
+            ]
+            for peer, role, port, other in (
+                (listen, "listen", server, towards[1]),
+                (connect, "connect", client, towards[0]),
+            )
+        ]
+        outcome = run_pair(commands[0], commands[1], load)
+    outcome.relays = [counted] if counted else []
+    return outcome
+
+
+def over_network(
+    network: Network,
+    listen: Peer,
+    connect: Peer,
+    load: Load,
+    *,
+    is_raw: bool,
+    meanwhile: Meanwhile | None = None,
+) -> Outcome:
+    """Between the two hosts of a network, over raw IP or UDP; the one who listens is host 1."""
+    udp = [] if is_raw else ["--encapsulation", "9899", "--remote-encapsulation", "9899"]
+    commands = []
+    for host, peer, role in ((1, listen, "listen"), (0, connect, "connect")):
+        ends = (network.addresses(host), network.addresses(1 - host))
+        line = [*peer.command(), *words(load, role, ends), *udp]
+        commands.append(network.command(host, line))
+    return run_pair(commands[0], commands[1], load, meanwhile)
+
+
+def free_ports(count: int) -> list[int]:
+    """UDP ports where nobody listens."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            one = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            one.bind(("127.0.0.1", 0))
+            found.append(int(one.getsockname()[1]))
+        return found
+
+
+def wrong(sender: Report, receiver: Report, *, is_ordered: bool = True) -> list[str]:
+    """What did not arrive just as it was sent, in sentences; nothing: every octet did."""
+    found = damaged(receiver, is_ordered=is_ordered)
+    if sender.sent_messages != receiver.received_messages:
+        text = f"{sender.sent_messages} messages were sent, {receiver.received_messages} arrived"
+        found.append(text)
+    if sender.sent_digests != receiver.received_digests:
+        found.append(f"digests: {sender.sent_digests} sent, {receiver.received_digests} received")
+    return found
+
+
+def damaged(receiver: Report, *, is_ordered: bool = True) -> list[str]:
+    """What arrived otherwise than it may, though not all need arrive."""
+    names = ["corrupt", "misplaced", "duplicates", *(["out_of_order"] if is_ordered else [])]
+    counts = {name: getattr(receiver, name) for name in names}
+    return [f"{count} messages are {name}" for name, count in counts.items() if count]
+
+
+# How they are built.
+
+
+@contextlib.contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """One process at a time builds it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _is_fresh(target: Path, sources: Sequence[Path]) -> bool:
+    if not target.exists():
+        return False
+    made = target.stat().st_mtime
+    return all(source.stat().st_mtime <= made for source in sources)
+
+
+def _built(name: str, command: list[str], where: Path, **environment: str) -> None:
+    if shutil.which(command[0]) is None:
+        raise MissingError(f"{name} cannot be built: there is no `{command[0]}`")
+    done = subprocess.run(
+        command,
+        cwd=where,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BUILD_S,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["?"]
+        cause = next((line for line in lines if "error" in line), lines[-1])
+        raise MissingError(f"{name} cannot be built: {cause.strip()}")
+
+
+@functools.cache
+def usrsctp() -> list[str]:
+    """Compiles the peer against Debian's library."""
+    target, source = CACHE / "usrsctp_peer", HERE / "usrsctp_peer.c"
+    with _locked("usrsctp"):
+        if not _is_fresh(target, [source, HERE / "payload.h"]):
+            if not Path("/usr/include/usrsctp.h").exists():
+                raise MissingError("usrsctp is not installed: apt-get install libusrsctp-dev")
+            line = ["cc", "-O2", "-o", str(target), str(source), "-lusrsctp", "-lpthread"]
+            _built("usrsctp", line, HERE)
+    return [str(target)]
+
+
+def _cargo(name: str, folder: str) -> Path:
+    target = CACHE / "cargo" / "release" / folder
+    with _locked("cargo"):
+        sources = [HERE / folder / "Cargo.lock", *(HERE / folder / "src").glob("*.rs")]
+        if not _is_fresh(target, sources):
+            line = ["cargo", "build", "--locked", "--release", "--quiet"]
+            _built(name, line, HERE / folder, CARGO_TARGET_DIR=str(CACHE / "cargo"))
+            target.touch()
+    return target
+
+
+def _go(name: str, folder: str) -> Path:
+    target = CACHE / folder
+    with _locked("go"):
+        sources = [HERE / folder / "go.sum", *(HERE / folder).glob("*.go")]
+        if not _is_fresh(target, sources):
+            _built(name, ["go", "build", "-o", str(target), "."], HERE / folder)
+    return target
+
+
+@functools.cache
+def relay() -> Path:
+    """The program that loses, reorders and duplicates."""
+    return _cargo("the relay", "relay")
+
+
+def _aiortc() -> list[str]:
+    if importlib.util.find_spec("aiortc") is None:
+        raise MissingError("aiortc is not installed: pip install --group interop")
+    return [sys.executable, str(HERE / "aiortc_peer.py")]
+
+
+USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
+DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))
+PION = Peer("pion", functools.cache(lambda: [str(_go("pion", "pion-peer"))]), takes_addresses=False)
+AIORTC = Peer("aiortc", _aiortc, has_shutdown=False, has_interleaving=False)
+
+PEERS = (USRSCTP, DCSCTP, PION, AIORTC)
