@@ -123,6 +123,8 @@ def test_unordered_messages_of_all_sizes(other: Peer) -> None:
 @pytest.mark.parametrize("limit", ["--retransmissions=0", "--lifetime=5"])
 @pytest.mark.parametrize("sender", peers.PEERS, ids=str)
 def test_partial_reliability_gives_up_messages(sender: Peer, limit: str) -> None:
+    if sender is PION and "lifetime" in limit:
+        pytest.xfail("pion 1.12.1 counts a message's age from when it was sent last, so it never ends")
     receiver = DCSCTP if sender is USRSCTP else USRSCTP
     available(sender, receiver)
     options = (*limit.split("="), *LINGER)
@@ -132,7 +134,8 @@ def test_partial_reliability_gives_up_messages(sender: Peer, limit: str) -> None
         load = dataclasses.replace(load, close="abort")
     outcome = peers.over_loopback(receiver, sender, load, ("--loss", "0.05", "--delay", "10"))
     assert peers.damaged(outcome.listen) == []
-    assert 1500 < outcome.listen.received_messages < 2000
+    # dcsctp drops what is too old to be sent at all, which with a lifetime of 5 ms is most of it.
+    assert 100 < outcome.listen.received_messages < 2000
 
 
 @pytest.mark.parametrize("other", [DCSCTP, AIORTC], ids=str)
@@ -202,7 +205,7 @@ FAILOVER = ("--rto-min", "100", "--heartbeat", "200", "--path-max-retrans", "2")
 @pytest.mark.parametrize("is_raw", [True, False], ids=["raw IP", "UDP"])
 def test_a_transfer_survives_its_path(is_raw: bool, is_relayed: bool) -> None:  # noqa: FBT001
     available(USRSCTP)
-    load = Load(messages=6000, rate=1500, options=(*FAILOVER, *LINGER))
+    load = Load(messages=7500, rate=1500, options=(*FAILOVER, *LINGER))
     network = Network(2, peers.relay() if is_relayed else None)
 
     def cut(server: Running, client: Running) -> None:

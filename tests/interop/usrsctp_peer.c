@@ -431,8 +431,8 @@ int main(int count_, char **words) {
 	usrsctp_sysctl_set_sctp_max_chunks_on_queue(8192);
 	if (want.rto_min) {
 		usrsctp_sysctl_set_sctp_rto_min_default(want.rto_min);
-		usrsctp_sysctl_set_sctp_rto_initial_default(want.rto_min < 500 ? 500 : want.rto_min);
-		usrsctp_sysctl_set_sctp_rto_max_default(want.rto_min < 5000 ? 5000 : 60000);
+		usrsctp_sysctl_set_sctp_rto_initial_default(want.rto_min * 2);
+		usrsctp_sysctl_set_sctp_rto_max_default(want.rto_min * 10);
 	}
 	pthread_t watcher, receiver;
 	pthread_create(&watcher, NULL, watch, NULL);
