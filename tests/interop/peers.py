@@ -25,7 +25,8 @@ import namespaces
 from namespaces import Network
 
 HERE = Path(__file__).parent
-CACHE = HERE.parent.parent / "target" / "interop"
+ROOT = HERE.parent.parent
+CACHE = ROOT / "target" / "interop"
 
 BUILD_S = 900
 """A first build takes a minute or two."""
@@ -356,6 +357,8 @@ def _cargo(name: str, folder: str) -> Path:
     target = CACHE / "cargo" / "release" / folder
     with _locked("cargo"):
         sources = [HERE / folder / "Cargo.lock", *(HERE / folder / "src").glob("*.rs")]
+        if folder == "anabranch-peer":
+            sources += [HERE / "dcsctp-peer" / "src" / "payload.rs", *ROOT.glob("crates/*/src/**/*.rs")]
         if not _is_fresh(target, sources):
             line = ["cargo", "build", "--locked", "--release", "--quiet"]
             _built(name, line, HERE / folder, CARGO_TARGET_DIR=str(CACHE / "cargo"))
@@ -384,9 +387,18 @@ def _aiortc() -> list[str]:
     return [sys.executable, str(HERE / "aiortc_peer.py")]
 
 
+ANABRANCH = Peer(
+    "anabranch",
+    functools.cache(lambda: [str(_cargo("our own peer", "anabranch-peer"))]),
+    speaks_raw_ip=True,
+    has_reset=False,
+)
+"""Ours. It lists addresses only where it has several."""
+
 USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
 DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))
 PION = Peer("pion", functools.cache(lambda: [str(_go("pion", "pion-peer"))]), takes_addresses=False)
 AIORTC = Peer("aiortc", _aiortc, has_shutdown=False, has_interleaving=False)
 
 PEERS = (USRSCTP, DCSCTP, PION, AIORTC)
+"""Those that nobody here wrote."""

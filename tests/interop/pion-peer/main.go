@@ -39,6 +39,7 @@ var (
 	resetsSent, resetsReceived                           int
 	problems                                             = []string{}
 	over                                                 bool
+	readers                                              = map[*sctp.Stream]bool{}
 	end                                                  = "refused"
 	// Packets are read from the socket by us, to see how the association ends: pion does not say.
 	wire *conn
@@ -203,7 +204,16 @@ func isOver() bool {
 	return over
 }
 
+// read takes what comes on a stream. One that was both opened and accepted has one reader all the same, or two of
+// its messages might be counted in the wrong order.
 func read(association *sctp.Association, stream *sctp.Stream) {
+	lock.Lock()
+	isRead := readers[stream]
+	readers[stream] = true
+	lock.Unlock()
+	if isRead {
+		return
+	}
 	id := uint32(stream.StreamIdentifier())
 	message := make([]byte, 1<<20)
 	for {
