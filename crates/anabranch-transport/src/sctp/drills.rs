@@ -882,6 +882,19 @@ mod partial_reliability {
     }
 
     #[test]
+    fn what_was_sent_is_not_given_up_where_the_peer_cannot_pass_it() {
+        // RFC 3758 section 3.3.1: no FORWARD TSN to a peer that has not offered it, so it would wait for ever.
+        let mut pair = Pair::open(&Config { partial_reliability: Some(false), ..rfc9260() }, 1);
+        pair.drop_if = drop_first("data", 1);
+        let sent: Vec<Payload> =
+            (0..2).map(|_| pair.send(Side::A, 100, Reliability::Timed(ms(500)), false)).collect();
+        pair.run_for(ms(5_000));
+        assert_eq!(pair.abandoned(Side::A), []);
+        assert_eq!(pair.received(Side::B), sent);
+        assert_eq!(pair.ends[0].stats().forward_tsns_sent, 0);
+    }
+
+    #[test]
     fn a_message_may_expire_before_it_is_sent() {
         let mut pair = Pair::open(&rfc9260(), 1);
         pair.set_up(0, false);
