@@ -86,8 +86,8 @@ class Network:
             _pair((self.hosts[0], ends[0]), (self.hosts[1], ends[1]))
         else:
             inner = [f"a{path}", f"b{path}"]
-            for host, own, other in zip(self.hosts, ends, inner, strict=True):
-                _pair((host, own), (self._router, other))
+            for space, own, other in zip(self.hosts, ends, inner, strict=True):
+                _pair((space, own), (self._router, other))
                 _ip("-n", self._router, "link", "set", other, "up")
         for host, space in enumerate(self.hosts):
             address = f"{self.addresses(host)[path]}/24"

@@ -96,7 +96,7 @@ class Flow:
         counted = {
             f"{name}_messages": self.messages,
             f"{name}_bytes": self.bytes,
-            f"{name}_digests": {str(id): f"{each:016x}" for id, each in self.digests.items()},
+            f"{name}_digests": {str(on): f"{each:016x}" for on, each in self.digests.items()},
         }
         if name == "sent":
             return counted

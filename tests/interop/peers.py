@@ -358,7 +358,10 @@ def _cargo(name: str, folder: str) -> Path:
     with _locked("cargo"):
         sources = [HERE / folder / "Cargo.lock", *(HERE / folder / "src").glob("*.rs")]
         if folder == "anabranch-peer":
-            sources += [HERE / "dcsctp-peer" / "src" / "payload.rs", *ROOT.glob("crates/*/src/**/*.rs")]
+            sources += [
+                HERE / "dcsctp-peer" / "src" / "payload.rs",
+                *ROOT.glob("crates/*/src/**/*.rs"),
+            ]
         if not _is_fresh(target, sources):
             line = ["cargo", "build", "--locked", "--release", "--quiet"]
             _built(name, line, HERE / folder, CARGO_TARGET_DIR=str(CACHE / "cargo"))

@@ -8,10 +8,9 @@ import dataclasses
 import os
 import time
 
-import pytest
-
 import namespaces
 import peers
+import pytest
 from namespaces import Network
 from peers import AIORTC, DCSCTP, PION, USRSCTP, Load, Peer, Running
 
@@ -63,7 +62,9 @@ def root() -> None:
 @pytest.mark.parametrize(("listen", "connect"), PAIRS, ids=str)
 def test_bulk_both_ways(listen: Peer, connect: Peer, loss: str) -> None:
     available(listen, connect)
-    load = closing(dataclasses.replace(BULK, options=LINGER if loss != "clean" else ()), listen, connect)
+    load = closing(
+        dataclasses.replace(BULK, options=LINGER if loss != "clean" else ()), listen, connect
+    )
     if connect.lists_addresses and not listen.takes_addresses:
         load = dataclasses.replace(load, timeout=5)
         outcome = peers.over_loopback(listen, connect, load, LOSSES[loss])
@@ -124,7 +125,9 @@ def test_unordered_messages_of_all_sizes(other: Peer) -> None:
 @pytest.mark.parametrize("sender", peers.PEERS, ids=str)
 def test_partial_reliability_gives_up_messages(sender: Peer, limit: str) -> None:
     if sender is PION and "lifetime" in limit:
-        pytest.xfail("pion 1.12.1 counts a message's age from when it was sent last, so it never ends")
+        pytest.xfail(
+            "pion 1.12.1 counts a message's age from when it was sent last, so it never ends"
+        )
     receiver = DCSCTP if sender is USRSCTP else USRSCTP
     available(sender, receiver)
     options = (*limit.split("="), *LINGER)
@@ -217,9 +220,7 @@ def test_a_transfer_survives_its_path(is_raw: bool, is_relayed: bool) -> None:  
         network.restore(0)
 
     with network.running():
-        outcome = peers.over_network(
-            network, USRSCTP, USRSCTP, load, is_raw=is_raw, meanwhile=cut
-        )
+        outcome = peers.over_network(network, USRSCTP, USRSCTP, load, is_raw=is_raw, meanwhile=cut)
     assert peers.wrong(outcome.connect, outcome.listen) == []
     assert peers.wrong(outcome.listen, outcome.connect) == []
     lost = [event for event in outcome.connect.path_events if "10.77.0.2 unreachable" in event]

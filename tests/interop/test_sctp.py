@@ -9,12 +9,11 @@ import os
 import time
 from collections.abc import Callable
 
-import pytest
-
 import namespaces
 import peers
+import pytest
 from namespaces import Network
-from peers import AIORTC, ANABRANCH, DCSCTP, PION, USRSCTP, Load, Outcome, Peer, Running
+from peers import ANABRANCH, DCSCTP, PION, USRSCTP, Load, Outcome, Peer, Running
 
 IS_FULL = os.environ.get("INTEROP") == "full"
 BULK = Load(messages=100_000, timeout=540) if IS_FULL else Load(messages=1000, timeout=60)
@@ -153,6 +152,11 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
         load = dataclasses.replace(load, close="abort")
     outcome = peers.over_loopback(*pair, load, ("--loss", "0.05", "--delay", "10"))
     assert peers.damaged(outcome.listen) == []
+    if other is PION:
+        # RFC 3758 section 3.3.1 has a parameter of its own for it, which is ours; pion sends and
+        # reads only the list of chunk types of RFC 5061. So nothing is given up once it was sent.
+        assert outcome.listen.received_messages == 2000 - outcome.connect.abandoned
+        pytest.xfail("pion 1.12.1 and ours offer partial reliability in different parameters")
     assert 100 < outcome.listen.received_messages < 2000
     if sender == "ours":
         # An abandoned message may have arrived all the same.

@@ -128,7 +128,7 @@ impl State {
             host.addresses(id).and_then(|(routes, _)| routes.get(path)).map_or("?".into(), |route| route.remote.to_string())
         };
         match event {
-            HostEvent::Accepted | HostEvent::Connected => {
+            HostEvent::Accepted { .. } | HostEvent::Connected => {
                 self.id = Some(id);
                 self.established = Some(Instant::now());
                 self.end = "lost";
@@ -147,7 +147,7 @@ impl State {
                     self.waiting.push_back(self.outbound(stream.into(), bytes));
                 }
             }
-            HostEvent::Closed(reason) => {
+            HostEvent::Closed { reason, .. } => {
                 self.end = match reason {
                     CloseReason::Aborted => "aborted",
                     CloseReason::Lost if self.established.is_none() => "refused",

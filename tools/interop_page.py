@@ -1,0 +1,164 @@
+"""docs/interop.md: what our SCTP does with stacks that nobody here wrote.
+
+python tools/interop_page.py docs [--quick]
+
+Runs tests/interop/test_sctp.py with 100 MB each way (with --quick 1 MB) and writes a table of
+features and peers: each cell is one test. Then each stack by itself sends over the loopback address
+as fast as it can. Exit status 1 where a test fails.
+"""
+
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TESTS = ROOT / "tests" / "interop"
+sys.path.insert(0, str(TESTS))
+
+import peers  # noqa: E402
+from peers import ANABRANCH, Load  # noqa: E402
+
+ORDER = [each.name for each in peers.PEERS]
+SPEED_RUNS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One test's result."""
+
+    mark: str
+    """What stands in the table."""
+    note: str = ""
+    """Why it is not simply good."""
+
+
+def results(report: Path) -> tuple[dict[str, dict[str, Cell]], int]:
+    """Cells by feature and peer from a JUnit file, and how many tests failed."""
+    table: dict[str, dict[str, Cell]] = defaultdict(dict)
+    failed = 0
+    for case in ET.parse(report).getroot().iter("testcase"):
+        properties = {each.get("name", ""): each.get("value", "") for each in case.iter("property")}
+        if "feature" not in properties:
+            continue
+        cell = _cell(case, properties.get("mb_per_s"))
+        failed += cell.mark == "**fails**"
+        row = table[properties["feature"]]
+        name = properties["peer"]
+        # A feature may have several tests: the worst counts.
+        if name not in row or _badness(cell) > _badness(row[name]):
+            row[name] = cell
+    return table, failed
+
+
+def _badness(cell: Cell) -> int:
+    return ["good", "not run", "no", "**fails**"].index(
+        cell.mark if cell.mark in ("not run", "no", "**fails**") else "good"
+    )
+
+
+def _cell(case: ET.Element, speed: str | None) -> Cell:
+    broken = case.find("failure") if case.find("failure") is not None else case.find("error")
+    if broken is not None:
+        return Cell("**fails**", (broken.get("message") or "").splitlines()[0][:200])
+    skipped = case.find("skipped")
+    if skipped is not None:
+        is_known = skipped.get("type") == "pytest.xfail"
+        return Cell("no" if is_known else "not run", skipped.get("message") or "")
+    return Cell(f"{float(speed):.3g} MB/s" if speed else "yes")
+
+
+def table_of(table: dict[str, dict[str, Cell]]) -> str:
+    """Features as rows, peers as columns, and the notes below."""
+    notes: list[str] = []
+    lines = ["| | " + " | ".join(ORDER) + " |", "|---" * (len(ORDER) + 1) + "|"]
+    for feature, row in table.items():
+        words = [feature]
+        for name in ORDER:
+            cell = row.get(name, Cell("–"))
+            mark = cell.mark
+            if cell.note:
+                if cell.note not in notes:
+                    notes.append(cell.note)
+                mark += f" [{notes.index(cell.note) + 1}]"
+            words.append(mark)
+        lines.append("| " + " | ".join(words) + " |")
+    numbered = [f"{number}. {note}" for number, note in enumerate(notes, 1)]
+    return "\n".join([*lines, "", *numbered])
+
+
+def speeds(messages: int) -> str:
+    """Each stack by itself, one way, as fast as it goes."""
+    lines = [
+        "| stack | MB/s | CPU of the sender, ms per MB | of the receiver |",
+        "|---|---|---|---|",
+    ]
+    for peer in (ANABRANCH, *peers.PEERS):
+        try:
+            peer.command()
+        except peers.MissingError as error:
+            lines.append(f"| {peer} | not run: {error} | | |")
+            continue
+        closer = "connect" if peer.has_shutdown else "listen"
+        close = "shutdown" if peer.has_shutdown else "abort"
+        load = Load(messages, back=0, timeout=300, closer=closer, close=close)
+        runs = [peers.over_loopback(peer, peer, load) for _ in range(SPEED_RUNS)]
+        best = max(runs, key=lambda run: run.listen.received_bytes / run.listen.data_s)
+        if any(peers.wrong(run.connect, run.listen) for run in runs):
+            lines.append(f"| {peer} | not exact | | |")
+            continue
+        megabytes = best.listen.received_bytes / 1e6
+        lines.append(
+            f"| {peer} | {megabytes / best.listen.data_s:.3g} "
+            f"| {1e3 * best.connect.cpu_s / megabytes:.3g} "
+            f"| {1e3 * best.listen.cpu_s / megabytes:.3g} |"
+        )
+    return "\n".join(lines)
+
+
+HEAD = """\
+# SCTP with other stacks
+
+Written by `make validate` (`python tools/interop_page.py docs`) on a machine of two cores. Each
+cell is a test of `tests/interop/test_sctp.py` ([what the peers are](../tests/interop/README.md)):
+the octets are compared one by one, their order and number too. With loss, packets are also
+reordered and duplicated (1 % and 1 %, at 5 % loss 2 % and 2 %), and the path takes 0.5 ms each way.
+Bulk is {bulk} MB each way at the same time; MB/s is the sum of both. "no" is a limit that is known,
+"not run" that it cannot be tried.
+
+Stream reset (RFC 6525) is not part of our stack. Failover cuts the primary path in the middle of a
+transfer, silently or with the loss of the carrier, and restores it.
+"""
+
+
+def main() -> int:
+    """Runs the tests and writes the page."""
+    is_quick = "--quick" in sys.argv
+    target = Path(sys.argv[1]) / "interop.md"
+    environment = os.environ | ({} if is_quick else {"INTEROP": "full"})
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", str(TESTS / "test_sctp.py")]
+        subprocess.run([*command, f"--junitxml={report}"], env=environment, cwd=ROOT, check=False)
+        table, failed = results(report)
+    speed = speeds(10_000 if is_quick else 200_000)
+    parts = [
+        HEAD.format(bulk=1 if is_quick else 100),
+        table_of(table),
+        "\n## Speed",
+        "Both ends are the same stack, on the loopback address over UDP; messages of 1000 octets "
+        f"in packets of 1200 at most, the best of {SPEED_RUNS} runs. "
+        "The peers fill and check every octet.\n",
+        speed,
+    ]
+    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    print(f"wrote {target}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
