@@ -1,6 +1,7 @@
 //! The compiled engine as a Python module. The only code that knows `PyO3`; the interface is written
 //! down in `python/anabranch/_engine.pyi`.
 
+mod call;
 mod drill;
 mod live;
 mod quality;
@@ -16,6 +17,8 @@ pyo3::import_exception!(anabranch.errors, ScenarioError);
 mod _engine {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::call::LiveCall;
     #[pymodule_export]
     use super::drill::drill;
     #[pymodule_export]

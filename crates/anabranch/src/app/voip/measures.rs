@@ -59,7 +59,8 @@ pub struct RatedInterval {
 }
 
 impl Measures {
-    pub(super) fn write(&self, report: &mut Report<'_>) {
+    /// Writes them as scalars.
+    pub fn report(&self, report: &mut Report<'_>) {
         // A call without a frame is not a perfect one.
         let rated = |value: f64| if self.sent == 0 { f64::NAN } else { value };
         report.scalar("sent", self.sent as f64);

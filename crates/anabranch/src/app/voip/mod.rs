@@ -274,15 +274,20 @@ impl App for Voip {
         for sender in &self.senders {
             let measures = self.measure(sender);
             match (self.config.direction, sender.side) {
-                (Direction::Both, Side::A) => measures.write(&mut report.section("a_to_b")),
-                (Direction::Both, Side::B) => measures.write(&mut report.section("b_to_a")),
-                (Direction::AToB | Direction::BToA, _) => measures.write(report),
+                (Direction::Both, Side::A) => measures.report(&mut report.section("a_to_b")),
+                (Direction::Both, Side::B) => measures.report(&mut report.section("b_to_a")),
+                (Direction::AToB | Direction::BToA, _) => measures.report(report),
             }
         }
     }
 }
 
 impl Voip {
+    /// Whether there are frames to be made.
+    pub fn is_talking(&self) -> bool {
+        self.phase == Phase::Talking
+    }
+
     /// When the first frame is made.
     pub fn start(&self) -> Time {
         self.start

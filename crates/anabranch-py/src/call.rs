@@ -1,0 +1,119 @@
+//! A telephone call over a live association, measured by what measures a simulated one.
+
+use anabranch::app::voip::{Measures, Voip, VoipConfig};
+use anabranch::app::{App as _, Commands, Direction, Start};
+use anabranch::scenario;
+use anabranch_transport::endpoint::{Command, Event, Received};
+use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::ScenarioError;
+
+/// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time 0; a frame of
+/// the peer's that arrives is said with the delay that it took.
+#[pyclass(module = "anabranch._engine")]
+pub(crate) struct LiveCall {
+    call: Voip,
+    payload_bytes: u32,
+    period: Duration,
+    /// Frames that this end has made.
+    made: u64,
+}
+
+#[pymethods]
+impl LiveCall {
+    /// A call with the settings that a scenario's `app` of kind `voip` has, `connect`, `start` and `direction` left out.
+    #[new]
+    fn new(json: &str, seed: u64) -> PyResult<Self> {
+        let error = |sentence: String| ScenarioError::new_err(sentence);
+        let tree = serde_json::from_str(json).map_err(|problem| error(problem.to_string()))?;
+        let config: VoipConfig =
+            scenario::from_value(&tree, "").map_err(|problem| error(problem.to_string()))?;
+        let config = VoipConfig {
+            connect: Duration::ZERO,
+            start: Start::At(Duration::ZERO),
+            direction: Direction::Both,
+            ..config
+        };
+        let mut call = config.build(Streams { seed, replication: 0 }, "call").map_err(error)?;
+        let payload_bytes =
+            config.codec.data().payload_bytes(config.packetisation).expect("it has been checked");
+        let mut commands = Commands::default();
+        // It opens the association, which is open.
+        call.handle_wakeup(Time::ZERO, &mut commands);
+        call.handle_event(Time::ZERO, Side::A, &Event::Connected, &mut commands);
+        Ok(Self { call, payload_bytes, period: config.packetisation, made: 0 })
+    }
+
+    /// Bytes of a frame.
+    #[getter]
+    fn frame_bytes(&self) -> u32 {
+        self.payload_bytes
+    }
+
+    /// Seconds from a frame to the next.
+    #[getter]
+    fn period_s(&self) -> f64 {
+        self.period.as_secs_f64()
+    }
+
+    /// Makes the next frame of each end: whether this end has one to send (in a pause it has not); none at the call's end.
+    fn make_frame(&mut self) -> Option<bool> {
+        let mut commands = Commands::default();
+        if self.call.is_talking() {
+            self.call.handle_wakeup(Time::ZERO + self.period * self.made, &mut commands);
+            self.made += 1;
+            Some(
+                commands
+                    .0
+                    .iter()
+                    .any(|(side, command)| *side == Side::A && matches!(command, Command::Send(_))),
+            )
+        } else {
+            None
+        }
+    }
+
+    /// A frame of the peer's has arrived, this long after it was made.
+    fn arrived(&mut self, index: u64, delay_s: f64) {
+        // What the peer says is not believed beyond what there can be.
+        if index >= self.made {
+            return;
+        }
+        let offset = index * u64::from(self.payload_bytes);
+        let payload = Payload { offset, length: self.payload_bytes };
+        let received = Received { stream: 0, ppid: 0, unordered: true, payload };
+        let delay = Duration::from_secs_f64(delay_s.clamp(0.0, 3_600.0));
+        let now = self.call.start() + self.period * index + delay;
+        self.call.handle_event(now, Side::A, &Event::Received(received), &mut Commands::default());
+    }
+
+    /// A frame of this end's was not taken, as the send buffer was full (`refused`), or has been given up (`abandoned`).
+    fn failed(&mut self, was_refused: bool) {
+        let payload = Payload { offset: 0, length: self.payload_bytes };
+        let event = if was_refused { Event::Refused(payload) } else { Event::Abandoned(payload) };
+        self.call.handle_event(Time::ZERO, Side::A, &event, &mut Commands::default());
+    }
+
+    /// What was heard of the peer so far, by the names that a simulated call's scalars have.
+    fn heard<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        if let Some(measures) = self.call.measures(Side::B) {
+            let mut row = Row::default();
+            Measures::report(&measures, &mut row.section(""));
+            for (name, value) in row.scalars() {
+                dict.set_item(name.trim_start_matches('.'), value)?;
+            }
+        }
+        Ok(dict)
+    }
+
+    /// The MOS of each second of the peer's speech so far, the first one first.
+    fn ratings(&self) -> Vec<f64> {
+        self.call.ratings(Side::B).iter().map(|interval| interval.rating.mos()).collect()
+    }
+}
