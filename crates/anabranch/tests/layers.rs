@@ -28,7 +28,7 @@ const TRANSPORT: [(&str, &str); 19] = [
     ("endpoint", "cc ground path report rng secret time units wire"),
     ("listener", "endpoint ground rng secret time wire"),
     ("sctp", "cc endpoint ground listener path procedures recovery report rng secret time timer units wire"),
-    ("tcp", "cc endpoint ground listener path procedures recovery report rng time timer units wire"),
+    ("tcp", "cc endpoint ground listener path procedures recovery report rng secret time timer units wire"),
     ("mptcp", "cc endpoint ground listener path report rng tcp time units wire"),
     ("udp", "endpoint ground listener report time wire"),
 ];
