@@ -8,6 +8,7 @@ from anabranch.errors import LiveError, RunError, ScenarioError
 __all__ = [
     "ENGINE_VERSION",
     "Cancel",
+    "LiveCall",
     "LiveError",
     "LiveHost",
     "RunError",
@@ -263,8 +264,38 @@ class LiveHost:
     def has_read(self, id: int, bytes: int) -> None: ...
     def news(self) -> list[tuple[int, str, Any]]:
         """Association, what happened, particulars; each once."""
-    def paths(self, id: int) -> list[tuple[str, str, str, bool, float, float, int, int, int]]: ...
+    def paths(
+        self, id: int
+    ) -> list[
+        tuple[
+            str,
+            str,
+            Literal["active", "inactive", "potentially_failed"],
+            bool,
+            float,
+            float,
+            int,
+            int,
+            int,
+        ]
+    ]: ...
     def scalars(self, id: int) -> dict[str, float]: ...
     def counts(self) -> tuple[int, int]:
         """Associations, and datagrams that were no packets."""
     def close(self) -> None: ...
+
+@final
+class LiveCall:
+    """A call in both directions as one end knows it; `anabranch.sctp.Talk` is what programs use."""
+
+    def __new__(cls, json: str, seed: int) -> LiveCall: ...
+    @property
+    def frame_bytes(self) -> int: ...
+    @property
+    def period_s(self) -> float: ...
+    def make_frame(self) -> bool | None:
+        """Whether this end has a frame to send; None at the call's end."""
+    def arrived(self, index: int, delay_s: float) -> None: ...
+    def failed(self, was_refused: bool) -> None: ...
+    def heard(self) -> dict[str, float]: ...
+    def ratings(self) -> list[float]: ...

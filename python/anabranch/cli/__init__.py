@@ -36,6 +36,7 @@ from . import (  # noqa: F401 - each adds its command
     reproduce,
     run,
     schema,
+    sctp,
     sweep,
     validate,
 )
@@ -56,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    The exit code: 0, 1 if a check of bench-cc or a script of drill failed, 2 for a mistake, 130 after Ctrl-C, 143 after
-    SIGTERM.
+    The exit code: 0, 1 if a check of bench-cc or a script of drill failed, 2 for a mistake, 130
+    after Ctrl-C, 143 after SIGTERM.
     """
     columns = shutil.get_terminal_size().columns
     if columns < NARROWEST or os.environ.get("COLUMNS") == "0":

@@ -1,8 +1,9 @@
 """SCTP for programs where the system has none: multi-homed, over UDP or IP, for asyncio.
 
-The association is the one that the simulator computes with: the same state machine, with a real clock,
-real addresses and bytes. It travels in UDP (RFC 6951), so that nobody needs to be root and it passes
-translators of addresses; with `udp_port=None` in IP itself, where the system permits raw sockets.
+The association is the one that the simulator computes with: the same state machine, with a real
+clock, real addresses and bytes. It travels in UDP (RFC 6951), so that nobody needs to be root and
+it passes translators of addresses; with `udp_port=None` in IP itself, where the system permits raw
+sockets.
 
 A server that gives every message back, and a client (`python -m asyncio` runs them as they stand):
 
@@ -27,6 +28,7 @@ from .association import (
     PathChanged,
     PrimaryChanged,
 )
+from .call import Outcome, Sight, Talk
 from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
 
 __all__ = [
@@ -38,8 +40,11 @@ __all__ = [
     "Event",
     "Listener",
     "Message",
+    "Outcome",
     "Path",
     "PathChanged",
     "PrimaryChanged",
+    "Sight",
+    "Talk",
     "connect",
 ]

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from anabranch._engine import LiveHost
-from anabranch.errors import AnabranchError, LiveError
+from anabranch.errors import AnabranchError, LiveError, whole
 
 _READ_AT_ONCE = 32_768
 """Bytes that may have been read before the peer is told of the room."""
@@ -77,7 +77,8 @@ class AssociationClosedError(LiveError):
     Attributes
     ----------
     reason
-        `shutdown` (both ends, in order), `aborted` (by one end) or `lost` (the peer cannot be reached).
+        `shutdown` (both ends, in order), `aborted` (by one end) or `lost` (the peer cannot be
+        reached).
     """
 
     def __init__(self, reason: str) -> None:
@@ -143,6 +144,34 @@ class Association:
         AssociationClosedError
             The association has ended, or is closing.
         """
+        while True:
+            self._changed.clear()
+            number = self.send_now(
+                data,
+                stream=stream,
+                ppid=ppid,
+                unordered=unordered,
+                retransmissions=retransmissions,
+                lifetime_ms=lifetime_ms,
+                priority=priority,
+            )
+            if number is not None:
+                return number
+            await self._changed.wait()
+
+    def send_now(
+        self,
+        data: bytes | bytearray | memoryview,
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        unordered: bool = False,
+        retransmissions: int | None = None,
+        lifetime_ms: int | None = None,
+        priority: int | None = None,
+    ) -> int | None:
+        """As `send`, but where the send buffer is full the message is not taken: None."""
+        self._check_open()
         rules = {
             "retransmissions": retransmissions,
             "lifetime": lifetime_ms,
@@ -153,16 +182,14 @@ class Association:
             raise AnabranchError(
                 f"{given[0][0]} and {given[1][0]} are both given; a message has one of them"
             )
+        for name, value, most in (("stream", stream, 2**16 - 1), ("ppid", ppid, 2**32 - 1)):
+            whole(name, value, 0, most)
+        for name, value in given:
+            whole(name, value, 0, 2**32 - 1)
         content = data if isinstance(data, bytes) else bytes(data)
-        while True:
-            self._check_open()
-            self._changed.clear()
-            number = self._host.send(
-                self._number, content, stream, ppid, unordered, given[0] if given else None
-            )
-            if number is not None:
-                return number
-            await self._changed.wait()
+        return self._host.send(
+            self._number, content, stream, ppid, unordered, given[0] if given else None
+        )
 
     async def receive(self) -> Message:
         """The next message.
@@ -228,12 +255,12 @@ class Association:
     async def shutdown(self) -> None:
         """Ends it after everything that was sent has been delivered; waits for that."""
         self._host.command(self._number, "shutdown")
-        await self._ended()
+        await self.ended()
 
     async def abort(self) -> None:
         """Ends it at once."""
         self._host.command(self._number, "abort")
-        await self._ended()
+        await self.ended()
 
     async def __aenter__(self) -> Self:
         """Itself."""
@@ -249,7 +276,8 @@ class Association:
         if self._reason is None:
             await (self.shutdown() if error is None else self.abort())
 
-    async def _ended(self) -> None:
+    async def ended(self) -> None:
+        """Waits until it has ended, for whatever reason."""
         while self._reason is None:
             self._changed.clear()
             await self._changed.wait()
@@ -273,7 +301,10 @@ class Association:
                 self._reason, self._counted = reason, counted
             case "connected", _:
                 self._is_open = True
-            case "path_changed", (int(path), ("active" | "inactive" | "potentially_failed") as state):
+            case "path_changed", (
+                int(path),
+                ("active" | "inactive" | "potentially_failed") as state,
+            ):
                 self._events.append(PathChanged(path, state))
             case "primary_changed", (int(before), int(after)):
                 self._events.append(PrimaryChanged(before, after))

@@ -25,7 +25,7 @@ _LOOK_EVERY = 0.5
 
 
 class Endpoint:
-    """Sockets bound to addresses of this host, a thread that serves them, and any number of associations.
+    """Sockets, a thread that serves them, and any number of associations.
 
     To be used in `async with`: leaving it closes the sockets, and peers whose associations have not
     been shut down will notice.
@@ -95,16 +95,16 @@ class Endpoint:
         if self._host is not None:
             self._host.close()
         for association in self._associations.values():
-            association._take("closed", ("aborted", {}))  # noqa: SLF001 - both are one object's halves
+            association._take("closed", ("aborted", {}))
         for listener in self._listeners.values():
-            listener._close()  # noqa: SLF001
+            listener._close()
 
     @property
     def udp_port(self) -> int | None:
         """The port of UDP that it is bound to; None where packets travel in IP itself."""
         return self._live().udp_port
 
-    async def connect(  # noqa: PLR0913
+    async def connect(
         self,
         host: str | Sequence[str],
         port: int,
@@ -118,7 +118,8 @@ class Endpoint:
         Parameters
         ----------
         host
-            The peer's name or address, or several of its addresses; it says itself which others it has.
+            The peer's name or address, or several of its addresses; it says itself which others it
+            has.
         port
             The peer's port of SCTP.
         local_port
@@ -126,8 +127,8 @@ class Endpoint:
         udp_port
             The peer's port of UDP; of no meaning where packets travel in IP itself.
         settings
-            Those of `transport` in a scenario with kind `sctp`, such as `{"rto_max": "1 s"}`; buffers
-            have 1 MB if nothing is said.
+            Those of `transport` in a scenario with kind `sctp`, such as `{"rto_max": "1 s"}`;
+            buffers have 1 MB if nothing is said.
 
         Raises
         ------
@@ -144,7 +145,7 @@ class Endpoint:
         number = self._live().connect(remote, port, local_port, _json(settings))
         association = self._association(number)
         try:
-            await association._opened()  # noqa: SLF001
+            await association._opened()
         except asyncio.CancelledError:
             self._live().command(number, "abort")
             raise
@@ -154,7 +155,7 @@ class Endpoint:
     async def listen(
         self, port: int, *, settings: Mapping[str, object] | None = None
     ) -> AsyncIterator["Listener"]:
-        """Waits for peers at a port of SCTP while the block lasts: a `Listener` gives their associations."""
+        """Waits for peers at a port of SCTP while the block lasts: gives a `Listener`."""
         whole("port", port, 1, 65_535)
         self._live().listen(port, _json(settings))
         listener = self._listeners[port] = Listener()
@@ -189,8 +190,8 @@ class Endpoint:
                 if listener is None:
                     self._host.command(number, "abort")
                 else:
-                    listener._take(association)  # noqa: SLF001
-            association._take(kind, particulars)  # noqa: SLF001
+                    listener._take(association)
+            association._take(kind, particulars)
             if kind == "closed":
                 del self._associations[number]
 
@@ -238,12 +239,12 @@ class _Bell(asyncio.DatagramProtocol):
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
 
-    def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
-        self._endpoint._take_news()  # noqa: SLF001
+    def datagram_received(self, _data: bytes, _address: tuple[Any, ...]) -> None:
+        self._endpoint._take_news()
 
 
 @asynccontextmanager
-async def connect(  # noqa: PLR0913
+async def connect(
     host: str | Sequence[str],
     port: int,
     *,
@@ -255,7 +256,8 @@ async def connect(  # noqa: PLR0913
 ) -> AsyncIterator[Association]:
     """An association from an endpoint of its own, which is shut down at the end of the block.
 
-    As `Endpoint` and `Endpoint.connect`; `udp_port` is the peer's, and None means SCTP in IP itself.
+    As `Endpoint` and `Endpoint.connect`; `udp_port` is the peer's, and None means SCTP in IP
+    itself.
     """
     own = None if udp_port is None else 0
     async with Endpoint(addresses, udp_port=own, mtu=mtu) as endpoint:
@@ -276,7 +278,8 @@ async def _resolved(host: str | Sequence[str]) -> list[str]:
         try:
             found = await loop.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError):
-            raise AnabranchError(f"host = `{name}` is neither an address nor a known name") from None
+            sentence = f"host = `{name}` is neither an address nor a known name"
+            raise AnabranchError(sentence) from None
         addresses.append(str(found[0][4][0]))
     return addresses
 
@@ -285,4 +288,4 @@ def _json(settings: Mapping[str, object] | None) -> str:
     try:
         return json.dumps({**DEFAULTS, **(settings or {})})
     except (TypeError, ValueError):
-        raise AnabranchError("settings must be what TOML can say: texts, numbers, booleans") from None
+        raise AnabranchError("settings must be texts, numbers and booleans") from None

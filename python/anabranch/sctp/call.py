@@ -1,0 +1,231 @@
+"""A telephone call over an association, both ends talking, rated as a simulated one is.
+
+Each end sends a frame every packetisation on stream 0, unordered, and rates what it hears. How
+long a frame took one way follows from the clocks of both ends, whose difference is estimated from
+round trips (as NTP does it, from the quickest of them): it takes for granted that both ways take
+equally long. What each has heard it tells the other at the end, on stream 1, where the clocks are
+compared, too.
+"""
+
+import asyncio
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch._engine import LiveCall
+from anabranch.errors import AnabranchError, LiveError
+
+from .association import Abandoned, Association, AssociationClosedError, Message
+
+SPEECH, TALK_ABOUT = 0, 1
+"""Streams: frames, and what the ends tell each other about them."""
+_INDEX_BYTES = 4
+_PROBES = 8
+"""Round trips before the first frame."""
+_PROBE_EVERY = 0.5
+_PATIENCE = 10.0
+"""Seconds that the peer may take to say what it has heard."""
+_RATED_SECONDS = 10
+
+
+@dataclass
+class Outcome:
+    """What came of a call."""
+
+    scalars: dict[str, float] = field(default_factory=dict)
+    """`a_to_b.mos` and so on, as a simulated call has them; A is the end that called."""
+    round_trip_ms: float = math.nan
+    """The quickest round trip; half of it is how well the delays are known at worst."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A call while it goes on."""
+
+    seconds: float
+    mos: float
+    """Of what was heard in the last ten seconds; NaN before there is a second."""
+    heard: Mapping[str, float]
+
+
+class _Clocks:
+    """How much the peer's clock is ahead of ours."""
+
+    def __init__(self) -> None:
+        self.round_trip = math.inf
+        self.ahead = 0.0
+
+    def take(self, asked: float, at_peer: float, answered: float) -> None:
+        round_trip = answered - asked
+        if 0.0 <= round_trip < self.round_trip:
+            self.round_trip = round_trip
+            self.ahead = at_peer - (asked + answered) / 2
+
+
+class Talk:
+    """One end of a call over an association."""
+
+    def __init__(
+        self,
+        association: Association,
+        settings: Mapping[str, object] | None = None,
+        *,
+        calls: bool,
+    ) -> None:
+        self._association = association
+        self._calls = calls
+        self._settings = dict(settings or {})
+        self._clocks = _Clocks()
+        self._call: LiveCall | None = None
+        self._peer_start: float | None = None
+        self._peer_heard: dict[str, float] | None = None
+        self._began = 0.0
+        self._answered = asyncio.Event()
+        self._numbers: set[int] = set()
+
+    async def run(
+        self, watch: Callable[[Sight], None] | None = None, *, stop: asyncio.Event | None = None
+    ) -> Outcome:
+        """Talks until the call's duration is over, the peer ends it, or `stop` is set."""
+        listening = asyncio.create_task(self._listen())
+        giving_up = asyncio.create_task(self._watch_events())
+        try:
+            await self._agree()
+            await self._talk(watch, stop)
+            return await self._compare()
+        finally:
+            for task in (listening, giving_up):
+                task.cancel()
+            await asyncio.gather(listening, giving_up, return_exceptions=True)
+
+    async def _agree(self) -> None:
+        """Compares the clocks and tells the peer what kind of call it is."""
+        if self._calls:
+            self._call = LiveCall(json.dumps(self._settings), secrets.randbits(32))
+            await self._tell({"call": self._settings})
+        for _ in range(_PROBES):
+            await self._tell({"asked": time.monotonic()})
+            await asyncio.sleep(0.02)
+        async with asyncio.timeout(_PATIENCE):
+            while self._call is None or math.isinf(self._clocks.round_trip):
+                self._answered.clear()
+                await self._answered.wait()
+
+    async def _talk(
+        self, watch: Callable[[Sight], None] | None, stop: asyncio.Event | None
+    ) -> None:
+        call = self._ready()
+        self._began = time.monotonic()
+        await self._tell({"start": self._began})
+        index, next_probe, next_sight = 0, 0.0, 1.0
+        frame = secrets.token_bytes(max(call.frame_bytes - _INDEX_BYTES, 0))
+        while not (stop and stop.is_set()) and self._peer_heard is None:
+            speaks = call.make_frame()
+            if speaks is None:
+                return
+            if speaks:
+                content = index.to_bytes(_INDEX_BYTES, "big") + frame
+                try:
+                    number = self._association.send_now(
+                        content, stream=SPEECH, unordered=True, retransmissions=0
+                    )
+                except AssociationClosedError:
+                    return
+                if number is None:
+                    call.failed(was_refused=True)
+                else:
+                    self._numbers.add(number)
+            index += 1
+            passed = time.monotonic() - self._began
+            if passed >= next_probe:
+                next_probe = passed + _PROBE_EVERY
+                await self._tell({"asked": time.monotonic()})
+            if watch is not None and passed >= next_sight:
+                next_sight = passed + 1.0
+                watch(self._sight(passed))
+            await asyncio.sleep(max(0.0, self._began + index * call.period_s - time.monotonic()))
+
+    def _sight(self, passed: float) -> Sight:
+        call = self._ready()
+        # The second that is going on has frames that may still arrive.
+        rated = call.ratings()[:-1][-_RATED_SECONDS:]
+        return Sight(passed, sum(rated) / len(rated) if rated else math.nan, call.heard())
+
+    async def _compare(self) -> Outcome:
+        """Waits for the last frames, and for what the peer has heard."""
+        await asyncio.sleep(1.0)
+        heard = self._ready().heard()
+        try:
+            await self._tell({"heard": heard})
+            async with asyncio.timeout(_PATIENCE):
+                while self._peer_heard is None and self._association.reason is None:
+                    self._answered.clear()
+                    await self._answered.wait()
+        except (AssociationClosedError, TimeoutError):
+            pass
+        ours, theirs = ("b_to_a", "a_to_b") if self._calls else ("a_to_b", "b_to_a")
+        scalars = {f"{ours}.{name}": value for name, value in heard.items()}
+        scalars |= {f"{theirs}.{name}": value for name, value in (self._peer_heard or {}).items()}
+        return Outcome(dict(sorted(scalars.items())), self._clocks.round_trip * 1e3)
+
+    async def _listen(self) -> None:
+        try:
+            async for message in self._association:
+                if message.stream == SPEECH:
+                    self._hear(message)
+                else:
+                    await self._hear_about(message)
+                self._answered.set()
+        except AssociationClosedError:
+            pass
+        finally:
+            self._answered.set()
+
+    def _hear(self, message: Message) -> None:
+        if self._call is None or self._peer_start is None or len(message.data) < _INDEX_BYTES:
+            return
+        index = int.from_bytes(message.data[:_INDEX_BYTES], "big")
+        made = self._peer_start - self._clocks.ahead + index * self._call.period_s
+        self._call.arrived(index, max(0.0, time.monotonic() - made))
+
+    async def _hear_about(self, message: Message) -> None:
+        try:
+            told: Any = json.loads(message.data)
+        except ValueError:
+            return
+        match told:
+            case {"call": dict(settings)} if not self._calls and self._call is None:
+                self._settings = settings
+                try:
+                    self._call = LiveCall(json.dumps(settings), secrets.randbits(32))
+                except AnabranchError as error:
+                    raise LiveError(f"the peer asks for a call that cannot be: {error}") from error
+            case {"asked": float(asked)}:
+                await self._tell({"answer": asked, "at": time.monotonic()})
+            case {"answer": float(asked), "at": float(at)}:
+                self._clocks.take(asked, at, time.monotonic())
+            case {"start": float(start)}:
+                self._peer_start = start
+            case {"heard": dict(heard)}:
+                self._peer_heard = {
+                    str(name): float(value)
+                    for name, value in heard.items()
+                    if isinstance(value, int | float)
+                }
+
+    async def _watch_events(self) -> None:
+        async for event in self._association.events():
+            if isinstance(event, Abandoned) and event.number in self._numbers:
+                self._numbers.discard(event.number)
+                self._ready().failed(was_refused=False)
+
+    async def _tell(self, what: Mapping[str, object]) -> None:
+        await self._association.send(json.dumps(what).encode(), stream=TALK_ABOUT)
+
+    def _ready(self) -> LiveCall:
+        assert self._call is not None, "the ends have agreed"
+        return self._call
