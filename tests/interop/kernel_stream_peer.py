@@ -86,7 +86,9 @@ def main() -> None:
     parser.add_argument("--receive-buffer", type=int, default=0)
     parser.add_argument("--send", type=int, default=0)
     parser.add_argument("--receive", type=int, default=0)
-    parser.add_argument("--half-close", action="store_true", help="shut down writing when all is sent")
+    parser.add_argument(
+        "--half-close", action="store_true", help="shut down writing when all is sent"
+    )
     parser.add_argument("--pause-at", type=int, default=0)
     parser.add_argument("--pause-for", type=float, default=0.5)
     parser.add_argument("--reset", action="store_true", help="ends by a reset")

@@ -122,7 +122,9 @@ def test_congestion_control(host: Tunnels, control: str) -> None:
     # DCTCP halves by the share of marks, and needs an echo of each.
     if control == "dctcp":
         settings["ecn"] = "dctcp"
-    mine, theirs, *_ = exchange(host, up=size, down=0, settings=settings, timeout=120 if IS_FULL else 30)
+    mine, theirs, *_ = exchange(
+        host, up=size, down=0, settings=settings, timeout=120 if IS_FULL else 30
+    )
     assert_exact(mine, theirs, size, 0)
 
 
@@ -148,7 +150,12 @@ def test_losses_reordering_duplicates(host: Tunnels, loss: float, opens: str, pr
 
 
 @pytest.mark.parametrize(
-    ("name", "has"), [("tcp_sack", "has_sack"), ("tcp_timestamps", "has_timestamps"), ("tcp_window_scaling", "has_window_scale")]
+    ("name", "has"),
+    [
+        ("tcp_sack", "has_sack"),
+        ("tcp_timestamps", "has_timestamps"),
+        ("tcp_window_scaling", "has_window_scale"),
+    ],
 )
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_without_an_option(host: Tunnels, opens: str, name: str, has: str) -> None:
@@ -186,14 +193,18 @@ def test_a_small_mtu(host: Tunnels) -> None:
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_finishes_first(host: Tunnels, opens: str) -> None:
     # All goes up after the kernel's FIN has come down.
-    mine, theirs, running, _ = exchange(host, opens, down=1000, kernel=("--half-close",), up=3 * MEGABYTE)
+    mine, theirs, running, _ = exchange(
+        host, opens, down=1000, kernel=("--half-close",), up=3 * MEGABYTE
+    )
     assert_exact(mine, theirs, 3 * MEGABYTE, 1000)
     assert running.events("peer_finished")
 
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_ours_finishes_first(host: Tunnels, opens: str) -> None:
-    mine, theirs, *_ = exchange(host, opens, up=1000, ours=("--half-close", "yes"), down=3 * MEGABYTE)
+    mine, theirs, *_ = exchange(
+        host, opens, up=1000, ours=("--half-close", "yes"), down=3 * MEGABYTE
+    )
     assert_exact(mine, theirs, 1000, 3 * MEGABYTE)
 
 
@@ -218,7 +229,9 @@ def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_resets(host: Tunnels, opens: str) -> None:
-    mine, theirs, *_ = exchange(host, opens, up=10_000, down=10_000, kernel=("--reset",), ours=("--close", "wait"))
+    mine, theirs, *_ = exchange(
+        host, opens, up=10_000, down=10_000, kernel=("--reset",), ours=("--close", "wait")
+    )
     assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
     assert theirs["received"] == 10_000
 
@@ -251,11 +264,20 @@ def test_nobody_listens_here(host: Tunnels) -> None:
 def test_both_open_at_the_same_time(host: Tunnels) -> None:
     # A packet takes 300 ms, so that the two SYN cross each other.
     sizes = ("--send", 10_000, "--receive", 10_000)
-    theirs = host.kernel("connect", "--address", tunnels.ours(), "--port", 7001, "--local-port", 7002, *sizes)
+    theirs = host.kernel(
+        "connect", "--address", tunnels.ours(), "--port", 7001, "--local-port", 7002, *sizes
+    )
     mine = host.ours(
-        "connect", "--remote", tunnels.kernel(), "--port", 7002, "--local-port", 7001, "--delay", 300, *sizes
+        "connect",
+        "--remote",
+        tunnels.kernel(),
+        "--port",
+        7002,
+        "--local-port",
+        7001,
+        "--delay",
+        300,
+        *sizes,
     )
     with both(mine, theirs):
         assert_exact(mine.ended(), theirs.ended(), 10_000, 10_000)
-
-

@@ -46,10 +46,21 @@ def missing() -> str | None:
 @functools.cache
 def our_peer() -> str:
     """Builds crates/anabranch-live/examples/stream_peer."""
-    line = ["cargo", "build", "--locked", "--quiet", "-p", "anabranch-live", "--example", "stream_peer"]
+    line = [
+        "cargo",
+        "build",
+        "--locked",
+        "--quiet",
+        "-p",
+        "anabranch-live",
+        "--example",
+        "stream_peer",
+    ]
     if shutil.which("cargo") is None:
         raise MissingError("our peer cannot be built: there is no `cargo`")
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=BUILD_S)
+    done = subprocess.run(
+        line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=BUILD_S
+    )
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return str(ROOT / "target" / "debug" / "examples" / "stream_peer")
@@ -104,7 +115,11 @@ class Tunnels:
         return Running(self.command(line))
 
     def ours(
-        self, role: str, *words: object, version: int = 4, settings: Mapping[str, object] | None = None
+        self,
+        role: str,
+        *words: object,
+        version: int = 4,
+        settings: Mapping[str, object] | None = None,
     ) -> "Running":
         """A program on our TCP or MPTCP, behind all devices."""
         devices = ";".join(f"t{path}={ours(path, version)}" for path in range(self.paths))
@@ -162,7 +177,9 @@ class Running:
                     return found[0]
                 left = end - time.monotonic()
                 if left <= 0 or not self._threads[0].is_alive():
-                    raise RuntimeError(f"{self.command} never said {event}: {self.said} {self._errors}")
+                    raise RuntimeError(
+                        f"{self.command} never said {event}: {self.said} {self._errors}"
+                    )
                 self._news.wait(min(left, 0.5))
 
     def ended(self, timeout: float = 60) -> dict[str, Any]:

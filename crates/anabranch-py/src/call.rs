@@ -1,5 +1,7 @@
 //! A telephone call over a live association, measured by what measures a simulated one.
 
+use std::collections::BTreeMap;
+
 use anabranch::app::voip::{Measures, Voip, VoipConfig};
 use anabranch::app::{App as _, Commands, Direction, Start};
 use anabranch::scenario;
@@ -13,6 +15,9 @@ use pyo3::types::PyDict;
 
 use crate::ScenarioError;
 
+/// So many frames may arrive before this end has begun.
+const MOST_EARLY: u64 = 1_000;
+
 /// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time 0; a frame of
 /// the peer's that arrives is said with the delay that it took.
 #[pyclass(module = "anabranch._engine")]
@@ -20,8 +25,10 @@ pub(crate) struct LiveCall {
     call: Voip,
     payload_bytes: u32,
     period: Duration,
-    /// Frames that this end has made.
+    /// Frames that each end should have made by now, by the clock of this one.
     made: u64,
+    /// Delays in seconds of frames that have arrived before: the peer began earlier.
+    early: BTreeMap<u64, f64>,
 }
 
 #[pymethods]
@@ -46,7 +53,7 @@ impl LiveCall {
         // It opens the association, which is open.
         call.handle_wakeup(Time::ZERO, &mut commands);
         call.handle_event(Time::ZERO, Side::A, &Event::Connected, &mut commands);
-        Ok(Self { call, payload_bytes, period: config.packetisation, made: 0 })
+        Ok(Self { call, payload_bytes, period: config.packetisation, made: 0, early: BTreeMap::new() })
     }
 
     /// Bytes of a frame.
@@ -67,6 +74,10 @@ impl LiveCall {
         if self.call.is_talking() {
             self.call.handle_wakeup(Time::ZERO + self.period * self.made, &mut commands);
             self.made += 1;
+            while let Some(entry) = self.early.first_entry().filter(|entry| *entry.key() < self.made) {
+                let (index, delay_s) = entry.remove_entry();
+                self.hear(index, delay_s);
+            }
             Some(
                 commands
                     .0
@@ -81,15 +92,11 @@ impl LiveCall {
     /// A frame of the peer's has arrived, this long after it was made.
     fn arrived(&mut self, index: u64, delay_s: f64) {
         // What the peer says is not believed beyond what there can be.
-        if index >= self.made {
-            return;
+        match index {
+            _ if index < self.made => self.hear(index, delay_s),
+            _ if index < self.made + MOST_EARLY => _ = self.early.insert(index, delay_s),
+            _ => {}
         }
-        let offset = index * u64::from(self.payload_bytes);
-        let payload = Payload { offset, length: self.payload_bytes };
-        let received = Received { stream: 0, ppid: 0, unordered: true, payload };
-        let delay = Duration::from_secs_f64(delay_s.clamp(0.0, 3_600.0));
-        let now = self.call.start() + self.period * index + delay;
-        self.call.handle_event(now, Side::A, &Event::Received(received), &mut Commands::default());
     }
 
     /// A frame of this end's was not taken, as the send buffer was full (`refused`), or has been given up (`abandoned`).
@@ -115,5 +122,16 @@ impl LiveCall {
     /// The MOS of each second of the peer's speech so far, the first one first.
     fn ratings(&self) -> Vec<f64> {
         self.call.ratings(Side::B).iter().map(|interval| interval.rating.mos()).collect()
+    }
+}
+
+impl LiveCall {
+    fn hear(&mut self, index: u64, delay_s: f64) {
+        let offset = index * u64::from(self.payload_bytes);
+        let payload = Payload { offset, length: self.payload_bytes };
+        let received = Received { stream: 0, ppid: 0, unordered: true, payload };
+        let delay = Duration::from_secs_f64(delay_s.clamp(0.0, 3_600.0));
+        let now = self.call.start() + self.period * index + delay;
+        self.call.handle_event(now, Side::A, &Event::Received(received), &mut Commands::default());
     }
 }

@@ -302,8 +302,7 @@ def receive(port: Natural, file: Path = _STANDARD, /, *, sockets: Sockets | None
 Examples:
   anabranch sctp call --listen 5001
   anabranch sctp call 192.0.2.1 5001 --duration 60
-  anabranch sctp call 192.0.2.1,198.51.100.1 5001 --app codec=g729 --set
-  policy.kind=delay_centric"""
+  anabranch sctp call 192.0.2.1,198.51.100.1 5001 --app codec=gsm-efr"""
 )
 def call(
     host: str | None = None,
@@ -334,7 +333,7 @@ def call(
     duration
         Seconds of talk; the end that calls decides.
     app_
-        A setting of a scenario's app of kind voip, KEY=VALUE, such as codec=g729; may be given
+        A setting of a scenario's app of kind voip, KEY=VALUE, such as codec=gsm-efr; may be given
         several times.
     """
     from anabranch.sctp import Talk  # noqa: PLC0415 - slow to import

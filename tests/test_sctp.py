@@ -1,0 +1,221 @@
+"""SCTP between two ends of ours on the loopback address: from Python, and on the command line."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from anabranch import sctp
+from anabranch.errors import AnabranchError, LiveError, ScenarioError
+
+LOOPBACK = "127.0.0.1"
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await work()
+
+    asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def pair(
+    settings: dict[str, object] | None = None,
+) -> AsyncIterator[tuple[sctp.Association, sctp.Association]]:
+    """The end that connects, and the one that was waited for."""
+    async with (
+        sctp.Endpoint([LOOPBACK]) as server,
+        server.listen(5001, settings=settings) as listener,
+        sctp.Endpoint([LOOPBACK]) as client,
+    ):
+        assert server.udp_port
+        association = await client.connect(
+            LOOPBACK, 5001, udp_port=server.udp_port, settings=settings
+        )
+        yield association, await listener.accept()
+
+
+def test_messages_arrive_with_what_was_said_of_them() -> None:
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            await ours.send(b"one", stream=3, ppid=51)
+            await ours.send(b"two", unordered=True, retransmissions=0)
+            assert await theirs.receive() == sctp.Message(b"one", 3, 51, unordered=False)
+            assert await theirs.receive() == sctp.Message(b"two", 0, 0, unordered=True)
+            (path,) = ours.paths()
+            assert (path.remote, path.state, path.is_primary) == (LOOPBACK, "active", True)
+            await ours.shutdown()
+            assert ours.reason == "shutdown"
+            assert [message async for message in theirs] == []
+            assert theirs.reason == "shutdown"
+            assert theirs.scalars()["sctp.messages_delivered"] == 2
+            with pytest.raises(sctp.AssociationClosedError, match="has been shut down"):
+                await ours.send(b"three")
+
+    run(work)
+
+
+def test_bulk_both_ways_waits_for_who_reads_slowly() -> None:
+    count, size = 200, 20_000
+    settings = {"send_buffer": "200 kB", "receive_buffer": "200 kB"}
+
+    async def work() -> None:
+        async with pair(settings) as ends:
+
+            async def speak(end: sctp.Association) -> None:
+                for number in range(count):
+                    await end.send(number.to_bytes(4, "big") * (size // 4))
+
+            async def hear(end: sctp.Association) -> None:
+                for number in range(count):
+                    message = await end.receive()
+                    assert message.data == number.to_bytes(4, "big") * (size // 4)
+                    if number % 50 == 0:
+                        await asyncio.sleep(0.05)
+
+            await asyncio.gather(*(task(end) for end in ends for task in (speak, hear)))
+
+    run(work)
+
+
+def test_an_end_that_aborts_is_an_exception_to_the_other() -> None:
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            await ours.abort()
+            with pytest.raises(sctp.AssociationClosedError, match="has been aborted"):
+                await theirs.receive()
+
+    run(work)
+
+
+def test_nobody_waits_at_the_port() -> None:
+    async def work() -> None:
+        async with sctp.Endpoint([LOOPBACK]) as server, sctp.Endpoint([LOOPBACK]) as client:
+            assert server.udp_port
+            with pytest.raises(sctp.AssociationClosedError, match="aborted"):
+                await client.connect(LOOPBACK, 5001, udp_port=server.udp_port)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"rto_max": "1"}, "rto_max: `1` is not a length of time"),
+        ({"rto_maximum": "1 s"}, "unknown field `rto_maximum`"),
+        ({"policy": {"kind": "best"}}, "policy"),
+        ({"rto_max": object()}, "settings must be texts, numbers and booleans"),
+    ],
+)
+def test_settings_that_are_none(settings: dict[str, object], sentence: str) -> None:
+    async def work() -> None:
+        async with sctp.Endpoint([LOOPBACK]) as client:
+            with pytest.raises((ScenarioError, AnabranchError), match=sentence):
+                await client.connect(LOOPBACK, 5001, settings=settings)
+
+    run(work)
+
+
+def test_arguments_that_are_none() -> None:
+    async def work() -> None:
+        with pytest.raises(AnabranchError, match="mtu is 500; it must be from 576 to 65535"):
+            sctp.Endpoint(mtu=500)
+        with pytest.raises(LiveError, match=r"192\.0\.2\.77.*cannot be bound"):
+            async with sctp.Endpoint(["192.0.2.77"]):
+                pass
+        with pytest.raises(LiveError, match="address = `here` is not an address"):
+            async with sctp.Endpoint(["here"]):
+                pass
+        with pytest.raises(LiveError, match="is not open"):
+            await sctp.Endpoint().connect(LOOPBACK, 5001)
+        async with pair() as (ours, _):
+            with pytest.raises(AnabranchError, match="stream is 65536; it must be from 0 to 65535"):
+                await ours.send(b"x", stream=65_536)
+            with pytest.raises(LiveError, match="0 bytes on stream 0 cannot be sent"):
+                await ours.send(b"")
+            with pytest.raises(AnabranchError, match="retransmissions and lifetime are both given"):
+                await ours.send(b"x", retransmissions=1, lifetime_ms=5)
+
+    run(work)
+
+
+def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            settings = {"duration": "1 s", "codec": "gsm-efr"}
+            caller = sctp.Talk(ours, settings, calls=True)
+            called = sctp.Talk(theirs, calls=False)
+            outcomes = await asyncio.gather(caller.run(), called.run())
+            assert outcomes[0].scalars.keys() == outcomes[1].scalars.keys()
+            for outcome in outcomes:
+                for way in ("a_to_b", "b_to_a"):
+                    assert outcome.scalars[f"{way}.sent"] == 50
+                    assert outcome.scalars[f"{way}.received"] >= 40
+                    assert 0 <= outcome.scalars[f"{way}.mean_delay_ms"] < 100
+                    assert 1 <= outcome.scalars[f"{way}.mos"] <= 4.5
+                assert outcome.round_trip_ms < 1000
+
+    run(work)
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "anabranch", "sctp", *words]
+
+
+def test_a_file_goes_through_the_command_line(tmp_path: Path) -> None:
+    source, copy, counted = tmp_path / "source", tmp_path / "copy", tmp_path / "counted.json"
+    source.write_bytes(bytes(range(256)) * 4_000)
+    udp = str(free_port())
+    bind = ["--address", LOOPBACK, "--udp"]
+    words = command("receive", "5001", str(copy), *bind, udp)
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as receiving:
+        assert receiving.stderr
+        assert receiving.stderr.readline() == f"anabranch: waits at port 5001, UDP port {udp}\n"
+        sent = subprocess.run(
+            command(
+                *("send", LOOPBACK, "5001", str(source), "--remote-udp", udp, "--size", "60000"),
+                *("--set", "rto_min='200 ms'", "--json", str(counted)),
+            ),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert sent.returncode == 0, sent.stderr
+        assert "sent 1024000 bytes" in sent.stderr
+        assert receiving.wait(timeout=30) == 0
+    assert copy.read_bytes() == source.read_bytes()
+    assert json.loads(counted.read_text())["sctp.data_chunks_sent"] >= 700
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["listen", "0"], "port is 0; it must be from 1 to 65535"),
+        (["listen", "5001", "--raw", "--udp", "9"], "--raw and --udp are both given"),
+        (["send", "no.such.name.invalid", "5001"], "is neither an address nor a known name"),
+        (["connect", LOOPBACK, "5001", "--set", "rto_max=soon"], "rto_max"),
+        (["call"], "a call needs either HOST and PORT, or --listen PORT"),
+        (["send", LOOPBACK, "5001", "--size", "0"], "--size is 0; it must be at least 1"),
+    ],
+)
+def test_mistakes_on_the_command_line(words: list[str], sentence: str) -> None:
+    done = subprocess.run(
+        command(*words), check=False, capture_output=True, text=True, timeout=60, input=""
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
