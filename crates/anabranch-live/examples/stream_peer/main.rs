@@ -20,8 +20,8 @@ use anabranch_live::stream::{ConnectionId, Host, HostEvent, Settings, StreamEnd}
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::Command;
 use anabranch_transport::report::Row;
-use anabranch_transport::tcp;
 use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::{mptcp, tcp};
 use impaired::{Impaired, Weather};
 use serde_json::{Value, json};
 
@@ -323,6 +323,7 @@ fn main() -> ExitCode {
         let (role, words) = read_words()?;
         match words.get("protocol").map_or("tcp", String::as_str) {
             "tcp" => run::<tcp::Connection>(&role, &words, settings(&words)?),
+            "mptcp" => run::<mptcp::Connection>(&role, &words, settings(&words)?),
             other => Err(format!("protocol = {other} is not one of tcp, mptcp")),
         }
     };

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use anabranch_transport::endpoint::{Command, Event, Input, Output};
 use anabranch_transport::ground::{PathId, Payload};
+use anabranch_transport::mptcp;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::tcp::Flags;
@@ -13,6 +14,7 @@ use anabranch_transport::wire::{Body, Packet};
 use super::StreamEnd;
 use super::host::HostEvent;
 use super::incoming::Incoming;
+use super::mappings::{Mappings, Said};
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::route::Route;
@@ -29,10 +31,15 @@ pub(super) struct Live<E> {
     pub(super) end: E,
     /// By path.
     pub(super) routes: Vec<Route>,
+    /// This end's addresses by their identifiers: that of the first subflow is 0 (RFC 8684 section 3.4.1).
+    pub(super) own: Vec<IpAddr>,
     /// What the segments of each path are known by.
     pub(super) tuples: Vec<Option<Tuple>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    pub(super) mappings: Mappings,
+    /// What names it to its peer, in MPTCP.
+    pub(super) token: u32,
     /// When the endpoint wants to be woken.
     pub(super) timeout: Time,
     /// A peer has opened it, and nobody has been told.
@@ -51,6 +58,11 @@ pub(super) struct Writing<'a> {
     pub(super) offset: u64,
     pub(super) outgoing: Option<&'a Outgoing>,
     pub(super) secret: &'a Secret,
+    /// The keys of MPTCP, this end's first.
+    pub(super) keys: [u64; 2],
+    /// This end's addresses by their identifiers, and those that the peer has announced.
+    pub(super) own: &'a [IpAddr],
+    pub(super) heard: &'a [(u8, IpAddr, Option<u16>)],
 }
 
 impl Sending for Writing<'_> {
@@ -60,7 +72,16 @@ impl Sending for Writing<'_> {
     }
 
     fn own_addresses(&self) -> Vec<IpAddr> {
-        Vec::new()
+        self.own.to_vec()
+    }
+
+    fn announced(&self, identifier: u8) -> IpAddr {
+        self.own.get(usize::from(identifier)).copied().unwrap_or(self.routes[0].local)
+    }
+
+    fn heard(&self, identifier: u8) -> IpAddr {
+        let known = self.heard.iter().find(|(other, ..)| *other == identifier);
+        known.map_or(self.routes[0].remote, |(_, address, _)| *address)
     }
 
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
@@ -79,7 +100,7 @@ impl Sending for Writing<'_> {
     }
 
     fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
+        self.keys
     }
 }
 
@@ -102,6 +123,7 @@ pub(super) struct Reading<'a, E> {
     pub(super) datagram: &'a [u8],
     pub(super) secret: &'a Secret,
     pub(super) staged: Staged,
+    pub(super) said: Said,
 }
 
 impl<E: StreamEnd> Receiving for Reading<'_, E> {
@@ -132,22 +154,42 @@ impl<E: StreamEnd> Receiving for Reading<'_, E> {
     }
 
     fn connection_keys(&self) -> [u64; 2] {
-        [0; 2]
+        self.end.map_or([0; 2], |(end, _)| keys(end))
     }
 
     fn data_near(&self) -> [u64; 2] {
-        [0; 2]
+        self.end.and_then(|(end, _)| end.as_multipath()).map_or([0; 2], mptcp::Connection::data_near)
+    }
+
+    fn announced(&mut self, identifier: u8, address: IpAddr, port: Option<u16>) {
+        self.said.address = Some((identifier, address, port));
+    }
+
+    fn mapped(&mut self, position: u64, place: u64, length: u32) {
+        self.said.mapping = Some((position, place, length));
     }
 }
 
+/// The keys of a connection, its own first; 0 for what is not known.
+fn keys(end: &impl StreamEnd) -> [u64; 2] {
+    let keys = end.as_multipath().map_or([None; 2], mptcp::Connection::keys);
+    keys.map(|key| key.unwrap_or(0))
+}
+
 impl<E: StreamEnd> Live<E> {
-    pub(super) fn new(end: E, routes: Vec<Route>) -> Self {
+    pub(super) fn new(end: E, routes: Vec<Route>, addresses: &[IpAddr]) -> Self {
+        let first = routes[0].local;
+        let others =
+            addresses.iter().copied().filter(|own| *own != first && own.is_ipv4() == first.is_ipv4());
         Self {
             end,
+            own: std::iter::once(first).chain(others).collect(),
             tuples: vec![None; routes.len()],
             routes,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            mappings: Mappings::default(),
+            token: 0,
             timeout: Time::NEVER,
             is_unheard: false,
             refused: 0,
@@ -156,7 +198,20 @@ impl<E: StreamEnd> Live<E> {
     }
 
     /// Hands a segment to the endpoint, and keeps those of its bytes that were taken.
-    pub(super) fn give(&mut self, now: Time, packet: Box<Packet>, staged: Staged, datagram: &[u8]) {
+    pub(super) fn give(
+        &mut self,
+        now: Time,
+        mut packet: Box<Packet>,
+        staged: Staged,
+        said: Said,
+        datagram: &[u8],
+    ) {
+        if let Some(end) = self.end.as_multipath()
+            && !self.mappings.apply(end, &mut packet, said)
+        {
+            // As if the network had lost it.
+            return;
+        }
         let Some((position, range)) = staged else {
             self.end.handle_input(now, Input::Packet(packet));
             return;
@@ -179,6 +234,11 @@ impl<E: StreamEnd> Live<E> {
                 self.incoming.put(place + (start - position), part, most);
             }
         }
+    }
+
+    /// The identifier of an address of this end.
+    pub(super) fn identifier_of(&self, own: IpAddr) -> u8 {
+        self.own.iter().position(|other| *other == own).unwrap_or(0) as u8
     }
 
     /// Does what the endpoint wants done; tells of each SYN that leaves, with its ports.
@@ -205,6 +265,9 @@ impl<E: StreamEnd> Live<E> {
                         offset: segment.payload.offset,
                         outgoing: Some(&self.outgoing),
                         secret,
+                        keys: keys(&self.end),
+                        own: &self.own,
+                        heard: &self.mappings.heard,
                     };
                     put(outbox, &packet, &writing);
                 }

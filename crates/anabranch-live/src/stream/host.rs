@@ -8,16 +8,20 @@ use anabranch_transport::endpoint::{
 };
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Side};
 use anabranch_transport::listener::{Answer, Listen, Listener as _};
+use anabranch_transport::mptcp as mptcp_transport;
 use anabranch_transport::path::PathState;
 use anabranch_transport::rng::{Draw as _, Streams};
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::tcp::refuse;
 use anabranch_transport::time::Time;
+use anabranch_transport::wire::mptcp::keys::token_of;
+use anabranch_transport::wire::mptcp::{Handshake, Join};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::{Body, Packet, ip, mptcp};
 
 use super::StreamEnd;
 use super::connection::{Live, Reading, Staged, Tuple, Writing, put};
+use super::mappings::Said;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
 use crate::route::{Route, source_for, version};
@@ -25,6 +29,9 @@ use crate::stack::Stack;
 
 /// The first of the ports that nobody is given (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
+
+/// A connection has so many paths at most.
+const MOST_PATHS: usize = 8;
 
 /// A connection of a host: its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,6 +91,7 @@ struct Arrival<'a> {
     route: Route,
     tuple: Tuple,
     staged: Staged,
+    said: Said,
     datagram: &'a [u8],
 }
 
@@ -99,6 +107,8 @@ pub struct Host<E: StreamEnd> {
     connections: BTreeMap<ConnectionId, Live<E>>,
     next_id: u64,
     by_tuple: BTreeMap<Tuple, (ConnectionId, PathId)>,
+    /// Connections of MPTCP, by what names them to their peers.
+    by_token: BTreeMap<u32, ConnectionId>,
     alarms: Alarms<ConnectionId>,
     /// Those that peers have opened.
     accepted: BTreeSet<ConnectionId>,
@@ -121,6 +131,7 @@ impl<E: StreamEnd> Host<E> {
             connections: BTreeMap::new(),
             next_id: 0,
             by_tuple: BTreeMap::new(),
+            by_token: BTreeMap::new(),
             alarms: Alarms::default(),
             accepted: BTreeSet::new(),
             events: VecDeque::new(),
@@ -196,7 +207,7 @@ impl<E: StreamEnd> Host<E> {
         let mut end = E::at_ports(config, [local_port, peer_port]).build(&site)?;
         end.draw_from(self.numbers_for(tuple(local_port)));
         end.set_half_close(true);
-        let mut live = Live::new(end, routes);
+        let mut live = Live::new(end, routes, &self.settings.addresses);
         live.end.handle_input(now, Input::Command(Command::Connect));
         self.connections.insert(id, live);
         self.drain(now, id);
@@ -265,12 +276,13 @@ impl<E: StreamEnd> Host<E> {
         let owner = self.by_tuple.get(&tuple).copied();
         let end = owner.map(|(id, path)| (&self.connections[&id].end, path));
         let path = owner.map_or(PathId(0), |(_, path)| path);
-        let mut reading = Reading { end, datagram, secret: &self.secret, staged: None };
+        let mut reading =
+            Reading { end, datagram, secret: &self.secret, staged: None, said: Said::default() };
         let Ok((segment, options)) = Segment::parse(datagram, [remote, local], &mut reading) else {
             self.malformed += 1;
             return;
         };
-        let staged = reading.staged;
+        let Reading { staged, said, .. } = reading;
         let gives_way = end.is_some_and(|(end, path)| end.gives_way_to(path, &segment));
         let size = version(remote).header_bytes() + datagram.len() as u32;
         let body = match options {
@@ -281,19 +293,104 @@ impl<E: StreamEnd> Host<E> {
             }
         };
         let packet = Box::new(Packet { path, ecn, size, body });
-        let arrival = Arrival { packet, route, tuple, staged, datagram };
+        let arrival = Arrival { packet, route, tuple, staged, said, datagram };
         match owner {
             Some((id, _)) if !gives_way => {
-                let Arrival { packet, staged, datagram, .. } = arrival;
+                let Arrival { packet, staged, said, datagram, .. } = arrival;
                 let live = self.connections.get_mut(&id).expect("it has the tuple");
-                live.give(now, packet, staged, datagram);
+                live.give(now, packet, staged, said, datagram);
+                self.join_announced(now, id);
                 self.drain(now, id);
             }
             Some((id, _)) => {
                 self.remove(id);
                 self.give_to_listener(now, arrival);
             }
-            None => self.give_to_listener(now, arrival),
+            None => match self.joined(&arrival) {
+                Some(id) => self.give_join(now, id, arrival),
+                None => self.give_to_listener(now, arrival),
+            },
+        }
+    }
+
+    /// The connection that a segment asks to join, by its token (RFC 8684 section 3.2).
+    fn joined(&self, arrival: &Arrival<'_>) -> Option<ConnectionId> {
+        let Body::Mptcp(segment) = &arrival.packet.body else { return None };
+        let Some(Handshake::Join(Join::Syn { token, .. })) = segment.options.handshake else { return None };
+        self.by_token.get(&token).copied().filter(|id| self.connections[id].end.owns(&arrival.packet))
+    }
+
+    /// The peer opens a subflow, on a path that there is or on one more.
+    fn give_join(&mut self, now: Time, id: ConnectionId, arrival: Arrival<'_>) {
+        let Arrival { mut packet, route, tuple, staged, said, datagram } = arrival;
+        let live = self.connections.get_mut(&id).expect("it is there");
+        let own_address = live.identifier_of(route.local);
+        let Some(end) = live.end.multipath() else { return };
+        let paths = (0..live.routes.len()).map(|path| PathId(path as u8));
+        let free = paths.filter(|path| live.routes[path.index()] == route).find(|path| end.is_free(*path));
+        let path = match free {
+            Some(path) => {
+                end.renew_path(path);
+                path
+            }
+            None if live.routes.len() >= MOST_PATHS => return,
+            None => match end.append_passive_path(self.settings.mtu) {
+                Ok(path) => {
+                    live.routes.push(route);
+                    live.tuples.push(None);
+                    path
+                }
+                // Settings may allow no more paths than there are.
+                Err(_) => return,
+            },
+        };
+        end.identify_address(path, own_address);
+        packet.path = path;
+        live.give(now, packet, staged, said, datagram);
+        self.learn(id, path, tuple);
+        self.drain(now, id);
+    }
+
+    /// Opens subflows to addresses that the peer has announced, where this end has opened the connection.
+    fn join_announced(&mut self, now: Time, id: ConnectionId) {
+        let live = self.connections.get_mut(&id).expect("it is there");
+        while let Some((_, remote, port)) = live.mappings.fresh.pop_front() {
+            let is_known = live.routes.iter().any(|route| route.remote == remote);
+            if is_known && port.is_none()
+                || live.routes.len() >= MOST_PATHS
+                || version(remote) != version(live.routes[0].remote)
+            {
+                continue;
+            }
+            let local = source_for(&self.settings.addresses, remote);
+            let own_address = live.identifier_of(local);
+            let Some(end) = live.end.multipath().filter(|end| end.is_opener()) else { continue };
+            live.routes.push(Route { local, remote, port: None });
+            live.tuples.push(None);
+            // Settings may allow no more paths than there are.
+            if end.join_address(now, self.settings.mtu, own_address, port).is_err() {
+                live.routes.pop();
+                live.tuples.pop();
+            }
+        }
+    }
+
+    /// From here on segments between these addresses and ports are those of a path.
+    fn learn(&mut self, id: ConnectionId, path: PathId, tuple: Tuple) {
+        let live = self.connections.get_mut(&id).expect("it is there");
+        let known = live.tuples[path.index()].replace(tuple);
+        if let Some(known) = known.filter(|known| *known != tuple) {
+            self.by_tuple.remove(&known);
+        }
+        self.by_tuple.insert(tuple, (id, path));
+    }
+
+    /// Tells a peer of MPTCP which other addresses this end has, where the peer has opened the connection.
+    fn announce(&mut self, now: Time, id: ConnectionId) {
+        let live = self.connections.get_mut(&id).expect("it is there");
+        let Some(end) = live.end.multipath().filter(|end| !end.is_opener()) else { return };
+        for identifier in 1..live.own.len().min(MOST_PATHS) {
+            end.announce_address(now, identifier as u8);
         }
     }
 
@@ -318,14 +415,23 @@ impl<E: StreamEnd> Host<E> {
         match answer {
             Answer::Nothing => {}
             Answer::Reply(reply) => {
-                let writing =
-                    Writing { routes: &[route], source: 0, offset: 0, outgoing: None, secret: &self.secret };
+                let writing = Writing {
+                    routes: &[route],
+                    source: 0,
+                    offset: 0,
+                    outgoing: None,
+                    secret: &self.secret,
+                    keys: [0; 2],
+                    own: &[],
+                    heard: &[],
+                };
                 put(&mut self.outbox, &reply, &writing);
             }
             Answer::Accepted(mut end) => {
                 let id = self.new_id();
                 end.set_half_close(true);
-                let live = Live { is_unheard: true, ..Live::new(*end, vec![route]) };
+                let live =
+                    Live { is_unheard: true, ..Live::new(*end, vec![route], &self.settings.addresses) };
                 self.connections.insert(id, live);
                 self.accepted.insert(id);
                 self.drain(now, id);
@@ -337,19 +443,29 @@ impl<E: StreamEnd> Host<E> {
     fn drain(&mut self, now: Time, id: ConnectionId) {
         let live = self.connections.get_mut(&id).expect("it is there");
         let before = live.timeout;
-        let mut begun = Vec::new();
+        let (mut begun, mut is_new) = (Vec::new(), false);
         let events = &mut self.events;
         let begins = |path, tuple| begun.push((path, tuple));
-        live.drain(now, &self.secret, &mut self.outbox, begins, |event| events.push_back((id, event)));
+        live.drain(now, &self.secret, &mut self.outbox, begins, |event| {
+            is_new |= event == HostEvent::Accepted;
+            events.push_back((id, event));
+        });
         live.outgoing.sweep(&live.end);
         self.alarms.set(id, before, live.timeout);
-        for (path, tuple) in begun {
-            let known = live.tuples[path.index()].replace(tuple);
-            if let Some(known) = known.filter(|known| *known != tuple) {
-                self.by_tuple.remove(&known);
-            }
-            self.by_tuple.insert(tuple, (id, path));
+        if let Some([Some(key), _]) = live.end.as_multipath().map(mptcp_transport::Connection::keys)
+            && !begun.is_empty()
+        {
+            live.token = token_of(key);
+            self.by_token.insert(live.token, id);
         }
+        for (path, tuple) in begun {
+            self.learn(id, path, tuple);
+        }
+        if is_new && self.settings.addresses.len() > 1 {
+            self.announce(now, id);
+            return self.drain(now, id);
+        }
+        let live = &self.connections[&id];
         if live.timeout.is_never() && live.end.is_closed() {
             self.remove(id);
         }
@@ -359,6 +475,9 @@ impl<E: StreamEnd> Host<E> {
         let Some(live) = self.connections.remove(&id) else { return };
         self.alarms.set(id, live.timeout, Time::NEVER);
         self.accepted.remove(&id);
+        if self.by_token.get(&live.token) == Some(&id) {
+            self.by_token.remove(&live.token);
+        }
         for tuple in live.tuples.iter().flatten() {
             if self.by_tuple.get(tuple).is_some_and(|(owner, _)| *owner == id) {
                 self.by_tuple.remove(tuple);

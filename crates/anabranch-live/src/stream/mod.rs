@@ -3,6 +3,8 @@
 mod connection;
 mod host;
 mod incoming;
+mod mappings;
+mod multipath;
 mod tcp;
 
 use std::fmt::Debug;
@@ -10,6 +12,7 @@ use std::fmt::Debug;
 use anabranch_transport::endpoint::Endpoint;
 use anabranch_transport::ground::PathId;
 use anabranch_transport::listener::{Listen, Listener};
+use anabranch_transport::mptcp;
 use anabranch_transport::secret::SecretNumbers;
 use anabranch_transport::wire::Packet;
 use anabranch_transport::wire::tcp::Segment;
@@ -52,4 +55,14 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
 
     /// Where what this packet carries begins in this end's stream.
     fn source(&self, packet: &Packet) -> u64;
+
+    /// Several paths, where the transport has them.
+    fn multipath(&mut self) -> Option<&mut mptcp::Connection> {
+        None
+    }
+
+    /// The same, to be looked at.
+    fn as_multipath(&self) -> Option<&mptcp::Connection> {
+        None
+    }
 }

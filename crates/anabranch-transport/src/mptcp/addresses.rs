@@ -2,15 +2,24 @@
 //! and 3.4).
 
 use super::connection::{Connection, State};
+use super::subflow::Subflow;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Output};
 use crate::ground::{PathId, Side};
-use crate::rng::Draw as _;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
 
 /// An announcement is repeated so often (Linux: `ADD_ADDR_RETRANS_MAX`).
 const MOST_ANNOUNCEMENTS: u32 = 3;
+
+/// An address of this end that the peer is told of until it has heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announcement {
+    address: u8,
+    /// When it is said again, and how often it has been.
+    pub(super) at: Time,
+    count: u32,
+}
 
 impl Connection {
     /// Lets the addresses of side A come and go; these paths are not there at first.
@@ -36,22 +45,112 @@ impl Connection {
     ///
     /// # Errors
     /// When the settings do not go with one more path: one sentence.
-    #[cold]
     pub(super) fn append_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        let path = self.append_passive_path(mtu)?;
+        if self.is_opener {
+            self.join(now, path.index());
+        }
+        Ok(path)
+    }
+
+    /// Adds a path after the last one on which the peer opens the subflow.
+    ///
+    /// # Errors
+    /// When the settings do not go with one more path: one sentence.
+    #[cold]
+    pub fn append_passive_path(&mut self, mtu: u32) -> Result<PathId, String> {
         let path = self.subflows.len();
         self.site.mtus.push(mtu);
         if let Err(error) = self.parameters.check_paths(&self.site.mtus, self.ip) {
             self.site.mtus.pop();
             return Err(error);
         }
+        let subflow = self.fresh_subflow(path);
+        self.subflows.push(subflow);
+        Ok(PathId(path as u8))
+    }
+
+    /// Opens a subflow to an address that the peer has announced, from that one of this end with this identifier: on a path
+    /// after the last one.
+    ///
+    /// # Errors
+    /// When the settings do not go with one more path: one sentence.
+    pub fn join_address(
+        &mut self,
+        now: Time,
+        mtu: u32,
+        own_address: u8,
+        port: Option<u16>,
+    ) -> Result<PathId, String> {
+        let path = self.append_passive_path(mtu)?;
+        let subflow = &mut self.subflows[path.index()];
+        subflow.own_address = own_address;
+        if let Some(port) = port {
+            subflow.tcp.set_peer_port(port);
+        }
+        self.join(now, path.index());
+        self.follow_up(now);
+        Ok(path)
+    }
+
+    fn fresh_subflow(&mut self, path: usize) -> Subflow {
         let mut subflow = self.site.subflow(&self.parameters, path);
         subflow.tcp.become_subflow(self.group.clone(), self.parameters.space);
-        subflow.is_present = !self.addresses_change;
-        self.subflows.push(subflow);
-        if self.is_opener {
-            self.join(now, path);
+        if let Some(numbers) = &mut self.secret_numbers {
+            subflow.tcp.draw_from(numbers.split_off());
         }
-        Ok(PathId(path as u8))
+        subflow.is_present = !self.addresses_change;
+        subflow
+    }
+
+    /// Whether there is no subflow on this path, so that the peer may open one.
+    pub fn is_free(&self, path: PathId) -> bool {
+        self.subflows.get(path.index()).is_some_and(|subflow| subflow.phase == Phase::Closed)
+    }
+
+    /// A path without a subflow is as if there had never been one, whatever ports the last one had.
+    pub fn renew_path(&mut self, path: PathId) {
+        if self.is_free(path) {
+            let before = &self.subflows[path.index()];
+            let (own_address, peer_address) = (before.own_address, before.peer_address);
+            let mut fresh = self.fresh_subflow(path.index());
+            (fresh.own_address, fresh.peer_address) = (own_address, peer_address);
+            self.subflows[path.index()] = fresh;
+        }
+    }
+
+    /// The identifier of the address that this end has on a path, where it is not the number of the path.
+    pub fn identify_address(&mut self, path: PathId, own_address: u8) {
+        if let Some(subflow) = self.subflows.get_mut(path.index()) {
+            subflow.own_address = own_address;
+        }
+    }
+
+    /// Tells the peer of an address of this end that has no path yet, until it has heard (RFC 8684 section 3.4.1); which
+    /// one it is says [`Sending::announced`](crate::wire::bytes::Sending::announced). To be called when the connection is
+    /// open.
+    pub fn announce_address(&mut self, now: Time, address: u8) {
+        self.announcements.push(Announcement { address, at: now, count: 0 });
+        self.repeat_announcements(now);
+    }
+
+    /// Says what is due.
+    pub(super) fn repeat_announcements(&mut self, now: Time) {
+        let is_over = !matches!(self.state, State::Established);
+        self.announcements.retain(|it| !is_over && (it.at > now || it.count <= MOST_ANNOUNCEMENTS));
+        for index in 0..self.announcements.len() {
+            let Some(carrier) = self.best_subflow().filter(|_| self.announcements[index].at <= now) else {
+                continue;
+            };
+            let announcement = &mut self.announcements[index];
+            announcement.at = now + self.subflows[carrier].tcp.rto();
+            announcement.count += 1;
+            let address = announcement.address;
+            self.send_signal(now, carrier, Signal::AddAddress { address, is_echo: false, port: None });
+        }
+        if self.best_subflow().is_none() {
+            self.announcements.clear();
+        }
     }
 
     /// Opens a subflow on each path that has none, now that the peer accepts them.
@@ -65,11 +164,13 @@ impl Connection {
 
     /// Opens a subflow on this path (RFC 8684 section 3.2), if it has none and the peer would accept one.
     fn join(&mut self, now: Time, path: usize) {
-        let subflow = &mut self.subflows[path];
         let may_join = self.state == State::Established && self.is_fully_established;
-        if may_join && subflow.is_present && subflow.phase == Phase::Closed {
+        let is_free = |subflow: &Subflow| subflow.is_present && subflow.phase == Phase::Closed;
+        if may_join && is_free(&self.subflows[path]) {
+            let nonce = self.draw() as u32;
+            let subflow = &mut self.subflows[path];
             subflow.begin(true, true);
-            subflow.nonces = [self.rng.bits() as u32, 0];
+            subflow.nonces = [nonce, 0];
             subflow.tcp.handle_input(now, Input::Command(Command::Connect));
         }
     }
@@ -131,7 +232,8 @@ impl Connection {
             return;
         }
         self.subflows[path].announcements += 1;
-        let signal = Signal::AddAddress { address: path as u8, is_echo: false, port: None };
+        let address = self.subflows[path].own_address;
+        let signal = Signal::AddAddress { address, is_echo: false, port: None };
         if let Some(carrier) = self.best_subflow() {
             self.subflows[path].announce_at = now + self.subflows[carrier].tcp.rto();
             self.send_signal(now, carrier, signal);
@@ -208,27 +310,40 @@ impl Connection {
         self.drain(now, carrier);
     }
 
+    /// The peer has no longer the address of this identifier: what goes there ends.
+    fn on_address_removed(&mut self, now: Time, address: u8) {
+        for path in 0..self.subflows.len() {
+            if self.subflows[path].peer_address == address {
+                self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(path as u8))));
+                self.end_subflow(now, path);
+            }
+        }
+    }
+
     pub(super) fn on_signal(&mut self, now: Time, path: usize, signal: Signal) {
-        let known = |address: u8| usize::from(address) < self.subflows.len();
         match signal {
-            Signal::AddAddress { address, is_echo, port } if known(address) => {
-                self.outputs.push_back(Output::Event(Event::AddressAdded(PathId(address))));
-                if is_echo {
-                    self.subflows[usize::from(address)].announce_at = Time::NEVER;
-                } else {
+            Signal::AddAddress { address, is_echo, port } => {
+                let is_path = usize::from(address) < self.subflows.len();
+                if is_path {
+                    self.outputs.push_back(Output::Event(Event::AddressAdded(PathId(address))));
+                }
+                if !is_echo {
                     self.send_signal(now, path, Signal::AddAddress { address, is_echo: true, port });
+                    return;
+                }
+                self.announcements.retain(|announcement| announcement.address != address);
+                if is_path {
+                    self.subflows[usize::from(address)].announce_at = Time::NEVER;
                 }
             }
             Signal::RemoveAddress { addresses } => {
-                let count = self.subflows.len();
-                for address in addresses.iter().filter(|address| usize::from(*address) < count) {
-                    self.outputs.push_back(Output::Event(Event::AddressDeleted(PathId(address))));
-                    self.end_subflow(now, usize::from(address));
+                for address in addresses.iter() {
+                    self.on_address_removed(now, address);
                 }
             }
             // Mappings have no checksums here, so that none can be wrong.
-            Signal::AddAddress { .. } | Signal::Fail { .. } => {}
-            Signal::FastClose => self.on_fast_close(path),
+            Signal::Fail { .. } => {}
+            Signal::FastClose => self.on_fast_close(now, path),
             Signal::Priority { is_backup } => self.subflows[path].is_asked_backup = is_backup,
         }
     }

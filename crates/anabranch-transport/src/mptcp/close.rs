@@ -88,11 +88,20 @@ impl Connection {
         self.end(reason);
     }
 
-    /// The peer gives the connection up; the subflow that says so is over.
-    pub(super) fn on_fast_close(&mut self, path: usize) {
-        if self.subflows[path].phase == Phase::Closed && self.state == State::Established {
-            self.give_up(CloseReason::Aborted);
+    /// The peer gives the connection up: where it says so with a reset, that subflow is over and the others end without a
+    /// word; where it says so with an acknowledgement, each is reset (RFC 8684 section 3.5).
+    pub(super) fn on_fast_close(&mut self, now: Time, path: usize) {
+        if self.state != State::Established {
+            return;
         }
+        if self.subflows[path].phase == Phase::Closed {
+            return self.give_up(CloseReason::Aborted);
+        }
+        for subflow in &mut self.subflows {
+            subflow.tcp.handle_input(now, Input::Command(Command::Abort));
+            subflow.is_dirty = true;
+        }
+        self.end(CloseReason::Aborted);
     }
 
     /// The connection is over without a word to the peer.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::addresses::Announcement;
 use super::config::Config;
 use super::parameters::Parameters;
 use super::receive::Receiver;
@@ -17,7 +18,8 @@ use crate::endpoint::{
 use crate::ground::{IpVersion, PathId, Payload, Side};
 use crate::path::scheduler::AnyScheduler;
 use crate::report::Report;
-use crate::rng::{Rng, Streams};
+use crate::rng::{Draw as _, Rng, Streams};
+use crate::secret::SecretNumbers;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
@@ -48,6 +50,8 @@ pub struct Connection {
     pub(super) side: Side,
     pub(super) ip: IpVersion,
     pub(super) rng: Rng,
+    /// Where keys and nonces come from, if not from `rng`.
+    pub(super) secret_numbers: Option<SecretNumbers>,
     pub(super) state: State,
     /// This end has opened it, and so opens further subflows.
     pub(super) is_opener: bool,
@@ -67,6 +71,10 @@ pub struct Connection {
     pub(super) scheduler: AnyScheduler,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
+    /// Addresses of this end that belong to no path and that the peer is being told of.
+    pub(super) announcements: Vec<Announcement>,
+    /// Mappings have checksums, since one of the ends wants them (RFC 8684 section 3.1).
+    pub(super) has_checksums: bool,
     /// Addresses that have gone while no subflow could tell the peer.
     pub(super) removed: Vec<u8>,
     /// When a connection that has no subflow, or waits for no more than the acknowledgement of our `DATA_FIN`, is over.
@@ -92,7 +100,7 @@ impl SubflowSite {
         let settings = parameters.tcp.of_subflow(path as u8);
         let name = format!("{}/subflow_{path}", self.name);
         let tcp = tcp::Connection::new(&settings, self.side, &self.mtus, self.ip, self.streams, &name);
-        Subflow::new(tcp, parameters.is_backup(PathId(path as u8)))
+        Subflow::new(tcp, path as u8, parameters.is_backup(PathId(path as u8)))
     }
 }
 
@@ -118,6 +126,7 @@ impl Connection {
             side,
             ip,
             rng: streams.stream(&format!("{name}/keys")),
+            secret_numbers: None,
             state: State::Closed,
             is_opener: false,
             is_fully_established: false,
@@ -131,6 +140,8 @@ impl Connection {
             scheduler: parameters.scheduler.build(),
             sender: Sender::new(),
             receiver: Receiver::default(),
+            announcements: Vec::new(),
+            has_checksums: false,
             removed: Vec::new(),
             close_at: Time::NEVER,
             outputs: VecDeque::new(),
@@ -143,6 +154,54 @@ impl Connection {
     /// What has been counted so far, in all connections.
     pub const fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// The subflow of a path, if there is such a path.
+    pub fn subflow(&self, path: PathId) -> Option<&tcp::Connection> {
+        self.subflows.get(path.index()).map(|subflow| &subflow.tcp)
+    }
+
+    /// Whether nothing is left of the connection.
+    pub fn is_closed(&self) -> bool {
+        self.has_closed && self.subflows.iter().all(|subflow| subflow.tcp.is_closed())
+    }
+
+    /// Whether the application has been told that it is over, or there has been none.
+    pub const fn is_over(&self) -> bool {
+        self.has_closed
+    }
+
+    /// Whether this end has opened it.
+    pub const fn is_opener(&self) -> bool {
+        self.is_opener
+    }
+
+    /// Whether it goes on as a connection of TCP.
+    pub const fn has_fallen_back(&self) -> bool {
+        matches!(self.state, State::Fallback(_))
+    }
+
+    /// The largest window that it offers, in bytes.
+    pub const fn receive_buffer(&self) -> u64 {
+        self.parameters.tcp.receive_buffer()
+    }
+
+    /// Its key and the peer's; none for what is not known.
+    pub const fn keys(&self) -> [Option<u64>; 2] {
+        self.keys
+    }
+
+    /// The position that it expects next, and the one that its peer does.
+    pub const fn data_near(&self) -> [u64; 2] {
+        [self.receiver.next, self.sender.unacknowledged]
+    }
+
+    /// A number that a stranger must not guess.
+    pub(super) fn draw(&mut self) -> u64 {
+        match &mut self.secret_numbers {
+            Some(numbers) => numbers.bits(),
+            None => self.rng.bits(),
+        }
     }
 
     fn on_command(&mut self, now: Time, command: Command) {
@@ -303,7 +362,7 @@ impl Connection {
     }
 
     /// After an input: what may be sent is, and what is over ends.
-    fn follow_up(&mut self, now: Time) {
+    pub(super) fn follow_up(&mut self, now: Time) {
         self.drain_all(now);
         self.push(now);
         self.drain_all(now);
@@ -321,6 +380,7 @@ impl Connection {
             }
             self.on_path_timers(now, path);
         }
+        self.repeat_announcements(now);
         if self.sender.timer <= now {
             self.on_data_timer(now);
         }
@@ -334,7 +394,9 @@ impl Connection {
             let Subflow { timeout, confirm_at, rejoin_at, announce_at, .. } = subflow;
             *timeout.min(confirm_at).min(rejoin_at).min(announce_at)
         });
-        subflows.min().unwrap_or(Time::NEVER).min(self.sender.timer).min(self.close_at)
+        let announcements = self.announcements.iter().map(|announcement| announcement.at);
+        let paths = subflows.chain(announcements).min().unwrap_or(Time::NEVER);
+        paths.min(self.sender.timer).min(self.close_at)
     }
 
     /// The subflow for what concerns the connection: the fastest of those that work, or else one that is open.
@@ -406,6 +468,14 @@ impl Endpoint for Connection {
         joins || self.subflows.iter().any(|subflow| subflow.tcp.owns_segment(segment))
     }
 
+    /// Keys and nonces are these numbers; each subflow has a sequence of its own.
+    fn draw_from(&mut self, mut numbers: SecretNumbers) {
+        for subflow in &mut self.subflows {
+            subflow.tcp.draw_from(numbers.split_off());
+        }
+        self.secret_numbers = Some(numbers);
+    }
+
     fn set_half_close(&mut self, on: bool) -> bool {
         self.half_close = on;
         if let State::Fallback(path) = self.state {
@@ -417,6 +487,8 @@ impl Endpoint for Connection {
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
         let first = self.sender.unacknowledged;
         each(Payload { offset: first, length: self.sender.written.saturating_sub(first) as u32 });
+        // A subflow sends again what it has sent, though the data has arrived on another one.
+        self.subflows.iter().flat_map(Subflow::unacknowledged).for_each(each);
     }
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {

@@ -5,7 +5,6 @@ use crate::cc::coupled::Group;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Event, Input, Message, Output, Reliability};
 use crate::ground::{PathId, Payload};
 use crate::path::PathState;
-use crate::rng::Draw as _;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::keys::{join_code, short_join_code, token_of};
@@ -59,7 +58,9 @@ impl Connection {
     /// Makes everything as it is at the beginning of a connection.
     #[cold]
     fn reset(&mut self) {
-        self.keys = [Some(self.rng.bits()), None];
+        self.keys = [Some(self.draw()), None];
+        self.announcements.clear();
+        self.has_checksums = false;
         self.sender = self.sender.renewed(self.last_now);
         let is_paused = std::mem::take(&mut self.receiver).is_paused;
         self.receiver.is_paused = is_paused;
@@ -88,14 +89,15 @@ impl Connection {
     pub(super) fn accept(&mut self, path: usize, options: &Options, segment: &Segment) -> bool {
         match options.handshake {
             Some(Handshake::Join(join)) => {
-                let Join::Syn { token, nonce, is_backup, .. } = join else { return false };
+                let Join::Syn { token, nonce, address, is_backup } = join else { return false };
                 if self.state != State::Established || Some(token) != self.token() {
                     return false;
                 }
                 // The peer has given up the last one on this path, if there was one.
                 self.lose(path);
                 self.subflows[path].begin(true, false);
-                self.subflows[path].nonces = [self.rng.bits() as u32, nonce];
+                self.subflows[path].nonces = [self.draw() as u32, nonce];
+                self.subflows[path].peer_address = address;
                 self.subflows[path].is_asked_backup = is_backup;
             }
             handshake => {
@@ -107,6 +109,7 @@ impl Connection {
                 self.stats.connections += 1;
                 self.subflows[path].begin(false, false);
                 if handshake.is_some() {
+                    self.has_checksums = options.has_checksum;
                     self.state = State::Opening;
                     let window = self.offered(u64::from(segment.window));
                     self.sender.open(0, window);
@@ -134,11 +137,13 @@ impl Connection {
         match (options.handshake, subflow.joins) {
             (Some(Handshake::Capable { sender_key, .. }), false) => {
                 self.keys[1] = sender_key;
+                self.has_checksums = options.has_checksum;
                 let window = self.offered(u64::from(segment.window));
                 self.sender.open(0, window);
             }
-            (Some(Handshake::Join(Join::Answer { code, nonce, is_backup, .. })), true) => {
+            (Some(Handshake::Join(Join::Answer { code, nonce, address, is_backup })), true) => {
                 let subflow = &mut self.subflows[path];
+                subflow.peer_address = address;
                 subflow.nonces[1] = nonce;
                 subflow.is_asked_backup = is_backup;
                 let [own, peers] = subflow.nonces;
@@ -299,7 +304,7 @@ impl Connection {
         let answers = tcp.flags.has(Flags::ACK);
         let (handshake, bytes) = if subflow.joins {
             let [_, peers_key] = self.own_keys();
-            let (address, is_backup, [nonce, _]) = (path as u8, subflow.told_backup, subflow.nonces);
+            let (address, is_backup, [nonce, _]) = (subflow.own_address, subflow.told_backup, subflow.nonces);
             // RFC 8684 section 3.2: with token and nonce; with a truncated HMAC of 8 bytes and nonce.
             let (join, bytes) = if answers {
                 let code = short_join_code(self.own_keys(), subflow.nonces);
@@ -313,14 +318,15 @@ impl Connection {
             // RFC 8684 section 3.1.
             (Handshake::Capable { sender_key, receiver_key: None }, if answers { 12 } else { 4 })
         };
-        (Options { handshake: Some(handshake), ..Options::default() }, bytes)
+        let has_checksum = self.has_checksums && !subflow.joins;
+        (Options { handshake: Some(handshake), has_checksum, ..Options::default() }, bytes)
     }
 
     /// The options of a segment after the SYN.
     fn data_options(&mut self, path: usize, tcp: &mut Segment) -> (Options, u32) {
         tcp.window = self.window_field(path);
         let Payload { offset, length } = tcp.payload;
-        let mut options = Options::default();
+        let mut options = Options { has_checksum: self.has_checksums, ..Options::default() };
         let space = self.parameters.space;
         let mut bytes = if length > 0 { space.data } else { space.ack };
         let sender = &mut self.sender;

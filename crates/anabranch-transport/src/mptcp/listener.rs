@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
 use crate::listener::{Answer, Listen, Place};
+use crate::secret::SecretNumbers;
 use crate::tcp::listener::{opens, refuse};
 use crate::time::Time;
 use crate::wire::mptcp::Handshake;
@@ -16,10 +17,15 @@ use crate::wire::{Body, Packet};
 pub struct Listener {
     parameters: Parameters,
     place: Place,
+    numbers: Option<SecretNumbers>,
 }
 
 impl crate::listener::Listener for Listener {
     type Endpoint = Connection;
+
+    fn draw_from(&mut self, numbers: SecretNumbers) {
+        self.numbers = Some(numbers);
+    }
 
     fn handle_packet(&mut self, now: Time, packet: Box<Packet>) -> Answer<Connection> {
         let Some(segment) = packet.body.tcp() else { return Answer::Nothing };
@@ -34,6 +40,9 @@ impl crate::listener::Listener for Listener {
         let name = self.place.next_name();
         let Place { side, mtus, ip, streams, .. } = &self.place;
         let mut connection = Connection::new(&self.parameters, *side, mtus, *ip, *streams, &name);
+        if let Some(numbers) = &mut self.numbers {
+            connection.draw_from(numbers.split_off());
+        }
         connection.handle_input(now, Input::Packet(packet));
         Answer::Accepted(Box::new(connection))
     }
@@ -45,6 +54,6 @@ impl Listen for Config {
     fn listen(&self, site: &Site<'_>) -> Result<Listener, String> {
         let parameters = self.resolve()?;
         parameters.check_paths(site.mtus, site.ip)?;
-        Ok(Listener { parameters, place: Place::new(site, "mptcp") })
+        Ok(Listener { parameters, place: Place::new(site, "mptcp"), numbers: None })
     }
 }

@@ -121,6 +121,10 @@ impl Connection {
             // RFC 8684 section 3.3.1: what no mapping covers has no place in the stream.
             let Some((data, taken)) = self.subflows[path].deliver(length) else { break };
             length -= taken;
+            if self.is_beyond_window(data + u64::from(taken)) {
+                // Linux, mptcp_data_queue_ofo: what there is no room for is dropped.
+                continue;
+            }
             self.stats.duplicate_bytes_received += self.receiver.insert(data, data + u64::from(taken));
         }
         self.stats.max_reordering_bytes = self.stats.max_reordering_bytes.max(self.receiver.waiting);
@@ -131,6 +135,12 @@ impl Connection {
             self.deliver();
         }
         self.take_data_fin();
+    }
+
+    /// Whether the stream up to here is more than this end has ever offered to take.
+    fn is_beyond_window(&self, end: u64) -> bool {
+        let most = self.parameters.tcp.receive_buffer() + 65_536;
+        self.parameters.data_window.is_none() && end.saturating_sub(self.receiver.next) > most
     }
 
     /// The peer says where its stream ends.

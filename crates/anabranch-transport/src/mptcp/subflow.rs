@@ -3,11 +3,16 @@
 use std::collections::VecDeque;
 
 use crate::endpoint::CloseReason;
+use crate::ground::Payload;
 use crate::path::PathState;
 use crate::tcp;
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
+
+/// So many mappings wait for their data at most: more than full segments fit into any window, and what a peer that maps
+/// single bytes may cost.
+const MOST_MAPPINGS: usize = 1 << 16;
 
 /// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +39,10 @@ pub(super) struct Subflow {
     pub(super) phase: Phase,
     /// Why its TCP connection ended.
     pub(super) ended: CloseReason,
+    /// The identifiers of its addresses at this end and at the peer's (RFC 8684 section 3.4.1): those of its path, unless
+    /// something else has been said.
+    pub(super) own_address: u8,
+    pub(super) peer_address: u8,
     /// It begins with `MP_JOIN`, not with `MP_CAPABLE`.
     pub(super) joins: bool,
     /// The nonces of an `MP_JOIN`: our own and the peer's.
@@ -82,11 +91,13 @@ pub(super) struct Subflow {
 }
 
 impl Subflow {
-    pub(super) fn new(tcp: tcp::Connection, is_backup: bool) -> Self {
+    pub(super) fn new(tcp: tcp::Connection, path: u8, is_backup: bool) -> Self {
         Self {
             tcp,
             phase: Phase::Closed,
             ended: CloseReason::Lost,
+            own_address: path,
+            peer_address: path,
             joins: false,
             nonces: [0; 2],
             initiates: false,
@@ -180,6 +191,11 @@ impl Subflow {
         self.is_dirty = true;
     }
 
+    /// What its TCP connection may send again, by its place on the connection level.
+    pub(super) fn unacknowledged(&self) -> impl Iterator<Item = Payload> {
+        self.sent.iter().map(|mapping| Payload { offset: mapping.data, length: mapping.length })
+    }
+
     /// Takes off what is acknowledged on the subflow.
     pub(super) fn release(&mut self) {
         let acknowledged = self.tcp.acknowledged_position();
@@ -208,6 +224,9 @@ impl Subflow {
 
     /// Data arrived with this mapping; it is kept until the subflow delivers the data.
     pub(super) fn note_mapping(&mut self, mapping: Mapping) {
+        if self.received.len() >= MOST_MAPPINGS {
+            return;
+        }
         let known = self.delivered.saturating_sub(mapping.position);
         if known >= u64::from(mapping.length) {
             return;

@@ -89,6 +89,11 @@ impl Connection {
         self.half_close = half_close;
     }
 
+    /// It is to be opened to another port than the settings have.
+    pub(crate) const fn set_peer_port(&mut self, port: u16) {
+        self.ports[1] = port;
+    }
+
     /// The window that a segment other than a SYN offers to this end, in bytes.
     pub(super) fn offered_window(&self, segment: &Segment) -> u64 {
         let field = match self.flow_control {

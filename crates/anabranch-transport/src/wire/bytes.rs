@@ -19,6 +19,16 @@ pub trait Sending {
         Vec::new()
     }
 
+    /// The address of this end that MPTCP announces with this identifier.
+    fn announced(&self, identifier: u8) -> IpAddr {
+        self.addresses(PathId(identifier))[0]
+    }
+
+    /// The address that the peer has announced with this identifier.
+    fn heard(&self, identifier: u8) -> IpAddr {
+        self.addresses(PathId(identifier))[1]
+    }
+
     /// The version of its addresses.
     fn ip(&self) -> IpVersion {
         if self.addresses(PathId(0))[0].is_ipv6() { IpVersion::Ipv6 } else { IpVersion::Ipv4 }
@@ -66,6 +76,10 @@ pub trait Receiving {
     /// The peer of an MPTCP connection announces an address of its own, with an identifier and perhaps a port; the code
     /// of the announcement was right.
     fn announced(&mut self, _identifier: u8, _address: IpAddr, _port: Option<u16>) {}
+
+    /// The peer of an MPTCP connection says that so many bytes from this position on of what it sends on the path belong at
+    /// that place of its stream. A mapping may be longer than the segment that it came with.
+    fn mapped(&mut self, _position: u64, _place: u64, _length: u32) {}
 
     /// Whether its datagrams of UDP carry RTP.
     fn has_rtp(&self) -> bool {

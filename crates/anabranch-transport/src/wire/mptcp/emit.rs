@@ -173,8 +173,7 @@ impl Segment {
         match self.options.signal {
             Some(Signal::AddAddress { address, is_echo, port }) => {
                 // An echo repeats the peer's.
-                let [own, peers] = sending.addresses(PathId(address));
-                let ip = if is_echo { peers } else { own };
+                let ip = if is_echo { sending.heard(address) } else { sending.announced(address) };
                 let flags = if is_echo { ECHO } else { 0 };
                 let start = out.len();
                 out.extend([MPTCP, 0, subtype::ADD_ADDRESS << 4 | flags, address]);

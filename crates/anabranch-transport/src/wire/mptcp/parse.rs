@@ -95,6 +95,11 @@ impl Options {
                 if segment.payload.length > 0 {
                     // The first data of the connection, and of its subflow; the length is the segment's.
                     self.data_position = Some(segment.payload.offset);
+                    receiving.mapped(
+                        0,
+                        0,
+                        u32::from(value.0.first_chunk().map_or(0, |it| u16::from_be_bytes(*it))),
+                    );
                     if let (Some(length), Some(checksum)) = (value.u16(), value.u16())
                         && usize::from(length) == payload.len()
                     {
@@ -118,6 +123,8 @@ impl Options {
                 let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
                 if segment.payload.length > 0 && place < data {
                     self.data_position = Some(start.wrapping_add(place));
+                    let position = segment.payload.offset.wrapping_sub(place);
+                    receiving.mapped(position, start, data as u32);
                 }
                 self.data_fin = has_fin.then(|| start.wrapping_add(data));
                 if let Some(checksum) = checksum {
