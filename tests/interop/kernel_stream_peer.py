@@ -15,6 +15,7 @@ PERIOD = 65_521
 CHUNK = 65_536
 MPTCP = 262
 TCP_CONGESTION = 13
+LISTENING: list[socket.socket] = []
 
 
 def pattern() -> bytes:
@@ -70,7 +71,8 @@ def opened(want: argparse.Namespace) -> socket.socket:
     print(json.dumps({"event": "listening"}), flush=True)
     fresh.settimeout(want.timeout)
     connection, _ = fresh.accept()
-    fresh.close()
+    # Subflows that join come through it.
+    LISTENING.append(fresh)
     return connection
 
 
