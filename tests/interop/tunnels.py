@@ -195,6 +195,10 @@ class Running:
             raise RuntimeError(f"{self.command} says nothing: {''.join(self._errors)}")
         return self.said[-1]
 
+    def errors(self) -> list[str]:
+        """What it said that was no JSON."""
+        return self._errors
+
     def events(self, name: str) -> list[dict[str, Any]]:
         """What it said under this name."""
         return [said for said in self.said if said.get("event") == name]

@@ -19,6 +19,7 @@ use anabranch_live::driver::{Carrier, Driver, DriverSettings, Randomness};
 use anabranch_live::stream::{ConnectionId, Host, HostEvent, Settings, StreamEnd};
 use anabranch_live::tun::TunDevice;
 use anabranch_transport::endpoint::Command;
+use anabranch_transport::ground::PathId;
 use anabranch_transport::report::Row;
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::{mptcp, tcp};
@@ -281,6 +282,10 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
     }
     let begun = Instant::now();
     let (mut is_cut, mut is_restored) = (false, false);
+    let mut commands = match words.get("at") {
+        Some(text) => text.split(',').map(command).collect::<Result<Vec<_>, _>>()?,
+        None => Vec::new(),
+    };
     let report = loop {
         if let Ok(report) = finished.recv_timeout(StdDuration::from_millis(20)) {
             break Some(report);
@@ -303,6 +308,16 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
             println!("{}", json!({"event": "restored"}));
             driver.order(|host, _| host.cut.clear());
         }
+        while let Some(place) = commands.iter().position(|(at, _)| passed.as_millis() as u64 >= *at) {
+            let (_, command) = commands.remove(place);
+            let work = Arc::clone(&work);
+            println!("{}", json!({"event": "command", "name": command.name()}));
+            driver.order(move |host, now| {
+                if let Some(id) = work.lock().expect("nobody panics with it").id {
+                    host.host.command(now, id, command);
+                }
+            });
+        }
         if passed > limit {
             break None;
         }
@@ -311,6 +326,24 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
     std::thread::sleep(linger);
     println!("{}", report.clone().unwrap_or_else(|| json!({"event": "timeout"})));
     Ok(report.is_some())
+}
+
+/// A command, with its path if it has one, so many ms after the beginning: `300:delete_address:1`.
+fn command(text: &str) -> Result<(u64, Command), String> {
+    let refusal = || format!("at = {text} is no command of the form MS:NAME:PATH");
+    let mut parts = text.split(':');
+    let at = parts.next().and_then(|part| part.parse().ok()).ok_or_else(refusal)?;
+    let name = parts.next().ok_or_else(refusal)?;
+    let path = PathId(parts.next().map_or(Ok(0), str::parse).map_err(|_| refusal())?);
+    let command = match name {
+        "abort" => Command::Abort,
+        "add_address" => Command::AddAddress(path),
+        "delete_address" => Command::DeleteAddress(path),
+        "set_peer_primary" => Command::SetPeerPrimary(path),
+        "set_primary" => Command::SetPrimary(path),
+        _ => return Err(refusal()),
+    };
+    Ok((at, command))
 }
 
 fn settings<T: serde::de::DeserializeOwned>(words: &Words) -> Result<T, String> {

@@ -257,14 +257,12 @@ impl Connection {
         while !self.removed.is_empty()
             && let Some(carrier) = self.best_subflow()
         {
-            let Some(address) = self.removed.pop() else { return };
+            let Some(path) = self.removed.pop() else { return };
             // One that has come back since is in use.
-            if !self.subflows[usize::from(address)].is_present {
-                self.send_signal(
-                    now,
-                    carrier,
-                    Signal::RemoveAddress { addresses: std::iter::once(address).collect() },
-                );
+            let subflow = &self.subflows[usize::from(path)];
+            if !subflow.is_present {
+                let addresses = std::iter::once(subflow.own_address).collect();
+                self.send_signal(now, carrier, Signal::RemoveAddress { addresses });
             }
         }
     }

@@ -75,7 +75,7 @@ pub struct Connection {
     pub(super) announcements: Vec<Announcement>,
     /// Mappings have checksums, since one of the ends wants them (RFC 8684 section 3.1).
     pub(super) has_checksums: bool,
-    /// Addresses that have gone while no subflow could tell the peer.
+    /// Paths whose addresses have gone while no subflow could tell the peer.
     pub(super) removed: Vec<u8>,
     /// When a connection that has no subflow, or waits for no more than the acknowledgement of our `DATA_FIN`, is over.
     pub(super) close_at: Time,

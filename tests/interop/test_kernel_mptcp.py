@@ -1,0 +1,309 @@
+"""Our MPTCP against that of the kernel of this machine, over two TUN devices.
+
+A path takes 5 ms each way, so that both are worth using. Root only.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import tunnels
+from test_kernel_tcp import assert_exact, both, scalar
+from tunnels import Running, Tunnels
+
+IS_FULL = os.environ.get("INTEROP") == "full"
+MEGABYTE = 1_000_000
+BULK = 100 * MEGABYTE if IS_FULL else 4 * MEGABYTE
+SLOW = ("--delay", 5)
+
+Meanwhile = Callable[[Tunnels, Running, Running], None]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Tunnels]:
+    """A kernel with MPTCP, and our place beside it."""
+    lacks = tunnels.missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    if not os.path.exists("/proc/sys/net/mptcp/enabled"):
+        pytest.skip("left out, since this kernel has no MPTCP")
+    try:
+        tunnels.our_peer()
+    except tunnels.MissingError as error:
+        pytest.skip(str(error))
+    with Tunnels(paths=2).running() as made:
+        made.sysctl(net__mptcp__enabled=1)
+        made.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "4")
+        yield made
+
+
+@contextlib.contextmanager
+def endpoint(host: Tunnels, *words: str) -> Iterator[None]:
+    """The kernel has an address that it may use."""
+    host.mptcp("endpoint", "add", *words)
+    try:
+        yield
+    finally:
+        host.mptcp("endpoint", "flush")
+
+
+def exchange(
+    host: Tunnels,
+    opens: str,
+    *,
+    up: int = BULK,
+    down: int = BULK,
+    remotes: int = 1,
+    version: int = 4,
+    ours: tuple[object, ...] = SLOW,
+    kernel: tuple[object, ...] = ("--mptcp",),
+    settings: dict[str, object] | None = None,
+    meanwhile: Meanwhile | None = None,
+    timeout: int = 500 if IS_FULL else 30,
+) -> tuple[dict[str, Any], dict[str, Any], Running]:
+    """So much goes up, to the kernel, and down; what both say at the end."""
+    ours_words = ("--protocol", "mptcp", "--send", up, "--receive", down, "--timeout", timeout, *ours)
+    kernel_words = ("--send", down, "--receive", up, "--timeout", timeout, *kernel)
+    if opens == "ours":
+        theirs = host.kernel("listen", "--address", "::" if version == 6 else "0.0.0.0", *kernel_words)
+        theirs.wait_for("listening")
+        remote = ",".join(tunnels.kernel(path, version) for path in range(remotes))
+        mine = host.ours("connect", "--remote", remote, *ours_words, version=version, settings=settings)
+    else:
+        mine = host.ours("listen", *ours_words, version=version, settings=settings)
+        mine.wait_for("listening")
+        theirs = host.kernel("connect", "--address", tunnels.ours(0, version), *kernel_words)
+    with both(mine, theirs):
+        if meanwhile is not None:
+            mine.wait_for("connected")
+            meanwhile(host, mine, theirs)
+        return mine.ended(timeout + 10), theirs.ended(timeout + 10), mine
+
+
+def carried(mine: Running, path: int) -> tuple[float, float]:
+    """Octets up and down on a path."""
+    return (
+        scalar(mine, f"subflow_{path}.bytes_sent"),
+        scalar(mine, f"subflow_{path}.bytes_delivered"),
+    )
+
+
+def assert_both_used(mine: Running) -> None:
+    assert scalar(mine, "subflows") == 2
+    for path in (0, 1):
+        up, down = carried(mine, path)
+        assert up > 0 and down > 0, path
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_one_path(host: Tunnels, opens: str, version: int) -> None:
+    # What it has besides is not joined: the kernel accepts no more.
+    host.mptcp("limits", "set", "subflows", "0", "add_addr_accepted", "0")
+    try:
+        mine, theirs, running = exchange(host, opens, version=version, ours=())
+    finally:
+        host.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "4")
+    assert_exact(mine, theirs, BULK, BULK)
+    assert scalar(running, "subflows") == 1
+    assert scalar(running, "fallbacks") == 0
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_we_join_what_we_know(host: Tunnels, version: int) -> None:
+    mine, theirs, running = exchange(host, "ours", remotes=2, version=version)
+    assert_exact(mine, theirs, BULK, BULK)
+    assert_both_used(running)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("port", [(), ("port", "7777")])
+def test_we_join_what_the_kernel_announces(host: Tunnels, port: tuple[str, ...], version: int) -> None:
+    with endpoint(host, tunnels.kernel(1, version), *port, "dev", "t1", "signal"):
+        mine, theirs, running = exchange(host, "ours", version=version)
+    assert_exact(mine, theirs, BULK, BULK)
+    assert_both_used(running)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_the_kernel_joins_what_we_announce(host: Tunnels, version: int) -> None:
+    mine, theirs, running = exchange(host, "kernel", version=version)
+    assert_exact(mine, theirs, BULK, BULK)
+    assert_both_used(running)
+
+
+def test_the_kernel_joins_from_another_address(host: Tunnels) -> None:
+    host.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "0")
+    try:
+        with endpoint(host, tunnels.kernel(1), "dev", "t1", "subflow"):
+            mine, theirs, running = exchange(host, "kernel")
+    finally:
+        host.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "4")
+    assert_exact(mine, theirs, BULK, BULK)
+    assert_both_used(running)
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_checksums(host: Tunnels, opens: str) -> None:
+    host.sysctl(net__mptcp__checksum_enabled=1)
+    try:
+        mine, theirs, running = exchange(host, opens, remotes=2)
+    finally:
+        host.sysctl(net__mptcp__checksum_enabled=0)
+    assert_exact(mine, theirs, BULK, BULK)
+    assert_both_used(running)
+
+
+@pytest.mark.parametrize("profile", ["rfc8684", "linux_6"])
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_losses_reordering_duplicates(host: Tunnels, opens: str, profile: str) -> None:
+    weather = ("--loss", 0.01, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 2)
+    mine, theirs, running = exchange(
+        host, opens, remotes=2, ours=weather, settings={"profile": profile}, timeout=500 if IS_FULL else 60
+    )
+    assert_exact(mine, theirs, BULK, BULK)
+    assert_both_used(running)
+
+
+@pytest.mark.parametrize("profile", ["rfc8684", "linux_6"])
+@pytest.mark.parametrize("cut", [0, 1])
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> None:
+    # The first one carries most; with all of it gone the other one carries the rest.
+    weather = ("--delay", 10, "--cut", tunnels.ours(cut), "--cut-after", 400)
+    size = 20 * MEGABYTE
+    mine, theirs, running = exchange(
+        host, opens, up=size, down=size, remotes=2, ours=weather, settings={"profile": profile}, timeout=60
+    )
+    assert running.events("cut"), "it was over before"
+    assert_exact(mine, theirs, size, size)
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
+    weather = ("--delay", 10, "--cut", tunnels.ours(0), "--cut-after", 400, "--restore-after", 1500)
+    size = 20 * MEGABYTE
+    mine, theirs, running = exchange(host, opens, up=size, down=size, remotes=2, ours=weather, timeout=60)
+    assert running.events("cut")
+    assert_exact(mine, theirs, size, size)
+
+
+def test_the_kernel_removes_an_address(host: Tunnels) -> None:
+    def remove(host: Tunnels, mine: Running, _theirs: Running) -> None:
+        mine.wait_for("path")
+        time.sleep(0.1)
+        host.mptcp("endpoint", "delete", "id", "7")
+
+    host.mptcp("endpoint", "add", tunnels.kernel(1), "id", "7", "dev", "t1", "signal")
+    mine, theirs, running = exchange(
+        host, "ours", up=20 * MEGABYTE, down=20 * MEGABYTE, ours=("--delay", 10), meanwhile=remove
+    )
+    assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
+    assert [event["path"] for event in running.events("address_deleted")] == [1]
+    assert scalar(running, "subflows_lost") == 1
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
+    with endpoint_monitor(host) as seen:
+        mine, theirs, running = exchange(
+            host,
+            opens,
+            up=20 * MEGABYTE,
+            down=20 * MEGABYTE,
+            remotes=2,
+            ours=("--delay", 10, "--at", "400:delete_address:1"),
+        )
+    assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
+    assert scalar(running, "subflows") == 2
+    assert "SF_CLOSED" in seen() and "[REMOVED" in seen()
+
+
+@contextlib.contextmanager
+def endpoint_monitor(host: Tunnels) -> Iterator[Callable[[], str]]:
+    """What the kernel's path manager says meanwhile."""
+    monitor = Running(host.command(["ip", "mptcp", "monitor"]))
+    try:
+        yield lambda: "".join(monitor.errors())
+        time.sleep(0.2)
+    finally:
+        monitor.stop()
+
+
+def test_the_kernel_calls_a_path_a_backup(host: Tunnels) -> None:
+    # Its address is a backup from the beginning (MP_JOIN, flag B): nothing goes there while the other one works.
+    with endpoint(host, tunnels.kernel(1), "dev", "t1", "signal", "backup"):
+        mine, theirs, running = exchange(host, "ours")
+    assert_exact(mine, theirs, BULK, BULK)
+    assert scalar(running, "subflows") == 2
+    assert carried(running, 1)[0] == 0
+
+
+def test_we_ask_the_kernel_for_a_path(host: Tunnels) -> None:
+    # MP_PRIO: from then on the kernel sends on path 1 only.
+    size = 20 * MEGABYTE
+    mine, theirs, running = exchange(
+        host, "ours", up=0, down=size, remotes=2, ours=("--delay", 10, "--at", "150:set_peer_primary:1")
+    )
+    assert_exact(mine, theirs, 0, size)
+    assert carried(running, 1)[1] > carried(running, 0)[1]
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_the_kernel_gives_up(host: Tunnels, opens: str) -> None:
+    # MP_FASTCLOSE, as close() with SO_LINGER 0 sends it.
+    mine, theirs, _ = exchange(
+        host, opens, up=10_000, down=10_000, remotes=2, kernel=("--mptcp", "--reset"), ours=("--close", "wait", *SLOW)
+    )
+    assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_we_give_up(host: Tunnels, opens: str) -> None:
+    mine, theirs, _ = exchange(
+        host,
+        opens,
+        up=10_000,
+        down=10_000,
+        remotes=2,
+        kernel=("--mptcp", "--receive", 20_000),
+        ours=("--close", "abort", *SLOW),
+    )
+    assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
+    assert theirs["error"] == "ConnectionResetError"
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_half_closed(host: Tunnels, opens: str) -> None:
+    mine, theirs, running = exchange(
+        host, opens, up=3 * MEGABYTE, down=1000, remotes=2, kernel=("--mptcp", "--half-close")
+    )
+    assert_exact(mine, theirs, 3 * MEGABYTE, 1000)
+    assert running.events("peer_finished")
+
+
+def test_our_reader_pauses(host: Tunnels) -> None:
+    pause = ("--pause-at", MEGABYTE, "--pause-for", 1500, *SLOW)
+    mine, theirs, running = exchange(
+        host, "ours", up=0, down=20 * MEGABYTE, remotes=2, ours=pause, settings={"receive_buffer": "300 kB"}
+    )
+    assert_exact(mine, theirs, 0, 20 * MEGABYTE)
+    assert running.events("resumed")[0]["received"] < 2 * MEGABYTE
+    assert scalar(running, "window_updates") > 0
+
+
+def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
+    pause = ("--mptcp", "--pause-at", MEGABYTE, "--pause-for", 1.5, "--receive-buffer", 100_000)
+    mine, theirs, running = exchange(host, "ours", up=10 * MEGABYTE, down=0, remotes=2, kernel=pause)
+    assert_exact(mine, theirs, 10 * MEGABYTE, 0)
+
+
+@pytest.mark.parametrize("opens", ["ours", "kernel"])
+def test_the_kernel_speaks_tcp_only(host: Tunnels, opens: str) -> None:
+    mine, theirs, running = exchange(host, opens, kernel=())
+    assert_exact(mine, theirs, BULK, BULK)
+    assert scalar(running, "fallbacks") == 1
