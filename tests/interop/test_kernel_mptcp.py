@@ -44,6 +44,8 @@ def host() -> Iterator[Tunnels]:
 @contextlib.contextmanager
 def endpoint(host: Tunnels, *words: str) -> Iterator[None]:
     """The kernel has an address that it may use."""
+    # It takes note by itself of addresses that were joined.
+    host.mptcp("endpoint", "flush")
     host.mptcp("endpoint", "add", *words)
     try:
         yield
@@ -120,8 +122,8 @@ def test_we_join_what_we_know(host: Tunnels, version: int) -> None:
     assert_both_used(running)
 
 
-@pytest.mark.parametrize("version", [4, 6])
-@pytest.mark.parametrize("port", [(), ("port", "7777")])
+# Of version 6 an address with a port and its code has no room beside timestamps: Linux says nothing of it.
+@pytest.mark.parametrize(("version", "port"), [(4, ()), (6, ()), (4, ("port", "7777"))])
 def test_we_join_what_the_kernel_announces(host: Tunnels, port: tuple[str, ...], version: int) -> None:
     with endpoint(host, tunnels.kernel(1, version), *port, "dev", "t1", "signal"):
         mine, theirs, running = exchange(host, "ours", version=version)
@@ -166,7 +168,8 @@ def test_losses_reordering_duplicates(host: Tunnels, opens: str, profile: str) -
         host, opens, remotes=2, ours=weather, settings={"profile": profile}, timeout=500 if IS_FULL else 60
     )
     assert_exact(mine, theirs, BULK, BULK)
-    assert_both_used(running)
+    sums = [carried(running, 0)[way] + carried(running, 1)[way] for way in (0, 1)]
+    assert min(sums) >= BULK
 
 
 @pytest.mark.parametrize("profile", ["rfc8684", "linux_6"])
@@ -198,10 +201,10 @@ def test_the_kernel_removes_an_address(host: Tunnels) -> None:
         time.sleep(0.1)
         host.mptcp("endpoint", "delete", "id", "7")
 
-    host.mptcp("endpoint", "add", tunnels.kernel(1), "id", "7", "dev", "t1", "signal")
-    mine, theirs, running = exchange(
-        host, "ours", up=20 * MEGABYTE, down=20 * MEGABYTE, ours=("--delay", 10), meanwhile=remove
-    )
+    with endpoint(host, tunnels.kernel(1), "id", "7", "dev", "t1", "signal"):
+        mine, theirs, running = exchange(
+            host, "ours", up=20 * MEGABYTE, down=20 * MEGABYTE, ours=("--delay", 10), meanwhile=remove
+        )
     assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
     assert [event["path"] for event in running.events("address_deleted")] == [1]
     assert scalar(running, "subflows_lost") == 1
@@ -216,11 +219,12 @@ def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
             up=20 * MEGABYTE,
             down=20 * MEGABYTE,
             remotes=2,
-            ours=("--delay", 10, "--at", "400:delete_address:1"),
+            ours=("--delay", 20, "--at", "300:delete_address:1"),
         )
     assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
     assert scalar(running, "subflows") == 2
-    assert "SF_CLOSED" in seen() and "[REMOVED" in seen()
+    assert running.events("command"), "it was over before"
+    assert "SF_CLOSED]" in seen() and "REMOVED]" in seen()
 
 
 @contextlib.contextmanager

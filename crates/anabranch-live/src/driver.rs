@@ -1,5 +1,6 @@
 //! A host on sockets: one thread, however many associations there are.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ use crate::udp::{Buffers, Udp};
 
 /// So many batches are read from a socket before anything else is looked at.
 const MOST_BATCHES: usize = 8;
+/// Pairs of addresses whose device is noted, at most.
+const MOST_NOTED: usize = 4096;
 /// The token of the waker; sockets have theirs from 0 on.
 const WAKER: Token = Token(usize::MAX);
 
@@ -124,7 +127,9 @@ impl<H: Stack> Driver<H> {
             let host = host(addresses, random);
             let (orders, inbox) = channel();
             let (clock, buffers) = (Clock::start(), Buffers::new());
-            let mut driver = Loop { host, sockets, poll, clock, inbox, listener, buffers, is_blocked: false };
+            let devices = BTreeMap::new();
+            let mut driver =
+                Loop { host, sockets, poll, clock, inbox, listener, buffers, devices, is_blocked: false };
             driver.register()?;
             Ok((driver, waker, orders))
         };
@@ -221,7 +226,7 @@ impl Socket {
 /// A socket for each address, or for each version of IP; or the devices.
 fn bind<H: Stack>(addresses: &[IpAddr], carrier: &Carrier, mtu: u32) -> Result<Vec<Socket>, String> {
     if let Carrier::Tun(devices) = carrier {
-        let open = |device| Tun::open(device, H::PROTOCOL, mtu).map(Socket::Tun);
+        let open = |device| Tun::open(device, addresses, H::PROTOCOL, mtu).map(Socket::Tun);
         return devices.iter().map(open).collect();
     }
     let any = [IpAddr::from([0; 4]), IpAddr::from([0; 16])];
@@ -276,6 +281,8 @@ struct Loop<H: Stack> {
     inbox: Receiver<Order<H>>,
     listener: Listener<H>,
     buffers: Buffers,
+    /// Through which of several devices packets between two addresses came last; answers leave there.
+    devices: BTreeMap<(IpAddr, IpAddr), usize>,
     /// A socket has no room for what is to be sent.
     is_blocked: bool,
 }
@@ -340,14 +347,20 @@ impl<H: Stack> Loop<H> {
     /// Reads for a while; whether there may be more.
     fn receive(&mut self, index: usize) -> bool {
         for _ in 0..MOST_BATCHES {
-            let Self { host, sockets, clock, buffers, .. } = self;
+            let Self { host, sockets, clock, buffers, devices, .. } = self;
             let now = clock.now();
+            let is_one = sockets.len() == 1;
             let mut each =
                 |route: Route, ecn: Ecn, datagram: &[u8]| host.handle_datagram(now, route, ecn, datagram);
             let unmarked = |route: Route, datagram: &[u8]| each(route, Ecn::NotEct, datagram);
             let read = match &sockets[index] {
                 Socket::Raw(raw) => raw.receive(buffers, unmarked),
-                Socket::Tun(tun) => tun.receive(buffers, each),
+                Socket::Tun(tun) => tun.receive(buffers, |route: Route, ecn, datagram: &[u8]| {
+                    if !is_one {
+                        note_device(devices, route, index);
+                    }
+                    each(route, ecn, datagram);
+                }),
                 Socket::Udp(udp) => udp.receive(buffers, unmarked),
             };
             match read {
@@ -377,7 +390,7 @@ impl<H: Stack> Loop<H> {
         while !self.is_blocked {
             let Some(transmit) = self.host.poll_transmit(most) else { return };
             let count = transmit.bytes.len().div_ceil(transmit.segment);
-            let (sent, result) = send(&self.sockets, &transmit);
+            let (sent, result) = send(&self.sockets, &self.devices, &transmit);
             // What cannot be sent for another reason is as if the network had lost it.
             if let Err(error) = result
                 && error.kind() == io::ErrorKind::WouldBlock
@@ -389,10 +402,29 @@ impl<H: Stack> Loop<H> {
     }
 }
 
-/// Sends from the socket of the route's address, or from one of its version of IP.
-fn send(sockets: &[Socket], transmit: &Transmit<'_>) -> (usize, io::Result<()>) {
+/// Takes note of the device that packets between two addresses come through.
+fn note_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, index: usize) {
+    let key = (route.local, route.remote);
+    if devices.get(&key) == Some(&index) {
+        return;
+    }
+    // Whoever makes up addresses costs no more than this.
+    if devices.len() >= MOST_NOTED {
+        devices.clear();
+    }
+    devices.insert(key, index);
+}
+
+/// Sends through the device that the peer's packets come through, from the socket of the route's address, or from one of its
+/// version of IP.
+fn send(
+    sockets: &[Socket],
+    devices: &BTreeMap<(IpAddr, IpAddr), usize>,
+    transmit: &Transmit<'_>,
+) -> (usize, io::Result<()>) {
     let Route { local, remote, .. } = transmit.route;
-    let own = sockets.iter().find(|socket| socket.has(local));
+    let noted = devices.get(&(local, remote)).map(|index| &sockets[*index]);
+    let own = noted.or_else(|| sockets.iter().find(|socket| socket.has(local)));
     let of_version = || sockets.iter().find(|socket| socket.reaches(remote));
     match own.or_else(of_version) {
         Some(Socket::Raw(raw)) => raw.send(transmit),

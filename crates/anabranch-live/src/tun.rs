@@ -58,13 +58,20 @@ mod linux {
     pub(crate) struct Tun {
         device: SyncDevice,
         addresses: Vec<IpAddr>,
+        /// All addresses of this end: what comes to one may come through the device of another one.
+        accepted: Vec<IpAddr>,
         /// What is carried in IP.
         protocol: u8,
     }
 
     impl Tun {
         /// Opens a device for packets of this protocol, the largest of which has `mtu` bytes.
-        pub(crate) fn open(wanted: &TunDevice, protocol: u8, mtu: u32) -> Result<Self, String> {
+        pub(crate) fn open(
+            wanted: &TunDevice,
+            accepted: &[IpAddr],
+            protocol: u8,
+            mtu: u32,
+        ) -> Result<Self, String> {
             let TunDevice { name, addresses } = wanted;
             let open = || -> io::Result<SyncDevice> {
                 let device = DeviceBuilder::new()
@@ -85,7 +92,7 @@ mod linux {
                 Ok(device)
             };
             let device = open().map_err(|error| refusal(name, &error))?;
-            Ok(Self { device, addresses: addresses.clone(), protocol })
+            Ok(Self { device, addresses: addresses.clone(), accepted: accepted.to_vec(), protocol })
         }
 
         pub(crate) fn has(&self, address: IpAddr) -> bool {
@@ -129,7 +136,7 @@ mod linux {
                 let length = self.device.recv(buffer)?;
                 let Ok(packet) = ip::Split::of(&buffer[..length]) else { continue };
                 let [remote, local] = packet.addresses;
-                if packet.protocol == self.protocol && self.has(local) {
+                if packet.protocol == self.protocol && self.accepted.contains(&local) {
                     each(Route { local, remote, port: None }, packet.ecn, packet.payload);
                 }
             }
@@ -155,7 +162,12 @@ mod other {
     pub(crate) enum Tun {}
 
     impl Tun {
-        pub(crate) fn open(wanted: &TunDevice, _protocol: u8, _mtu: u32) -> Result<Self, String> {
+        pub(crate) fn open(
+            wanted: &TunDevice,
+            _accepted: &[IpAddr],
+            _protocol: u8,
+            _mtu: u32,
+        ) -> Result<Self, String> {
             Err(format!("the TUN device {} cannot be opened: TUN is used on Linux only", wanted.name))
         }
 

@@ -485,6 +485,9 @@ impl Endpoint for Connection {
     }
 
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload)) {
+        if let State::Fallback(path) = self.state {
+            return self.subflows[path].tcp.payloads_to_send(each);
+        }
         let first = self.sender.unacknowledged;
         each(Payload { offset: first, length: self.sender.written.saturating_sub(first) as u32 });
         // A subflow sends again what it has sent, though the data has arrived on another one.
@@ -492,6 +495,9 @@ impl Endpoint for Connection {
     }
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
+        if let State::Fallback(path) = self.state {
+            return self.subflows[path].tcp.payloads_that_wait(each);
+        }
         self.receiver.waiting_runs().for_each(|(start, end)| {
             each(Payload { offset: start, length: (end - start) as u32 });
         });
