@@ -79,6 +79,9 @@ pub struct Connection {
     pub(super) removed: Vec<u8>,
     /// When a connection that has no subflow, or waits for no more than the acknowledgement of our `DATA_FIN`, is over.
     pub(super) close_at: Time,
+    /// Data acknowledgements have the length of the mappings that they answer: of 8 bytes, once there was one (Linux:
+    /// `use_64bit_ack`).
+    pub(super) answers_at_length: bool,
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
@@ -144,6 +147,7 @@ impl Connection {
             has_checksums: false,
             removed: Vec::new(),
             close_at: Time::NEVER,
+            answers_at_length: false,
             outputs: VecDeque::new(),
             stats: Stats::default(),
             last_now: Time::ZERO,
@@ -245,6 +249,12 @@ impl Connection {
             self.subflows[path].is_dirty = true;
             return;
         }
+        let is_third = self.state == State::Opening && !self.is_opener && flags.has(Flags::ACK);
+        if is_third && !flags.has(Flags::RST) && options == Options::default() {
+            // RFC 8684 section 3.1: a peer that does not go on with the option is one of TCP.
+            self.fall_back(path);
+            self.hand_over(now, path);
+        }
         if matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment) {
             return self.hand_down(now, path, packet);
         }
@@ -261,8 +271,15 @@ impl Connection {
             let window = u64::from(segment.window) << self.subflows[path].tcp.peer_scale();
             self.on_data_ack(now, acknowledged, self.offered(window));
         }
+        if flags.has(Flags::FIN) {
+            // While this end has more to say on the connection level, the subflow stays open for it (Linux:
+            // __mptcp_close_subflow).
+            let has_more = self.receiver.has_ended() && !self.sender.has_sent_fin;
+            self.subflows[path].tcp.set_half_close(has_more);
+        }
         let Payload { offset: position, length } = segment.payload;
         if let Some(data) = options.data_position {
+            self.answers_at_length = true;
             self.subflows[path].note_mapping(Mapping { position, data, length });
         }
         let subflow = &self.subflows[path];
@@ -317,7 +334,7 @@ impl Connection {
     /// The same on every subflow, since nobody knows which ones work.
     pub(super) fn acknowledge_on_all(&mut self, now: Time) {
         for path in 0..self.subflows.len() {
-            if self.subflows[path].is_established() {
+            if self.subflows[path].is_established() || self.subflows[path].tcp.is_half_closed() {
                 self.acknowledge_on(now, path);
             }
         }

@@ -1,15 +1,21 @@
 //! Drills: one short exchange per rule of RFC 8684, with what must be on the wire.
 
+use std::cell::RefCell;
+
 use super::testing::{Pair, Wire, config, ms, plain};
-use super::{Config, Profile, Rejoin};
-use crate::endpoint::{CloseReason, Command, Endpoint as _, Event};
-use crate::ground::Side;
+use super::{Config, Connection, Profile, Rejoin};
+use crate::endpoint::{
+    CloseReason, Command, Endpoint as _, Event, Input, Message, Output, Reliability, Site, Transport as _,
+};
+use crate::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use crate::path::PathState;
+use crate::rng::Streams;
 use crate::tcp;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
-use crate::wire;
-use crate::wire::mptcp::{Handshake, Signal};
+use crate::wire::mptcp::{Handshake, Options, Signal};
+use crate::wire::tcp::Flags;
+use crate::wire::{self, Body, Packet};
 
 fn rfc() -> Config {
     config(Profile::Rfc8684)
@@ -769,4 +775,83 @@ fn half_close_falls_back_to_that_of_tcp() {
     pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.received_bytes(Side::A), 20_000);
     assert_eq!(pair.closed(Side::B), Some(CloseReason::Shutdown));
+}
+
+/// Linux answers a mapping with 64 bits of data acknowledgement, and what has had none to answer with 32.
+#[test]
+fn acknowledgements_are_as_long_as_what_they_answer() {
+    let mut pair = Pair::new(&config(Profile::Linux6), wires(1));
+    pair.command(Side::A, Command::Connect);
+    pair.write(Side::A, 20_000);
+    pair.run_for(ms(500));
+    pair.write(Side::B, 20_000);
+    pair.run_for(ms(500));
+    pair.write(Side::A, 20_000);
+    pair.run_for(ms(500));
+    let sizes = |from, kind| -> Vec<u32> {
+        let of = pair.log.iter().filter(|logged| logged.from == from && logged.kind == kind);
+        let sizes = of.map(|logged| logged.size - 20 - logged.tcp.wire_size());
+        let mut sizes: Vec<u32> = sizes.collect();
+        sizes.dedup();
+        sizes
+    };
+    assert_eq!(sizes(Side::A, "data"), [24, 28], "what B has sent is answered at length");
+    assert_eq!(sizes(Side::B, "data"), [28]);
+    assert_eq!(sizes(Side::B, "ack"), [12]);
+    assert!(pair.log.iter().all(|logged| logged.size <= 1_500));
+}
+
+/// A peer whose third segment has no option is one of TCP (section 3.1).
+#[test]
+fn a_third_segment_without_the_option_falls_back() {
+    let streams = Streams { seed: 1, replication: 0 };
+    let site = Site { side: Side::B, mtus: &[1_500], ip: IpVersion::Ipv4, streams, connection: "flow/x" };
+    for has_option in [true, false] {
+        let mut end = rfc().build(&site).expect("the settings are possible");
+        let capable = |sender_key, receiver_key| Options {
+            handshake: Some(Handshake::Capable { sender_key, receiver_key }),
+            ..Options::default()
+        };
+        let (sent, numbers) = (RefCell::new(Vec::new()), RefCell::new(None));
+        let give = |end: &mut Connection, flags: Flags, of: [u32; 2], options: Options| {
+            let tcp = wire::tcp::Segment {
+                source_port: 49_152,
+                destination_port: 5_001,
+                sequence: of[0],
+                acknowledgement: of[1],
+                flags,
+                window: 60_000,
+                mss: Some(1_460),
+                ..wire::tcp::Segment::blank()
+            };
+            let body = Body::Mptcp(wire::mptcp::Segment { tcp, options, option_bytes: 0 });
+            let packet = Packet { path: PathId(0), ecn: Ecn::NotEct, size: 60, body };
+            end.handle_input(Time::ZERO, Input::Packet(Box::new(packet)));
+            loop {
+                match end.poll_output(Time::ZERO) {
+                    Output::Transmit(packet) => {
+                        let own = packet.body.tcp().map(|tcp| tcp.sequence);
+                        numbers.borrow_mut().get_or_insert(own.expect("it is a segment"));
+                        sent.borrow_mut().push(packet.body);
+                    }
+                    Output::Timeout(_) => break,
+                    Output::Event(_) => {}
+                }
+            }
+        };
+        give(&mut end, Flags::SYN, [7, 0], capable(None, None));
+        let first = numbers.borrow().expect("SYN-ACK was sent");
+        let options = if has_option { capable(Some(1), None) } else { Options::default() };
+        give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
+        let payload = Payload { offset: 0, length: 100 };
+        let reliability = Reliability::Reliable;
+        let message = Message { stream: 0, unordered: false, reliability, payload };
+        end.handle_input(Time::ZERO, Input::Command(Command::Send(message)));
+        give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
+        let sent = sent.into_inner();
+        assert!(matches!(sent[0], Body::Mptcp(_)));
+        let last = sent.last().expect("data was sent");
+        assert_eq!(matches!(last, Body::Mptcp(_)), has_option);
+        assert_eq!(last.tcp().map(|tcp| tcp.payload.length), Some(100));
+    }
 }

@@ -66,6 +66,7 @@ impl Connection {
         self.receiver.is_paused = is_paused;
         self.is_fully_established = false;
         self.removed.clear();
+        self.answers_at_length = false;
         self.close_at = Time::NEVER;
         self.scheduler = self.parameters.scheduler.build();
         for subflow in &mut self.subflows {
@@ -162,7 +163,7 @@ impl Connection {
     }
 
     /// The peer does not know MPTCP.
-    fn fall_back(&mut self, path: usize) {
+    pub(super) fn fall_back(&mut self, path: usize) {
         self.state = State::Fallback(path);
         self.stats.fallbacks += 1;
         let tcp = &mut self.subflows[path].tcp;
@@ -173,7 +174,7 @@ impl Connection {
     }
 
     /// What was written and asked of the connection so far is TCP's.
-    fn hand_over(&mut self, now: Time, path: usize) {
+    pub(super) fn hand_over(&mut self, now: Time, path: usize) {
         let tcp = &mut self.subflows[path].tcp;
         let mut command = |command| tcp.handle_input(now, Input::Command(command));
         if self.sender.written > 0 {
@@ -328,7 +329,14 @@ impl Connection {
         let Payload { offset, length } = tcp.payload;
         let mut options = Options { has_checksum: self.has_checksums, ..Options::default() };
         let space = self.parameters.space;
-        let mut bytes = if length > 0 { space.data } else { space.ack };
+        // What was cut before the longer acknowledgement keeps the shorter one when it is sent again.
+        let room = self.site.mtus[path].saturating_sub(self.ip.header_bytes() + tcp.wire_size() + space.data);
+        let longer = self.extra_option_bytes().min(room / 4 * 4);
+        let mut bytes = match (length, self.answers_at_length) {
+            (1.., _) => space.data + longer,
+            (0, true) => space.ack,
+            (0, false) => self.parameters.short_ack,
+        };
         let sender = &mut self.sender;
         let subflow = &mut self.subflows[path];
         if length > 0 {
@@ -349,7 +357,7 @@ impl Connection {
             // RFC 8684 section 3.3.3: on its own it has a mapping of one byte.
             options.data_fin = Some(sender.written);
             sender.fin_has_left = true;
-            bytes = space.data;
+            bytes = space.data + longer;
         }
         let opens = subflow.initiates && !subflow.is_confirmed;
         let has_room = if length > 0 { options.data_position == Some(0) } else { options.data_fin.is_none() };

@@ -10,7 +10,7 @@
 //! ([`crate::wire::mptcp`]).
 //!
 //! Known deviations: no checksums, hence no `MP_FAIL`, and fall-back to TCP only when
-//! the peer's SYN or SYN-ACK has no `MP_CAPABLE`. An address that comes at side A is announced and joined by side A,
+//! the peer's SYN, SYN-ACK or third segment has no `MP_CAPABLE`; no `MP_TCPRST`. An address that comes at side A is announced and joined by side A,
 //! so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not
 //! tune itself: the window is the whole buffer from the beginning. Data that a subflow holds above a gap of its own
 //! reaches the connection when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged.
@@ -25,6 +25,7 @@ mod drills;
 #[cfg(test)]
 mod failure_drills;
 mod handshake;
+mod info;
 mod kheirkhah;
 #[cfg(test)]
 mod kheirkhah_drills;

@@ -36,6 +36,11 @@ impl Receiver {
         std::iter::once((in_order - self.unread.min(in_order), in_order)).chain(self.runs.iter().copied())
     }
 
+    /// Bytes in order that the application has not read.
+    pub(super) const fn unread(&self) -> u64 {
+        self.unread
+    }
+
     /// Whether everything the peer has to say has arrived.
     pub(super) fn has_ended(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)

@@ -120,6 +120,11 @@ impl Sender {
         self.has_sent_fin && self.unacknowledged > self.written
     }
 
+    /// The largest window that was ever offered, in bytes.
+    pub(super) const fn max_window(&self) -> u64 {
+        self.max_window
+    }
+
     /// Whether the peer has acknowledged everything but `DATA_FIN`.
     pub(super) const fn has_all_data_acknowledged(&self) -> bool {
         self.has_sent_fin && self.unacknowledged >= self.written
@@ -321,6 +326,7 @@ impl Connection {
             return false;
         }
         let mut choice = self.choice(now, &[]);
+        self.make_room_for_acknowledgement(&mut choice);
         self.make_room_for_keys(&mut choice);
         let most = u64::from(choice.most()).min(self.sender.piece_limit());
         if most == 0 {
@@ -354,6 +360,20 @@ impl Connection {
             self.sender.small_end = self.sender.next;
         }
         true
+    }
+
+    /// Bytes that options of data take more than [`Parameters`](super::Parameters) say, because the acknowledgement with
+    /// them is a long one.
+    pub(super) fn extra_option_bytes(&self) -> u32 {
+        if self.answers_at_length { self.parameters.longer_ack } else { 0 }
+    }
+
+    /// Long acknowledgements take of each segment.
+    fn make_room_for_acknowledgement(&self, choice: &mut Choice) {
+        let more = self.extra_option_bytes();
+        for limit in choice.limits.iter_mut().filter(|_| more > 0) {
+            *limit = limit.saturating_sub(more);
+        }
     }
 
     /// The first data of an end that opens carries both keys, which take more than a mapping (RFC 8684 section 3.1).

@@ -146,6 +146,11 @@ impl Connection {
         }
     }
 
+    /// Whether only the peer has sent FIN, and this end may go on.
+    pub(crate) fn is_half_closed(&self) -> bool {
+        self.state == State::CloseWait && !self.sender.is_finished
+    }
+
     /// The most bytes that may be appended now; 0 while no segment may leave.
     pub(crate) fn room(&mut self, now: Time) -> u32 {
         let sender = &self.sender;
