@@ -75,9 +75,6 @@ pub(crate) fn build(script: &Script, options: &Options<'_>) -> Step<Box<dyn Exec
     if sends_sctp || opens("IPPROTO_SCTP") {
         return Err(Stop::needs("SCTP"));
     }
-    if opens("IPPROTO_MPTCP") {
-        return Err(Stop::needs("MPTCP"));
-    }
     if opens("IPPROTO_UDP") || opens("SOCK_DGRAM") {
         return Err(Stop::needs("UDP"));
     }

@@ -8,6 +8,9 @@ pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
     let text = text.replace("\\\n", " ");
     let mut commands = Vec::new();
     for line in text.lines() {
+        if ["if ", "let ", "for ", "while "].iter().any(|word| line.trim_start().starts_with(word)) {
+            return Err(Stop::needs(format!("a shell's \"{}\"", line.trim())));
+        }
         let mut words: Vec<String> = Vec::new();
         let mut word = String::new();
         let mut quote = None;

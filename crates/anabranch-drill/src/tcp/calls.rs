@@ -95,7 +95,10 @@ impl TcpExecutor {
         let Some(descriptor) = call.result.number().filter(|number| *number >= 0) else {
             return Err(Stop::needs("a socket that cannot be opened"));
         };
-        let socket = Descriptor { settings: self.settings.clone(), ..Descriptor::default() };
+        let is_multipath = call.arguments.get(2).and_then(Term::word) == Some("IPPROTO_MPTCP");
+        let mut settings = self.settings.clone();
+        settings.is_multipath = is_multipath;
+        let socket = Descriptor { settings, ..Descriptor::default() };
         self.descriptors.insert(descriptor, socket);
         Ok(Reply::Returns(descriptor))
     }
@@ -224,6 +227,9 @@ impl TcpExecutor {
         if flags & 2 != 0 {
             return Err(Stop::needs("MSG_PEEK"));
         }
+        if most == 0 {
+            return Ok(Reply::Returns(0));
+        }
         if connection.available() > 0 {
             if buffer.word() == Some("NULL") {
                 return Ok(Reply::Error("EFAULT"));
@@ -267,6 +273,9 @@ impl TcpExecutor {
             waiting => waiting.unwrap_or(0),
         };
         connection.clock(now);
+        if flags & EOR != 0 && connection.end.is_multipath() {
+            return Reply::Error("EOPNOTSUPP");
+        }
         let manner = Manner { more: flags & MORE != 0, is_record: flags & EOR != 0 };
         let done = done + connection.write_some(now, (length as u64).saturating_sub(done), manner);
         if waits && done < length as u64 {
@@ -331,7 +340,9 @@ impl TcpExecutor {
         if connection.error.is_some() {
             events |= 8;
         }
-        if connection.is_connected && (connection.is_writable() || connection.has_shut_down) {
+        // Where nothing more can be written, that is known at once.
+        let is_writable = connection.is_connected && connection.is_writable();
+        if is_writable || connection.has_shut_down || connection.closed.is_some() {
             events |= 4;
         }
         events

@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::endpoint::{
-    CloseReason, Command, Endpoint as _, Event, Input, LimitedBy, Message, Output, Reliability,
+    CloseReason, Command, Event, Input, LimitedBy, Message, Output, Reliability,
 };
 use anabranch_transport::ground::{Ecn, PathId, Payload};
-use anabranch_transport::tcp;
 use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::wire::mptcp::Options;
 use anabranch_transport::wire::tcp::Segment;
-use anabranch_transport::wire::{Body, Packet};
+use anabranch_transport::wire::{self, Body, Packet};
 
+use super::end::End;
+use super::mptcp::{self, Variables};
 use super::settings::Settings;
 use super::writing::{Limits, Progress};
 
@@ -21,6 +23,8 @@ pub(super) struct Sent {
     pub(super) at: Time,
     pub(super) segment: Segment,
     pub(super) ecn: Ecn,
+    /// Options of MPTCP, and the bytes that they take with their padding.
+    pub(super) mptcp: Option<(Options, u32)>,
 }
 
 /// For how long something held the sender back (Linux: `tcp_chrono_start`).
@@ -35,7 +39,7 @@ pub(super) struct Chronometer {
 #[expect(clippy::struct_excessive_bools, reason = "what has happened, each independent of the others")]
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) end: tcp::Connection,
+    pub(super) end: End,
     timeout: Time,
     /// Our port and the peer's.
     pub(super) ports: [u16; 2],
@@ -68,12 +72,14 @@ pub(super) struct Connection {
     pub(super) limits: Limits,
     pub(super) progress: Progress,
     pub(super) chronometer: Chronometer,
+    /// Keys and other values that scripts of MPTCP name.
+    pub(super) variables: Variables,
     last_data_at: Time,
     last_now: Time,
 }
 
 impl Connection {
-    fn new(end: tcp::Connection, ports: [u16; 2], limits: Limits) -> Self {
+    fn new(end: End, ports: [u16; 2], limits: Limits) -> Self {
         Self {
             end,
             timeout: Time::NEVER,
@@ -98,13 +104,14 @@ impl Connection {
             limits,
             progress: Progress::default(),
             chronometer: Chronometer::default(),
+            variables: Variables::default(),
             last_data_at: Time::ZERO,
             last_now: Time::ZERO,
         }
     }
 
     /// One that this end opens.
-    pub(super) fn open(now: Time, end: tcp::Connection, ports: [u16; 2], settings: &Settings) -> Self {
+    pub(super) fn open(now: Time, end: End, ports: [u16; 2], settings: &Settings) -> Self {
         let mut connection = Self::new(end, ports, settings.limits());
         connection.begin(now, settings);
         connection.command(now, Command::Connect);
@@ -114,7 +121,7 @@ impl Connection {
     /// One that a listener has made of a SYN with this number.
     pub(super) fn accepted(
         now: Time,
-        end: tcp::Connection,
+        end: End,
         ports: [u16; 2],
         peer_first: u32,
         settings: &Settings,
@@ -147,12 +154,12 @@ impl Connection {
     }
 
     /// A segment arrives.
-    pub(super) fn deliver(&mut self, now: Time, segment: Segment, ecn: Ecn) {
+    pub(super) fn deliver(&mut self, now: Time, segment: Segment, ecn: Ecn, mptcp: Option<Options>) {
         if segment.payload.length > 0 {
             self.last_data_at = now;
         }
         let size = 20 + segment.wire_size();
-        let packet = Packet { path: PathId::default(), ecn, size, body: Body::Tcp(segment) };
+        let packet = Packet { path: PathId::default(), ecn, size, body: mptcp::body(segment, mptcp) };
         self.input(now, Input::Packet(Box::new(packet)));
     }
 
@@ -172,8 +179,16 @@ impl Connection {
                     return;
                 }
                 Output::Transmit(packet) => {
-                    if let Body::Tcp(segment) = packet.body {
-                        self.sent.push_back(Sent { at: now, segment, ecn: packet.ecn });
+                    let Packet { ecn, body, .. } = *packet;
+                    match body {
+                        Body::Mptcp(wire::mptcp::Segment { tcp: segment, options, option_bytes }) => {
+                            let mptcp = Some((options, option_bytes));
+                            self.sent.push_back(Sent { at: now, segment, ecn, mptcp });
+                        }
+                        Body::Tcp(segment) => {
+                            self.sent.push_back(Sent { at: now, segment, ecn, mptcp: None })
+                        }
+                        _ => {}
                     }
                 }
             }

@@ -6,7 +6,9 @@
 
 mod calls;
 mod connection;
+mod end;
 mod info;
+mod mptcp;
 mod options;
 mod packets;
 mod render;
@@ -15,13 +17,13 @@ mod writing;
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::endpoint::{Site, Transport as _};
+use anabranch_transport::endpoint::Site;
 use anabranch_transport::ground::{IpVersion, Side};
-use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::rng::Streams;
 use anabranch_transport::tcp;
 use anabranch_transport::time::Time;
 use connection::Connection;
+use end::{End, First, Listener};
 use settings::Settings;
 
 use crate::Options;
@@ -50,7 +52,7 @@ enum Role {
     /// A connection, by its number.
     Connection(usize),
     /// It waits for peers.
-    Listening { listener: Box<tcp::Listener>, port: u16 },
+    Listening { listener: Box<Listener>, port: u16 },
     /// Nothing has been done with the socket.
     #[default]
     New,
@@ -144,18 +146,16 @@ impl TcpExecutor {
         Streams { seed: 1, replication: self.connections.len() as u64 }
     }
 
+    fn site<'a>(&self, side: Side, mtus: &'a [u32]) -> Site<'a> {
+        Site { side, mtus, ip: self.ip, streams: self.streams(), connection: "drill" }
+    }
+
     /// Builds what waits at a port.
-    fn listen(&self, settings: &Settings) -> Step<(Box<tcp::Listener>, u16)> {
+    fn listen(&self, settings: &Settings) -> Step<(Box<Listener>, u16)> {
         let config = tcp::Config { destination_port: Some(SERVER_PORT), ..settings.config() };
-        let site = Site {
-            side: Side::B,
-            mtus: &[settings.mtu(self.mtu)],
-            ip: self.ip,
-            streams: self.streams(),
-            connection: "drill",
-        };
-        let listener = config.listen(&site).map_err(Stop::needs)?;
-        Ok((Box::new(listener), SERVER_PORT))
+        let mtus = [settings.mtu(self.mtu)];
+        let listener = Listener::build(config, settings.is_multipath, &self.site(Side::B, &mtus));
+        Ok((Box::new(listener.map_err(Stop::needs)?), SERVER_PORT))
     }
 
     /// Opens a connection.
@@ -163,14 +163,9 @@ impl TcpExecutor {
         let port = self.next_port();
         let config =
             tcp::Config { source_port: Some(port), destination_port: Some(SERVER_PORT), ..settings.config() };
-        let site = Site {
-            side: Side::A,
-            mtus: &[settings.mtu(self.mtu)],
-            ip: self.ip,
-            streams: self.streams(),
-            connection: "drill",
-        };
-        let end = config.build(&site).map_err(Stop::needs)?;
+        let mtus = [settings.mtu(self.mtu)];
+        let end = End::build(config, settings.is_multipath, &self.site(Side::A, &mtus));
+        let end = end.map_err(Stop::needs)?;
         self.connections.push(Connection::open(now, end, [port, SERVER_PORT], settings));
         Ok(self.connections.len() - 1)
     }
@@ -188,15 +183,19 @@ impl TcpExecutor {
             return Err(Stop::failed("nothing", "the socket that listened was closed"));
         };
         let ports = [tcp.ports.map_or(*port, |ports| ports[1]), remote];
-        let segment = packets::first(packet, tcp, ports)?;
-        match listener.handle_packet(now, Box::new(segment)) {
-            Answer::Accepted(end) => {
-                self.connections
-                    .push(Connection::accepted(now, *end, ports, tcp.start, settings, descriptor));
+        // The keys that the peer names in its first packet are known from then on.
+        let mut variables = mptcp::Variables::default();
+        let options = mptcp::options(&mut variables, tcp, None)?;
+        let packet = packets::first(packet, tcp, ports, options)?;
+        match listener.handle_packet(now, Box::new(packet)) {
+            First::Accepted(end) => {
+                let mut connection = Connection::accepted(now, end, ports, tcp.start, settings, descriptor);
+                connection.variables = variables;
+                self.connections.push(connection);
                 self.under_test = UnderTest::Connection(self.connections.len() - 1);
             }
-            Answer::Nothing => {}
-            Answer::Reply(packet) => self.replies.push((now, packet)),
+            First::Nothing => {}
+            First::Reply(packet) => self.replies.push((now, packet)),
         }
         Ok(())
     }

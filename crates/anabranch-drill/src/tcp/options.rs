@@ -47,6 +47,10 @@ impl TcpExecutor {
             Role::Connection(index) => Some(&mut self.connections[index]),
             _ => None,
         };
+        let is_multipath = socket.settings.is_multipath;
+        if is_multipath && level == "SOL_TCP" {
+            return Err(Stop::needs(format!("the option {name} of a socket of MPTCP")));
+        }
         match (level, name) {
             // Addresses are free here; services and sizes of packets are for routers, of which there are none.
             ("SOL_SOCKET", "SO_REUSEADDR") | ("SOL_IP", "IP_FREEBIND" | "IP_MTU_DISCOVER" | "IP_TOS") => {}

@@ -6,10 +6,12 @@
 
 use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;
+use anabranch_transport::wire::mptcp::Options;
 use anabranch_transport::wire::tcp::{Flags, SackBlock, SackBlocks, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
 use super::connection::{Connection, Sent};
+use super::mptcp;
 use super::render::{self, Shown};
 use crate::script::{Body, EcnCheck, Packet, Tcp, TcpOption};
 use crate::verdict::{Step, Stop};
@@ -94,17 +96,24 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
                 return Err(Stop::needs("fast open"));
             }
             TcpOption::Md5(_) => return Err(Stop::needs("MD5 signatures")),
-            TcpOption::Mptcp(..) => return Err(Stop::needs("MPTCP")),
+            // They are no part of the segment of TCP.
+            TcpOption::Mptcp(..) => {}
         }
     }
     Ok(segment)
 }
 
 /// A packet that comes to a listening socket.
-pub(super) fn first(packet: &Packet, tcp: &Tcp, ports: [u16; 2]) -> Step<wire::Packet> {
+pub(super) fn first(
+    packet: &Packet,
+    tcp: &Tcp,
+    ports: [u16; 2],
+    options: Option<Options>,
+) -> Step<wire::Packet> {
     let segment = segment(packet, tcp, ports)?;
     let size = 20 + segment.wire_size();
-    Ok(wire::Packet { path: PathId::default(), ecn: ecn(packet.ecn), size, body: WireBody::Tcp(segment) })
+    let body = mptcp::body(segment, options);
+    Ok(wire::Packet { path: PathId::default(), ecn: ecn(packet.ecn), size, body })
 }
 
 /// A listening socket's answer to what opens nothing.
@@ -159,7 +168,8 @@ impl Connection {
         {
             timestamps.echo = self.live_stamp(timestamps.echo, scales_echoes)?;
         }
-        self.deliver(now, segment, ecn(packet.ecn));
+        let options = mptcp::options(&mut self.variables, tcp, Some(segment.payload))?;
+        self.deliver(now, segment, ecn(packet.ecn), options);
         Ok(())
     }
 
@@ -204,7 +214,13 @@ impl Connection {
             return Ok(None);
         }
         let sent: Vec<Sent> = self.sent.drain(..count).collect();
-        let show = |sent: &Sent| Shown::new(&sent.segment, sent.ecn, own, peer);
+        let show = |sent: &Sent| {
+            let mut shown = Shown::new(&sent.segment, sent.ecn, own, peer);
+            if let Some((options, bytes)) = &sent.mptcp {
+                shown.options.extend(mptcp::shown(options, *bytes, sent.segment.payload));
+            }
+            shown
+        };
         let mut shown = show(&sent[0]);
         for next in &sent[1..] {
             let next = show(next);
@@ -221,6 +237,8 @@ impl Connection {
             };
         }
         let at = sent[count - 1].at;
+        let resolved = mptcp::resolved(&mut self.variables, wanted, &shown.options)?;
+        let wanted = resolved.as_ref().unwrap_or(wanted);
         if let Some(reason) = self.difference_of_stamps(wanted, &mut shown, check) {
             return Err(Stop::failed(shown.to_string(), reason));
         }

@@ -8,6 +8,7 @@ use anabranch_transport::tcp::{self, Profile};
 use anabranch_transport::time::Time;
 use anabranch_transport::units::Bytes;
 
+use super::end::End;
 use super::writing::Limits;
 use crate::verdict::{Step, Stop};
 
@@ -30,6 +31,8 @@ pub(super) struct Settings {
     pub(super) unsent_limit: Option<u64>,
     system_unsent_limit: u64,
     pub(super) has_no_delay: bool,
+    /// The socket is one of MPTCP.
+    pub(super) is_multipath: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +48,7 @@ impl Default for Settings {
             unsent_limit: None,
             system_unsent_limit: u64::from(u32::MAX),
             has_no_delay: false,
+            is_multipath: false,
         }
     }
 }
@@ -64,6 +68,9 @@ impl Settings {
     /// A setting of the system (`sysctl`).
     pub(super) fn set(&mut self, name: &str, value: &str) -> Step<()> {
         let needs = || Stop::needs(format!("the setting {name}={value}"));
+        if (name, value) == ("net.mptcp.enabled", "1") {
+            return Ok(());
+        }
         let Some(key) = name.strip_prefix("net.ipv4.") else { return Err(needs()) };
         // Numbers, of which the last may count.
         let words: Vec<&str> = value.split_whitespace().collect();
@@ -182,7 +189,7 @@ impl Settings {
     }
 
     /// Applies to an endpoint what is set while it lives.
-    pub(super) fn apply(&self, end: &mut tcp::Connection, _now: Time) {
+    pub(super) fn apply(&self, end: &mut End, _now: Time) {
         end.set_bursts(self.least_burst, self.window_divisor);
     }
 

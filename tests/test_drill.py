@@ -1,0 +1,122 @@
+"""`anabranch drill`, and the verdicts on the suites of others where they are at hand."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import conformance
+import pytest
+from anabranch import _engine, cli, drill
+from anabranch.errors import AnabranchError
+from conftest import ROOT
+
+SCRIPTS = ROOT / "crates/anabranch-drill/tests/scripts"
+SUITES = ROOT.parent / "shared/suites"
+OPENING = """\
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 65535 <mss 1000>
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A script of each verdict."""
+    suite = tmp_path / "ours"
+    suite.mkdir()
+    (suite / "good.pkt").write_text(f"{OPENING}+0 > S. 0:0(0) ack 1 <mss 1460>\n")
+    (suite / "bad.pkt").write_text(f"{OPENING}+0 > S. 0:0(0) ack 1 <mss 1200>\n")
+    (suite / "other.pkt").write_text(f"{OPENING}+0 epoll_create(1) = 4\n")
+    return suite
+
+
+def test_each_script_has_its_line_and_each_suite_its_totals(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = tmp_path / "verdicts.json", tmp_path / "verdicts.xml"
+    code = cli.main(
+        ["drill", "--suite", str(folder), "--json", str(files[0]), "--junit", str(files[1])]
+    )
+    assert code == 1
+    out = capsys.readouterr().out
+    assert "passed         ours/good.pkt" in out
+    assert "FAILED         ours/bad.pkt (line 5)" in out
+    assert "expected +0 > S. 0:0(0) ack 1 <mss 1200>" in out
+    assert "seen     > S. 0:0(0) ack 1 win" in out
+    assert "not applicable ours/other.pkt (line 5): needs the system call epoll_create" in out
+    assert "50.0%" in out
+    content = json.loads(files[0].read_text())
+    assert set(content) >= {"profile", "version", "scripts"}
+    verdicts = {script["script"]: script["verdict"] for script in content["scripts"]}
+    assert verdicts == {"good.pkt": "passed", "bad.pkt": "failed", "other.pkt": "not_applicable"}
+    bad = next(script for script in content["scripts"] if script["script"] == "bad.pkt")
+    assert (bad["line"], bad["reason"]) == (5, "options are <mss 1460>, not <mss 1200>")
+    suites = ET.parse(files[1]).getroot()
+    counts = suites.get("tests"), suites.get("failures"), suites.get("skipped")
+    assert counts == ("3", "1", "1")
+
+
+def test_scripts_that_pass_give_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["drill", str(SCRIPTS)]) == 0
+    assert "FAILED" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "no script was named"),
+        (["nowhere.pkt"], "there is no script or folder nowhere.pkt"),
+        (["--suite", "nowhere"], "--suite nowhere is not a folder"),
+        ([str(SCRIPTS), "--profile", "linux_9"], "profile = `linux_9` is not one of"),
+    ],
+)
+def test_misuse_is_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["drill", *arguments]) == cli.USER_ERROR
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert "Traceback" not in error
+
+
+def test_what_is_no_script_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.pkt"
+    file.write_text("0 close(3) = 0\n+x close(3) = 0\n")
+    with pytest.raises(AnabranchError, match=r"wrong\.pkt: line 2: .*a time in seconds"):
+        drill.run_script(drill.find([file])[0])
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(AnabranchError, match="is not text in UTF-8"):
+        drill.run_script(drill.find([file])[0])
+
+
+def test_the_profile_counts() -> None:
+    script = f"{OPENING}+0 > S. 0:0(0) ack 1 <mss 1460>\n"
+    for profile in ("linux_6", "linux_2_6_20", "rfc"):
+        assert json.loads(_engine.drill(script, profile))["verdict"] == "passed"
+    other = json.loads(_engine.drill(script, "freebsd_10"))
+    assert other["verdict"] == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    "suite", ["etsi-sctp", "google-packetdrill", "mptcp-packetdrill", "pr-sctp"]
+)
+def test_verdicts_are_those_of_the_table(suite: str) -> None:
+    if not (SUITES / suite).is_dir():
+        pytest.skip(f"the suite {suite} is not there")
+    table = conformance.read(ROOT / "docs/conformance.csv")
+    expected = {name: row for (of, name), row in table.items() if of == suite}
+    results = conformance.run(SUITES / suite)
+    found = {
+        name: (verdict, reason) for _, name, verdict, reason in conformance.rows(results, table)
+    }
+    assert found == expected, "run tools/conformance.py, and give every failure its cause"
+
+
+def test_every_failure_of_the_table_has_its_cause() -> None:
+    table = conformance.read(ROOT / "docs/conformance.csv")
+    assert table
+    for (_, name), (verdict, reason) in table.items():
+        assert verdict in ("passed", "failed", "not_applicable")
+        assert (verdict == "passed") == (reason == ""), name
+        assert reason != conformance.UNKNOWN, name
