@@ -85,6 +85,8 @@ validate: setup wheel-check ## the long validations: slow tests, properties of 1
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done
+	$(BIN)/python -m pip install --quiet --group interop
+	$(BIN)/python tools/interop_page.py docs
 	$(BIN)/python tools/comparison_pages.py docs
 	$(BIN)/python tools/paper_record.py voip-sctp docs/validation/voip-sctp.md
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md

@@ -143,7 +143,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", str(TESTS / "test_sctp.py")]
-        subprocess.run([*command, f"--junitxml={report}"], env=environment, cwd=ROOT, check=False)
+        subprocess.run(
+            [*command, "-o", "junit_family=xunit1", f"--junitxml={report}"],
+            env=environment,
+            cwd=ROOT,
+            check=False,
+        )
         table, failed = results(report)
     speed = speeds(10_000 if is_quick else 200_000)
     parts = [

@@ -28,6 +28,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CACHE = ROOT / "target" / "interop"
 
+IS_FULL = os.environ.get("INTEROP") == "full"
+"""As much as `make validate` shows; otherwise what `make test` has time for."""
+
 BUILD_S = 900
 """A first build takes a minute or two."""
 
@@ -402,6 +405,12 @@ USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
 DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))
 PION = Peer("pion", functools.cache(lambda: [str(_go("pion", "pion-peer"))]), takes_addresses=False)
 AIORTC = Peer("aiortc", _aiortc, has_shutdown=False, has_interleaving=False)
+
+KERNEL = Peer("kernel", lambda: [sys.executable, str(HERE / "kernel_peer.py")])
+"""TCP and MPTCP."""
+
+GVISOR = Peer("gvisor", functools.cache(lambda: [str(_go("gvisor", "gvisor-peer"))]))
+"""TCP over a TUN device."""
 
 PEERS = (USRSCTP, DCSCTP, PION, AIORTC)
 """Those that nobody here wrote."""

@@ -5,16 +5,14 @@ with INTEROP=full (`make validate`) 100 MB.
 """
 
 import dataclasses
-import os
 import time
 
 import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import AIORTC, DCSCTP, PION, USRSCTP, Load, Peer, Running
+from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer, Running
 
-IS_FULL = os.environ.get("INTEROP") == "full"
 BULK = Load(messages=100_000, timeout=500) if IS_FULL else Load(messages=1000, timeout=90)
 
 # A relay that loses; with it, ends wait for what must be said again.
@@ -24,6 +22,8 @@ LOSSES = {
     "5 %": ("--loss", "0.05", "--reorder", "0.02", "--duplicate", "0.02", "--delay", "0.5"),
 }
 LINGER = ("--linger", "2500")
+
+slow = pytest.mark.skipif(not IS_FULL, reason="left out: set INTEROP=full, as `make validate` does")
 
 PAIRS = [
     (listen, connect)
@@ -58,6 +58,7 @@ def root() -> None:
         pytest.skip(f"left out, since {lacks}")
 
 
+@slow
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("listen", "connect"), PAIRS, ids=str)
 def test_bulk_both_ways(listen: Peer, connect: Peer, loss: str) -> None:
@@ -111,6 +112,7 @@ def test_checksums_find_what_the_relay_corrupts() -> None:
     assert peers.wrong(outcome.listen, outcome.connect) == []
 
 
+@slow
 @pytest.mark.parametrize("other", [DCSCTP, PION, AIORTC], ids=str)
 def test_unordered_messages_of_all_sizes(other: Peer) -> None:
     available(USRSCTP, other)
@@ -121,6 +123,7 @@ def test_unordered_messages_of_all_sizes(other: Peer) -> None:
     assert outcome.listen.out_of_order > 0
 
 
+@slow
 @pytest.mark.parametrize("limit", ["--retransmissions=0", "--lifetime=5"])
 @pytest.mark.parametrize("sender", peers.PEERS, ids=str)
 def test_partial_reliability_gives_up_messages(sender: Peer, limit: str) -> None:
@@ -161,6 +164,7 @@ def test_pion_resets_streams_at_the_end() -> None:
     assert (outcome.connect.resets_sent, outcome.listen.resets_received) == (4, 4)
 
 
+@slow
 @pytest.mark.parametrize(("listen", "connect"), [(USRSCTP, DCSCTP), (USRSCTP, PION)], ids=str)
 def test_interleaved_messages(listen: Peer, connect: Peer) -> None:
     available(listen, connect)
@@ -178,6 +182,16 @@ def test_an_abort_is_seen(aborting: Peer) -> None:
     assert (outcome.listen.end, outcome.connect.end) == ("aborted", "aborted")
 
 
+def test_what_the_network_does_is_borne() -> None:
+    available(USRSCTP, DCSCTP)
+    load = dataclasses.replace(BULK, options=LINGER)
+    outcome = peers.over_loopback(USRSCTP, DCSCTP, load, LOSSES["5 %"])
+    assert peers.wrong(outcome.connect, outcome.listen) == []
+    assert peers.wrong(outcome.listen, outcome.connect) == []
+    counted = outcome.relays[0]["forward"]
+    assert min(counted["lost"], counted["reordered"], counted["duplicated"]) > 0
+
+
 def test_echoes_come_back() -> None:
     available(USRSCTP, DCSCTP)
     load = Load(messages=1000, back=0, options=("--echo",), closer="listen", close="wait")
@@ -186,6 +200,7 @@ def test_echoes_come_back() -> None:
     assert outcome.listen.sent_messages >= 1000
 
 
+@slow
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("is_raw", [True, False], ids=["raw IP", "UDP"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -203,6 +218,7 @@ def test_bulk_between_hosts(loss: str, is_raw: bool) -> None:  # noqa: FBT001
 FAILOVER = ("--rto-min", "100", "--heartbeat", "200", "--path-max-retrans", "2")
 
 
+@slow
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("is_relayed", [True, False], ids=["silent", "no carrier"])
 @pytest.mark.parametrize("is_raw", [True, False], ids=["raw IP", "UDP"])

@@ -5,7 +5,6 @@ where `tools/interop_page.py` writes what came of it; `cell` says which.
 """
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable
 
@@ -13,9 +12,8 @@ import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import ANABRANCH, DCSCTP, PION, USRSCTP, Load, Outcome, Peer, Running
+from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Load, Outcome, Peer, Running
 
-IS_FULL = os.environ.get("INTEROP") == "full"
 BULK = Load(messages=100_000, timeout=540) if IS_FULL else Load(messages=1000, timeout=60)
 
 LOSSES = {
@@ -25,6 +23,8 @@ LOSSES = {
 }
 # An end waits so long, in ms, for what the network lost of the other's goodbye.
 LINGER = ("--linger", "2500")
+
+slow = pytest.mark.skipif(not IS_FULL, reason="left out: set INTEROP=full, as `make validate` does")
 FAILOVER = ("--rto-min", "100", "--heartbeat", "200", "--path-max-retrans", "2")
 
 Cell = Callable[..., None]
@@ -76,11 +76,14 @@ def lingering(load: Load, loss: str) -> Load:
     return dataclasses.replace(load, options=(*load.options, *LINGER)) if LOSSES[loss] else load
 
 
+EACH_LOSS = pytest.mark.parametrize(
+    "loss", [pytest.param("0 %"), pytest.param("1 %", marks=slow), pytest.param("5 %")]
+)
 BOTH = pytest.mark.parametrize("ours", ["listens", "connects"])
 ALL = pytest.mark.parametrize("other", peers.PEERS, ids=str)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@EACH_LOSS
 @BOTH
 @ALL
 def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
@@ -97,7 +100,7 @@ def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("loss", LOSSES)
+@EACH_LOSS
 @BOTH
 def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
     feature = f"bulk over IP, {loss} loss, ours {ours}"
@@ -135,7 +138,7 @@ def test_unordered_messages(other: Peer, cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("limit", ["--retransmissions=0", "--lifetime=5"])
-@pytest.mark.parametrize("sender", ["ours", "theirs"])
+@pytest.mark.parametrize("sender", ["ours", pytest.param("theirs", marks=slow)])
 @ALL
 def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -> None:
     way = "to them" if sender == "ours" else "from them"
@@ -208,7 +211,7 @@ def test_corruption_costs_time_only(other: Peer, cell: Cell) -> None:
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("cut", ["silent", "no carrier"])
+@pytest.mark.parametrize("cut", ["silent", pytest.param("no carrier", marks=slow)])
 @pytest.mark.parametrize("carrier", ["IP", "UDP"])
 @BOTH
 def test_a_transfer_survives_its_path(ours: str, carrier: str, cut: str, cell: Cell) -> None:

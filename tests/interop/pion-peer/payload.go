@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	golden uint64 = 0x9E3779B97F4A7C15
-	header        = 8
+	golden       uint64 = 0x9E3779B97F4A7C15
+	headerOctets        = 8
 )
 
 // sizes are the least and the most octets of a message.
@@ -31,8 +31,8 @@ func (s *sizes) Set(text string) error {
 	if s.most, err = strconv.Atoi(most); err != nil {
 		return err
 	}
-	if s.least < header || s.most < s.least {
-		return fmt.Errorf("must be at least %d, and rise", header)
+	if s.least < headerOctets || s.most < s.least {
+		return fmt.Errorf("must be at least %d, and rise", headerOctets)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (s *sizes) fill(to []byte, stream, index uint32) []byte {
 	binary.BigEndian.PutUint32(to, stream)
 	binary.BigEndian.PutUint32(to[4:], index)
 	state := key(stream, index)
-	for place := header; place < size; place += 8 {
+	for place := headerOctets; place < size; place += 8 {
 		state += golden
 		binary.LittleEndian.PutUint64(to[place:], mixed(state))
 	}
@@ -101,7 +101,7 @@ func (f *flow) count(stream uint32, message []byte) {
 // check counts a message that was received, and compares every octet with what it must be.
 func (f *flow) check(on uint32, message []byte, s *sizes) {
 	f.count(on, message)
-	if len(message) < header {
+	if len(message) < headerOctets {
 		f.corrupt++
 		return
 	}
