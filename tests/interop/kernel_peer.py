@@ -36,6 +36,7 @@ class Peer:
         self.end = "refused"
         self.kernel: dict[str, Any] = {}
         self.connection: socket.socket
+        self.listener: socket.socket
         self.lock = threading.Lock()
 
     def run(self) -> None:
@@ -56,7 +57,8 @@ class Peer:
             own.listen(1)
             say({"event": "listening"})
             self.connection, _ = own.accept()
-            own.close()
+            # Joins come to the listener, too.
+            self.listener = own
         else:
             own.bind((want.local, 0))
             own.connect((want.remote, want.remote_port))
