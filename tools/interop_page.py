@@ -1,10 +1,11 @@
 """docs/interop.md: what our SCTP does with stacks that nobody here wrote.
 
-python tools/interop_page.py docs [--quick]
+python tools/interop_page.py docs [--quick | --from REPORT.xml...]
 
 Runs tests/interop/test_sctp.py with 100 MB each way (with --quick 1 MB) and writes a table of
 features and peers: each cell is one test. Then each stack by itself sends over the loopback address
-as fast as it can. Exit status 1 where a test fails.
+as fast as it can. With --from it reads JUnit reports of such tests instead of running them. Exit
+status 1 where a test fails.
 """
 
 import dataclasses
@@ -37,11 +38,12 @@ class Cell:
     """Why it is not simply good."""
 
 
-def results(report: Path) -> tuple[dict[str, dict[str, Cell]], int]:
-    """Cells by feature and peer from a JUnit file, and how many tests failed."""
+def results(reports: list[Path]) -> tuple[dict[str, dict[str, Cell]], int]:
+    """Cells by feature and peer from JUnit files, and how many tests failed."""
     table: dict[str, dict[str, Cell]] = defaultdict(dict)
     failed = 0
-    for case in ET.parse(report).getroot().iter("testcase"):
+    cases = (case for each in reports for case in ET.parse(each).getroot().iter("testcase"))
+    for case in cases:
         properties = {each.get("name", ""): each.get("value", "") for each in case.iter("property")}
         if "feature" not in properties:
             continue
@@ -141,15 +143,14 @@ def main() -> int:
     target = Path(sys.argv[1]) / "interop.md"
     environment = os.environ | ({} if is_quick else {"INTEROP": "full"})
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", str(TESTS / "test_sctp.py")]
-        subprocess.run(
-            [*command, "-o", "junit_family=xunit1", f"--junitxml={report}"],
-            env=environment,
-            cwd=ROOT,
-            check=False,
-        )
-        table, failed = results(report)
+        if "--from" in sys.argv:
+            reports = [Path(name) for name in sys.argv[sys.argv.index("--from") + 1 :]]
+        else:
+            reports = [Path(folder) / "report.xml"]
+            command = [sys.executable, "-m", "pytest", "-q", str(TESTS / "test_sctp.py")]
+            options = ["-o", "junit_family=xunit1", f"--junitxml={reports[0]}"]
+            subprocess.run([*command, *options], env=environment, cwd=ROOT, check=False)
+        table, failed = results(reports)
     speed = speeds(10_000 if is_quick else 200_000)
     parts = [
         HEAD.format(bulk=1 if is_quick else 100),

@@ -23,7 +23,7 @@ LOSSES = {
 }
 LINGER = ("--linger", "2500")
 
-slow = pytest.mark.skipif(not IS_FULL, reason="left out: set INTEROP=full, as `make validate` does")
+slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
 
 PAIRS = [
     (listen, connect)

@@ -14,7 +14,7 @@ import pytest
 from namespaces import Network
 from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Load, Outcome, Peer, Running
 
-BULK = Load(messages=100_000, timeout=540) if IS_FULL else Load(messages=1000, timeout=60)
+BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
 
 LOSSES = {
     "0 %": (),
@@ -24,7 +24,11 @@ LOSSES = {
 # An end waits so long, in ms, for what the network lost of the other's goodbye.
 LINGER = ("--linger", "2500")
 
-slow = pytest.mark.skipif(not IS_FULL, reason="left out: set INTEROP=full, as `make validate` does")
+slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
+
+# Timers are short enough for 100 MB at 5 % loss, where retransmissions are lost, too; pion alone
+# has 1 s at least all the same.
+TIMERS = ("--rto-min", "100")
 FAILOVER = ("--rto-min", "100", "--heartbeat", "200", "--path-max-retrans", "2")
 
 Cell = Callable[..., None]
@@ -73,7 +77,9 @@ def exact(outcome: Outcome, *, is_ordered: bool = True) -> None:
 
 
 def lingering(load: Load, loss: str) -> Load:
-    return dataclasses.replace(load, options=(*load.options, *LINGER)) if LOSSES[loss] else load
+    if not LOSSES[loss]:
+        return load
+    return dataclasses.replace(load, options=(*load.options, *TIMERS, *LINGER))
 
 
 EACH_LOSS = pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def test_messages_of_all_sizes_on_many_streams(other: Peer, cell: Cell) -> None:
 def test_unordered_messages(other: Peer, cell: Cell) -> None:
     cell("unordered", other)
     available(other)
-    load = dataclasses.replace(BULK, size="8-3000", options=("--unordered", *LINGER))
+    load = dataclasses.replace(BULK, size="8-3000", options=("--unordered", *TIMERS, *LINGER))
     if IS_FULL:
         load = dataclasses.replace(load, messages=67_000)
     outcome = peers.over_loopback(other, ANABRANCH, load, LOSSES["5 %"])
