@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PAPER ?= voip-sctp
+SECONDS_EACH ?= 600
 
 # What a change of means that the engine must be built again.
 ENGINE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
@@ -14,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check oracles validate wheel wheel-check clean
+.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -63,6 +64,18 @@ format: setup ## formats everything and applies safe fixes
 docs: setup ## regenerates docs/scenario.schema.json and docs/scenario.md
 	$(BIN)/python tools/scenario_reference.py docs
 
+# cargo-fuzz builds with the stable compiler: without a sanitizer it needs nothing of a nightly one.
+fuzz: setup ## every fuzz target in turn (SECONDS_EACH=600), beginning with packets of our own captures; ends at the first finding
+	@command -v cargo-fuzz > /dev/null || { echo "make fuzz needs cargo-fuzz: cargo install cargo-fuzz" >&2; exit 1; }
+	$(BIN)/python tools/fuzz_seeds.py fuzz/seeds
+	cargo fuzz build --sanitizer none
+	@set -e; for target in $$(cargo fuzz list); do \
+		echo "fuzz target $$target, $(SECONDS_EACH) s"; \
+		mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target; \
+		cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(SECONDS_EACH) -max_len=2048 -print_final_stats=1; \
+	done
+
 oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
 	$(BIN)/python tools/comparison_pages.py docs
 
@@ -81,7 +94,7 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 validate: setup wheel-check ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
-	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire
+	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done
@@ -92,6 +105,7 @@ validate: setup wheel-check ## the long validations: slow tests, properties of 1
 	$(BIN)/python tools/bench_cc_page.py docs/bench-cc.md
 	$(BIN)/python tools/mobility.py docs
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
+	$(BIN)/python tests/dissection.py docs/validation/captures.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md

@@ -5,10 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use etherparse::checksum::Sum16BitWords;
-
 use super::bytes::{Append as _, Malformed, Reader};
-use super::ip::{self, ICMPV6};
+use super::checksum::Sum;
+use super::ip::ICMPV6;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +95,7 @@ const fn malformed(problem: &'static str) -> Malformed {
 
 impl Message {
     /// Appends its bytes, checksum included, as they are between these addresses, whose version says which protocol it is:
-    /// [`ip::ICMP`] or [`ip::ICMPV6`].
+    /// [`ICMP`](super::ip::ICMP) or [`ICMPV6`].
     pub fn emit(&self, addresses: [IpAddr; 2], out: &mut Vec<u8>) {
         let start = out.len();
         let is_v6 = addresses[0].is_ipv6();
@@ -189,11 +188,11 @@ fn put_checksum(addresses: [IpAddr; 2], message: &mut [u8]) {
 }
 
 /// RFC 792: over the message; RFC 4443 section 2.3: and over a pseudo-header.
-fn checksum([source, destination]: [IpAddr; 2], message: &[u8]) -> u16 {
-    let sum = if source.is_ipv6() {
-        ip::pseudo_header(source, destination, ICMPV6, message.len())
+fn checksum(addresses: [IpAddr; 2], message: &[u8]) -> u16 {
+    let sum = if addresses[0].is_ipv6() {
+        Sum::pseudo_header(addresses, ICMPV6, message.len())
     } else {
-        Sum16BitWords::new()
+        Sum::default()
     };
-    sum.add_slice(message).ones_complement().to_be()
+    sum.bytes(message).checksum()
 }

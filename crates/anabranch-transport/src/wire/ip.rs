@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use etherparse::checksum::Sum16BitWords;
 use etherparse::{IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv6Header};
 
 use super::bytes::{Malformed, Reader, Receiving, Sending};
+use super::checksum::Sum;
 use super::{Body, Packet, mptcp, sctp, tcp, udp};
 use crate::ground::{Ecn, PathId};
 
@@ -142,7 +142,7 @@ impl<'a> Split<'a> {
                 let (header, rest) = Ipv4Header::from_slice(bytes).map_err(|_| NO_HEADER)?;
                 // Over the bytes, with the checksum itself among them.
                 let header_bytes = header.header_len();
-                if Sum16BitWords::new().add_slice(&bytes[..header_bytes]).ones_complement() != 0 {
+                if Sum::default().bytes(&bytes[..header_bytes]).checksum() != 0 {
                     return Err(malformed("the header's checksum is wrong"));
                 }
                 let length = usize::from(header.total_len).checked_sub(header_bytes);
@@ -269,23 +269,6 @@ pub fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     let (mut header, _) = Ipv4Header::from_slice(packet).expect("it is one of ours");
     header.header_checksum = header.calc_header_checksum();
     packet[10..12].copy_from_slice(&header.header_checksum.to_be_bytes());
-}
-
-/// What the checksum of a transport covers besides its own bytes (RFC 9293 section 3.1, RFC 8200 section 8.1).
-pub(super) fn pseudo_header(
-    source: IpAddr,
-    destination: IpAddr,
-    protocol: u8,
-    length: usize,
-) -> Sum16BitWords {
-    let mut sum = Sum16BitWords::new();
-    for address in [source, destination] {
-        sum = match address {
-            IpAddr::V4(address) => sum.add_4bytes(address.octets()),
-            IpAddr::V6(address) => sum.add_16bytes(address.octets()),
-        };
-    }
-    sum.add_2bytes([0, protocol]).add_4bytes((length as u32).to_be_bytes())
 }
 
 fn ecn_field(ecn: Ecn) -> IpEcn {

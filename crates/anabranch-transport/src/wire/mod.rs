@@ -5,6 +5,7 @@
 //! packets know nothing of its endpoints.
 
 pub mod bytes;
+mod checksum;
 pub mod fragments;
 pub mod icmp;
 pub mod ip;

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use super::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Sending};
-use super::ip::{self, UDP};
+use super::checksum::Sum;
+use super::ip::UDP;
 use crate::ground::{PathId, Payload};
 
 /// The UDP header, RFC 768, in bytes.
@@ -104,6 +105,6 @@ impl Datagram {
     }
 }
 
-fn checksum([source, destination]: [IpAddr; 2], datagram: &[u8]) -> u16 {
-    ip::pseudo_header(source, destination, UDP, datagram.len()).add_slice(datagram).ones_complement().to_be()
+fn checksum(addresses: [IpAddr; 2], datagram: &[u8]) -> u16 {
+    Sum::pseudo_header(addresses, UDP, datagram.len()).bytes(datagram).checksum()
 }

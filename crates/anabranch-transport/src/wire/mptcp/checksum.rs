@@ -1,6 +1,6 @@
 //! The checksum of a mapping (RFC 8684 section 3.3.1).
 
-use etherparse::checksum::Sum16BitWords;
+use crate::wire::checksum::Sum;
 
 /// What it covers besides the payload.
 pub(super) struct PseudoHeader {
@@ -15,13 +15,7 @@ pub(super) struct PseudoHeader {
 impl PseudoHeader {
     /// The checksum over this and a payload; with the checksum that came it is 0 where that is right.
     pub(super) fn checksum(&self, payload: &[u8], came: u16) -> u16 {
-        Sum16BitWords::new()
-            .add_8bytes(self.sequence.to_be_bytes())
-            .add_4bytes(self.subflow.to_be_bytes())
-            .add_2bytes(self.length.to_be_bytes())
-            .add_2bytes(came.to_be_bytes())
-            .add_slice(payload)
-            .ones_complement()
-            .to_be()
+        let header = Sum::default().bytes(&self.sequence.to_be_bytes()).bytes(&self.subflow.to_be_bytes());
+        header.bytes(&self.length.to_be_bytes()).bytes(&came.to_be_bytes()).bytes(payload).checksum()
     }
 }

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use super::{Flags, HEADER_BYTES, Segment};
 use crate::ground::PathId;
 use crate::wire::bytes::{Append as _, Sending};
-use crate::wire::ip::{self, TCP};
+use crate::wire::checksum::Sum;
+use crate::wire::ip::TCP;
 
 /// Kinds of options.
 pub(crate) mod option {
@@ -93,6 +94,6 @@ impl Segment {
 }
 
 /// The checksum of a segment whose own place for it is zero, or zero where it is right (RFC 9293 section 3.1).
-pub(super) fn checksum([source, destination]: [IpAddr; 2], segment: &[u8]) -> u16 {
-    ip::pseudo_header(source, destination, TCP, segment.len()).add_slice(segment).ones_complement().to_be()
+pub(super) fn checksum(addresses: [IpAddr; 2], segment: &[u8]) -> u16 {
+    Sum::pseudo_header(addresses, TCP, segment.len()).bytes(segment).checksum()
 }

@@ -1,0 +1,39 @@
+//! A connection of TCP that strangers speak to.
+#![no_main]
+
+use anabranch_fuzz::memory::Held;
+use anabranch_fuzz::script::Script;
+use anabranch_fuzz::segments::Overheard;
+use anabranch_fuzz::stage::{MTU, PATHS, Stage};
+use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::tcp::{Config, Connection};
+use anabranch_transport::rng::Streams;
+use libfuzzer_sys::fuzz_target;
+
+const SETTINGS: [&str; 8] = [
+    "{}",
+    r#"{"ecn": "accurate"}"#,
+    r#"{"ecn": "rfc3168", "cc": {"kind": "cubic"}}"#,
+    r#"{"profile": "rfc"}"#,
+    r#"{"profile": "linux_2_6_20"}"#,
+    r#"{"sack": false, "timestamps": false, "nagle": "rfc896"}"#,
+    r#"{"loss_detection": "dupacks", "receive_buffer": "4 kB", "send_buffer": "8 kB"}"#,
+    r#"{"cc": {"kind": "bbr"}, "pacing": true, "receive_autotuning": true}"#,
+];
+
+fuzz_target!(|input: &[u8]| {
+    let mut script = Script(input);
+    let first = script.byte();
+    let config: Config = serde_json::from_str(SETTINGS[usize::from(first & 7)]).expect("settings");
+    let parameters = config.resolve().expect("possible settings");
+    let ip = if first & 8 == 0 { IpVersion::Ipv4 } else { IpVersion::Ipv6 };
+    let streams = Streams { seed: 1, replication: 0 };
+    let held = Held::default();
+    let ends = [Side::A, Side::B]
+        .map(|side| Connection::new(&parameters, side, &[MTU; PATHS], ip, streams, side.name()));
+    let mut stage = Stage::new(ends, Overheard::default(), ip, held);
+    if first & 32 == 0 {
+        stage.open();
+    }
+    stage.play(&mut script);
+});
