@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_transport::ground::Payload;
+use anabranch_transport::ground::{IpVersion, Payload};
 use anabranch_transport::wire::Body;
 use anabranch_transport::wire::mptcp::{Handshake, Options, Segment, Signal};
 use anabranch_transport::wire::tcp;
@@ -178,18 +178,7 @@ pub(super) fn shown(options: &Options, bytes: u32, payload: Payload) -> Vec<TcpO
         Some(Handshake::Join(_)) => shown.push(TcpOption::Mptcp("mp_join".into(), Vec::new())),
         None => {}
     }
-    let signal_bytes = match options.signal {
-        Some(Signal::FastClose) => 12,
-        Some(Signal::Priority { .. } | Signal::RemoveAddress { .. }) => 4,
-        Some(Signal::AddAddress { is_echo, .. }) => {
-            if is_echo {
-                8
-            } else {
-                16
-            }
-        }
-        None => 0,
-    };
+    let signal_bytes = options.signal.map_or(0, |signal| signal.wire_bytes(IpVersion::Ipv4));
     let has_mapping = !is_implied && (options.data_position.is_some() || options.data_fin.is_some());
     if options.data_ack.is_some() || has_mapping {
         // As long as there is room for (`wire::mptcp`).
@@ -220,6 +209,7 @@ pub(super) fn shown(options: &Options, bytes: u32, payload: Payload) -> Vec<TcpO
     }
     used += signal_bytes;
     match options.signal {
+        Some(Signal::Fail { .. }) => shown.push(TcpOption::Mptcp("mp_fail".into(), Vec::new())),
         Some(Signal::FastClose) => shown.push(TcpOption::Mptcp("mp_fastclose".into(), Vec::new())),
         Some(Signal::Priority { is_backup }) => {
             shown.push(TcpOption::Mptcp("mp_prio".into(), vec![set("backup", u64::from(is_backup))]));

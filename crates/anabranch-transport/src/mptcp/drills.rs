@@ -845,7 +845,7 @@ fn a_third_segment_without_the_option_falls_back() {
         give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
         let payload = Payload { offset: 0, length: 100 };
         let reliability = Reliability::Reliable;
-        let message = Message { stream: 0, unordered: false, reliability, payload };
+        let message = Message { stream: 0, ppid: 0, unordered: false, reliability, payload };
         end.handle_input(Time::ZERO, Input::Command(Command::Send(message)));
         give(&mut end, Flags::ACK, [8, first.wrapping_add(1)], options);
         let sent = sent.into_inner();

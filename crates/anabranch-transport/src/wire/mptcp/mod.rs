@@ -160,7 +160,7 @@ pub enum Signal {
 
 impl Signal {
     /// Bytes on the wire, padded to whole words.
-    pub(crate) const fn wire_bytes(self, ip: IpVersion) -> u32 {
+    pub const fn wire_bytes(self, ip: IpVersion) -> u32 {
         let address = match ip {
             IpVersion::Ipv4 => 4,
             IpVersion::Ipv6 => 16,
