@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_transport::ground::{IpVersion, PathId, Payload};
-use anabranch_transport::wire::bytes::{Receiving, Secret, Sending};
+use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 use anabranch_transport::wire::mptcp::{self, Options};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::chunk::{Chunk, Data, GapBlock, Sack};
@@ -73,7 +73,7 @@ impl Receiving for Ends {
         Some(PathId(0))
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> u64 {
+    fn keep(&mut self, _piece: Piece, bytes: &[u8]) -> u64 {
         self.take(bytes)
     }
 
