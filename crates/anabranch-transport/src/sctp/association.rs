@@ -439,14 +439,12 @@ impl Association {
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
-            // What it authenticates is genuine.
-            Chunk::Auth => {}
+            // What AUTH authenticates is genuine. RFC 6525 section 5.1: nobody was told that RE-CONFIG would be heeded.
+            Chunk::Auth | Chunk::Reconfig(_) => {}
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
             Chunk::Opaque(opaque) => self.on_opaque(path, opaque),
-            // RFC 6525 section 5.1: nobody was told that it would be heeded.
-            Chunk::Reconfig(_) => {}
         }
     }
 

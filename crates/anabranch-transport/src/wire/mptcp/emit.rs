@@ -181,7 +181,9 @@ impl Segment {
                     std::net::IpAddr::V4(ip) => out.extend(ip.octets()),
                     std::net::IpAddr::V6(ip) => out.extend(ip.octets()),
                 }
-                port.into_iter().for_each(|port| out.u16(port));
+                if let Some(port) = port {
+                    out.u16(port);
+                }
                 if !is_echo {
                     out.extend(address_code([own_key, peers_key], address, ip, port));
                 }
