@@ -25,14 +25,17 @@ fuzz_target!(|input: &[u8]| {
         let length = usize::from(script.byte()) << (how & 7);
         let (identification, has_more) = (how >> 3 & 1, place & 1 != 0);
         let packet = if how & 16 == 0 {
-            let addresses = [[10, 0, 0, 1], [10, 0, 0, 2]].map(|octets| std::net::Ipv4Addr::from(octets).into());
-            let mut packet = ip::wrap(17, addresses, Ecn::Ect0, Some(identification.into()), &vec![how; length]);
+            let addresses =
+                [[10, 0, 0, 1], [10, 0, 0, 2]].map(|octets| std::net::Ipv4Addr::from(octets).into());
+            let mut packet =
+                ip::wrap(17, addresses, Ecn::Ect0, Some(identification.into()), &vec![how; length]);
             let field = (place >> 3) as u16 & 0x1fff | if has_more { 0x2000 } else { 0 };
             packet[6..8].copy_from_slice(&field.to_be_bytes());
             seal::ipv4_header(&mut packet[..20]);
             packet
         } else {
-            let addresses = [1u16, 2].map(|end| std::net::Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, end).into());
+            let addresses =
+                [1u16, 2].map(|end| std::net::Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, end).into());
             let mut payload = vec![17, 0];
             payload.extend((place as u16 & !6).to_be_bytes());
             payload.extend([0, 0, 0, identification]);

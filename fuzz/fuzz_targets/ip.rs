@@ -33,7 +33,9 @@ fuzz_target!(|input: &[u8]| {
         message.emit(split.addresses, &mut bytes);
         assert_eq!(Message::parse(&bytes, split.addresses), Ok(message));
     }
-    let Ok(parsed) = memory::parsing(length, || Packet::parse(&packet, PathId(0), &mut world)) else { return };
+    let Ok(parsed) = memory::parsing(length, || Packet::parse(&packet, PathId(0), &mut world)) else {
+        return;
+    };
     assert!(parsed.packet.size as usize <= length);
     reemit::body(&parsed.packet.body, &parsed.listed, split.addresses, &mut world);
 });

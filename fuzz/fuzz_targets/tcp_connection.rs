@@ -6,8 +6,8 @@ use anabranch_fuzz::script::Script;
 use anabranch_fuzz::segments::Overheard;
 use anabranch_fuzz::stage::{MTU, PATHS, Stage};
 use anabranch_transport::ground::{IpVersion, Side};
-use anabranch_transport::tcp::{Config, Connection};
 use anabranch_transport::rng::Streams;
+use anabranch_transport::tcp::{Config, Connection};
 use libfuzzer_sys::fuzz_target;
 
 const SETTINGS: [&str; 8] = [

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use anabranch_transport::ground::PathId;
+use anabranch_transport::wire::bytes::Sending as _;
 use anabranch_transport::wire::mptcp::{self, Handshake, Options, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
 use anabranch_transport::wire::sctp::chunk::{Chunk, Init};
 use anabranch_transport::wire::tcp::{Flags, Segment};
 use anabranch_transport::wire::udp::Datagram;
 use anabranch_transport::wire::{Body, ip};
-use anabranch_transport::wire::bytes::Sending as _;
 
 use crate::world::World;
 

@@ -16,7 +16,8 @@ pub fn sctp(packet: &mut [u8], world: &World) {
         let length = usize::from(high) << 8 | usize::from(low);
         if kind == 15 && length == 28 && packet.len() >= at + 28 {
             packet[at + 8..at + 28].fill(0);
-            let mut code = Hmac::<Sha1>::new_from_slice(world.association_key()).expect("any length is a key");
+            let mut code =
+                Hmac::<Sha1>::new_from_slice(world.association_key()).expect("any length is a key");
             code.update(&packet[at..]);
             packet[at + 8..at + 28].copy_from_slice(&code.finalize().into_bytes());
             break;
@@ -71,8 +72,7 @@ pub fn address_codes(options: &mut [u8], world: &World) {
                 message.extend([0, 0]);
             }
             let keys = world.keys.map(u64::to_be_bytes);
-            let mut right =
-                Hmac::<Sha256>::new_from_slice(keys.as_flattened()).expect("any length is a key");
+            let mut right = Hmac::<Sha256>::new_from_slice(keys.as_flattened()).expect("any length is a key");
             right.update(&message);
             code.copy_from_slice(&right.finalize().into_bytes()[24..]);
         }

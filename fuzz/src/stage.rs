@@ -176,7 +176,8 @@ impl<E: Endpoint, D: Dialect> Stage<E, D> {
         };
         let payload = Payload { offset: self.offsets[side.index()], length };
         self.offsets[side.index()] += u64::from(length);
-        let message = Message { stream: u16::from(how & 3), unordered: how & 4 != 0, reliability, payload };
+        let (stream, unordered, ppid) = (u16::from(how & 3), how & 4 != 0, u32::from(how));
+        let message = Message { stream, ppid, unordered, reliability, payload };
         self.input(side, Input::Command(Command::Send(message)));
     }
 

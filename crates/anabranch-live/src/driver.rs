@@ -120,7 +120,7 @@ impl<H: Stack> Driver<H> {
             Some(Socket::Udp(udp)) => Some(udp.port().map_err(|error| error.to_string())?),
             _ => None,
         };
-        let start = || -> io::Result<(Loop<H>, Arc<Waker>, Sender<Order<H>>)> {
+        let start = || -> io::Result<Started<H>> {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
             let random = Randomness { secret: secrets::secret()?, streams: secrets::streams()? };
@@ -272,6 +272,9 @@ fn bind<H: Stack>(addresses: &[IpAddr], carrier: &Carrier, mtu: u32) -> Result<V
     Ok(sockets)
 }
 
+/// The thread's work before it begins, and what orders come through.
+type Started<H> = (Loop<H>, Arc<Waker>, Sender<Order<H>>);
+
 /// The thread.
 struct Loop<H: Stack> {
     host: H,
@@ -313,10 +316,8 @@ impl<H: Stack> Loop<H> {
                 ready[event.token().0] |= event.is_readable() || event.is_error();
                 self.is_blocked &= !event.is_writable();
             }
-            for index in 0..self.sockets.len() {
-                if ready[index] {
-                    ready[index] = self.receive(index);
-                }
+            for (index, is_ready) in ready.iter_mut().enumerate() {
+                *is_ready = *is_ready && self.receive(index);
             }
             while let Ok(order) = self.inbox.try_recv() {
                 match order {

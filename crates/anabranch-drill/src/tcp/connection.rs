@@ -186,7 +186,7 @@ impl Connection {
                             self.sent.push_back(Sent { at: now, segment, ecn, mptcp });
                         }
                         Body::Tcp(segment) => {
-                            self.sent.push_back(Sent { at: now, segment, ecn, mptcp: None })
+                            self.sent.push_back(Sent { at: now, segment, ecn, mptcp: None });
                         }
                         _ => {}
                     }

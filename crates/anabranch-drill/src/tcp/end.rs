@@ -16,11 +16,12 @@ pub(super) enum End {
 
 /// The settings of a connection of MPTCP whose subflows have these: control and buffers are its own.
 fn multipath(config: tcp::Config) -> mptcp::Config {
+    let tcp::Config { cc, send_buffer, receive_buffer, .. } = config;
     mptcp::Config {
         profile: mptcp::Profile::Linux6,
-        cc: config.cc.clone(),
-        send_buffer: config.send_buffer,
-        receive_buffer: config.receive_buffer,
+        cc,
+        send_buffer,
+        receive_buffer,
         tcp: Some(tcp::Config { cc: None, send_buffer: None, receive_buffer: None, ..config }),
         ..mptcp::Config::default()
     }

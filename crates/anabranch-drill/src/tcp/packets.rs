@@ -79,7 +79,8 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
     };
     for option in tcp.options.iter().flatten() {
         match option {
-            TcpOption::End | TcpOption::Nop => {}
+            // Those of MPTCP are no part of the segment of TCP.
+            TcpOption::End | TcpOption::Mptcp(..) | TcpOption::Nop => {}
             TcpOption::Mss(size) => segment.mss = Some(*size as u16),
             TcpOption::Sack(blocks) => {
                 for &(start, end) in blocks.iter().take(segment.sack.capacity()) {
@@ -96,8 +97,6 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
                 return Err(Stop::needs("fast open"));
             }
             TcpOption::Md5(_) => return Err(Stop::needs("MD5 signatures")),
-            // They are no part of the segment of TCP.
-            TcpOption::Mptcp(..) => {}
         }
     }
     Ok(segment)

@@ -134,7 +134,7 @@ impl Work {
                 );
             }
             HostEvent::AddressAdded(path) => {
-                println!("{}", json!({"event": "address_added", "ms": ms, "path": path.0}))
+                println!("{}", json!({"event": "address_added", "ms": ms, "path": path.0}));
             }
             HostEvent::AddressDeleted(path) => {
                 println!("{}", json!({"event": "address_deleted", "ms": ms, "path": path.0}));
@@ -206,6 +206,7 @@ impl Work {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "the steps of a program, one after the other")]
 fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<bool, String> {
     let mut devices = Vec::new();
     for device in words.get("tun").ok_or("tun: give NAME=ADDRESS")?.split(';') {
@@ -294,7 +295,7 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
         if pause > 0 {
             let work = Arc::clone(&work);
             driver.order(move |host, now| {
-                work.lock().expect("nobody panics with it").pump(&mut host.host, now)
+                work.lock().expect("nobody panics with it").pump(&mut host.host, now);
             });
         }
         if cut_after > 0 && !is_cut && passed.as_millis() as u64 >= cut_after {

@@ -27,7 +27,7 @@ pub(super) struct Mappings {
 }
 
 /// What a segment says of that, before it is believed.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
     pub(super) mapping: Option<(u64, u64, u32)>,
     pub(super) address: Option<(u8, IpAddr, Option<u16>)>,
