@@ -275,7 +275,7 @@ def test_we_give_up(host: Tunnels, opens: str) -> None:
         down=10_000,
         remotes=2,
         kernel=("--mptcp", "--receive", 20_000),
-        ours=("--close", "abort", *SLOW),
+        ours=("--close", "abort", "--linger", 300, *SLOW),
     )
     assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
     assert theirs["error"] == "ConnectionResetError"

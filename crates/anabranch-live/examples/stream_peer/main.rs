@@ -298,18 +298,23 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
                 work.lock().expect("nobody panics with it").pump(&mut host.host, now);
             });
         }
-        if cut_after > 0 && !is_cut && passed.as_millis() as u64 >= cut_after {
+        // What is to happen so long after the connection is open.
+        let open = {
+            let work = work.lock().expect("nobody panics with it");
+            work.id.map(|_| work.begun.elapsed()).unwrap_or_default()
+        };
+        if cut_after > 0 && !is_cut && open.as_millis() as u64 >= cut_after {
             is_cut = true;
             let cut = cut.clone();
             println!("{}", json!({"event": "cut"}));
             driver.order(move |host, _| host.cut = cut);
         }
-        if restore_after > 0 && !is_restored && passed.as_millis() as u64 >= restore_after {
+        if restore_after > 0 && !is_restored && open.as_millis() as u64 >= restore_after {
             is_restored = true;
             println!("{}", json!({"event": "restored"}));
             driver.order(|host, _| host.cut.clear());
         }
-        while let Some(place) = commands.iter().position(|(at, _)| passed.as_millis() as u64 >= *at) {
+        while let Some(place) = commands.iter().position(|(at, _)| open.as_millis() as u64 >= *at) {
             let (_, command) = commands.remove(place);
             let work = Arc::clone(&work);
             println!("{}", json!({"event": "command", "name": command.name()}));
