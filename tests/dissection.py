@@ -26,7 +26,10 @@ from anabranch._engine import Scenario
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 PAPERS = ("voip-sctp", "tcp-wimax", "sctp-handover", "mptcp-aqm")
 
-CHECKED = ("sctp.checksum:crc-32c", *(f"{name}.check_checksum:TRUE" for name in ("ip", "tcp", "udp")))
+CHECKED = (
+    "sctp.checksum:crc-32c",
+    *(f"{name}.check_checksum:TRUE" for name in ("ip", "tcp", "udp")),
+)
 """tshark looks at these checksums only where it is asked to."""
 
 CAUSES = {
@@ -217,29 +220,38 @@ def report(runs: list[Run]) -> str:
         messages.update(chosen)
         where.update(chosen.keys())
     said = [
-        [text, severity, f"{count:,}", f"{where[severity, text]}", WORDS.get(cause_of(text) or "", "?")]
+        [
+            text,
+            severity,
+            f"{count:,}",
+            f"{where[severity, text]}",
+            WORDS.get(cause_of(text) or "", "?"),
+        ]
         for (severity, text), count in sorted(messages.items(), key=lambda item: -item[1])
     ]
     faults = [f"- {run.group} {run.name}: {fault}" for run in runs for fault in run.faults()]
     version = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True)
     name = re.search(r"\d+\.\d+\.\d+", version.stdout)
     assert name
-    return "\n\n".join(
-        [
-            "# Captures, read by tshark",
-            "Written by `make validate` (`python tests/dissection.py docs/validation/captures.md`) with "
-            f"tshark {name[0]}; do not edit. Each packet is counted where it leaves an end of a link and "
-            "where it arrives at one. The checksums of IP, SCTP (CRC32c), TCP and UDP were looked at in "
-            "all of them.",
-            table(heads, rows),
-            "## What was wrong",
-            "\n".join(faults)
-            or "Nothing: no malformed packet, no wrong checksum, no transport that was not taken apart, "
-            "and no message without its cause in the run.",
-            "## What tshark's experts say",
-            table(["message", "severity", "times", "runs", "cause"], said),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                "# Captures, read by tshark",
+                "Written by `make validate` (`python tests/dissection.py "
+                f"docs/validation/captures.md`) with tshark {name[0]}; do not edit. Each packet is "
+                "counted where it leaves an end of a link and where it arrives at one. The "
+                "checksums of IP, SCTP (CRC32c), TCP and UDP were looked at in all of them.",
+                table(heads, rows),
+                "## What was wrong",
+                "\n".join(faults)
+                or "Nothing: no malformed packet, no wrong checksum, no transport that was not "
+                "taken apart, and no message without its cause in the run.",
+                "## What tshark's experts say",
+                table(["message", "severity", "times", "runs", "cause"], said),
+            ]
+        )
+        + "\n"
+    )
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
@@ -254,7 +266,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         for case in cases():
             runs.append(run_cell(*case, Path(name)))
-            print(runs[-1].group, runs[-1].name, runs[-1].counts["IP"], runs[-1].faults(), flush=True)
+            print(
+                runs[-1].group, runs[-1].name, runs[-1].counts["IP"], runs[-1].faults(), flush=True
+            )
     target.write_text(report(runs), encoding="utf-8")
     print(f"wrote {target}")
     return 1 if any(run.faults() for run in runs) else 0

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import conformance
 import pytest
+
+import conformance
 from anabranch import _engine, cli, drill
 from anabranch.errors import AnabranchError
 from conftest import ROOT

@@ -32,11 +32,9 @@ def run(suite: Path) -> list[drill.Result]:
     return [drill.run_script(script) for script in drill.find([], [suite])]
 
 
-def rows(
-    results: list[drill.Result], known: dict[tuple[str, str], tuple[str, str]]
-) -> list[Row]:
+def rows(results: list[drill.Result], known: dict[tuple[str, str], tuple[str, str]]) -> list[Row]:
     """The table of these results, with the causes that are known."""
-    made = []
+    made: list[Row] = []
     for result in results:
         script = result.script
         reason = ""

@@ -49,7 +49,10 @@ def parts(packet: bytes) -> Iterator[tuple[str, bytes]]:
     if protocol == 132:
         # Scripts of one act: chunks forged to an end, or a packet to the server.
         chunks = packet[header + 12 :]
-        yield "association", bytes([0, 0x8F, 0, 0]) + struct.pack(">H", len(chunks)) + chunks + b"\1"
+        yield (
+            "association",
+            bytes([0, 0x8F, 0, 0]) + struct.pack(">H", len(chunks)) + chunks + b"\1",
+        )
         yield "sctp_listener", bytes([0, 6]) + struct.pack(">H", len(chunks) + 12) + packet[header:]
     if protocol == 6:
         flags, words = packet[header + 13], packet[header + 12] >> 4

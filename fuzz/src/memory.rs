@@ -7,9 +7,9 @@ use stats_alloc::{Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: StatsAlloc<System> = StatsAlloc::system();
 
-/// What a parser may allocate for each byte that it reads. The smallest chunk of SCTP has 4 bytes, and becomes 56 in a
-/// vector that has doubled up to three times (112 altogether) and 32 behind a box: 36 for a byte. Options of TCP and
-/// parameters become less.
+/// What a parser may allocate for each byte that it reads. The smallest chunk of SCTP has 4 bytes, and
+/// becomes 56 in a vector that has doubled up to three times (112 altogether) and 32 behind a box: 36 for a
+/// byte. Options of TCP and parameters become less.
 pub const PER_BYTE: usize = 64;
 /// What it may allocate besides, in bytes.
 pub const AT_LEAST: usize = 4096;

@@ -1,4 +1,5 @@
-//! What was parsed is emitted again and parsed to the same, where its options have room as they are laid out here.
+//! What was parsed is emitted again and parsed to the same, where its options have room as they are laid out
+//! here.
 
 use std::net::IpAddr;
 
@@ -81,7 +82,8 @@ pub fn segment(
     if needed > option_bytes || own + option_bytes > 40 || !option_bytes.is_multiple_of(4) {
         return;
     }
-    // A mapping of more than the segment is sent as one of the segment, and MP_CAPABLE's position is the subflow's.
+    // A mapping of more than the segment is sent as one of the segment, and MP_CAPABLE's position is the
+    // subflow's.
     let is_mapped = options.data_position.is_some() || options.data_fin.is_some();
     let ends_elsewhere = options.data_fin.is_some()
         && options.data_fin != options.data_position.map(|at| at.wrapping_add(tcp.payload.length.into()))

@@ -1,5 +1,6 @@
-//! Two ends of a connection, a network between them that does what the script says, and packets of somebody who sees
-//! everything but the keys: they have the right ports, tags and numbers near those that are expected.
+//! Two ends of a connection, a network between them that does what the script says, and packets of somebody
+//! who sees everything but the keys: they have the right ports, tags and numbers near those that are
+//! expected.
 
 use std::collections::VecDeque;
 
@@ -23,8 +24,8 @@ const MOST_OUTPUTS: usize = 20_000;
 const MOST_IN_FLIGHT: usize = 512;
 /// Inputs of one script.
 const MOST_INPUTS: usize = 4_000;
-/// What both ends, the network and their buffers may hold, in bytes. A receive buffer of 64 KiB full of chunks of one
-/// byte, with 64 bytes for each to remember them by, is 4 MiB.
+/// What both ends, the network and their buffers may hold, in bytes. A receive buffer of 64 KiB full of
+/// chunks of one byte, with 64 bytes for each to remember them by, is 4 MiB.
 const MOST_HELD: usize = 8 << 20;
 
 /// What a protocol's packets have in common, and what a stranger can learn from them.

@@ -252,20 +252,20 @@ class LiveHost:
     ) -> int: ...
     def send(
         self,
-        id: int,
+        number: int,
         data: bytes,
         stream: int,
-        ppid: int,
+        ppnumber: int,
         unordered: bool,
         reliability: tuple[str, int] | None = None,
     ) -> int | None:
         """The message's number; None where the send buffer is full."""
-    def command(self, id: int, command: str, path: int = 0) -> None: ...
-    def has_read(self, id: int, bytes: int) -> None: ...
+    def command(self, number: int, command: str, path: int = 0) -> None: ...
+    def has_read(self, number: int, count: int) -> None: ...
     def news(self) -> list[tuple[int, str, Any]]:
         """Association, what happened, particulars; each once."""
     def paths(
-        self, id: int
+        self, number: int
     ) -> list[
         tuple[
             str,
@@ -279,7 +279,7 @@ class LiveHost:
             int,
         ]
     ]: ...
-    def scalars(self, id: int) -> dict[str, float]: ...
+    def scalars(self, number: int) -> dict[str, float]: ...
     def counts(self) -> tuple[int, int]:
         """Associations, and datagrams that were no packets."""
     def close(self) -> None: ...

@@ -1,6 +1,7 @@
-"""The kernel's TCP or MPTCP as a peer: sends so many octets of a pattern, checks what it gets, prints JSON.
+"""The kernel's TCP or MPTCP as a peer: sends octets of a pattern, checks what it gets.
 
-Runs inside a network namespace. The pattern is that of crates/anabranch-live/examples/stream_peer.
+Runs inside a network namespace and prints JSON. The pattern is that of
+crates/anabranch-live/examples/stream_peer.
 """
 
 import argparse
@@ -76,7 +77,7 @@ def opened(want: argparse.Namespace) -> socket.socket:
     return connection
 
 
-def main() -> None:
+def main() -> None:  # noqa: PLR0915 - one step after the other
     """One connection, to its end."""
     parser = argparse.ArgumentParser()
     parser.add_argument("role", choices=["listen", "connect"])
@@ -99,7 +100,7 @@ def main() -> None:
     content = pattern()
     connection = opened(want)
     print(json.dumps({"event": "connected"}), flush=True)
-    connection.setblocking(False)
+    connection.setblocking(False)  # noqa: FBT003 - the library's
     begun = time.monotonic()
     sent = received = 0
     wrong_at = None

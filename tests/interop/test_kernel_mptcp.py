@@ -7,10 +7,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-
 import tunnels
 from test_kernel_tcp import assert_exact, both, scalar
 from tunnels import Running, Tunnels
@@ -29,7 +29,7 @@ def host() -> Iterator[Tunnels]:
     lacks = tunnels.missing()
     if lacks:
         pytest.skip(f"left out, since {lacks}")
-    if not os.path.exists("/proc/sys/net/mptcp/enabled"):
+    if not Path("/proc/sys/net/mptcp/enabled").exists():
         pytest.skip("left out, since this kernel has no MPTCP")
     try:
         tunnels.our_peer()
@@ -68,13 +68,27 @@ def exchange(
     timeout: int = 500 if IS_FULL else 30,
 ) -> tuple[dict[str, Any], dict[str, Any], Running]:
     """So much goes up, to the kernel, and down; what both say at the end."""
-    ours_words = ("--protocol", "mptcp", "--send", up, "--receive", down, "--timeout", timeout, *ours)
+    ours_words = (
+        "--protocol",
+        "mptcp",
+        "--send",
+        up,
+        "--receive",
+        down,
+        "--timeout",
+        timeout,
+        *ours,
+    )
     kernel_words = ("--send", down, "--receive", up, "--timeout", timeout, *kernel)
     if opens == "ours":
-        theirs = host.kernel("listen", "--address", "::" if version == 6 else "0.0.0.0", *kernel_words)
+        theirs = host.kernel(
+            "listen", "--address", "::" if version == 6 else "0.0.0.0", *kernel_words
+        )
         theirs.wait_for("listening")
         remote = ",".join(tunnels.kernel(path, version) for path in range(remotes))
-        mine = host.ours("connect", "--remote", remote, *ours_words, version=version, settings=settings)
+        mine = host.ours(
+            "connect", "--remote", remote, *ours_words, version=version, settings=settings
+        )
     else:
         mine = host.ours("listen", *ours_words, version=version, settings=settings)
         mine.wait_for("listening")
@@ -98,7 +112,8 @@ def assert_both_used(mine: Running) -> None:
     assert scalar(mine, "subflows") == 2
     for path in (0, 1):
         up, down = carried(mine, path)
-        assert up > 0 and down > 0, path
+        assert up > 0, path
+        assert down > 0, path
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -122,9 +137,12 @@ def test_we_join_what_we_know(host: Tunnels, version: int) -> None:
     assert_both_used(running)
 
 
-# Of version 6 an address with a port and its code has no room beside timestamps: Linux says nothing of it.
+# Of version 6 an address with a port and its code has no room beside timestamps: Linux does not
+# send it.
 @pytest.mark.parametrize(("version", "port"), [(4, ()), (6, ()), (4, ("port", "7777"))])
-def test_we_join_what_the_kernel_announces(host: Tunnels, port: tuple[str, ...], version: int) -> None:
+def test_we_join_what_the_kernel_announces(
+    host: Tunnels, port: tuple[str, ...], version: int
+) -> None:
     with endpoint(host, tunnels.kernel(1, version), *port, "dev", "t1", "signal"):
         mine, theirs, running = exchange(host, "ours", version=version)
     assert_exact(mine, theirs, BULK, BULK)
@@ -165,7 +183,12 @@ def test_checksums(host: Tunnels, opens: str) -> None:
 def test_losses_reordering_duplicates(host: Tunnels, opens: str, profile: str) -> None:
     weather = ("--loss", 0.01, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 2)
     mine, theirs, running = exchange(
-        host, opens, remotes=2, ours=weather, settings={"profile": profile}, timeout=500 if IS_FULL else 60
+        host,
+        opens,
+        remotes=2,
+        ours=weather,
+        settings={"profile": profile},
+        timeout=500 if IS_FULL else 60,
     )
     assert_exact(mine, theirs, BULK, BULK)
     sums = [carried(running, 0)[way] + carried(running, 1)[way] for way in (0, 1)]
@@ -180,7 +203,14 @@ def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> Non
     weather = ("--delay", 10, "--cut", tunnels.ours(cut), "--cut-after", 400)
     size = 20 * MEGABYTE
     mine, theirs, running = exchange(
-        host, opens, up=size, down=size, remotes=2, ours=weather, settings={"profile": profile}, timeout=60
+        host,
+        opens,
+        up=size,
+        down=size,
+        remotes=2,
+        ours=weather,
+        settings={"profile": profile},
+        timeout=60,
     )
     assert running.events("cut"), "it was over before"
     assert_exact(mine, theirs, size, size)
@@ -190,7 +220,9 @@ def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> Non
 def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
     weather = ("--delay", 10, "--cut", tunnels.ours(0), "--cut-after", 400, "--restore-after", 1500)
     size = 20 * MEGABYTE
-    mine, theirs, running = exchange(host, opens, up=size, down=size, remotes=2, ours=weather, timeout=60)
+    mine, theirs, running = exchange(
+        host, opens, up=size, down=size, remotes=2, ours=weather, timeout=60
+    )
     assert running.events("cut")
     assert_exact(mine, theirs, size, size)
 
@@ -203,7 +235,12 @@ def test_the_kernel_removes_an_address(host: Tunnels) -> None:
 
     with endpoint(host, tunnels.kernel(1), "id", "7", "dev", "t1", "signal"):
         mine, theirs, running = exchange(
-            host, "ours", up=20 * MEGABYTE, down=20 * MEGABYTE, ours=("--delay", 10), meanwhile=remove
+            host,
+            "ours",
+            up=20 * MEGABYTE,
+            down=20 * MEGABYTE,
+            ours=("--delay", 10),
+            meanwhile=remove,
         )
     assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
     assert [event["path"] for event in running.events("address_deleted")] == [1]
@@ -224,7 +261,8 @@ def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
     assert_exact(mine, theirs, 20 * MEGABYTE, 20 * MEGABYTE)
     assert scalar(running, "subflows") == 2
     assert running.events("command"), "it was over before"
-    assert "SF_CLOSED]" in seen() and "REMOVED]" in seen()
+    assert "SF_CLOSED]" in seen()
+    assert "REMOVED]" in seen()
 
 
 @contextlib.contextmanager
@@ -239,7 +277,8 @@ def endpoint_monitor(host: Tunnels) -> Iterator[Callable[[], str]]:
 
 
 def test_the_kernel_calls_a_path_a_backup(host: Tunnels) -> None:
-    # Its address is a backup from the beginning (MP_JOIN, flag B): nothing goes there while the other one works.
+    # Its address is a backup from the beginning (MP_JOIN, flag B): nothing goes there while the
+    # other one works.
     with endpoint(host, tunnels.kernel(1), "dev", "t1", "signal", "backup"):
         mine, theirs, running = exchange(host, "ours")
     assert_exact(mine, theirs, BULK, BULK)
@@ -251,7 +290,12 @@ def test_we_ask_the_kernel_for_a_path(host: Tunnels) -> None:
     # MP_PRIO: from then on the kernel sends on path 1 only.
     size = 20 * MEGABYTE
     mine, theirs, running = exchange(
-        host, "ours", up=0, down=size, remotes=2, ours=("--delay", 10, "--at", "150:set_peer_primary:1")
+        host,
+        "ours",
+        up=0,
+        down=size,
+        remotes=2,
+        ours=("--delay", 10, "--at", "150:set_peer_primary:1"),
     )
     assert_exact(mine, theirs, 0, size)
     assert carried(running, 1)[1] > carried(running, 0)[1]
@@ -261,7 +305,13 @@ def test_we_ask_the_kernel_for_a_path(host: Tunnels) -> None:
 def test_the_kernel_gives_up(host: Tunnels, opens: str) -> None:
     # MP_FASTCLOSE, as close() with SO_LINGER 0 sends it.
     mine, theirs, _ = exchange(
-        host, opens, up=10_000, down=10_000, remotes=2, kernel=("--mptcp", "--reset"), ours=("--close", "wait", *SLOW)
+        host,
+        opens,
+        up=10_000,
+        down=10_000,
+        remotes=2,
+        kernel=("--mptcp", "--reset"),
+        ours=("--close", "wait", *SLOW),
     )
     assert (mine["reason"], mine["received"]) == ("aborted", 10_000)
 
@@ -293,7 +343,13 @@ def test_half_closed(host: Tunnels, opens: str) -> None:
 def test_our_reader_pauses(host: Tunnels) -> None:
     pause = ("--pause-at", MEGABYTE, "--pause-for", 1500, *SLOW)
     mine, theirs, running = exchange(
-        host, "ours", up=0, down=20 * MEGABYTE, remotes=2, ours=pause, settings={"receive_buffer": "300 kB"}
+        host,
+        "ours",
+        up=0,
+        down=20 * MEGABYTE,
+        remotes=2,
+        ours=pause,
+        settings={"receive_buffer": "300 kB"},
     )
     assert_exact(mine, theirs, 0, 20 * MEGABYTE)
     assert running.events("resumed")[0]["received"] < 2 * MEGABYTE
@@ -302,7 +358,7 @@ def test_our_reader_pauses(host: Tunnels) -> None:
 
 def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
     pause = ("--mptcp", "--pause-at", MEGABYTE, "--pause-for", 1.5, "--receive-buffer", 100_000)
-    mine, theirs, running = exchange(host, "ours", up=10 * MEGABYTE, down=0, remotes=2, kernel=pause)
+    mine, theirs, _ = exchange(host, "ours", up=10 * MEGABYTE, down=0, remotes=2, kernel=pause)
     assert_exact(mine, theirs, 10 * MEGABYTE, 0)
 
 

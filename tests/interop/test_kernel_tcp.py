@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 import tunnels
 from tunnels import Running, Tunnels
 
@@ -109,7 +108,9 @@ def test_both_ways_with_every_option(host: Tunnels, opens: str, version: int) ->
     mine, theirs, *_ = exchange(host, opens, version=version)
     assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
     info = theirs["info"]
-    assert info["has_timestamps"] and info["has_sack"] and info["has_window_scale"]
+    assert info["has_timestamps"]
+    assert info["has_sack"]
+    assert info["has_window_scale"]
     # 6 MiB of receive buffer, and 12 octets of timestamps in every segment.
     assert info["send_scale"] == 7
     assert info["send_mss"] == 1500 - (20 if version == 4 else 40) - 20 - 12
@@ -178,12 +179,14 @@ def test_ecn(host: Tunnels, opens: str) -> None:
     finally:
         host.sysctl(net__ipv4__tcp_ecn=2)
     assert_exact(mine, theirs, 5 * MEGABYTE, MEGABYTE)
-    assert theirs["info"]["has_ecn"] and theirs["info"]["ecn_seen"]
+    assert theirs["info"]["has_ecn"]
+    assert theirs["info"]["ecn_seen"]
     assert scalar(running, "ce_received") > 0
     assert scalar(running, "ecn_reductions") > 0
 
 
-def test_a_small_mtu(host: Tunnels) -> None:
+@pytest.mark.usefixtures("host")
+def test_a_small_mtu() -> None:
     with Tunnels(mtu=600).running() as small:
         mine, theirs, *_ = exchange(small)
     assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
@@ -256,9 +259,8 @@ def test_nobody_listens_here(host: Tunnels) -> None:
     mine = host.ours("listen", "--port", 5998, "--timeout", 3)
     mine.wait_for("listening")
     theirs = host.kernel("connect", "--address", tunnels.ours(), "--port", 5999)
-    with both(mine, theirs):
-        with pytest.raises(RuntimeError, match="ConnectionRefusedError"):
-            theirs.ended()
+    with both(mine, theirs), pytest.raises(RuntimeError, match="ConnectionRefusedError"):
+        theirs.ended()
 
 
 def test_both_open_at_the_same_time(host: Tunnels) -> None:

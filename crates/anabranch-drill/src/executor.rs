@@ -1,13 +1,14 @@
 //! What a protocol does for a script.
 //!
 //! # To add a protocol
-//! 1. A file (or a folder) of its own with a struct that has the endpoint and implements [`Executor`]: system calls
-//!    become commands and answers, packets in are built from their statement, packets out are compared with it.
+//! 1. A file (or a folder) of its own with a struct that has the endpoint and implements [`Executor`]: system
+//!    calls become commands and answers, packets in are built from their statement, packets out are compared
+//!    with it.
 //! 2. Its line in [`build`], which chooses by what the script opens and sends.
 //!
-//! The executor knows no time but the `now` that it is given, and never waits: the loop in [`run`](crate::run) lets time
-//! pass, asks again after each timeout, and judges when things happened. What a script wants and the executor lacks it
-//! answers with [`Stop::Needs`], never by doing nothing.
+//! The executor knows no time but the `now` that it is given, and never waits: the loop in
+//! [`run`](crate::run) lets time pass, asks again after each timeout, and judges when things happened. What a
+//! script wants and the executor lacks it answers with [`Stop::Needs`], never by doing nothing.
 
 use anabranch_transport::time::Time;
 
@@ -50,9 +51,9 @@ pub(crate) trait Executor {
     /// That time has come.
     fn on_timeout(&mut self, now: Time);
 
-    /// Takes the next packet that was sent and has not been looked at, or the next ones if the statement is about
-    /// several, and compares all but the time: when it was sent (the last one of several), and the packet in the words
-    /// of a script; none as long as not enough has been sent.
+    /// Takes the next packet that was sent and has not been looked at, or the next ones if the statement is
+    /// about several, and compares all but the time: when it was sent (the last one of several), and the
+    /// packet in the words of a script; none as long as not enough has been sent.
     fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>>;
 
     /// A field of `tcp_info` and its like, or a constant; none if it is not known.

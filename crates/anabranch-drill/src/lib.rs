@@ -1,9 +1,10 @@
 //! Conformance by scripts in packetdrill's language, run in virtual time against the endpoints of
 //! `anabranch-transport`: no clock, no socket.
 //!
-//! A script is read by [`parser`] into the statements of [`script`], and run statement by statement. What a statement
-//! means for a protocol, its executor knows: `executor.rs` tells how one is added. Shell commands that scripts set the
-//! system up with are settings of the endpoint (`shell.rs`), and blocks of Python are computed by `python/`.
+//! A script is read by [`parser`] into the statements of [`script`], and run statement by statement. What a
+//! statement means for a protocol, its executor knows: `executor.rs` tells how one is added. Shell commands
+//! that scripts set the system up with are settings of the endpoint (`shell.rs`), and blocks of Python are
+//! computed by `python/`.
 
 mod executor;
 pub mod parser;
@@ -42,8 +43,8 @@ const PROFILES: [&str; 10] = [
 /// Reads a script and runs it.
 ///
 /// # Errors
-/// One sentence: when the text is no script, the line, what was found there and what is allowed; when there is no such
-/// profile, which ones there are.
+/// One sentence: when the text is no script, the line, what was found there and what is allowed; when there
+/// is no such profile, which ones there are.
 pub fn drill(text: &str, options: &Options<'_>) -> Result<Report, String> {
     if let Some(profile) = options.profile.filter(|profile| !PROFILES.contains(profile)) {
         return Err(format!("profile = `{profile}` is not one of {}", PROFILES.join(", ")));

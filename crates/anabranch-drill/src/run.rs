@@ -1,8 +1,8 @@
 //! Runs a script: time passes from statement to statement, and what happens meanwhile happens on time.
 //!
-//! The rules of time are packetdrill's: `+N` counts from when the statement before was over, which for an expected
-//! packet is when it was seen; a packet may come by the tolerance, or by an eighth of the time since the statement before,
-//! too early or too late.
+//! The rules of time are packetdrill's: `+N` counts from when the statement before was over, which for an
+//! expected packet is when it was seen; a packet may come by the tolerance, or by an eighth of the time since
+//! the statement before, too early or too late.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ const TOLERANCE: Duration = Duration::from_millis(4);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// One that may come at any time is waited for so long: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
-/// What a statement takes: no two of them happen at the same time, as on a machine, where rules such as "at least so long
-/// ago" are true of statements that are just that long apart.
+/// What a statement takes: no two of them happen at the same time, as on a machine, where rules such as "at
+/// least so long ago" are true of statements that are just that long apart.
 const STATEMENT: Duration = Duration::from_micros(1);
 /// Scripts of commands that name each other are read so deeply.
 const MOST_INCLUDED: u32 = 8;
@@ -273,8 +273,8 @@ impl<'a> Runner<'a> {
         self.judge(now, now, ends, None, "it returned", &say(&reply)).map_err(at_its_line)
     }
 
-    /// Shell commands, and those of the files that they name; `folder` is that of the file in which they stand, relative
-    /// to the script.
+    /// Shell commands, and those of the files that they name; `folder` is that of the file in which they
+    /// stand, relative to the script.
     fn commands(&mut self, text: &str, folder: &str, depth: u32) -> Step<()> {
         for words in shell::commands(text)? {
             if let Some(settings) = shell::settings(&words) {

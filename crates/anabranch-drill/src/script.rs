@@ -1,7 +1,8 @@
 //! What a script says, before anything is known of what we can do: options, and statements with their times.
 //!
-//! What stands in brackets is kept as [`Term`]s: arguments of system calls, chunks of SCTP and options of MPTCP have
-//! one form in packetdrill's language, and the executor of each protocol knows what the words mean.
+//! What stands in brackets is kept as [`Term`]s: arguments of system calls, chunks of SCTP and options of
+//! MPTCP have one form in packetdrill's language, and the executor of each protocol knows what the words
+//! mean.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -183,7 +184,8 @@ pub enum TcpOption {
     AccurateEcn(Vec<(String, u32)>),
     /// `eol`.
     End,
-    /// `FO abcd`: a fast open cookie, as hexadecimal digits or the name of a variable; empty: it is asked for.
+    /// `FO abcd`: a fast open cookie, as hexadecimal digits or the name of a variable; empty: it is asked
+    /// for.
     FastOpen(String),
     /// `FOEXP abcd`: the same as an experimental option.
     FastOpenExperimental(String),

@@ -2,8 +2,8 @@
 
 use crate::verdict::{Step, Stop};
 
-/// Splits a text into commands of words: lines and `;` part them, a backslash joins lines, quotes hold words together,
-/// `#` begins a comment, redirections go, and `$((2*3))` is computed.
+/// Splits a text into commands of words: lines and `;` part them, a backslash joins lines, quotes hold words
+/// together, `#` begins a comment, redirections go, and `$((2*3))` is computed.
 pub(crate) fn commands(text: &str) -> Step<Vec<Vec<String>>> {
     let text = text.replace("\\\n", " ");
     let mut commands = Vec::new();
@@ -78,8 +78,8 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// The settings of `sysctl -q a=1 b/c=2` and of the suites' script that writes files below `/proc/sys`: names with
-/// points, and their values. None if it is another command.
+/// The settings of `sysctl -q a=1 b/c=2` and of the suites' script that writes files below `/proc/sys`: names
+/// with points, and their values. None if it is another command.
 pub(crate) fn settings(words: &[String]) -> Option<Vec<(String, String)>> {
     let command = words.first()?.rsplit('/').next()?;
     if command != "sysctl" && command != "set_sysctls.py" {

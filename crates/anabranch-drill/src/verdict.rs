@@ -30,8 +30,8 @@ pub struct Report {
     pub when_s: Option<f64>,
     /// Why, as a sentence.
     pub reason: Option<String>,
-    /// The largest difference between when something was expected and when it happened, in seconds, of everything
-    /// that had a time and fulfilled it.
+    /// The largest difference between when something was expected and when it happened, in seconds, of
+    /// everything that had a time and fulfilled it.
     pub largest_deviation_s: f64,
     /// What the script tolerates at least, in seconds.
     pub tolerance_s: f64,

@@ -1,6 +1,8 @@
-//! How fast bulk goes through the live stack on the loopback address: both ends in this program, a driver each.
+//! How fast bulk goes through the live stack on the loopback address: both ends in this program, a driver
+//! each.
 //!
-//! `cargo run --release -p anabranch-live --example sctp_speed -- [MEGABYTES] [MESSAGE BYTES] [MTU]` prints one line of JSON.
+//! `cargo run --release -p anabranch-live --example sctp_speed -- [MEGABYTES] [MESSAGE BYTES] [MTU]` prints
+//! one line of JSON.
 #![expect(clippy::disallowed_types, reason = "it measures by the wall clock")]
 
 use std::sync::mpsc::channel;

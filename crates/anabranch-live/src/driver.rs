@@ -45,7 +45,8 @@ pub enum Carrier {
 /// What a driver is made with.
 #[derive(Clone, Debug)]
 pub struct DriverSettings {
-    /// Addresses to bind to; none for all that the system has, between which it chooses, or all behind the devices.
+    /// Addresses to bind to; none for all that the system has, between which it chooses, or all behind the
+    /// devices.
     pub addresses: Vec<IpAddr>,
     /// What packets are carried in.
     pub carrier: Carrier,
@@ -73,8 +74,8 @@ pub struct Driver<H = sctp::Host> {
     port: Option<u16>,
 }
 
-/// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread, holds up
-/// everything while it runs, and may have something done with the host at once.
+/// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread,
+/// holds up everything while it runs, and may have something done with the host at once.
 pub type Listener<H = sctp::Host> = Box<dyn FnMut(&mut H, Time, Vec<<H as Stack>::Event>) + Send>;
 
 /// What a host is made with besides its settings.
@@ -416,8 +417,8 @@ fn note_device(devices: &mut BTreeMap<(IpAddr, IpAddr), usize>, route: Route, in
     devices.insert(key, index);
 }
 
-/// Sends through the device that the peer's packets come through, from the socket of the route's address, or from one of its
-/// version of IP.
+/// Sends through the device that the peer's packets come through, from the socket of the route's address, or
+/// from one of its version of IP.
 fn send(
     sockets: &[Socket],
     devices: &BTreeMap<(IpAddr, IpAddr), usize>,

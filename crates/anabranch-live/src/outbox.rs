@@ -39,7 +39,8 @@ impl Outbox {
         self.packets.push((route, ecn, start..self.bytes.len()));
     }
 
-    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one place.
+    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one
+    /// place.
     pub(crate) fn take(&mut self, most: usize) -> Option<Transmit<'_>> {
         let Some((route, ecn, first)) = self.packets.get(self.taken).cloned() else {
             self.packets.clear();

@@ -7,10 +7,12 @@ use anabranch_transport::ground::Payload;
 
 /// So much is forgotten only with what comes after, in bytes: looking for it costs time.
 const LEAST_SWEPT: usize = 256 * 1024;
-/// What is written to a stream is kept in pieces of so many bytes at most, each of which is forgotten as a whole.
+/// What is written to a stream is kept in pieces of so many bytes at most, each of which is forgotten as a
+/// whole.
 const MOST_IN_PIECE: usize = 32 * 1024;
 
-/// Messages, or pieces of a stream, by their offset in the stream of all that the application has handed over.
+/// Messages, or pieces of a stream, by their offset in the stream of all that the application has handed
+/// over.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     messages: VecDeque<Kept>,

@@ -1,4 +1,5 @@
-//! Sockets of IP, for SCTP without UDP (protocol 132). The system permits them to root, or with `CAP_NET_RAW`.
+//! Sockets of IP, for SCTP without UDP (protocol 132). The system permits them to root, or with
+//! `CAP_NET_RAW`.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

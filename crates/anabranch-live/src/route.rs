@@ -23,8 +23,8 @@ pub(crate) const fn version(address: IpAddr) -> IpVersion {
     }
 }
 
-/// Which of our addresses packets to this one should leave from: the one that agrees with it in the most leading bits, as
-/// those of one network do. With one of another version, or none, the system chooses.
+/// Which of our addresses packets to this one should leave from: the one that agrees with it in the most
+/// leading bits, as those of one network do. With one of another version, or none, the system chooses.
 pub(crate) fn source_for(locals: &[IpAddr], remote: IpAddr) -> IpAddr {
     let unspecified = match remote {
         IpAddr::V4(_) => IpAddr::from([0; 4]),

@@ -15,7 +15,8 @@ pub fn secret() -> io::Result<Secret> {
     Ok(Secret(bytes))
 }
 
-/// Where what nobody needs to guess comes from, such as the jitter of heartbeats: other numbers in each run of the program.
+/// Where what nobody needs to guess comes from, such as the jitter of heartbeats: other numbers in each run
+/// of the program.
 ///
 /// # Errors
 /// As [`secret`].

@@ -6,8 +6,8 @@ use anabranch_transport::time::Time;
 use crate::outbox::Transmit;
 use crate::route::Route;
 
-/// A host without sockets and clock. After every call packets are to be [taken](Stack::poll_transmit) and events to be
-/// [told](Stack::poll_event) until there are none.
+/// A host without sockets and clock. After every call packets are to be [taken](Stack::poll_transmit) and
+/// events to be [told](Stack::poll_event) until there are none.
 pub trait Stack: Send + 'static {
     /// The number of its protocol in the header of IP.
     const PROTOCOL: u8;
@@ -27,9 +27,11 @@ pub trait Stack: Send + 'static {
     /// What there is to tell, the earliest first.
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one place.
+    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one
+    /// place.
     fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>>;
 
-    /// The last so many datagrams of what [`Stack::poll_transmit`] gave could not be sent: they are given again.
+    /// The last so many datagrams of what [`Stack::poll_transmit`] gave could not be sent: they are given
+    /// again.
     fn untransmit(&mut self, count: usize);
 }

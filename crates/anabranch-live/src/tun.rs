@@ -1,8 +1,9 @@
-//! A TUN device: what the kernel of this machine, or of a network namespace, routes to it comes here as packets of IP, and
-//! packets that are written to it arrive at the kernel. So the peer of a connection may be the kernel itself.
+//! A TUN device: what the kernel of this machine, or of a network namespace, routes to it comes here as
+//! packets of IP, and packets that are written to it arrive at the kernel. So the peer of a connection may be
+//! the kernel itself.
 //!
-//! The device is of layer 3, without packet information and without offloads: every packet is whole, has its checksums,
-//! and is no longer than the MTU.
+//! The device is of layer 3, without packet information and without offloads: every packet is whole, has its
+//! checksums, and is no longer than the MTU.
 
 use std::io;
 use std::net::IpAddr;

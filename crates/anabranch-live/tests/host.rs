@@ -1,4 +1,5 @@
-//! Two hosts and a network in virtual time: what arrives is what was sent, to the byte, whatever the network does to it.
+//! Two hosts and a network in virtual time: what arrives is what was sent, to the byte, whatever the network
+//! does to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -75,7 +76,7 @@ impl World {
     fn put(&mut self, to: usize, route: Route, bytes: Vec<u8>) {
         let mut delay = Duration::from_millis(10);
         if self.rng.bernoulli(self.weather.reordering) {
-            delay = delay + Duration::from_millis(self.rng.below(20));
+            delay += Duration::from_millis(self.rng.below(20));
         }
         self.sent += 1;
         self.network.insert((self.now + delay, self.sent), (to, route, bytes));
@@ -247,7 +248,8 @@ fn nobody_waits_at_another_port() {
     assert_eq!(ending(&world, 0), Some(CloseReason::Aborted), "the peer's ABORT ends it at once");
 }
 
-/// The peer's addresses are learnt from INIT ACK and, at the other end, from the cookie; a path that is cut is left.
+/// The peer's addresses are learnt from INIT ACK and, at the other end, from the cookie; a path that is cut
+/// is left.
 #[test]
 fn an_association_moves_to_the_address_that_is_left() {
     let mut world = World::new(2, Weather::default());
@@ -259,8 +261,9 @@ fn an_association_moves_to_the_address_that_is_left() {
         let remotes: BTreeSet<IpAddr> = routes.iter().map(|route| route.remote).collect();
         assert_eq!(remotes, [address(1 - index, 0), address(1 - index, 1)].into());
         assert!(
-            routes.iter().all(|route| route.local
-                == address(index, if route.remote == address(1 - index, 0) { 0 } else { 1 }))
+            routes
+                .iter()
+                .all(|route| route.local == address(index, u8::from(route.remote != address(1 - index, 0))))
         );
     }
     for number in 0..400 {
@@ -304,7 +307,9 @@ fn a_slow_reader_holds_the_sender_back() {
                 let Route { local, remote, port } = transmit.route;
                 datagrams.push((Route { local: remote, remote: local, port }, transmit.bytes.to_vec()));
             }
-            datagrams.into_iter().for_each(|(route, datagram)| world.put(1 - index, route, datagram));
+            for (route, datagram) in datagrams {
+                world.put(1 - index, route, datagram);
+            }
         }
         while let Some((_, event)) = world.hosts[1].poll_event() {
             if let HostEvent::Received(message) = event {

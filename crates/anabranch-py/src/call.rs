@@ -18,8 +18,8 @@ use crate::ScenarioError;
 /// So many frames may arrive before this end has begun.
 const MOST_EARLY: u64 = 1_000;
 
-/// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time 0; a frame of
-/// the peer's that arrives is said with the delay that it took.
+/// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time
+/// 0; a frame of the peer's that arrives is said with the delay that it took.
 #[pyclass(module = "anabranch._engine")]
 pub(crate) struct LiveCall {
     call: Voip,
@@ -33,7 +33,8 @@ pub(crate) struct LiveCall {
 
 #[pymethods]
 impl LiveCall {
-    /// A call with the settings that a scenario's `app` of kind `voip` has, `connect`, `start` and `direction` left out.
+    /// A call with the settings that a scenario's `app` of kind `voip` has, `connect`, `start` and
+    /// `direction` left out.
     #[new]
     fn new(json: &str, seed: u64) -> PyResult<Self> {
         let error = |sentence: String| ScenarioError::new_err(sentence);
@@ -68,7 +69,8 @@ impl LiveCall {
         self.period.as_secs_f64()
     }
 
-    /// Makes the next frame of each end: whether this end has one to send (in a pause it has not); none at the call's end.
+    /// Makes the next frame of each end: whether this end has one to send (in a pause it has not); none at
+    /// the call's end.
     fn make_frame(&mut self) -> Option<bool> {
         let mut commands = Commands::default();
         if self.call.is_talking() {
@@ -99,7 +101,8 @@ impl LiveCall {
         }
     }
 
-    /// A frame of this end's was not taken, as the send buffer was full (`refused`), or has been given up (`abandoned`).
+    /// A frame of this end's was not taken, as the send buffer was full (`refused`), or has been given up
+    /// (`abandoned`).
     fn failed(&mut self, was_refused: bool) {
         let payload = Payload { offset: 0, length: self.payload_bytes };
         let event = if was_refused { Event::Refused(payload) } else { Event::Abandoned(payload) };

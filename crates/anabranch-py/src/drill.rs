@@ -1,5 +1,7 @@
 //! Scripts in packetdrill's language.
 
+#![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! SCTP on sockets: a host with a thread of its own, which Python gives orders and asks for news.
 
+#![allow(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
+
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +26,8 @@ struct News {
     is_announced: bool,
 }
 
-/// A host on sockets. News are announced by a datagram to a port of the loopback address, which an event loop can wait for.
+/// A host on sockets. News are announced by a datagram to a port of the loopback address, which an event loop
+/// can wait for.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub(crate) struct LiveHost {
     /// None once it is closed.
@@ -64,8 +67,8 @@ impl LiveHost {
 
 #[pymethods]
 impl LiveHost {
-    /// Binds sockets and starts the thread. `carrier_port` is that of UDP, none for IP itself; `announce_at` a port of the
-    /// loopback address.
+    /// Binds sockets and starts the thread. `carrier_port` is that of UDP, none for IP itself; `announce_at`
+    /// a port of the loopback address.
     #[new]
     fn new(
         addresses: Vec<String>,
@@ -126,14 +129,14 @@ impl LiveHost {
         id.map(|id| id.0).map_err(LiveError::new_err)
     }
 
-    /// Sends a message: its number; none where the send buffer is full. `reliability` is a rule of partial reliability and
-    /// its number: `retransmissions`, `lifetime` (in ms) or `priority`.
-    #[pyo3(signature = (id, data, stream, ppid, unordered, reliability = None))]
+    /// Sends a message: its number; none where the send buffer is full. `reliability` is a rule of partial
+    /// reliability and its number: `retransmissions`, `lifetime` (in ms) or `priority`.
+    #[pyo3(signature = (number, data, stream, ppid, unordered, reliability = None))]
     #[expect(clippy::too_many_arguments, reason = "what is said of a message")]
     fn send(
         &self,
         py: Python<'_>,
-        id: u64,
+        number: u64,
         data: &[u8],
         stream: u16,
         ppid: u32,
@@ -149,8 +152,8 @@ impl LiveHost {
         };
         let length = data.len();
         let message = Outbound { stream, ppid, unordered, reliability, bytes: data.to_vec() };
-        match self.ask(py, move |host, now| host.send(now, AssociationId(id), message))? {
-            Ok(number) => Ok(Some(number)),
+        match self.ask(py, move |host, now| host.send(now, AssociationId(number), message))? {
+            Ok(sent) => Ok(Some(sent)),
             Err(Refusal::Full(_)) => Ok(None),
             Err(Refusal::Closed) => Err(LiveError::new_err("the association is closed")),
             Err(Refusal::Impossible) => Err(LiveError::new_err(format!(
@@ -161,22 +164,22 @@ impl LiveHost {
     }
 
     /// Carries out a command: `shutdown`, `abort`, or `set_primary` with a path.
-    #[pyo3(signature = (id, command, path = 0))]
-    fn command(&self, py: Python<'_>, id: u64, command: &str, path: u8) -> PyResult<()> {
+    #[pyo3(signature = (number, command, path = 0))]
+    fn command(&self, py: Python<'_>, number: u64, command: &str, path: u8) -> PyResult<()> {
         let command = match command {
             "abort" => Command::Abort,
             "set_primary" => Command::SetPrimary(PathId(path)),
             "shutdown" => Command::Shutdown,
             other => return Err(LiveError::new_err(format!("there is no command `{other}`"))),
         };
-        self.ask(py, move |host, now| host.command(now, AssociationId(id), command))
+        self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
     }
 
     /// So many bytes of an association's messages have been read. Does not wait.
-    fn has_read(&self, py: Python<'_>, id: u64, bytes: u64) {
+    fn has_read(&self, py: Python<'_>, number: u64, count: u64) {
         py.detach(|| {
             if let Some(driver) = lock(&self.driver).as_ref() {
-                driver.order(move |host, now| host.has_read(now, AssociationId(id), bytes));
+                driver.order(move |host, now| host.has_read(now, AssociationId(number), count));
             }
         });
     }
@@ -194,14 +197,15 @@ impl LiveHost {
             .collect()
     }
 
-    /// An association's paths: local and remote address, state, whether it is the primary one, smoothed round-trip time and
-    /// RTO in ms (NaN before the first sample), congestion window and outstanding bytes, errors in a row.
-    fn paths(&self, py: Python<'_>, id: u64) -> PyResult<Vec<PathRow>> {
+    /// An association's paths: local and remote address, state, whether it is the primary one, smoothed
+    /// round-trip time and RTO in ms (NaN before the first sample), congestion window and outstanding bytes,
+    /// errors in a row.
+    fn paths(&self, py: Python<'_>, number: u64) -> PyResult<Vec<PathRow>> {
         self.ask(py, move |host, _| {
             let mut samples = Vec::new();
-            host.sample_paths(AssociationId(id), &mut samples);
+            host.sample_paths(AssociationId(number), &mut samples);
             let routes =
-                host.addresses(AssociationId(id)).map(|(routes, _)| routes.to_vec()).unwrap_or_default();
+                host.addresses(AssociationId(number)).map(|(routes, _)| routes.to_vec()).unwrap_or_default();
             let row = |(sample, route): (&PathSample, &anabranch_live::sctp::Route)| {
                 let ms = |time: Duration| time.as_millis_f64();
                 (
@@ -221,10 +225,10 @@ impl LiveHost {
     }
 
     /// An association's counters, by the names that a simulated one has; empty where it has ended.
-    fn scalars<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyDict>> {
+    fn scalars<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Bound<'py, PyDict>> {
         let row = self.ask(py, move |host, _| {
             let mut row = Row::default();
-            if let Some(end) = host.endpoint(AssociationId(id)) {
+            if let Some(end) = host.endpoint(AssociationId(number)) {
                 end.report(&mut row.section("sctp"));
             }
             row
@@ -266,7 +270,7 @@ const fn kind(event: &HostEvent) -> &'static str {
     }
 }
 
-fn particulars<'py>(py: Python<'py>, event: HostEvent) -> PyResult<Bound<'py, PyAny>> {
+fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
     match event {
         HostEvent::Abandoned(number) => number.into_bound_py_any(py),
         HostEvent::Accepted { port } => port.into_bound_py_any(py),

@@ -1,5 +1,5 @@
-//! What a packet costs that becomes bytes, and bytes that become a packet, checksums included; beside etherparse for TCP,
-//! which copies a payload and reads options as this codec does.
+//! What a packet costs that becomes bytes, and bytes that become a packet, checksums included; beside
+//! etherparse for TCP, which copies a payload and reads options as this codec does.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -250,7 +250,7 @@ fn etherparse_tcp(criterion: &mut Criterion) {
                 let slice = TcpSlice::from_slice(black_box(&bytes)).expect("it is right");
                 let right = slice.calc_checksum_ipv4(source, destination).expect("it is short");
                 assert_eq!(right, slice.checksum());
-                let options = slice.options_iterator().filter(Result::is_ok).count();
+                let options = slice.options_iterator().flatten().count();
                 received.clear();
                 received.extend_from_slice(slice.payload());
                 (slice.to_header(), options, received.len())

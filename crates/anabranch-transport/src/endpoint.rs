@@ -115,13 +115,13 @@ pub trait Endpoint {
         false
     }
 
-    /// Draws from here on, and not from its streams, what a stranger must not guess: verification tags, initial sequence
-    /// numbers, keys, nonces. For an end that is closed and is to talk to strangers; nothing where a protocol has no such
-    /// numbers.
+    /// Draws from here on, and not from its streams, what a stranger must not guess: verification tags,
+    /// initial sequence numbers, keys, nonces. For an end that is closed and is to talk to strangers; nothing
+    /// where a protocol has no such numbers.
     fn draw_from(&mut self, _numbers: SecretNumbers) {}
 
-    /// Tells which pieces of its application's data may have to be sent, or sent again: whoever keeps the bytes may forget
-    /// all others. In no order; it takes time in proportion to what is told.
+    /// Tells which pieces of its application's data may have to be sent, or sent again: whoever keeps the
+    /// bytes may forget all others. In no order; it takes time in proportion to what is told.
     fn payloads_to_send(&self, each: &mut dyn FnMut(Payload));
 
     /// The same of its peer's data that has arrived and has not been [delivered](Event::Received) yet.

@@ -1,8 +1,8 @@
 //! What nobody but an end may know, and numbers that nobody can guess from those that they have seen.
 //!
-//! A simulation draws verification tags, initial sequence numbers and nonces from the run's [streams](crate::rng). An end
-//! that talks to strangers draws them from a [secret](Secret) instead (RFC 9260 section 5.3.1, RFC 6528): whoever sees
-//! some of them learns nothing of the others.
+//! A simulation draws verification tags, initial sequence numbers and nonces from the run's
+//! [streams](crate::rng). An end that talks to strangers draws them from a [secret](Secret) instead (RFC 9260
+//! section 5.3.1, RFC 6528): whoever sees some of them learns nothing of the others.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;

@@ -540,8 +540,8 @@ proptest! {
         prop_assert!(Packet::parse(&bytes, packet.path, &mut world).is_err());
     }
 
-    /// Packets with right checksums and contents that nobody would send: parsed or refused, but no panic, and nothing
-    /// in what is made of them that is larger than themselves.
+    /// Packets with right checksums and contents that nobody would send: parsed or refused, but no panic, and
+    /// nothing in what is made of them that is larger than themselves.
     #[test]
     fn nonsense_does_no_harm(
         (ip, packet, _) in packets(),
@@ -624,7 +624,8 @@ fn the_checksum_is_crc32c() {
     assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
 }
 
-/// A packet as the Linux kernel sends it, written down by hand from RFC 9260: SHUTDOWN of an association with tag 5.
+/// A packet as the Linux kernel sends it, written down by hand from RFC 9260: SHUTDOWN of an association with
+/// tag 5.
 #[test]
 fn a_packet_byte_by_byte() {
     let packet = SctpPacket {

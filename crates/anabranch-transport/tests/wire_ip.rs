@@ -83,7 +83,8 @@ proptest! {
         prop_assert!(Message::parse(&bytes, addresses).is_err());
     }
 
-    /// Fragments in any order, twice or with those of another packet between them, are the packet that was cut.
+    /// Fragments in any order, twice or with those of another packet between them, are the packet that was
+    /// cut.
     #[test]
     fn what_was_cut_is_put_together(
         length in 1..4_000usize,

@@ -1,6 +1,6 @@
-//! Reads scripts: packetdrill's language as google/packetdrill, the fork of MPTCP's developers and nplab's for SCTP
-//! have it. A sentence that cannot be read is an error with its line; what can be read but not done is a matter of the
-//! executor.
+//! Reads scripts: packetdrill's language as google/packetdrill, the fork of MPTCP's developers and nplab's
+//! for SCTP have it. A sentence that cannot be read is an error with its line; what can be read but not done
+//! is a matter of the executor.
 
 mod cursor;
 mod options;

@@ -43,7 +43,8 @@ pub(super) fn options(cursor: &mut Cursor<'_>) -> Parsed<Option<Vec<TcpOption>>>
     }
 }
 
-/// A `<` that begins a packet has a time before it, so it never stands here; but a line that is broken off may.
+/// A `<` that begins a packet has a time before it, so it never stands here; but a line that is broken off
+/// may.
 fn starts_packet(cursor: Cursor<'_>) -> bool {
     cursor.rest().trim_start_matches([' ', '\t']).starts_with(['\n', '\r'])
 }

@@ -1,5 +1,5 @@
-//! The part of Python that scripts use: `assert`, `print`, assignments, and expressions of numbers, names and texts,
-//! over the fields of `tcp_info` as they are at that moment.
+//! The part of Python that scripts use: `assert`, `print`, assignments, and expressions of numbers, names and
+//! texts, over the fields of `tcp_info` as they are at that moment.
 
 mod tokens;
 
@@ -57,8 +57,8 @@ impl fmt::Display for Value {
 #[derive(Debug, Default)]
 pub(crate) struct Variables(BTreeMap<String, Value>);
 
-/// Runs a block. `lookup` has the values of names that the script does not set itself. An assertion that does not hold
-/// says which values there were.
+/// Runs a block. `lookup` has the values of names that the script does not set itself. An assertion that does
+/// not hold says which values there were.
 pub(crate) fn run(text: &str, variables: &mut Variables, lookup: &dyn Fn(&str) -> Option<Value>) -> Step<()> {
     for line in logical_lines(text) {
         let tokens = tokens(&line).ok_or_else(|| unsupported(&line))?;
@@ -78,7 +78,8 @@ fn unsupported(line: &str) -> Stop {
     Stop::needs(format!("Python: {}", line.trim()))
 }
 
-/// Statements: `;` and the ends of lines part them, but not within brackets or behind a backslash; comments go.
+/// Statements: `;` and the ends of lines part them, but not within brackets or behind a backslash; comments
+/// go.
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let (mut depth, mut quote, mut is_comment) = (0_u32, None, false);

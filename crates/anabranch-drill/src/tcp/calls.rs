@@ -154,8 +154,8 @@ impl TcpExecutor {
         if let Role::Connection(index) = socket.role {
             let connection = &mut self.connections[index];
             connection.is_orphan = true;
-            // What arrived and nobody will read is a reason to reset (RFC 2525 section 2.17, RFC 9293 section 3.6);
-            // in SYN-SENT there is nothing to close (section 3.10.4).
+            // What arrived and nobody will read is a reason to reset (RFC 2525 section 2.17, RFC 9293 section
+            // 3.6); in SYN-SENT there is nothing to close (section 3.10.4).
             let aborts = connection.available() > 0 || connection.end.info().state == "SYN-SENT";
             let command = if aborts { Command::Abort } else { Command::Shutdown };
             connection.end.close_reading();

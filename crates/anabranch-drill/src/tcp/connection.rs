@@ -1,5 +1,5 @@
-//! One connection with what belongs to its socket: what was sent and is to be compared, what arrived and is to be read,
-//! and the numbers of script and endpoint for the same byte.
+//! One connection with what belongs to its socket: what was sent and is to be compared, what arrived and is
+//! to be read, and the numbers of script and endpoint for the same byte.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! TCP: sockets, segments and settings of Linux for scripts.
 //!
-//! As in packetdrill one connection at a time is under test: the one that the last `connect` opened or that the first
-//! packet to a listening socket begins. The application's part of a socket that an endpoint does not have is here: which
-//! descriptor is what, what was read of what arrived, errors that wait to be told.
+//! As in packetdrill one connection at a time is under test: the one that the last `connect` opened or that
+//! the first packet to a listening socket begins. The application's part of a socket that an endpoint does
+//! not have is here: which descriptor is what, what was read of what arrived, errors that wait to be told.
 
 mod calls;
 mod connection;

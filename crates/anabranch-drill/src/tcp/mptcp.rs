@@ -1,8 +1,9 @@
 //! Options of MPTCP: read from a script's words, and told in them.
 //!
-//! Numbers of the connection are relative in scripts, and count from 1; the endpoint's positions count from 0. Keys are
-//! variables: a packet that comes in may give one a value (`key[ckey=2]`), one that is sent gives the endpoint's key its
-//! name (`key[skey]`). Here there is one path: what scripts say of further addresses is needed.
+//! Numbers of the connection are relative in scripts, and count from 1; the endpoint's positions count from
+//! 0. Keys are variables: a packet that comes in may give one a value (`key[ckey=2]`), one that is sent gives
+//! the endpoint's key its name (`key[skey]`). Here there is one path: what scripts say of further addresses
+//! is needed.
 
 use std::collections::BTreeMap;
 
@@ -70,8 +71,8 @@ pub(super) fn options(
 fn capable(variables: &mut Variables, name: &str, terms: &[Term], options: &mut Options) -> Step<()> {
     let mut keys = Vec::new();
     let mut has_length = false;
-    // Of another version, with a flag that stands for an extension, or without a code that is known, it is as if it had
-    // not come (RFC 8684 section 3.1).
+    // Of another version, with a flag that stands for an extension, or without a code that is known, it is as
+    // if it had not come (RFC 8684 section 3.1).
     let mut is_known = true;
     let mut terms_left = terms.iter();
     while let Some(term) = terms_left.next() {
@@ -154,7 +155,8 @@ fn word(text: &str) -> Term {
     Term::Word(text.into())
 }
 
-/// The options of a segment that was sent, in the words of a script, laid out in so many bytes as on the wire.
+/// The options of a segment that was sent, in the words of a script, laid out in so many bytes as on the
+/// wire.
 pub(super) fn shown(options: &Options, bytes: u32, payload: Payload) -> Vec<TcpOption> {
     let mut shown = Vec::new();
     let mut used = 0;
@@ -224,8 +226,8 @@ pub(super) fn shown(options: &Options, bytes: u32, payload: Payload) -> Vec<TcpO
     shown
 }
 
-/// A statement about a packet out with the values of its variables; a key that has no value yet gets that of the packet.
-/// None where it has no options of MPTCP.
+/// A statement about a packet out with the values of its variables; a key that has no value yet gets that of
+/// the packet. None where it has no options of MPTCP.
 pub(super) fn resolved(variables: &mut Variables, wanted: &Tcp, sent: &[TcpOption]) -> Step<Option<Tcp>> {
     let Some(options) = &wanted.options else { return Ok(None) };
     if !options.iter().any(|option| matches!(option, TcpOption::Mptcp(..))) {

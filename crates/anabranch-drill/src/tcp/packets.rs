@@ -1,8 +1,8 @@
 //! Segments in, built from their statements, and segments out, compared with theirs.
 //!
-//! What is compared is what packetdrill compares: every flag, sequence and acknowledgement numbers, lengths, options with
-//! their order and padding, the window and the ECN field where a statement has them; of timestamps the sender's clock, and
-//! that only where `--tcp_ts_tick_usecs` asks for it.
+//! What is compared is what packetdrill compares: every flag, sequence and acknowledgement numbers, lengths,
+//! options with their order and padding, the window and the ECN field where a statement has them; of
+//! timestamps the sender's clock, and that only where `--tcp_ts_tick_usecs` asks for it.
 
 use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;

@@ -18,7 +18,8 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// A segment of ours; `own` and `peer` are what is added to the numbers of either stream to get the script's.
+    /// A segment of ours; `own` and `peer` are what is added to the numbers of either stream to get the
+    /// script's.
     pub(super) fn new(segment: &Segment, ecn: Ecn, own: u32, peer: u32) -> Self {
         let has_ack = segment.flags.has(Flags::ACK);
         Self {

@@ -1,5 +1,5 @@
-//! Settings of Linux, and the settings of a profile that they are here. What is not in these tables is needed and not
-//! there; it is never passed over.
+//! Settings of Linux, and the settings of a profile that they are here. What is not in these tables is needed
+//! and not there; it is never passed over.
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::slow_start::SlowStart;
@@ -111,8 +111,9 @@ impl Settings {
                 self.first_send_buffer = number(1).ok_or_else(needs)?;
                 config.send_buffer = Some(Bytes(number(2).ok_or_else(needs)?));
             }
-            // What there is only with this value, or makes no difference without a script that uses it: cookies of
-            // fast open, which is not there, the option of accurate ECN, and SYN cookies of a flood.
+            // What there is only with this value, or makes no difference without a script that uses it:
+            // cookies of fast open, which is not there, the option of accurate ECN, and SYN cookies of a
+            // flood.
             ("tcp_recovery", Some(1))
             | ("tcp_reordering", Some(3))
             | ("tcp_fack", Some(0))
@@ -128,8 +129,8 @@ impl Settings {
     /// Another command that sets the system up.
     pub(super) fn command(&mut self, words: &[&str]) -> Step<()> {
         match words {
-            // What the kernel counts is not looked at. TCP makes packets of several segments in any case (since Linux
-            // 4.17), and here they are seen cut.
+            // What the kernel counts is not looked at. TCP makes packets of several segments in any case
+            // (since Linux 4.17), and here they are seen cut.
             ["nstat"] | ["ethtool", "-K", "tun0", "gso" | "tso", "off", "gso" | "tso", "off"] => {}
             ["tc", "qdisc", "add" | "replace", "dev", "tun0", "root", "pfifo"] => {
                 self.config.pacing = Some(false);

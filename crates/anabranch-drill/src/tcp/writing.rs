@@ -1,14 +1,15 @@
 //! Writing: how much of what an application hands over Linux takes at once, and what of it is pushed.
 //!
-//! The kernel copies into packets of many segments and asks for memory only when it begins another one, so that a write
-//! may exceed the send buffer by a packet (`tcp_sendmsg_locked`). The endpoint counts bytes; what a packet takes besides
-//! its data is an estimate here.
+//! The kernel copies into packets of many segments and asks for memory only when it begins another one, so
+//! that a write may exceed the send buffer by a packet (`tcp_sendmsg_locked`). The endpoint counts bytes;
+//! what a packet takes besides its data is an estimate here.
 
 use anabranch_transport::time::Time;
 
 use super::connection::Connection;
 
-/// What a packet takes in kernel memory besides its data, in bytes (`struct sk_buff`, its head and fragments).
+/// What a packet takes in kernel memory besides its data, in bytes (`struct sk_buff`, its head and
+/// fragments).
 const PACKET_OVERHEAD: u64 = 1_280;
 /// Bytes of data in the largest packet (`GSO_LEGACY_MAX_SIZE` less the largest header).
 const LARGEST_PACKET: u64 = 65_535 - 320;
@@ -31,7 +32,8 @@ pub(super) struct Manner {
     pub(super) is_record: bool,
 }
 
-/// Where the packet begins that is being filled, and up to where everything is pushed, as positions in the stream.
+/// Where the packet begins that is being filled, and up to where everything is pushed, as positions in the
+/// stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     tail: u64,

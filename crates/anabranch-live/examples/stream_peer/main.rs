@@ -1,9 +1,9 @@
 //! An end of TCP or MPTCP behind TUN devices, for tests against the kernel and other stacks; root only.
 //!
-//! `stream_peer listen|connect [--protocol tcp|mptcp] --tun NAME=ADDRESS[,ADDRESS]... [--remote ADDRESS,...] [--port N]
-//! [--send BYTES] [--receive BYTES] [--settings JSON] [--loss P] [--duplicate P] [--reorder P] [--delay MS] ...` sends so
-//! many bytes of a pattern, compares what it gets with the same pattern, and prints lines of JSON; the last one says how it
-//! ended.
+//! `stream_peer listen|connect [--protocol tcp|mptcp] --tun NAME=ADDRESS[,ADDRESS]... [--remote ADDRESS,...]
+//! [--port N] [--send BYTES] [--receive BYTES] [--settings JSON] [--loss P] [--duplicate P] [--reorder P]
+//! [--delay MS] ...` sends so many bytes of a pattern, compares what it gets with the same pattern, and
+//! prints lines of JSON; the last one says how it ended.
 #![expect(clippy::disallowed_types, reason = "it measures by the wall clock")]
 
 mod impaired;
@@ -26,7 +26,8 @@ use anabranch_transport::{mptcp, tcp};
 use impaired::{Impaired, Weather};
 use serde_json::{Value, json};
 
-/// The pattern repeats after so many bytes, a prime number, so that no segment is in the place of another one unnoticed.
+/// The pattern repeats after so many bytes, a prime number, so that no segment is in the place of another one
+/// unnoticed.
 const PERIOD: usize = 65_521;
 /// So much is handed over at a time.
 const CHUNK: usize = 65_536;

@@ -1,4 +1,5 @@
-//! Associations with many peers, without a socket: datagrams, commands and the time go in, datagrams and events come out.
+//! Associations with many peers, without a socket: datagrams, commands and the time go in, datagrams and
+//! events come out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -73,7 +74,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
-    /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been read.
+    /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
+    /// read.
     pub bytes: Vec<u8>,
 }
 
@@ -224,11 +226,12 @@ impl Host {
         self.listeners.retain(|(other, _), _| *other != port);
     }
 
-    /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may be 0 for any.
+    /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may
+    /// be 0 for any.
     ///
     /// # Errors
-    /// When the addresses are not all of one version, there are none or too many, or the settings are impossible: one
-    /// sentence.
+    /// When the addresses are not all of one version, there are none or too many, or the settings are
+    /// impossible: one sentence.
     pub fn connect(
         &mut self,
         now: Time,
@@ -521,17 +524,20 @@ impl Host {
         self.events.pop_front()
     }
 
-    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one place.
+    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one
+    /// place.
     pub fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
         self.outbox.take(most)
     }
 
-    /// The last so many datagrams of what [`Host::poll_transmit`] gave could not be sent: they are given again.
+    /// The last so many datagrams of what [`Host::poll_transmit`] gave could not be sent: they are given
+    /// again.
     pub fn untransmit(&mut self, count: usize) {
         self.outbox.put_back(count);
     }
 
-    /// The addresses of an association's paths, its port and the peer's; none where there is no such association.
+    /// The addresses of an association's paths, its port and the peer's; none where there is no such
+    /// association.
     pub fn addresses(&self, id: AssociationId) -> Option<(&[Route], [u16; 2])> {
         self.associations.get(&id).map(|live| (live.routes.as_slice(), live.ports))
     }
@@ -588,8 +594,8 @@ impl Stack for Host {
     }
 }
 
-/// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host, each once,
-/// that of its packet included.
+/// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
+/// each once, that of its packet included.
 fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {

@@ -1,5 +1,5 @@
-//! The bytes of what has arrived and has not been delivered: those of the datagram at hand, and fragments and messages that
-//! wait for others.
+//! The bytes of what has arrived and has not been delivered: those of the datagram at hand, and fragments and
+//! messages that wait for others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,8 @@ const COST_OF_BUFFER: usize = 1 + PIECE_COST / 64;
 /// Bits for the bytes of a chunk in an offset; the TSN is above them.
 const CHUNK_BITS: u32 = 16;
 
-/// Which fragment of which message an I-DATA chunk is: stream, U bit, Message Identifier and Fragment Sequence Number.
+/// Which fragment of which message an I-DATA chunk is: stream, U bit, Message Identifier and Fragment
+/// Sequence Number.
 type Fragment = (u16, bool, u32, u32);
 
 /// The pieces of a datagram, as places in it.
@@ -68,8 +69,8 @@ const fn fragment(piece: Piece) -> Option<Fragment> {
 }
 
 impl Incoming {
-    /// The bytes of a message that is delivered; `datagram` is the one at hand. None where a peer has sent other bytes under
-    /// a TSN than before, so that they do not fit together.
+    /// The bytes of a message that is delivered; `datagram` is the one at hand. None where a peer has sent
+    /// other bytes under a TSN than before, so that they do not fit together.
     pub(super) fn take(&mut self, payload: Payload, datagram: &[u8]) -> Option<Vec<u8>> {
         let length = payload.length as usize;
         let mut message = Vec::with_capacity(length.min(self.cost + datagram.len()));
@@ -113,7 +114,8 @@ impl Incoming {
         Some(kept)
     }
 
-    /// Keeps what of the datagram at hand has not been delivered, and forgets now and then what nobody waits for.
+    /// Keeps what of the datagram at hand has not been delivered, and forgets now and then what nobody waits
+    /// for.
     pub(super) fn keep_staged(&mut self, datagram: &[u8], end: &impl Endpoint) {
         for (piece, range) in std::mem::take(&mut self.staged) {
             let tsn = tsn(piece);
@@ -160,8 +162,8 @@ impl Incoming {
         self.sweep_at = 2 * self.cost;
     }
 
-    /// Whether the datagram at hand has to be dropped: so many small pieces wait that they cost many times the receive
-    /// buffer, and it has not the one that the others wait for.
+    /// Whether the datagram at hand has to be dropped: so many small pieces wait that they cost many times
+    /// the receive buffer, and it has not the one that the others wait for.
     pub(super) fn is_full(&self, end: &Association) -> bool {
         let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
         let closes_gap =

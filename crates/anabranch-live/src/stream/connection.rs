@@ -114,7 +114,8 @@ pub(super) fn put(outbox: &mut Outbox, packet: &Packet, writing: &Writing<'_>) {
     });
 }
 
-/// Where the bytes of a segment are: their position in what the peer sends on a path, and their place in the datagram.
+/// Where the bytes of a segment are: their position in what the peer sends on a path, and their place in the
+/// datagram.
 pub(super) type Staged = Option<(u64, Range<usize>)>;
 
 /// What a segment is read with: nothing of it is believed yet, so its bytes stay where they are.

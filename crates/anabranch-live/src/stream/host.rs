@@ -1,4 +1,5 @@
-//! Connections with many peers, without a socket: segments, commands and the time go in, segments and events come out.
+//! Connections with many peers, without a socket: segments, commands and the time go in, segments and events
+//! come out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -44,8 +45,8 @@ pub struct Settings {
     pub addresses: Vec<IpAddr>,
     /// The largest IP packet in bytes, on all paths.
     pub mtu: u32,
-    /// Connections that peers may have at the same time, those that are being opened included; what comes then is not
-    /// answered.
+    /// Connections that peers may have at the same time, those that are being opened included; what comes
+    /// then is not answered.
     pub most_accepted: usize,
 }
 
@@ -169,8 +170,8 @@ impl<E: StreamEnd> Host<E> {
     /// Opens a connection with a peer that has these addresses; `local_port` may be 0 for any.
     ///
     /// # Errors
-    /// When the addresses are not all of one version, there are none, the port is in use, or the settings are impossible:
-    /// one sentence.
+    /// When the addresses are not all of one version, there are none, the port is in use, or the settings are
+    /// impossible: one sentence.
     pub fn connect(
         &mut self,
         now: Time,
@@ -235,8 +236,8 @@ impl<E: StreamEnd> Host<E> {
         E::numbers(by_addresses, self.numbers.split_off())
     }
 
-    /// Appends bytes to the stream; how many have been taken. Where it is not all of them, [`HostEvent::Writable`] says when
-    /// there is room for more.
+    /// Appends bytes to the stream; how many have been taken. Where it is not all of them,
+    /// [`HostEvent::Writable`] says when there is room for more.
     ///
     /// # Errors
     /// When there is no such connection, or it takes no more.

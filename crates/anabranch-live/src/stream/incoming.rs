@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use anabranch_transport::ground::Payload;
 
-/// Bytes by their position in the stream, from the first one that has not been delivered. Which of them have arrived the
-/// endpoint knows: what lies in gaps means nothing.
+/// Bytes by their position in the stream, from the first one that has not been delivered. Which of them have
+/// arrived the endpoint knows: what lies in gaps means nothing.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     first: u64,
@@ -13,8 +13,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Keeps bytes that the endpoint has taken. Those that were delivered before, and those that lie `most` behind them or
-    /// farther, are left out: no endpoint offers a window so wide.
+    /// Keeps bytes that the endpoint has taken. Those that were delivered before, and those that lie `most`
+    /// behind them or farther, are left out: no endpoint offers a window so wide.
     pub(super) fn put(&mut self, position: u64, bytes: &[u8], most: u64) {
         let known = self.first.saturating_sub(position).min(bytes.len() as u64) as usize;
         let bytes = &bytes[known..];

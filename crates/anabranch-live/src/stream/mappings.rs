@@ -1,8 +1,8 @@
 //! What the peer has said of where bytes belong that it sends on a path (RFC 8684 section 3.3.1).
 //!
-//! A mapping may be longer than the segment that it comes with: Linux cuts what it has mapped when a window has no room for
-//! all of it, and says it once. It may also come on a segment that is lost, while another one with a part of the same bytes
-//! arrives.
+//! A mapping may be longer than the segment that it comes with: Linux cuts what it has mapped when a window
+//! has no room for all of it, and says it once. It may also come on a segment that is lost, while another one
+//! with a part of the same bytes arrives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -34,8 +34,8 @@ pub(super) struct Said {
 }
 
 impl Mappings {
-    /// Takes note of what a segment says, and gives it the mapping that it lacks. False for one that cannot be used: what
-    /// it carries is mapped nowhere yet, or it comes before the peer's key is known.
+    /// Takes note of what a segment says, and gives it the mapping that it lacks. False for one that cannot
+    /// be used: what it carries is mapped nowhere yet, or it comes before the peer's key is known.
     pub(super) fn apply(&mut self, end: &Connection, packet: &mut Packet, said: Said) -> bool {
         if end.has_fallen_back() {
             return true;

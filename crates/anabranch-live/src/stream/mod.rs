@@ -32,13 +32,15 @@ pub trait StreamEnd: Endpoint + Debug + Sized + Send + 'static {
     /// Settings with these ports: its own and the peer's.
     fn at_ports(config: &Self::Config, ports: [u16; 2]) -> Self::Config;
 
-    /// Where its numbers come from: those that are a function of addresses and ports, or those that nobody has had.
+    /// Where its numbers come from: those that are a function of addresses and ports, or those that nobody
+    /// has had.
     fn numbers(by_addresses: SecretNumbers, fresh: SecretNumbers) -> SecretNumbers;
 
     /// Whether nothing is left of the connection.
     fn is_closed(&self) -> bool;
 
-    /// Whether this SYN, between the same addresses and ports, begins another connection in the place of this one.
+    /// Whether this SYN, between the same addresses and ports, begins another connection in the place of this
+    /// one.
     fn gives_way_to(&self, path: PathId, segment: &Segment) -> bool;
 
     /// The largest window that it offers, in bytes.

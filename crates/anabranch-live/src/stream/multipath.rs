@@ -1,4 +1,5 @@
-//! What a host asks of ends of MPTCP: several paths, whose segments say where in the stream their bytes belong.
+//! What a host asks of ends of MPTCP: several paths, whose segments say where in the stream their bytes
+//! belong.
 
 use anabranch_transport::ground::PathId;
 use anabranch_transport::mptcp::{Config, Connection, Listener, Profile};

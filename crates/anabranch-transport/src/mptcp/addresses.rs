@@ -70,8 +70,8 @@ impl Connection {
         Ok(PathId(path as u8))
     }
 
-    /// Opens a subflow to an address that the peer has announced, from that one of this end with this identifier: on a path
-    /// after the last one.
+    /// Opens a subflow to an address that the peer has announced, from that one of this end with this
+    /// identifier: on a path after the last one.
     ///
     /// # Errors
     /// When the settings do not go with one more path: one sentence.
@@ -126,9 +126,9 @@ impl Connection {
         }
     }
 
-    /// Tells the peer of an address of this end that has no path yet, until it has heard (RFC 8684 section 3.4.1); which
-    /// one it is says [`Sending::announced`](crate::wire::bytes::Sending::announced). To be called when the connection is
-    /// open.
+    /// Tells the peer of an address of this end that has no path yet, until it has heard (RFC 8684 section
+    /// 3.4.1); which one it is says [`Sending::announced`](crate::wire::bytes::Sending::announced). To be
+    /// called when the connection is open.
     pub fn announce_address(&mut self, now: Time, address: u8) {
         self.announcements.push(Announcement { address, at: now, count: 0 });
         self.repeat_announcements(now);
@@ -175,8 +175,8 @@ impl Connection {
         }
     }
 
-    /// A subflow has ended: another one takes its place later, if that is wanted; a connection without any is given
-    /// up after some time.
+    /// A subflow has ended: another one takes its place later, if that is wanted; a connection without any is
+    /// given up after some time.
     pub(super) fn plan_rejoin(&mut self, now: Time, path: usize) {
         let subflow = &mut self.subflows[path];
         if let Some(delay) = self.parameters.rejoin.filter(|_| self.is_opener && subflow.is_present) {

@@ -7,15 +7,16 @@ use crate::time::Time;
 use crate::wire::mptcp::{Options, Signal};
 
 impl Connection {
-    /// Sends `DATA_FIN` on acknowledgements of its own where no data carries it (Linux: `mptcp_check_send_data_fin`).
+    /// Sends `DATA_FIN` on acknowledgements of its own where no data carries it (Linux:
+    /// `mptcp_check_send_data_fin`).
     pub(super) fn send_data_fin(&mut self, now: Time) {
         if self.sender.has_sent_fin && !self.sender.fin_has_left && !self.sender.is_done() {
             self.acknowledge_on_all(now);
         }
     }
 
-    /// Both ends have said everything and know that it has arrived: subflows are closed, those that do not work by a
-    /// reset.
+    /// Both ends have said everything and know that it has arrived: subflows are closed, those that do not
+    /// work by a reset.
     pub(super) fn end_when_done(&mut self, now: Time) {
         if self.state != State::Established {
             return;
@@ -55,9 +56,9 @@ impl Connection {
         }
     }
 
-    /// Nothing has come of waiting: the connection is over. A peer that acknowledges all but our `DATA_FIN` may be
-    /// through with it, and `DATA_FIN` goes on subflows whose TCP connections, idle themselves, do not find out that
-    /// their paths are dead (Linux: `mptcp_should_close`).
+    /// Nothing has come of waiting: the connection is over. A peer that acknowledges all but our `DATA_FIN`
+    /// may be through with it, and `DATA_FIN` goes on subflows whose TCP connections, idle themselves, do not
+    /// find out that their paths are dead (Linux: `mptcp_should_close`).
     #[cold]
     pub(super) fn on_close_timeout(&mut self, now: Time) {
         if self.is_through() {
@@ -88,8 +89,8 @@ impl Connection {
         self.end(reason);
     }
 
-    /// The peer gives the connection up: where it says so with a reset, that subflow is over and the others end without a
-    /// word; where it says so with an acknowledgement, each is reset (RFC 8684 section 3.5).
+    /// The peer gives the connection up: where it says so with a reset, that subflow is over and the others
+    /// end without a word; where it says so with an acknowledgement, each is reset (RFC 8684 section 3.5).
     pub(super) fn on_fast_close(&mut self, now: Time, path: usize) {
         if self.state != State::Established {
             return;

@@ -15,14 +15,15 @@ use crate::units::Bytes;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "MptcpConfig")]
 pub struct Config {
-    /// Whose defaults: "rfc8684" (default), "`linux_6`" (6.12) or "`kheirkhah_v1`" (M. Kheirkhah's model for ns-3).
+    /// Whose defaults: "rfc8684" (default), "`linux_6`" (6.12) or "`kheirkhah_v1`" (M. Kheirkhah's model for
+    /// ns-3).
     pub profile: Profile,
-    /// On which of the subflows with room the next data goes; default "`min_rtt`", in profile `linux_6` "linux", in
-    /// profile `kheirkhah_v1` "`round_robin`".
+    /// On which of the subflows with room the next data goes; default "`min_rtt`", in profile `linux_6`
+    /// "linux", in profile `kheirkhah_v1` "`round_robin`".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<scheduler::Config>,
-    /// How the congestion windows of the subflows depend on each other; default "lia" (RFC 6356), in the other
-    /// profiles "`per_path`": not at all.
+    /// How the congestion windows of the subflows depend on each other; default "lia" (RFC 6356), in the
+    /// other profiles "`per_path`": not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coupling: Option<coupled::Config>,
     /// The congestion control of each subflow with coupling "`per_path`"; default cubic, in profile
@@ -30,12 +31,12 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<cc::Config>,
     /// Settings of every subflow, as those of transport tcp; control, buffers and path are set here instead.
-    /// Default: those of profile rfc, in profiles `linux_6` and `kheirkhah_v1` those of the same name; where settings
-    /// are given, their own profile counts.
+    /// Default: those of profile rfc, in profiles `linux_6` and `kheirkhah_v1` those of the same name; where
+    /// settings are given, their own profile counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<tcp::Config>,
-    /// Bytes that the application may write ahead of what is acknowledged on the connection level, from one MSS
-    /// to 1 GiB; default 1 MiB, in profile `linux_6` 4 MiB, in profile `kheirkhah_v1` 1 GiB.
+    /// Bytes that the application may write ahead of what is acknowledged on the connection level, from one
+    /// MSS to 1 GiB; default 1 MiB, in profile `linux_6` 4 MiB, in profile `kheirkhah_v1` 1 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// The receive buffer that all subflows share, which is the largest window that is advertised (RFC 8684
@@ -43,38 +44,38 @@ pub struct Config {
     /// `kheirkhah_v1`, where each subflow has a window of 65535 B and the connection has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// What a subflow acknowledges when a segment fills a gap in it: "textbook" (default), or in profile `kheirkhah_v1`
-    /// "`as_cited`".
+    /// What a subflow acknowledges when a segment fills a gap in it: "textbook" (default), or in profile
+    /// `kheirkhah_v1` "`as_cited`".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<Receiver>,
-    /// Whether data is sent again on another subflow when its own has failed or ended, and when the connection's
-    /// timer expires (RFC 8684 section 3.3.6); default true, in profile `kheirkhah_v1` false.
+    /// Whether data is sent again on another subflow when its own has failed or ended, and when the
+    /// connection's timer expires (RFC 8684 section 3.3.6); default true, in profile `kheirkhah_v1` false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinjection: Option<bool>,
-    /// Whether a subflow with room sends the data again that fills the receive window from its beginning (Raiciu et
-    /// al. 2012, section 4.2, mechanism 1); default true, in the other profiles false.
+    /// Whether a subflow with room sends the data again that fills the receive window from its beginning
+    /// (Raiciu et al. 2012, section 4.2, mechanism 1); default true, in the other profiles false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opportunistic_retransmission: Option<bool>,
-    /// Whether the congestion window of the slower subflow is then reduced that holds this data (the same, mechanism
-    /// 2); default true, in the other profiles false.
+    /// Whether the congestion window of the slower subflow is then reduced that holds this data (the same,
+    /// mechanism 2); default true, in the other profiles false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalisation: Option<bool>,
-    /// Timeouts in a row after which a subflow has failed: it gets no data until it makes progress again, from 1 to
-    /// 100; default 1 (the first Linux implementation's `pf`), in profile `kheirkhah_v1` 100. In profile `linux_6` it
-    /// has failed after more intervals of the connection's timer than this in which it hears nothing, most of them 200
-    /// ms, if another subflow works; default 4 (`net.mptcp.stale_loss_cnt`).
+    /// Timeouts in a row after which a subflow has failed: it gets no data until it makes progress again,
+    /// from 1 to 100; default 1 (the first Linux implementation's `pf`), in profile `kheirkhah_v1` 100. In
+    /// profile `linux_6` it has failed after more intervals of the connection's timer than this in which it
+    /// hears nothing, most of them 200 ms, if another subflow works; default 4 (`net.mptcp.stale_loss_cnt`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_after: Option<u32>,
-    /// How long after the end of a subflow the side that opens tries to join again; "never" or a time; default
-    /// 1 s, in the other profiles "never".
+    /// How long after the end of a subflow the side that opens tries to join again; "never" or a time;
+    /// default 1 s, in the other profiles "never".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejoin: Option<Rejoin>,
-    /// How long a connection lives that has no subflow, or for which only the acknowledgement of its own `DATA_FIN` is
-    /// missing; default 60 s (Linux: `net.mptcp.close_timeout`).
+    /// How long a connection lives that has no subflow, or for which only the acknowledgement of its own
+    /// `DATA_FIN` is missing; default 60 s (Linux: `net.mptcp.close_timeout`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub close_timeout: Option<Duration>,
-    /// Paths that carry data only while no other one can, by their position in the flow's list (RFC 8684 section
-    /// 3.3.8); default none.
+    /// Paths that carry data only while no other one can, by their position in the flow's list (RFC 8684
+    /// section 3.3.8); default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub backup: Vec<u8>,
 }
@@ -100,8 +101,9 @@ pub enum Profile {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "MptcpReceiver")]
 pub enum Receiver {
-    /// That segment alone, though others behind it have arrived, until one fills the gap of the whole connection (a
-    /// defect of M. Kheirkhah's model). The sender sends again what is there, and may have to wait for a timeout.
+    /// That segment alone, though others behind it have arrived, until one fills the gap of the whole
+    /// connection (a defect of M. Kheirkhah's model). The sender sends again what is there, and may have to
+    /// wait for a timeout.
     AsCited,
     /// All that has arrived behind it too (RFC 9293 section 3.10.7.4).
     #[default]

@@ -77,10 +77,11 @@ pub struct Connection {
     pub(super) has_checksums: bool,
     /// Paths whose addresses have gone while no subflow could tell the peer.
     pub(super) removed: Vec<u8>,
-    /// When a connection that has no subflow, or waits for no more than the acknowledgement of our `DATA_FIN`, is over.
+    /// When a connection that has no subflow, or waits for no more than the acknowledgement of our
+    /// `DATA_FIN`, is over.
     pub(super) close_at: Time,
-    /// Data acknowledgements have the length of the mappings that they answer: of 8 bytes, once there was one (Linux:
-    /// `use_64bit_ack`).
+    /// Data acknowledgements have the length of the mappings that they answer: of 8 bytes, once there was one
+    /// (Linux: `use_64bit_ack`).
     pub(super) answers_at_length: bool,
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
@@ -416,7 +417,8 @@ impl Connection {
         paths.min(self.sender.timer).min(self.close_at)
     }
 
-    /// The subflow for what concerns the connection: the fastest of those that work, or else one that is open.
+    /// The subflow for what concerns the connection: the fastest of those that work, or else one that is
+    /// open.
     pub(super) fn best_subflow(&self) -> Option<usize> {
         let paths = 0..self.subflows.len();
         paths.filter(|&path| self.subflows[path].is_established()).min_by_key(|&path| {

@@ -64,7 +64,8 @@ fn two_equal_paths_give_twice_one() {
     assert!((bound / 2.0..bound / 2.0 + 0.5).contains(&two), "{two} s over two, at least {} s", bound / 2.0);
 }
 
-/// Section 3.1: version 1 has no key on SYN, the sender's on SYN-ACK, both on the third segment and the first data.
+/// Section 3.1: version 1 has no key on SYN, the sender's on SYN-ACK, both on the third segment and the first
+/// data.
 #[test]
 fn the_first_subflow_exchanges_keys() {
     let mut pair = Pair::new(&rfc(), wires(1));
@@ -127,8 +128,8 @@ fn an_address_that_comes_early_is_joined_when_the_peer_has_the_key() {
     assert_eq!(at(&|logged| logged.kind == "mp_join_syn"), told + ms(20));
 }
 
-/// Section 3.3.2: data is kept until it is acknowledged on the connection level; where only that is lost, it is
-/// asked for.
+/// Section 3.3.2: data is kept until it is acknowledged on the connection level; where only that is lost, it
+/// is asked for.
 #[test]
 fn a_lost_data_acknowledgement_is_asked_for() {
     // With reinjection the data itself would be sent again.
@@ -165,7 +166,8 @@ fn the_peer_may_talk_first() {
     assert_eq!(pair.end(Side::B).stats().timeouts, 0);
 }
 
-/// Section 3.2: token on SYN, truncated HMAC on SYN-ACK, HMAC on the third segment, and no data before the fourth.
+/// Section 3.2: token on SYN, truncated HMAC on SYN-ACK, HMAC on the third segment, and no data before the
+/// fourth.
 #[test]
 fn a_join_has_four_segments() {
     let mut pair = Pair::new(&rfc(), wires(2));
@@ -246,7 +248,8 @@ fn a_join_to_an_unknown_connection_is_reset() {
     assert!(pair.kinds(Side::B, 1).contains(&"rst"), "{:?}", pair.kinds(Side::B, 1));
 }
 
-/// Section 3.7: without the option in the answer this is TCP, and so it is for an end that is asked without it.
+/// Section 3.7: without the option in the answer this is TCP, and so it is for an end that is asked without
+/// it.
 #[test]
 fn a_peer_that_knows_tcp_only_gets_tcp() {
     let tcp = tcp::Config { profile: tcp::Profile::Rfc, ..tcp::Config::default() };
@@ -374,7 +377,8 @@ fn a_lost_window_update_does_not_stop_the_transfer() {
     assert_eq!(pair.received_bytes(Side::B), 200_001);
 }
 
-/// Section 3.3.6: what a subflow that has failed carries goes on another one, and comes once to the application.
+/// Section 3.3.6: what a subflow that has failed carries goes on another one, and comes once to the
+/// application.
 #[test]
 fn a_path_that_dies_costs_nothing_but_time() {
     for profile in [Profile::Rfc8684, Profile::Linux6] {
@@ -442,8 +446,8 @@ fn a_connection_without_subflows_is_given_up() {
     assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
 }
 
-/// Section 3.3.3: a `DATA_FIN` whose acknowledgement is lost, with the peer's reset of the only path that works behind
-/// it, is not sent for ever on a subflow that has nothing else to send.
+/// Section 3.3.3: a `DATA_FIN` whose acknowledgement is lost, with the peer's reset of the only path that
+/// works behind it, is not sent for ever on a subflow that has nothing else to send.
 #[test]
 fn a_data_fin_that_nobody_hears_is_given_up() {
     let close_timeout = Some(Duration::from_secs(5));
@@ -540,8 +544,8 @@ fn without_an_address_there_is_no_connection() {
     assert_eq!(pair.closed(Side::A), Some(CloseReason::Lost));
 }
 
-/// Section 3.4: an address comes, is announced until that is echoed, and is joined; it goes, and the peer ends its
-/// subflow.
+/// Section 3.4: an address comes, is announced until that is echoed, and is joined; it goes, and the peer
+/// ends its subflow.
 #[test]
 fn addresses_come_and_go() {
     let mut pair = Pair::new(&rfc(), vec![mbps(10, 20); 2]);
@@ -620,8 +624,8 @@ pub(super) fn reset(pair: &mut Pair, path: u8) {
     inject(pair, Side::A, path, segment);
 }
 
-/// What only a failed subflow carries after another one has ended goes on the next one as a whole, not a piece with
-/// every expiry of a timer.
+/// What only a failed subflow carries after another one has ended goes on the next one as a whole, not a
+/// piece with every expiry of a timer.
 #[test]
 fn data_of_a_subflow_that_ended_does_not_wait_for_one_that_failed() {
     let mut pair = Pair::open(&rfc(), vec![mbps(10, 20); 2]);
@@ -666,8 +670,8 @@ fn a_reset_of_one_subflow_is_not_the_end() {
     assert_eq!(pair.received_bytes(Side::B), 3_000_001);
 }
 
-/// Raiciu et al. 2012, section 4.2: where a slow subflow holds up a small receive window, the fast one sends what is
-/// missing, and the slow one is slowed down.
+/// Raiciu et al. 2012, section 4.2: where a slow subflow holds up a small receive window, the fast one sends
+/// what is missing, and the slow one is slowed down.
 #[test]
 fn a_small_window_is_not_held_up_by_the_slow_path() {
     let transfer = |helps: bool| {
@@ -705,7 +709,8 @@ fn small_pieces_wait_for_each_other() {
     assert_eq!(sent(tcp::config::Nagle::Off), 3);
 }
 
-/// Segments of a subflow that were acknowledged on it are not sent again on it; mappings go with retransmissions.
+/// Segments of a subflow that were acknowledged on it are not sent again on it; mappings go with
+/// retransmissions.
 #[test]
 fn a_retransmission_has_the_mapping_of_its_data() {
     let mut pair = Pair::open(&rfc(), wires(2));

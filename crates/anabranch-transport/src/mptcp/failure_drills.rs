@@ -1,5 +1,5 @@
-//! Drills of what a connection of profile `linux_6` does when a path fails, one for each rule of Linux 6.12; tests name
-//! the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
+//! Drills of what a connection of profile `linux_6` does when a path fails, one for each rule of Linux 6.12;
+//! tests name the kernel's functions (`net/mptcp/protocol.c`, `pm.c`, `pm_kernel.c`).
 
 use super::drills::reset;
 use super::testing::{End, Pair, Wire, config, ms};
@@ -67,7 +67,8 @@ fn mptcp_pm_nl_subflow_chk_stale_takes_more_intervals_where_more_are_set() {
     };
     let (one, eight) = (failed(1), failed(8));
     let more = eight - one;
-    // Every other one, in which the subflow that works has been counted as silent, is 200 ms; the rest are its own timer.
+    // Every other one, in which the subflow that works has been counted as silent, is 200 ms; the rest are
+    // its own timer.
     assert!((ms(600)..=ms(1_400)).contains(&more), "seven intervals are {more}");
 }
 
@@ -93,8 +94,8 @@ fn mptcp_pm_nl_subflow_chk_stale_looks_for_another_subflow() {
     assert_eq!(pair.received_bytes(Side::B), 40_000_001);
 }
 
-/// Two intervals without a word on the only regular subflow, and the backup gets a fragment with each further one; it
-/// gets everything when the subflow has failed.
+/// Two intervals without a word on the only regular subflow, and the backup gets a fragment with each further
+/// one; it gets everything when the subflow has failed.
 #[test]
 fn mptcp_subflow_get_retrans_has_a_backup_help_out() {
     let (mut pair, died) = blackout(&Config { backup: vec![1], ..linux() });
@@ -112,8 +113,8 @@ fn mptcp_subflow_get_retrans_has_a_backup_help_out() {
     assert!(pair.bytes_on(Side::A, 1) > 2_000_000);
 }
 
-/// A subflow with nothing outstanding gets the first fragment with the first interval, whether or not the other one has
-/// failed.
+/// A subflow with nothing outstanding gets the first fragment with the first interval, whether or not the
+/// other one has failed.
 #[test]
 fn mptcp_subflow_get_retrans_takes_an_idle_subflow() {
     let mut pair = Pair::open(&linux(), wires());
@@ -169,7 +170,8 @@ fn mptcp_close_ssk_sends_the_whole_queue_again() {
     assert_eq!(pair.received_bytes(Side::B), 3_000_001);
 }
 
-/// What the timer has begun to send again on one subflow goes wherever the scheduler says when another one fails.
+/// What the timer has begun to send again on one subflow goes wherever the scheduler says when another one
+/// fails.
 #[test]
 fn mptcp_retransmit_pending_data_is_for_every_subflow() {
     let mut pair = Pair::open(&linux(), vec![Wire { rate: Some(10_000_000), ..Wire::default() }; 3]);

@@ -1,4 +1,5 @@
-//! Opening a connection, joining further subflows to it, and falling back to TCP (RFC 8684 sections 3.1, 3.2 and 3.7).
+//! Opening a connection, joining further subflows to it, and falling back to TCP (RFC 8684 sections 3.1, 3.2
+//! and 3.7).
 
 use super::connection::{Connection, State};
 use crate::cc::coupled::Group;
@@ -35,8 +36,8 @@ impl Connection {
         *code == join_code(self.peers_keys(), [peers, own])
     }
 
-    /// Opens actively, over the first path that is there; without any it is lost at once. Ignored while a connection is
-    /// open or being opened.
+    /// Opens actively, over the first path that is there; without any it is lost at once. Ignored while a
+    /// connection is open or being opened.
     pub(super) fn connect(&mut self, now: Time) {
         if !self.has_closed {
             return;

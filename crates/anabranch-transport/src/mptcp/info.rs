@@ -1,11 +1,12 @@
-//! What a connection says of itself, as [`tcp::Info`]: that of its best subflow, with what concerns the connection.
+//! What a connection says of itself, as [`tcp::Info`]: that of its best subflow, with what concerns the
+//! connection.
 
 use super::connection::{Connection, State};
 use crate::tcp;
 
 impl Connection {
-    /// What the connection says of itself now. Numbers of bytes are the connection's, states and windows those of the
-    /// subflow for what concerns the connection; after a fall-back everything is TCP's.
+    /// What the connection says of itself now. Numbers of bytes are the connection's, states and windows
+    /// those of the subflow for what concerns the connection; after a fall-back everything is TCP's.
     pub fn info(&self) -> tcp::Info {
         if let State::Fallback(path) = self.state {
             return self.subflows[path].tcp.info();

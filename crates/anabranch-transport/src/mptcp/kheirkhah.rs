@@ -1,5 +1,5 @@
-//! Profile `kheirkhah_v1`: the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis on the connection level. Its
-//! subflows are `tcp/kheirkhah.rs`, its couplings `cc/coupled/kheirkhah.rs`; drills of its rules are in
+//! Profile `kheirkhah_v1`: the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis on the connection level.
+//! Its subflows are `tcp/kheirkhah.rs`, its couplings `cc/coupled/kheirkhah.rs`; drills of its rules are in
 //! `kheirkhah_drills.rs`.
 
 use super::config::{Config, Profile, Rejoin};

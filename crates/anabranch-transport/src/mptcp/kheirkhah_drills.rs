@@ -1,6 +1,7 @@
-//! Drills and properties of profile `kheirkhah_v1`, the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis, one for
-//! each of its rules on the connection level; tests name the model's functions (`mp-tcp-socket-base.cc`). Those of a
-//! subflow are in `tcp/drills/kheirkhah.rs`, those of the couplings in `cc/coupled/`.
+//! Drills and properties of profile `kheirkhah_v1`, the ns-3 model of MPTCP by Kheirkhah, Wakeman and
+//! Parisis, one for each of its rules on the connection level; tests name the model's functions
+//! (`mp-tcp-socket-base.cc`). Those of a subflow are in `tcp/drills/kheirkhah.rs`, those of the couplings in
+//! `cc/coupled/`.
 
 use proptest::prelude::*;
 
@@ -28,8 +29,8 @@ fn wire(millis: u64) -> Wire {
     Wire { delay: ms(millis), ..Wire::default() }
 }
 
-/// Paths and positions on the connection level, in segments behind the first byte, of data that A has sent, in the
-/// order of the latter.
+/// Paths and positions on the connection level, in segments behind the first byte, of data that A has sent,
+/// in the order of the latter.
 fn sent(pair: &mut Pair) -> Vec<(u8, u64)> {
     let log = std::mem::take(&mut pair.log);
     let data = log.iter().filter(|logged| logged.from == Side::A && logged.payload.length > 0);
@@ -106,8 +107,8 @@ fn send_data_packet_has_forty_bytes_of_header_and_so_has_send_empty_packet() {
     }
 }
 
-/// Segments of path 0 that come to B again, and those that A's subflow 0 sends again and its timeouts, when these
-/// segments of the connection are lost once.
+/// Segments of path 0 that come to B again, and those that A's subflow 0 sends again and its timeouts, when
+/// these segments of the connection are lost once.
 fn lossy(receiver: Receiver, lost: &'static [u64]) -> (u64, u64, u64) {
     let settings = Config { receiver: Some(receiver), ..model() };
     let mut pair = Pair::open(&settings, vec![wire(20), wire(50)]);
@@ -126,8 +127,8 @@ fn lossy(receiver: Receiver, lost: &'static [u64]) -> (u64, u64, u64) {
 
 #[test]
 fn received_data_as_cited_has_segments_sent_again_that_are_there() {
-    // Segment 0 is the first one on path 1, which has measured nothing yet and waits for a timeout of 1.5 s; segment
-    // 9 is on path 0, in a window of eight.
+    // Segment 0 is the first one on path 1, which has measured nothing yet and waits for a timeout of 1.5 s;
+    // segment 9 is on path 0, in a window of eight.
     assert_eq!(lossy(Receiver::Textbook, &[0, 9]), (0, 1, 0));
     let (duplicates, retransmitted, timeouts) = lossy(Receiver::AsCited, &[0, 9]);
     assert!(duplicates > 0 && retransmitted > 1, "{duplicates} duplicates, {retransmitted} again");

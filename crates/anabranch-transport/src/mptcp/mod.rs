@@ -1,20 +1,22 @@
-//! Multipath TCP: one stream over several TCP connections, as a state machine without clock, socket or thread.
+//! Multipath TCP: one stream over several TCP connections, as a state machine without clock, socket or
+//! thread.
 //!
-//! Source: RFC 8684 (version 1); C. Raiciu et al., "How hard can it be? Designing and implementing a deployable
-//! Multipath TCP", NSDI 2012 (opportunistic retransmission and penalisation). Where a profile follows Linux 6.12,
-//! the place names the kernel's function in `net/mptcp/`. The connection owns a [`crate::tcp::Connection`] for
-//! each of the flow's paths, adds the MPTCP option to what they send, and reads it from what they get; data is
-//! handed to a subflow one mapping at a time, when its congestion window lets it leave. The two ends of a flow are
-//! two [`Connection`]s; they are alike, except that side A opens. Keys, tokens and the codes of `MP_JOIN` are real; the
-//! numbers of the connection are positions here, and become data sequence numbers where a packet becomes bytes
-//! ([`crate::wire::mptcp`]).
+//! Source: RFC 8684 (version 1); C. Raiciu et al., "How hard can it be? Designing and implementing a
+//! deployable Multipath TCP", NSDI 2012 (opportunistic retransmission and penalisation). Where a profile
+//! follows Linux 6.12, the place names the kernel's function in `net/mptcp/`. The connection owns a
+//! [`crate::tcp::Connection`] for each of the flow's paths, adds the MPTCP option to what they send, and
+//! reads it from what they get; data is handed to a subflow one mapping at a time, when its congestion window
+//! lets it leave. The two ends of a flow are two [`Connection`]s; they are alike, except that side A opens.
+//! Keys, tokens and the codes of `MP_JOIN` are real; the numbers of the connection are positions here, and
+//! become data sequence numbers where a packet becomes bytes ([`crate::wire::mptcp`]).
 //!
-//! Known deviations: no checksums, hence no `MP_FAIL`, and fall-back to TCP only when
-//! the peer's SYN, SYN-ACK or third segment has no `MP_CAPABLE`; no `MP_TCPRST`. An address that comes at side A is announced and joined by side A,
-//! so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one segment. The receive buffer does not
-//! tune itself: the window is the whole buffer from the beginning. Data that a subflow holds above a gap of its own
-//! reaches the connection when the gap is filled, as in Linux. Subflows close when both `DATA_FIN` are acknowledged.
-//! `REMOVE_ADDR` is said once, and ends the subflow without the keep-alive that section 3.4.2 asks for, as in Linux.
+//! Known deviations: no checksums, hence no `MP_FAIL`, and fall-back to TCP only when the peer's SYN, SYN-ACK
+//! or third segment has no `MP_CAPABLE`; no `MP_TCPRST`. An address that comes at side A is announced and
+//! joined by side A, so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one segment.
+//! The receive buffer does not tune itself: the window is the whole buffer from the beginning. Data that a
+//! subflow holds above a gap of its own reaches the connection when the gap is filled, as in Linux. Subflows
+//! close when both `DATA_FIN` are acknowledged. `REMOVE_ADDR` is said once, and ends the subflow without the
+//! keep-alive that section 3.4.2 asks for, as in Linux.
 
 mod addresses;
 mod close;

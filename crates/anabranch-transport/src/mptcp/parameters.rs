@@ -31,7 +31,8 @@ pub struct Parameters {
     /// Bytes of a DSS option, padded to whole words: with a mapping and without. None are on the wire when
     /// both are 0.
     pub(super) space: OptionSpace,
-    /// Bytes of a pure acknowledgement before the peer has sent a mapping, and of what data carries more after that.
+    /// Bytes of a pure acknowledgement before the peer has sent a mapping, and of what data carries more
+    /// after that.
     pub(super) short_ack: u32,
     pub(super) longer_ack: u32,
 }
@@ -91,13 +92,13 @@ impl Config {
             // 4 bytes more in the acknowledgement, of which 2 were padding, and 2 of padding.
             longer_ack: if linux { 4 } else { 0 },
             space: if linux {
-                // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow sequence number
-                // 4, length 2, and a data acknowledgement, which has 8 bytes where it answers such a mapping: 12
-                // bytes in a pure acknowledgement, and in a mapping 4 bytes more.
+                // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow
+                // sequence number 4, length 2, and a data acknowledgement, which has 8 bytes where it answers
+                // such a mapping: 12 bytes in a pure acknowledgement, and in a mapping 4 bytes more.
                 OptionSpace { data: 24, ack: 12 }
             } else {
-                // RFC 8684 section 3.3: 4 bytes, data acknowledgement 4, data sequence number 4, subflow sequence
-                // number 4, length 2, without the checksum.
+                // RFC 8684 section 3.3: 4 bytes, data acknowledgement 4, data sequence number 4, subflow
+                // sequence number 4, length 2, without the checksum.
                 OptionSpace { data: 20, ack: 8 }
             },
         })

@@ -1,6 +1,6 @@
-//! Properties of two endpoints over any network of several paths, which may die and return: timers make progress and
-//! counters match a recount (both checked after every input by the harness), every byte arrives once and in order, and
-//! every transfer ends as long as one path lives.
+//! Properties of two endpoints over any network of several paths, which may die and return: timers make
+//! progress and counters match a recount (both checked after every input by the harness), every byte arrives
+//! once and in order, and every transfer ends as long as one path lives.
 
 use proptest::prelude::*;
 

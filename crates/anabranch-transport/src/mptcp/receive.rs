@@ -1,5 +1,5 @@
-//! Receiving on the connection level: putting the stream together from all subflows, the window that they share, and
-//! `DATA_FIN` (RFC 8684 sections 3.3.1, 3.3.3 and 3.3.4).
+//! Receiving on the connection level: putting the stream together from all subflows, the window that they
+//! share, and `DATA_FIN` (RFC 8684 sections 3.3.1, 3.3.3 and 3.3.4).
 
 use super::config;
 use super::connection::Connection;
@@ -73,8 +73,8 @@ impl Receiver {
         length - (self.next + self.waiting - before)
     }
 
-    /// The window to advertise in bytes. Its right edge moves when that gives the peer something worth sending, and
-    /// never back (RFC 9293 section 3.8.6.2.2).
+    /// The window to advertise in bytes. Its right edge moves when that gives the peer something worth
+    /// sending, and never back (RFC 9293 section 3.8.6.2.2).
     fn window(&mut self, buffer: u64, mss: u32, scale: u8) -> u64 {
         let free = buffer.saturating_sub(self.unread).min(65_535 << scale);
         let edge = self.next + (free >> scale << scale);
@@ -99,8 +99,9 @@ impl Connection {
         self.parameters.data_window.unwrap_or(window)
     }
 
-    /// With receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the connection, so
-    /// that it moves its subflow over what waits there, and afterwards the others too (model: `ReceivedData`).
+    /// With receiver `as_cited`, before a packet goes to its subflow: whether it fills the gap of the
+    /// connection, so that it moves its subflow over what waits there, and afterwards the others too (model:
+    /// `ReceivedData`).
     pub(super) fn prepare_receiver(&mut self, path: usize, options: &Options) -> bool {
         if self.parameters.receiver == config::Receiver::Textbook {
             return false;
@@ -164,8 +165,8 @@ impl Connection {
         }
     }
 
-    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was given, unless
-    /// it may be half open.
+    /// `DATA_FIN` takes a position of the stream. As with TCP this end then closes too, behind what it was
+    /// given, unless it may be half open.
     fn take_data_fin(&mut self) {
         if self.receiver.fin == Some(self.receiver.next) {
             self.receiver.next += 1;

@@ -1,6 +1,7 @@
-//! The connection's retransmission timer: when data is sent again on another subflow, and when a subflow has failed
-//! (RFC 8684 section 3.3.6). Profile `linux_6` has the timer of Linux 6.12, whose intervals also count for how long a
-//! subflow is silent; the others double the timer, and count the timeouts of each subflow's own.
+//! The connection's retransmission timer: when data is sent again on another subflow, and when a subflow has
+//! failed (RFC 8684 section 3.3.6). Profile `linux_6` has the timer of Linux 6.12, whose intervals also count
+//! for how long a subflow is silent; the others double the timer, and count the timeouts of each subflow's
+//! own.
 
 use super::connection::{Connection, State};
 use super::send::Chunk;
@@ -18,15 +19,16 @@ const MOST_DOUBLINGS: u32 = 9;
 /// A backup helps out after so many intervals in which no other subflow heard anything (Linux:
 /// `mptcp_subflow_get_retrans`).
 const BACKUP_AFTER: u32 = 2;
-/// What is sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins with a `struct
-/// mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application writes much at a time.
+/// What is sent again together: the data that Linux keeps in one fragment of 32 KiB, which begins with a
+/// `struct mptcp_data_frag` (`mptcp_sendmsg`). Each fragment is full, as it is where the application writes
+/// much at a time.
 const FRAGMENT_BYTES: u64 = 32_768 - 40;
 
 /// What the setting `stale_after` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StaleCounts {
-    /// Expiries of the connection's timer, with data outstanding on the subflow, since it has heard anything (Linux:
-    /// `mptcp_pm_subflow_chk_stale`). It takes more than that, and another subflow that works.
+    /// Expiries of the connection's timer, with data outstanding on the subflow, since it has heard anything
+    /// (Linux: `mptcp_pm_subflow_chk_stale`). It takes more than that, and another subflow that works.
     Intervals,
     /// Timeouts of the subflow's own in a row (the first Linux implementation's `pf`).
     Timeouts,
@@ -37,8 +39,9 @@ impl Connection {
         self.parameters.stale_counts == StaleCounts::Intervals
     }
 
-    /// The period of the connection's timer: the longest timeout of the subflows that work, doubled with every expiry.
-    /// Linux has intervals instead; a closed window it leaves to the timers of its subflows, which double too.
+    /// The period of the connection's timer: the longest timeout of the subflows that work, doubled with
+    /// every expiry. Linux has intervals instead; a closed window it leaves to the timers of its subflows,
+    /// which double too.
     fn timer_period(&self) -> Duration {
         if self.counts_intervals() && self.sender.has_outstanding() {
             return self.sender.interval;
@@ -75,9 +78,9 @@ impl Connection {
     }
 
     /// Before data is handed out: Linux takes the interval from the subflows when it hands them data
-    /// (`mptcp_subflow_get_send`), which it does as soon as the application has written it, or it is to be sent again,
-    /// and not when their windows let it leave. Then it restarts a timer whose data has been acknowledged
-    /// (`__mptcp_clean_una`).
+    /// (`mptcp_subflow_get_send`), which it does as soon as the application has written it, or it is to be
+    /// sent again, and not when their windows let it leave. Then it restarts a timer whose data has been
+    /// acknowledged (`__mptcp_clean_una`).
     pub(super) fn renew_interval(&mut self, now: Time) {
         if !self.counts_intervals() {
             return;
@@ -91,16 +94,16 @@ impl Connection {
         }
     }
 
-    /// How long the connection waits: until the last of the timers of subflows that have not been silent for an
-    /// interval (Linux: `mptcp_timeout_from_subflow`, `__mptcp_set_timeout`). Less than a jiffy is none.
+    /// How long the connection waits: until the last of the timers of subflows that have not been silent for
+    /// an interval (Linux: `mptcp_timeout_from_subflow`, `__mptcp_set_timeout`). Less than a jiffy is none.
     fn interval(&self, now: Time) -> Duration {
         let heard = self.subflows.iter().filter(|it| it.is_established() && it.silent_intervals == 0);
         let left = heard.filter_map(|subflow| subflow.tcp.time_to_timer(now)).max();
         left.filter(|left| *left >= JIFFY).unwrap_or(DEFAULT_INTERVAL)
     }
 
-    /// The connection's timer expires (RFC 8684 section 3.3.6): the first piece is sent again on a subflow with nothing
-    /// to do; `DATA_FIN` is sent again; a closed window is probed.
+    /// The connection's timer expires (RFC 8684 section 3.3.6): the first piece is sent again on a subflow
+    /// with nothing to do; `DATA_FIN` is sent again; a closed window is probed.
     #[cold]
     pub(super) fn on_data_timer(&mut self, now: Time) {
         self.sender.timer = Time::NEVER;
@@ -116,7 +119,8 @@ impl Connection {
             if is_sent_again {
                 self.stats.timeouts += 1;
             } else if self.subflows.iter().all(is_idle) {
-                // It has arrived, and the data acknowledgement was lost: on idle subflows no other one is to come.
+                // It has arrived, and the data acknowledgement was lost: on idle subflows no other one is to
+                // come.
                 self.stats.timeouts += 1;
                 self.ask_all(now);
             }
@@ -141,9 +145,9 @@ impl Connection {
         does
     }
 
-    /// An interval without an acknowledgement on the connection level is over: the first fragment goes on the first
-    /// subflow with nothing to do, on a backup only if no other subflow hears anything (Linux: `__mptcp_retrans`,
-    /// `mptcp_subflow_get_retrans`). Whether there is such a one.
+    /// An interval without an acknowledgement on the connection level is over: the first fragment goes on the
+    /// first subflow with nothing to do, on a backup only if no other subflow hears anything (Linux:
+    /// `__mptcp_retrans`, `mptcp_subflow_get_retrans`). Whether there is such a one.
     fn end_interval(&mut self) -> bool {
         let (mut regular, mut backup, mut least) = (None, None, u32::MAX);
         for path in 0..self.subflows.len() {
@@ -181,8 +185,8 @@ impl Connection {
         }
     }
 
-    /// A subflow that was silent for too long has failed if another one works, and everything is sent again (Linux:
-    /// `mptcp_pm_nl_subflow_chk_stale`, `__mptcp_retransmit_pending_data`).
+    /// A subflow that was silent for too long has failed if another one works, and everything is sent again
+    /// (Linux: `mptcp_pm_nl_subflow_chk_stale`, `__mptcp_retransmit_pending_data`).
     fn note_stale(&mut self, path: usize) {
         let (subflow, most) = (&self.subflows[path], self.parameters.stale_after);
         if subflow.has_failed || subflow.silent_intervals <= most {

@@ -1,5 +1,5 @@
-//! Sending on the connection level: which data goes on which subflow, what is sent again on another one, and when
-//! (RFC 8684 sections 3.3.5 to 3.3.8; Raiciu et al. 2012, section 4.2).
+//! Sending on the connection level: which data goes on which subflow, what is sent again on another one, and
+//! when (RFC 8684 sections 3.3.5 to 3.3.8; Raiciu et al. 2012, section 4.2).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,7 +14,8 @@ use crate::path::scheduler::{Decision, PathView, Pending, Scheduler as _};
 use crate::tcp::config::Nagle;
 use crate::time::{Duration, Time};
 
-/// What the third segment's option takes more in the first segment with data (RFC 8684 section 3.1: 22 bytes, padded).
+/// What the third segment's option takes more in the first segment with data (RFC 8684 section 3.1: 22 bytes,
+/// padded).
 const CAPABLE_WITH_DATA_BYTES: u32 = 24;
 /// Linux: `TCP_MSS_DEFAULT`.
 const DEFAULT_MSS: u64 = 536;
@@ -34,8 +35,8 @@ impl Chunk {
     }
 }
 
-/// What is to be sent and what may be. Positions are those of our stream, counted from 0; `DATA_FIN` follows the last
-/// byte.
+/// What is to be sent and what may be. Positions are those of our stream, counted from 0; `DATA_FIN` follows
+/// the last byte.
 #[expect(clippy::struct_excessive_bools, reason = "flags that are independent of each other")]
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -45,7 +46,8 @@ pub(super) struct Sender {
     pub(super) next: u64,
     /// Bytes that the application has written.
     pub(super) written: u64,
-    /// Behind the last byte that the peer has room for (RFC 8684 section 3.3.5: relative to the data acknowledgement).
+    /// Behind the last byte that the peer has room for (RFC 8684 section 3.3.5: relative to the data
+    /// acknowledgement).
     edge: u64,
     /// The largest window that was ever offered.
     max_window: u64,
@@ -74,7 +76,8 @@ pub(super) struct Sender {
     pub(super) has_progress: bool,
     /// The application has written since data was handed out.
     pub(super) has_new: bool,
-    /// Since when the peer's window has held data back, and how long it did before, in earlier connections too.
+    /// Since when the peer's window has held data back, and how long it did before, in earlier connections
+    /// too.
     blocked_since: Option<Time>,
     blocked: Duration,
 }
@@ -159,8 +162,8 @@ impl Sender {
         }
     }
 
-    /// All pieces in the first of these fragments of the stream are sent again, on this subflow. Whether they were not
-    /// about to be already.
+    /// All pieces in the first of these fragments of the stream are sent again, on this subflow. Whether they
+    /// were not about to be already.
     pub(super) fn send_first_again_on(&mut self, path: usize, fragment: u64) -> bool {
         let Some(start) = self.chunks.front().map(|first| first.start) else { return false };
         if self.again.contains(&start) {
@@ -189,8 +192,8 @@ impl Sender {
         self.chunks.partition_point(|chunk| chunk.end() <= position)
     }
 
-    /// The most bytes that go together: half of the largest window at most, so that two segments are on their way
-    /// where the receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
+    /// The most bytes that go together: half of the largest window at most, so that two segments are on their
+    /// way where the receiver's buffer is small (Linux: `tcp_bound_to_half_wnd`).
     fn piece_limit(&self) -> u64 {
         if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) }
     }
@@ -336,7 +339,8 @@ impl Connection {
         let room = self.sender.edge.saturating_sub(self.sender.next);
         let length = wanted.min(room);
         let is_cut = length < wanted;
-        // Linux sends what the window has room for (mptcp_check_allowed_size), as a small piece (tcp_minshall_check).
+        // Linux sends what the window has room for (mptcp_check_allowed_size), as a small piece
+        // (tcp_minshall_check).
         let is_blocked = is_cut && (length == 0 || !self.counts_intervals() || self.nagle_waits());
         self.sender.note_blocked(now, is_blocked);
         if is_blocked {
@@ -362,8 +366,8 @@ impl Connection {
         true
     }
 
-    /// Bytes that options of data take more than [`Parameters`](super::Parameters) say, because the acknowledgement with
-    /// them is a long one.
+    /// Bytes that options of data take more than [`Parameters`](super::Parameters) say, because the
+    /// acknowledgement with them is a long one.
     pub(super) fn extra_option_bytes(&self) -> u32 {
         if self.answers_at_length { self.parameters.longer_ack } else { 0 }
     }
@@ -376,7 +380,8 @@ impl Connection {
         }
     }
 
-    /// The first data of an end that opens carries both keys, which take more than a mapping (RFC 8684 section 3.1).
+    /// The first data of an end that opens carries both keys, which take more than a mapping (RFC 8684
+    /// section 3.1).
     fn make_room_for_keys(&self, choice: &mut Choice) {
         if self.sender.next > 0 || !self.parameters.has_options() {
             return;
@@ -413,8 +418,8 @@ impl Connection {
         self.sender.chunks.push_back(Chunk { start, length, carriers });
     }
 
-    /// Sends a piece again, the first of those that are to be (RFC 8684 section 3.3.6). Whether there was one that
-    /// could leave.
+    /// Sends a piece again, the first of those that are to be (RFC 8684 section 3.3.6). Whether there was one
+    /// that could leave.
     fn send_again(&mut self, now: Time) -> bool {
         let Some(&position) = self.sender.again.first() else { return false };
         let index = self.sender.index(position);
@@ -426,8 +431,8 @@ impl Connection {
         self.resend(now, index, aim.map(|(path, _)| PathId(path))).is_some()
     }
 
-    /// Sends this chunk, or as much of it as makes a segment: on the subflow that is given, or else on one that does not
-    /// carry it, for Linux on any.
+    /// Sends this chunk, or as much of it as makes a segment: on the subflow that is given, or else on one
+    /// that does not carry it, for Linux on any.
     fn resend(&mut self, now: Time, index: usize, aim: Option<PathId>) -> Option<PathId> {
         let chunk = self.sender.chunks[index].clone();
         let is_free = aim.is_some() || self.parameters.stale_counts == StaleCounts::Intervals;
@@ -466,9 +471,9 @@ impl Connection {
         Some(path)
     }
 
-    /// The peer's window is full: a subflow with room sends what fills it from its beginning, and the slower subflow
-    /// that holds this is slowed down (Raiciu et al. 2012, section 4.2; the first Linux implementation's
-    /// `mptcp_rcv_buf_optimization`). Whether anything was sent.
+    /// The peer's window is full: a subflow with room sends what fills it from its beginning, and the slower
+    /// subflow that holds this is slowed down (Raiciu et al. 2012, section 4.2; the first Linux
+    /// implementation's `mptcp_rcv_buf_optimization`). Whether anything was sent.
     fn retransmit_opportunistically(&mut self, now: Time) -> bool {
         if !self.parameters.opportunistic_retransmission {
             return false;
@@ -500,8 +505,8 @@ impl Connection {
         }
     }
 
-    /// A subflow is over: what it carried, and no other one that works, must be sent again, or else it never arrives.
-    /// Linux sends everything again (`__mptcp_close_ssk`).
+    /// A subflow is over: what it carried, and no other one that works, must be sent again, or else it never
+    /// arrives. Linux sends everything again (`__mptcp_close_ssk`).
     pub(super) fn take_from(&mut self, path: usize) {
         let Self { sender, subflows, parameters, .. } = self;
         for chunk in &mut sender.chunks {
@@ -522,8 +527,8 @@ impl Connection {
         }
     }
 
-    /// Nothing is on its way and the peer's window has no room for the next piece: as much as fits is sent, or else a
-    /// probe (RFC 9293 section 3.8.6.1, on the connection level).
+    /// Nothing is on its way and the peer's window has no room for the next piece: as much as fits is sent,
+    /// or else a probe (RFC 9293 section 3.8.6.1, on the connection level).
     pub(super) fn probe_window(&mut self, now: Time) {
         let Some(path) = self.best_subflow() else { return };
         let room = self.sender.edge.saturating_sub(self.sender.next);

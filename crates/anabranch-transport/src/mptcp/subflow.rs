@@ -10,8 +10,8 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
 
-/// So many mappings wait for their data at most: more than full segments fit into any window, and what a peer that maps
-/// single bytes may cost.
+/// So many mappings wait for their data at most: more than full segments fit into any window, and what a peer
+/// that maps single bytes may cost.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 /// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).
@@ -39,8 +39,8 @@ pub(super) struct Subflow {
     pub(super) phase: Phase,
     /// Why its TCP connection ended.
     pub(super) ended: CloseReason,
-    /// The identifiers of its addresses at this end and at the peer's (RFC 8684 section 3.4.1): those of its path, unless
-    /// something else has been said.
+    /// The identifiers of its addresses at this end and at the peer's (RFC 8684 section 3.4.1): those of its
+    /// path, unless something else has been said.
     pub(super) own_address: u8,
     pub(super) peer_address: u8,
     /// It begins with `MP_JOIN`, not with `MP_CAPABLE`.
@@ -61,8 +61,8 @@ pub(super) struct Subflow {
     pub(super) is_asked_backup: bool,
     /// It has been silent for so long that no data is sent here.
     pub(super) has_failed: bool,
-    /// Intervals of the connection's timer in which it has heard nothing though data was outstanding, and when it heard
-    /// anything last (Linux: `stale_count`, `stale_rcv_tstamp`).
+    /// Intervals of the connection's timer in which it has heard nothing though data was outstanding, and
+    /// when it heard anything last (Linux: `stale_count`, `stale_rcv_tstamp`).
     pub(super) silent_intervals: u32,
     pub(super) silent_since: Time,
     /// It has opened, and its end has not been noted yet.
@@ -153,8 +153,8 @@ impl Subflow {
         self.phase == Phase::Open
     }
 
-    /// Whether data may be sent on it as far as the handshake goes: an end that joins waits for the answer to its
-    /// third segment (RFC 8684 section 3.2).
+    /// Whether data may be sent on it as far as the handshake goes: an end that joins waits for the answer to
+    /// its third segment (RFC 8684 section 3.2).
     pub(super) fn is_established(&self) -> bool {
         self.phase == Phase::Open && (self.is_confirmed || !(self.joins && self.initiates))
     }
@@ -242,8 +242,8 @@ impl Subflow {
         }
     }
 
-    /// The place on the connection level of the next of `length` bytes that the subflow delivers, and how many of them go
-    /// there.
+    /// The place on the connection level of the next of `length` bytes that the subflow delivers, and how
+    /// many of them go there.
     pub(super) fn deliver(&mut self, length: u32) -> Option<(u64, u32)> {
         let mapping = self.received.front_mut()?;
         let taken = mapping.length.min(length);

@@ -580,8 +580,9 @@ impl Association {
         }
     }
 
-    /// What was sent on a path that is gone is sent again at once, as FreeBSD does (`sctp_net_immediate_retrans`);
-    /// what may not be sent again counts as sent on the path in use, as in Linux (`sctp_assoc_rm_peer`).
+    /// What was sent on a path that is gone is sent again at once, as FreeBSD does
+    /// (`sctp_net_immediate_retrans`); what may not be sent again counts as sent on the path in use, as in
+    /// Linux (`sctp_assoc_rm_peer`).
     fn move_data(&mut self, now: Time, path: PathId) {
         let to = self.selection.current;
         if to == path {

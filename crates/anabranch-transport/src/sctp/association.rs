@@ -63,8 +63,8 @@ impl Numbers {
     }
 }
 
-/// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries the
-/// packet's tag.
+/// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries
+/// the packet's tag.
 #[cold]
 pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
     match &packet.first {
@@ -243,8 +243,8 @@ impl Association {
         association
     }
 
-    /// Makes this end, which is closed, the one that a [`Listener`](super::Listener) promised with this cookie; it is to
-    /// be given the packet that brought the cookie back. `ports` are ours and the peer's.
+    /// Makes this end, which is closed, the one that a [`Listener`](super::Listener) promised with this
+    /// cookie; it is to be given the packet that brought the cookie back. `ports` are ours and the peer's.
     pub(super) fn adopt_promise(&mut self, cookie: &StateCookie, ports: [u16; 2]) {
         self.ports = ports;
         self.begin_with(Numbers { tag: cookie.local_tag, initial_tsn: cookie.local_initial_tsn });
@@ -282,15 +282,15 @@ impl Association {
         matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait | State::Established)
     }
 
-    /// Whether a message of so many bytes can be sent on this stream, now or later: it has something in it, there is such
-    /// a stream, and the send buffer is that large.
+    /// Whether a message of so many bytes can be sent on this stream, now or later: it has something in it,
+    /// there is such a stream, and the send buffer is that large.
     pub fn can_take(&self, stream: u16, length: u64) -> bool {
         (1..=self.parameters.send_buffer).contains(&length) && usize::from(stream) < self.next_mid.len()
     }
 
-    /// Makes this end list so many addresses in its INIT or INIT ACK, one that has no path yet among them, and keep the
-    /// addresses that a peer's INIT lists in the State Cookie. Without that, its addresses are those of its paths, and it is
-    /// taken for granted that the peer's are.
+    /// Makes this end list so many addresses in its INIT or INIT ACK, one that has no path yet among them,
+    /// and keep the addresses that a peer's INIT lists in the State Cookie. Without that, its addresses are
+    /// those of its paths, and it is taken for granted that the peer's are.
     pub const fn list_addresses(&mut self, count: u8) {
         self.listed_addresses = Some(count);
     }
@@ -439,7 +439,8 @@ impl Association {
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
-            // What AUTH authenticates is genuine. RFC 6525 section 5.1: nobody was told that RE-CONFIG would be heeded.
+            // What AUTH authenticates is genuine. RFC 6525 section 5.1: nobody was told that RE-CONFIG would
+            // be heeded.
             Chunk::Auth | Chunk::Reconfig(_) => {}
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
@@ -672,8 +673,8 @@ impl Endpoint for Association {
         self.append_path(now, mtu)
     }
 
-    /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new address is found
-    /// by its tag).
+    /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new
+    /// address is found by its tag).
     fn owns(&self, packet: &Packet) -> bool {
         let Body::Sctp(sctp) = &packet.body else { return false };
         [sctp.destination_port, sctp.source_port] == self.ports && self.is_for_us(sctp)

@@ -117,9 +117,9 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary_path: Option<u8>,
     /// Send buffer or "off"; default 212992 B (Linux), in profile `freebsd_10` 233016 B, in profile ns2
-    /// "off": unlimited. In profile linux, without load sharing, each chunk counts with the memory that the kernel
-    /// takes for it: 1216 B up to 368 B of data, 1536 B up to 688 B, 2560 B up to 1712 B; `SO_SNDBUF` sets twice its
-    /// value for that.
+    /// "off": unlimited. In profile linux, without load sharing, each chunk counts with the memory that the
+    /// kernel takes for it: 1216 B up to 368 B of data, 1536 B up to 688 B, 2560 B up to 1712 B; `SO_SNDBUF`
+    /// sets twice its value for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Buffer>,
     /// Receive buffer: the advertised window; default 106496 B (Linux: half its 212992 B), in
@@ -181,11 +181,11 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// FreeBSD 10 (defaults of 10.4), as the sctp-handover study used it. Windows are counted as with rfc2960.
-    /// Known deviations: Max.Burst limits what leaves at once, where the kernel shrinks the window to it
-    /// (`net.inet.sctp.cwnd_maxburst`); the slow-start threshold after fast retransmit is at least 4 segments, as
-    /// the study's, not 2; fast recovery is per path, in the kernel one for all; a chunk is fast retransmitted
-    /// once; a timeout sends no heartbeat on a path that was not in use.
+    /// FreeBSD 10 (defaults of 10.4), as the sctp-handover study used it. Windows are counted as with
+    /// rfc2960. Known deviations: Max.Burst limits what leaves at once, where the kernel shrinks the window
+    /// to it (`net.inet.sctp.cwnd_maxburst`); the slow-start threshold after fast retransmit is at least 4
+    /// segments, as the study's, not 2; fast recovery is per path, in the kernel one for all; a chunk is fast
+    /// retransmitted once; a timeout sends no heartbeat on a path that was not in use.
     #[serde(rename = "freebsd_10")]
     FreeBsd10,
     /// Linux 6.12. A segment is the path MTU; user data alone fills a window.

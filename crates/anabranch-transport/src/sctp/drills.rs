@@ -883,7 +883,8 @@ mod partial_reliability {
 
     #[test]
     fn what_was_sent_is_not_given_up_where_the_peer_cannot_pass_it() {
-        // RFC 3758 section 3.3.1: no FORWARD TSN to a peer that has not offered it, so it would wait for ever.
+        // RFC 3758 section 3.3.1: no FORWARD TSN to a peer that has not offered it, so it would wait for
+        // ever.
         let mut pair = Pair::open(&Config { partial_reliability: Some(false), ..rfc9260() }, 1);
         pair.drop_if = drop_first("data", 1);
         let sent: Vec<Payload> =

@@ -68,14 +68,14 @@ impl Association {
         self.parameters.pf_max_retrans.is_some_and(|pf_max| errors > pf_max && (errors < max || at_max))
     }
 
-    /// A SACK acknowledged data sent on `path`, and on no other path if it `is_sure`; it came over `from` (RFC
-    /// 9260 section 8.2).
+    /// A SACK acknowledged data sent on `path`, and on no other path if it `is_sure`; it came over `from`
+    /// (RFC 9260 section 8.2).
     pub(super) fn clear_errors_by_sack(&mut self, now: Time, path: PathId, from: PathId, is_sure: bool) {
         self.errors_in_a_row = 0;
         let procedures = &self.parameters.procedures;
         let status = &mut self.status[path.index()];
-        // RFC 7829 section 3.2: where it is not known which path data took, its acknowledgement says nothing of
-        // one that has failed or may have.
+        // RFC 7829 section 3.2: where it is not known which path data took, its acknowledgement says nothing
+        // of one that has failed or may have.
         if !is_sure && self.parameters.asks_for_sure_acks && status.state != PathState::Active {
             return;
         }

@@ -29,7 +29,8 @@ impl Handshake {
     }
 }
 
-/// What an end with these numbers says of itself in INIT or INIT ACK, besides its addresses and what they can do.
+/// What an end with these numbers says of itself in INIT or INIT ACK, besides its addresses and what they can
+/// do.
 pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) -> Init {
     Init {
         initiate_tag: numbers.tag,
@@ -46,8 +47,8 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) ->
     }
 }
 
-/// The answer to INIT by an end that says this of itself (section 5.1 B); its cookie keeps the addresses that the INIT
-/// listed, where they have come as bytes.
+/// The answer to INIT by an end that says this of itself (section 5.1 B); its cookie keeps the addresses that
+/// the INIT listed, where they have come as bytes.
 pub(super) fn answer(
     now: Time,
     parameters: &Parameters,
@@ -113,9 +114,9 @@ impl Association {
         }
     }
 
-    /// Section 5.1 B; section 5.2.1 for an INIT while the association is being opened: the answer is made from
-    /// our own tag and TSN, and the state stays as it is. Later (section 5.2.2) it does too; the new tag that the
-    /// RFC asks for then is for a restart of the peer, which is not accepted.
+    /// Section 5.1 B; section 5.2.1 for an INIT while the association is being opened: the answer is made
+    /// from our own tag and TSN, and the state stays as it is. Later (section 5.2.2) it does too; the new tag
+    /// that the RFC asks for then is for a restart of the peer, which is not accepted.
     #[cold]
     pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init) {
         if self.state == State::ShutdownAckSent {

@@ -164,8 +164,8 @@ impl Association {
             }
             self.send_heartbeat(now, path);
             self.shrink_idle_window(path, rto);
-            // What waits leaves with it as far as the window of its path is open now, and on the path that the
-            // strike may have chosen (`sctp_outq_uncork`).
+            // What waits leaves with it as far as the window of its path is open now, and on the path that
+            // the strike may have chosen (`sctp_outq_uncork`).
             self.start_heartbeat_timer(now, path);
             self.send(now);
             return;

@@ -1,8 +1,8 @@
 //! Messages whose fragments alternate with those of others become whole (RFC 8260 section 2.2), and what an
 //! I-FORWARD-TSN gives up is dropped (section 2.3).
 //!
-//! The messages of one stream leave one after the other, so when one is given up, those before it are complete
-//! or given up.
+//! The messages of one stream leave one after the other, so when one is given up, those before it are
+//! complete or given up.
 
 use std::collections::BTreeMap;
 

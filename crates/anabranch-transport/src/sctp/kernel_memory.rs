@@ -1,5 +1,5 @@
-//! What Linux charges the send buffer with on top of a message's bytes: the memory that each of its DATA chunks
-//! takes (`sctp_set_owner_w`). The default of 212,992 bytes holds 139 messages of 500 bytes, not 425.
+//! What Linux charges the send buffer with on top of a message's bytes: the memory that each of its DATA
+//! chunks takes (`sctp_set_owner_w`). The default of 212,992 bytes holds 139 messages of 500 bytes, not 425.
 //!
 //! Source: Linux 6.12, `net/sctp/socket.c` and `net/core/skbuff.c` on x86-64 as distributions configure it.
 //! Known deviation: data given up is charged no longer at once, not when the cumulative TSN passes it.

@@ -1,5 +1,5 @@
-//! What holds each path of a sender back, and what a receiver waits for, for time accounts. They are read only
-//! where someone asks for them.
+//! What holds each path of a sender back, and what a receiver waits for, for time accounts. They are read
+//! only where someone asks for them.
 
 use super::association::{Association, State};
 use super::tsn;

@@ -1,5 +1,5 @@
-//! Drill tests of what Linux does about losses and failed paths, one or more per function of the kernel (6.12,
-//! `net/sctp`).
+//! Drill tests of what Linux does about losses and failed paths, one or more per function of the kernel
+//! (6.12, `net/sctp`).
 
 use super::Config;
 use super::association::State;
@@ -91,9 +91,9 @@ fn sctp_outq_flush_rtx_puts_heartbeats_off_even_where_the_window_is_full() {
 
 #[test]
 fn a_suspicious_timeout_on_the_second_path_costs_the_first_one_two_more() {
-    // RTO.Min is below the SACK delay, so T3-rtx expires on the second path before its SACK, and data goes back to
-    // the first, whose errors that SACK clears (`sctp_check_transmitted`): of five timeouts three count. Linux
-    // delivers nothing for 3.16 s.
+    // RTO.Min is below the SACK delay, so T3-rtx expires on the second path before its SACK, and data goes
+    // back to the first, whose errors that SACK clears (`sctp_check_transmitted`): of five timeouts three
+    // count. Linux delivers nothing for 3.16 s.
     let config = Config {
         hb_interval: Some(ms(100)),
         path_max_retrans: Some(2),
@@ -128,7 +128,8 @@ fn sctp_transport_reset_t3_rtx_leaves_a_running_timer_alone() {
 
 #[test]
 fn sctp_set_owner_w_charges_the_send_buffer_with_the_memory_of_each_chunk() {
-    // Counted in Linux 6.12 with its default of 212,992 bytes: nothing is acknowledged, and so many are taken.
+    // Counted in Linux 6.12 with its default of 212,992 bytes: nothing is acknowledged, and so many are
+    // taken.
     for (length, taken) in [(500, 139), (1_452, 84)] {
         let mut pair = Pair::open(&linux(), 1);
         talk(&mut pair, 50);

@@ -1,5 +1,5 @@
-//! The passive end before there is an association (RFC 9260 section 5.1): it answers INIT out of the INIT alone and
-//! remembers nothing of it, whatever number of peers begin.
+//! The passive end before there is an association (RFC 9260 section 5.1): it answers INIT out of the INIT
+//! alone and remembers nothing of it, whatever number of peers begin.
 
 use super::association::{Association, Numbers, answer_out_of_the_blue, blank_packet};
 use super::config::Config;

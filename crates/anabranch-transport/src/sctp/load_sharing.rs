@@ -2,12 +2,13 @@
 //!
 //! Source: J. Iyengar, P. Amer and R. Stewart, "Concurrent multipath transfer using SCTP multihoming over
 //! independent end-to-end paths", IEEE/ACM Transactions on Networking 14(5), 2006 (split fast retransmit,
-//! which is the key `missing_reports_per`, cwnd update and delayed acknowledgement); T. Dreibholz et al.,
-//! "On the use of concurrent multipath transfer over asymmetric paths", GLOBECOM 2010, and H. Adhari et
-//! al., "Evaluation of concurrent multipath transfer over dissimilar paths", AINA workshops 2011 (buffer
+//! which is the key `missing_reports_per`, cwnd update and delayed acknowledgement); T. Dreibholz et al., "On
+//! the use of concurrent multipath transfer over asymmetric paths", GLOBECOM 2010, and H. Adhari et al.,
+//! "Evaluation of concurrent multipath transfer over dissimilar paths", AINA workshops 2011 (buffer
 //! splitting, chunk rescheduling), as their authors have them in the INET Framework
-//! (`SctpAssociationSendAll.cc`); FreeBSD (`sctp_med_chunk_output`); draft-tuexen-tsvwg-sctp-multipath. Paths that are potentially failed
-//! carry no new data (CMT-PF, Natarajan et al. 2009). NR-SACK: draft-natarajan-tsvwg-sctp-nrsack.
+//! (`SctpAssociationSendAll.cc`); FreeBSD (`sctp_med_chunk_output`); draft-tuexen-tsvwg-sctp-multipath. Paths
+//! that are potentially failed carry no new data (CMT-PF, Natarajan et al. 2009). NR-SACK:
+//! draft-natarajan-tsvwg-sctp-nrsack.
 //!
 //! Known deviations: the receiver never drops what it has acknowledged, so that with NR-SACK all of its gap
 //! blocks are final (as FreeBSD with `net.inet.sctp.do_sctp_drain` off), and they travel in a SACK, which is

@@ -1,9 +1,9 @@
 //! SCTP: a multi-homed endpoint as a state machine without clock, socket or thread.
 //!
 //! Source: RFC 9260 (with RFC 4960 and RFC 2960 where a profile asks for them), RFC 3758 and RFC 7496
-//! (partial reliability), RFC 5061 (addresses that come and go), RFC 7829 (potentially failed paths), RFC 8260
-//! (interleaving and stream schedulers). The two ends of a flow are two
-//! [`Association`]s; they are alike, except that one of them opens.
+//! (partial reliability), RFC 5061 (addresses that come and go), RFC 7829 (potentially failed paths), RFC
+//! 8260 (interleaving and stream schedulers). The two ends of a flow are two [`Association`]s; they are
+//! alike, except that one of them opens.
 //!
 //! Known deviations: DATA is not bundled
 //! with COOKIE ECHO (RFC 9260 section 5.1 allows it); a restart of the peer (section 5.2.4.1) is not

@@ -46,7 +46,8 @@ pub struct Parameters {
     pub(super) send_on_timeout: bool,
     pub(super) credit_abandoned: bool,
     pub(super) deliver_overtaken: bool,
-    /// Whether data that was sent on several paths does not end the suspicion against one (RFC 7829 section 3.2).
+    /// Whether data that was sent on several paths does not end the suspicion against one (RFC 7829 section
+    /// 3.2).
     pub(super) asks_for_sure_acks: bool,
     /// Whether a path that is no longer potentially failed begins with a window of one segment.
     pub(super) restarts_after_suspicion: bool,
@@ -73,7 +74,8 @@ pub(super) enum Segment {
     /// The path MTU: RFC 2960 and RFC 4960 section 7.2, Linux (`pathmtu` in net/sctp/transport.c), FreeBSD
     /// (`net->mtu`; known deviation: it takes the common header off for the initial window only, 36 bytes).
     Mtu,
-    /// The largest DATA chunk with its header that fits into a packet: RFC 9260's PMDCS, ns-2's `uiMaxDataSize`.
+    /// The largest DATA chunk with its header that fits into a packet: RFC 9260's PMDCS, ns-2's
+    /// `uiMaxDataSize`.
     Pmdcs,
 }
 
@@ -81,8 +83,8 @@ pub(super) enum Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flight {
     /// DATA chunks with header and padding: RFC 9260 section 7.2, ns-2 (`sHdr.usLength` in `GenOneDataChunk`)
-    /// and FreeBSD (`book_size`; known deviation: these two leave the padding out). RFC 2960 and RFC 4960 speak
-    /// of DATA chunks, too.
+    /// and FreeBSD (`book_size`; known deviation: these two leave the padding out). RFC 2960 and RFC 4960
+    /// speak of DATA chunks, too.
     Chunks,
     /// The user data in them: Linux (`sctp_data_size`).
     UserData,
@@ -231,8 +233,8 @@ impl Config {
             credit_abandoned: self.credit_abandoned.unwrap_or(ns2),
             deliver_overtaken: self.deliver_overtaken.unwrap_or(ns2),
             asks_for_sure_acks: !linux && self.pf_max_retrans.and_then(Limit::count).is_some(),
-            // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. It was a rule of the drafts of
-            // RFC 7829; the RFC has dropped it, and Linux with it.
+            // `sctp_cwnd_update_exit_pf_common`, and the paths of CMT-PF in ns-2. It was a rule of the drafts
+            // of RFC 7829; the RFC has dropped it, and Linux with it.
             restarts_after_suspicion: freebsd || ns2,
             procedures: self.procedures.unwrap_or_default().resolve(usize::from(linux)),
             rules: if linux { cc::Rules::Linux6 } else { cc::Rules::Rfc },

@@ -123,7 +123,8 @@ impl Association {
     /// Adds a path after the last one: see [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
     ///
     /// # Errors
-    /// When the MTU is smaller than what chunks are cut for, or the settings do not go with one more path: one sentence.
+    /// When the MTU is smaller than what chunks are cut for, or the settings do not go with one more path:
+    /// one sentence.
     #[cold]
     pub(super) fn append_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
         let mut mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();

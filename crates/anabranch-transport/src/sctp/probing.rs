@@ -123,7 +123,8 @@ impl Association {
         self.check_probe(now);
     }
 
-    /// Tells the path policy which fast recoveries have ended, after a SACK; those that a timeout ends it is not told of.
+    /// Tells the path policy which fast recoveries have ended, after a SACK; those that a timeout ends it is
+    /// not told of.
     #[cold]
     pub(super) fn note_recovery_end(&mut self, now: Time, by_timeout: bool) {
         for index in 0..self.paths.len() {

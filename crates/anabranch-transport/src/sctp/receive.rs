@@ -236,12 +236,12 @@ impl Association {
         u64::from(self.parameters.receive_buffer).saturating_sub(self.reassembly.bytes + self.unread) as u32
     }
 
-    /// Says how many bytes of what was delivered the application has not read: they take up room in the receive buffer.
-    /// An application that never says so reads at once.
+    /// Says how many bytes of what was delivered the application has not read: they take up room in the
+    /// receive buffer. An application that never says so reads at once.
     pub fn set_unread(&mut self, bytes: u64) {
         self.unread = bytes;
-        // RFC 1122 section 4.2.3.3, to which RFC 9260 section 6.2 refers: the peer hears of room when there is enough
-        // (Linux: `sctp_peer_needs_update`).
+        // RFC 1122 section 4.2.3.3, to which RFC 9260 section 6.2 refers: the peer hears of room when there
+        // is enough (Linux: `sctp_peer_needs_update`).
         let enough = (self.parameters.receive_buffer / 16).max(self.fragment_limit);
         if self.accepts_data() && self.free_space() >= self.advertised.saturating_add(enough) {
             self.send_sack();

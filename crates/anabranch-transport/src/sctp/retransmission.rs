@@ -82,16 +82,16 @@ impl Association {
         is_full
     }
 
-    /// Marked data finds the window full: where that counts as sent, heartbeats wait for as long as the application
-    /// calls.
+    /// Marked data finds the window full: where that counts as sent, heartbeats wait for as long as the
+    /// application calls.
     fn note_attempt(&mut self, now: Time, path: PathId) {
         if self.parameters.procedures.waiting_data_defers_heartbeats {
             self.paths[path.index()].last_data = now;
         }
     }
 
-    /// Whether a chunk has to wait, where the window is asked for every chunk: not for those that missing reports told
-    /// of.
+    /// Whether a chunk has to wait, where the window is asked for every chunk: not for those that missing
+    /// reports told of.
     fn is_window_full_for(&self, path: PathId, index: usize) -> bool {
         self.parameters.procedures.asks_window_for_chunks
             && self.outstanding.chunks[index].timed_out
@@ -115,7 +115,8 @@ impl Association {
         }
     }
 
-    /// The sender does not wait for a chunk in flight any longer (section 6.2.1 C: the peer's window it used is free).
+    /// The sender does not wait for a chunk in flight any longer (section 6.2.1 C: the peer's window it used
+    /// is free).
     pub(super) fn stop_waiting_for(&mut self, index: usize) {
         let tsn = self.outstanding.tsn(index);
         let chunk = &self.outstanding.chunks[index];
@@ -257,7 +258,8 @@ impl Association {
         size - headers
     }
 
-    /// Whether this chunk, found lost by missing reports, is the first outstanding one that was sent on `path`.
+    /// Whether this chunk, found lost by missing reports, is the first outstanding one that was sent on
+    /// `path`.
     fn is_first_of(&self, path: PathId, index: usize) -> bool {
         let chunk = &self.outstanding.chunks[index];
         let is_earlier = |chunk: &Sent| chunk.state == SentState::InFlight && chunk.path == path;

@@ -1,4 +1,5 @@
-//! Drill tests of RFC 7829 (potentially failed paths), and of what load sharing makes of RFC 9260 section 7.2.4.
+//! Drill tests of RFC 7829 (potentially failed paths), and of what load sharing makes of RFC 9260 section
+//! 7.2.4.
 
 use super::config::Profile;
 use super::testing::{Pair, config, holds, ms};

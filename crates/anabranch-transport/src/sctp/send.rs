@@ -95,8 +95,8 @@ impl Association {
         }
         let outstanding = self.outstanding.on(path);
         let path = &mut self.paths[path.index()];
-        // RFC 9260 section 7.2.1: before the first data it is the initial window that counts, however long that
-        // takes; since then, `last_data` is no longer [`Time::NEVER`].
+        // RFC 9260 section 7.2.1: before the first data it is the initial window that counts, however long
+        // that takes; since then, `last_data` is no longer [`Time::NEVER`].
         if outstanding == 0 {
             let idle = now.saturating_since(path.last_data);
             if idle >= path.rto.rto {

@@ -56,8 +56,8 @@ fn the_guard_runs_from_the_first_shutdown() {
 
 #[test]
 fn a_peer_that_still_sends_is_not_given_up() {
-    // The reception of any packet clears the retransmission count and restarts T2-shutdown. Here one packet in
-    // three seconds comes through, and T2-shutdown expires every second.
+    // The reception of any packet clears the retransmission count and restarts T2-shutdown. Here one packet
+    // in three seconds comes through, and T2-shutdown expires every second.
     let config = super::Config {
         association_max_retrans: Some(Limit::At(5)),
         rto_backoff: Some(RtoBackoff::None),

@@ -1,8 +1,8 @@
 //! Which stream sends next: the stream schedulers of RFC 8260 section 3.
 //!
-//! Without interleaving a message leaves whole before the next is chosen; with it the choice is made for every
-//! chunk (section 2). Strict priority serves equals in turn. Fair capacity and weighted fair queueing are
-//! start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), in bytes of user data.
+//! Without interleaving a message leaves whole before the next is chosen; with it the choice is made for
+//! every chunk (section 2). Strict priority serves equals in turn. Fair capacity and weighted fair queueing
+//! are start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), in bytes of user data.
 
 use std::collections::VecDeque;
 

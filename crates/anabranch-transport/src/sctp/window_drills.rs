@@ -1,5 +1,5 @@
-//! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, how they begin, and what idleness
-//! does to them.
+//! Drill tests of RFC 9260 sections 6.1 and 7.2: what congestion windows count, how they begin, and what
+//! idleness does to them.
 
 use super::testing::{Pair, config, ms};
 use super::{Config, Profile};

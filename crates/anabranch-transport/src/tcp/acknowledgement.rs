@@ -164,7 +164,8 @@ impl Connection {
         to.min(last).saturating_sub(from.max(1).min(last))
     }
 
-    /// Marks what the blocks cover (RFC 2018 section 5, RFC 2883 section 4; Linux: `tcp_sacktag_write_queue`).
+    /// Marks what the blocks cover (RFC 2018 section 5, RFC 2883 section 4; Linux:
+    /// `tcp_sacktag_write_queue`).
     fn take_sack(&mut self, now: Time, segment: &Segment, ack: &mut Ack) {
         let acknowledged = self.sender.unacknowledged;
         let mut runs = Ranges::new();
@@ -310,10 +311,10 @@ impl Connection {
         }
     }
 
-    /// When the segment was sent at the latest whose timestamp is echoed, where RACK asks for it (RFC 8985 section
-    /// 6.2 step 2, condition 1). Only a cumulative acknowledgement answers the
-    /// question: behind a hole the echo stays that of the last segment in order (RFC 7323 section 4.3), so that for
-    /// what is acknowledged selectively, as a tail loss probe is, it does not say which transmission has arrived.
+    /// When the segment was sent at the latest whose timestamp is echoed, where RACK asks for it (RFC 8985
+    /// section 6.2 step 2, condition 1). Only a cumulative acknowledgement answers the question: behind a
+    /// hole the echo stays that of the last segment in order (RFC 7323 section 4.3), so that for what is
+    /// acknowledged selectively, as a tail loss probe is, it does not say which transmission has arrived.
     fn timestamp_origin(&self, echo: Option<u32>) -> Option<Time> {
         let asks = self.parameters.procedures.rack_asks_the_echo && self.uses_rack();
         let echo = echo.filter(|_| asks)?;
@@ -432,8 +433,8 @@ impl Connection {
     }
 }
 
-/// Whether an acknowledgement of a segment answers an earlier transmission than that of `sent_at`: what it echoes
-/// was sent before `origin`.
+/// Whether an acknowledgement of a segment answers an earlier transmission than that of `sent_at`: what it
+/// echoes was sent before `origin`.
 fn is_of_earlier(origin: Option<Time>, sent_at: Time) -> bool {
     origin.is_some_and(|origin| origin <= sent_at)
 }

@@ -1,5 +1,5 @@
-//! Acknowledgements that mean trouble: when recovery begins and ends, and what is lost (RFC 6675, RFC 6582, RFC
-//! 5682; Linux's `tcp_fastretrans_alert`).
+//! Acknowledgements that mean trouble: when recovery begins and ends, and what is lost (RFC 6675, RFC 6582,
+//! RFC 5682; Linux's `tcp_fastretrans_alert`).
 
 use super::acknowledgement::Ack;
 use super::config::LossDetection;

@@ -1,6 +1,6 @@
-//! Segments that leave together: Linux sends packets of several segments and has them cut behind TCP. What shows
-//! of it is which segments carry PSH, which ones the pace and the congestion window let out at once, and that a
-//! single one waits for another.
+//! Segments that leave together: Linux sends packets of several segments and has them cut behind TCP. What
+//! shows of it is which segments carry PSH, which ones the pace and the congestion window let out at once,
+//! and that a single one waits for another.
 //!
 //! Known deviations: what is sent again leaves segment by segment; the packets do not end where the kernel's
 //! buffers do.
@@ -14,12 +14,13 @@ use crate::time::{Duration, Time};
 const MOST: u64 = 65_535 - 320;
 /// A packet holds what leaves in 1/1024 s (Linux: `sk_pacing_shift`).
 const PACING_SHIFT: u32 = 10;
-/// It may be longer by half as much for each 512 us of the round-trip time (Linux: `net.ipv4.tcp_tso_rtt_log`).
+/// It may be longer by half as much for each 512 us of the round-trip time (Linux:
+/// `net.ipv4.tcp_tso_rtt_log`).
 const RTT_SHIFT: u32 = 9;
 /// Nothing waits when nothing was sent for so long.
 const LONG_AGO: Duration = Duration::from_millis(1);
-/// Nothing waits longer than this for an acknowledgement (6.12 with a correction of its stable releases: at first it
-/// was half the round-trip time).
+/// Nothing waits longer than this for an acknowledgement (6.12 with a correction of its stable releases: at
+/// first it was half the round-trip time).
 const FAR_AWAY: Duration = Duration::from_millis(1);
 
 /// Why the next segments wait for more.

@@ -28,8 +28,8 @@ impl Connection {
         self.end(CloseReason::Aborted);
     }
 
-    /// Everything the peer has to say has arrived: this end closes too, behind what it was given, unless it may be
-    /// half open.
+    /// Everything the peer has to say has arrived: this end closes too, behind what it was given, unless it
+    /// may be half open.
     #[cold]
     pub(super) fn on_fin(&mut self, now: Time) {
         self.delayed_ack.acknowledge_now();

@@ -16,9 +16,9 @@ use crate::units::Bytes;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "TcpConfig")]
 pub struct Config {
-    /// Whose defaults: "`linux_6`" (default; 6.12), "`linux_2_6_20`" (2007), "rfc" or "`kheirkhah_v1`" (the subflows
-    /// of an ns-3 model of MPTCP). What is said of the other profiles does not hold for the last one, whose
-    /// defaults its own description has.
+    /// Whose defaults: "`linux_6`" (default; 6.12), "`linux_2_6_20`" (2007), "rfc" or "`kheirkhah_v1`" (the
+    /// subflows of an ns-3 model of MPTCP). What is said of the other profiles does not hold for the last
+    /// one, whose defaults its own description has.
     pub profile: Profile,
     /// Congestion control; default that of the profile: cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,10 +31,10 @@ pub struct Config {
     /// `tcp_rmem`), in profile rfc 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// Whether the receive buffer begins small (131072 B of memory, the second of `tcp_rmem`) and follows what
-    /// the application reads in a round trip, and the window opens with each segment, which is then acknowledged
-    /// at once (Linux: `tcp_moderate_rcvbuf`, `tcp_grow_window`); default true, in the other profiles false: the
-    /// window is the whole buffer from the beginning.
+    /// Whether the receive buffer begins small (131072 B of memory, the second of `tcp_rmem`) and follows
+    /// what the application reads in a round trip, and the window opens with each segment, which is then
+    /// acknowledged at once (Linux: `tcp_moderate_rcvbuf`, `tcp_grow_window`); default true, in the other
+    /// profiles false: the window is the whole buffer from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_autotuning: Option<bool>,
     /// Upper limit of the maximum segment size without options, from 88 B; default what the path's MTU
@@ -100,8 +100,8 @@ pub struct Config {
     /// Timeouts in a row before the connection is given up; default 15.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How lost segments are told from late ones; default "rack", in profile `linux_2_6_20` "fack", in profile
-    /// rfc "rack".
+    /// How lost segments are told from late ones; default "rack", in profile `linux_2_6_20` "fack", in
+    /// profile rfc "rack".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_detection: Option<LossDetection>,
     /// How the window is reduced in recovery; default "prr", in profile `linux_2_6_20` "`rate_halving`".
@@ -139,8 +139,8 @@ pub struct Config {
     /// Rules in which Linux differs from the RFCs; default those of the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub procedures: Option<procedures::Config>,
-    /// Whether means are reported as well: of the window over time, of all samples of the round-trip time, and of
-    /// window and smoothed round-trip time over the changes of the window; default false.
+    /// Whether means are reported as well: of the window over time, of all samples of the round-trip time,
+    /// and of window and smoothed round-trip time over the changes of the window; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<bool>,
     /// Port of the flow's end `from`; each further connection takes the next one; default 49152, the first
@@ -159,13 +159,14 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// A subflow of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis ("Multipath-TCP in ns-3", 2014), or a
-    /// connection that behaves like one: Reno with a window in bytes, from one segment and a threshold of
-    /// 65535 B; NewReno's recovery (RFC 6582), the window inflated by duplicates; after a timeout everything
-    /// outstanding is sent again; no selective acknowledgements, timestamps, window scaling, limited transmit,
-    /// loss probes, undo, idle restart or Nagle; every segment acknowledged at once; buffers of 65535 B to receive
-    /// and 1 MiB to send; `rto_estimator` "`mean_deviation`", `rto_initial` 1.5 s, `rto_min` 200 ms, `rto_max` 1 d,
-    /// timeouts without number. Every segment has 20 B of options, which do not count in `mss`.
+    /// A subflow of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis ("Multipath-TCP in ns-3",
+    /// 2014), or a connection that behaves like one: Reno with a window in bytes, from one segment and a
+    /// threshold of 65535 B; NewReno's recovery (RFC 6582), the window inflated by duplicates; after a
+    /// timeout everything outstanding is sent again; no selective acknowledgements, timestamps, window
+    /// scaling, limited transmit, loss probes, undo, idle restart or Nagle; every segment acknowledged at
+    /// once; buffers of 65535 B to receive and 1 MiB to send; `rto_estimator` "`mean_deviation`",
+    /// `rto_initial` 1.5 s, `rto_min` 200 ms, `rto_max` 1 d, timeouts without number. Every segment has 20 B
+    /// of options, which do not count in `mss`.
     #[serde(rename = "kheirkhah_v1")]
     KheirkhahV1,
     /// Linux 6.12.
@@ -226,8 +227,8 @@ pub enum EcnMode {
     Accurate,
     /// As `rfc3168`, but the echo follows every change of the marks (RFC 8257 section 3.2).
     Dctcp,
-    /// As `accurate`, and data says ECT(1) if the peer counts marks too (L4S, RFC 9331), which asks for a control such
-    /// as `dctcp`; DualPI2 then gives it the queue for L4S.
+    /// As `accurate`, and data says ECT(1) if the peer counts marks too (L4S, RFC 9331), which asks for a
+    /// control such as `dctcp`; DualPI2 then gives it the queue for L4S.
     L4s,
     /// Not negotiated.
     #[default]

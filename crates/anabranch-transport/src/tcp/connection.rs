@@ -38,8 +38,8 @@ use crate::wire::{self, Body, Packet};
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
 
-/// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener); a closed end accepts
-/// too, so that two ends alone are a connection.
+/// The states of a connection (RFC 9293 section 3.3.2). LISTEN is a [`Listener`](super::Listener); a closed
+/// end accepts too, so that two ends alone are a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Closed,
@@ -430,9 +430,9 @@ impl Endpoint for Connection {
         true
     }
 
-    /// The beginning of its timestamps is the first of these numbers, and the initial sequence number of each connection
-    /// is the next one and a clock of 4 microseconds (RFC 6528 section 3: where the numbers are a secret function of
-    /// addresses and ports).
+    /// The beginning of its timestamps is the first of these numbers, and the initial sequence number of each
+    /// connection is the next one and a clock of 4 microseconds (RFC 6528 section 3: where the numbers are a
+    /// secret function of addresses and ports).
     fn draw_from(&mut self, mut numbers: SecretNumbers) {
         self.timestamp_offset = numbers.bits() as u32;
         self.secret_numbers = Some(numbers);

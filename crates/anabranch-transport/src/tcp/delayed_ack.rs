@@ -32,8 +32,8 @@ pub(super) struct DelayedAck {
     max_segment_size: u32,
     /// The size of the last segment, if it was smaller than the others (Linux: `last_seg_size`).
     small_size: u32,
-    /// The sender seems to have no more for now: what arrived is acknowledged once the application has read all
-    /// of it (Linux: `ICSK_ACK_PUSHED`, and `ICSK_ACK_PUSHED2` when small segments followed each other).
+    /// The sender seems to have no more for now: what arrived is acknowledged once the application has read
+    /// all of it (Linux: `ICSK_ACK_PUSHED`, and `ICSK_ACK_PUSHED2` when small segments followed each other).
     pushed: bool,
     pushed_again: bool,
     /// Duplicates sent for `duplicates_of`, then those held back.

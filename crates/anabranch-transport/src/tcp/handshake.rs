@@ -119,8 +119,9 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN may open another connection between the same ports although this one is in TIME-WAIT: it lies behind
-    /// everything that the last one sent, by its number or its timestamp (RFC 9293 section 3.10.7.4, RFC 6191 section 2).
+    /// Whether a SYN may open another connection between the same ports although this one is in TIME-WAIT: it
+    /// lies behind everything that the last one sent, by its number or its timestamp (RFC 9293 section
+    /// 3.10.7.4, RFC 6191 section 2).
     pub fn gives_way_to(&self, segment: &Segment) -> bool {
         let flags = segment.flags;
         let opens = flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST);
@@ -397,7 +398,8 @@ impl Connection {
     }
 }
 
-/// The answer to a segment that belongs to no connection, unless it is a reset itself (RFC 9293 section 3.10.7.1).
+/// The answer to a segment that belongs to no connection, unless it is a reset itself (RFC 9293 section
+/// 3.10.7.1).
 pub(super) fn reset_for(segment: &Segment) -> Option<Segment> {
     if segment.flags.has(Flags::RST) {
         return None;

@@ -1,5 +1,5 @@
-//! What a connection says of itself, in the words of Linux's `struct tcp_info`: for conformance tests and tools; a
-//! simulation has its traces.
+//! What a connection says of itself, in the words of Linux's `struct tcp_info`: for conformance tests and
+//! tools; a simulation has its traces.
 
 use super::connection::{Connection, State};
 use super::recovery::CongestionState;

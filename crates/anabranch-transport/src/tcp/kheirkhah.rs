@@ -1,5 +1,5 @@
-//! Profile `kheirkhah_v1`: the subflows of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis, by the names of
-//! its functions in `mp-tcp-socket-base.cc`. Its recovery is `newreno.rs`, its windows are those of
+//! Profile `kheirkhah_v1`: the subflows of the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis, by the
+//! names of its functions in `mp-tcp-socket-base.cc`. Its recovery is `newreno.rs`, its windows are those of
 //! [`cc::Rules::Inflated`].
 
 use super::config::{Config, InitialWindow, LossDetection, Nagle, Profile, RtoEstimator, WindowReduction};

@@ -1,5 +1,5 @@
-//! What holds a sender back, and what a receiver waits for, for time accounts. They are read only where someone
-//! asks for them.
+//! What holds a sender back, and what a receiver waits for, for time accounts. They are read only where
+//! someone asks for them.
 
 use super::burst::Deferral;
 use super::connection::{Connection, State};

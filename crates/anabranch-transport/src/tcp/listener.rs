@@ -27,7 +27,8 @@ pub(crate) const fn opens(segment: &Segment, port: u16) -> bool {
     begins && segment.destination_port == port
 }
 
-/// The answer to a segment of no connection and no listener, if it has one: a reset (RFC 9293 section 3.10.7.1).
+/// The answer to a segment of no connection and no listener, if it has one: a reset (RFC 9293 section
+/// 3.10.7.1).
 pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     let reset = reset_for(packet.body.tcp()?)?;
     let size = ip.header_bytes() + reset.wire_size();

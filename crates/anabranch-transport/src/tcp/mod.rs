@@ -12,9 +12,9 @@
 //!
 //! Known deviations: buffers count bytes of data, not the kernel's memory for them, and the send buffer does
 //! not tune itself; no auto-corking, no urgent data, no fast open, no path MTU discovery; an end that hears
-//! the peer's FIN closes too once everything it was given has been delivered, unless it has half-close; a SYN from the
-//! peer's next port takes the place of a connection that the peer knows no more; segments are never cut, so
-//! less than a whole one fits into the window only when the persist timer says so; a window that the
+//! the peer's FIN closes too once everything it was given has been delivered, unless it has half-close; a SYN
+//! from the peer's next port takes the place of a connection that the peer knows no more; segments are never
+//! cut, so less than a whole one fits into the window only when the persist timer says so; a window that the
 //! application does not use is not reduced (RFC 2861's second rule; in Linux it has no effect while
 //! acknowledgements come, since `tcp_cong_avoid` sets `snd_cwnd_stamp` with each), nor is RFC 7661 there; in
 //! recovery nothing is sent again that is not taken for lost (RFC 6675's rules 3 and 4 of `NextSeg`).

@@ -1,14 +1,14 @@
-//! NewReno as RFC 5681 section 3.2 and RFC 6582 have it without selective acknowledgements, in the form of the
-//! model that profile `kheirkhah_v1` follows: everything from SND.UNA to SND.NXT counts as outstanding, and a
-//! control that owns recovery inflates its window for what duplicates show to have arrived. What it answers to
-//! each is in `cc/coupled/frame.rs`.
+//! NewReno as RFC 5681 section 3.2 and RFC 6582 have it without selective acknowledgements, in the form of
+//! the model that profile `kheirkhah_v1` follows: everything from SND.UNA to SND.NXT counts as outstanding,
+//! and a control that owns recovery inflates its window for what duplicates show to have arrived. What it
+//! answers to each is in `cc/coupled/frame.rs`.
 //!
 //! Names are those of the model's functions in `mp-tcp-socket-base.cc`.
 //!
-//! Known deviations from the model: a lost SYN is sent again (there it is a fatal error), the timeout is not cut to
-//! whole milliseconds, couplings smooth the round-trip time of the newest segment that an acknowledgement covers
-//! instead of the oldest, marks are obeyed where ECN is switched on, and `Fully_Coupled` has the threshold of the
-//! others instead of `cwnd - W / 2`.
+//! Known deviations from the model: a lost SYN is sent again (there it is a fatal error), the timeout is not
+//! cut to whole milliseconds, couplings smooth the round-trip time of the newest segment that an
+//! acknowledgement covers instead of the oldest, marks are obeyed where ECN is switched on, and
+//! `Fully_Coupled` has the threshold of the others instead of `cwnd - W / 2`.
 
 use super::acknowledgement::Ack;
 use super::alert::Resend;
@@ -61,8 +61,8 @@ impl Connection {
         }
     }
 
-    /// `DupAck`. Those of a recovery, and those before a timeout, count for the next third one too until something
-    /// is acknowledged.
+    /// `DupAck`. Those of a recovery, and those before a timeout, count for the next third one too until
+    /// something is acknowledged.
     fn on_duplicate_ack(&mut self, now: Time) {
         self.recovery.duplicate_acks += 1;
         if self.recovery.state == CongestionState::Recovery {
@@ -80,7 +80,8 @@ impl Connection {
         }
     }
 
-    /// Sends the first hole again (`DoRetransmit`); only what a timeout has taken for lost was not outstanding.
+    /// Sends the first hole again (`DoRetransmit`); only what a timeout has taken for lost was not
+    /// outstanding.
     fn resend_first(&mut self, now: Time) {
         let first = self.board.first_id();
         let counts = self.board.get(first).lost;

@@ -64,7 +64,8 @@ pub struct Parameters {
     pub(super) padding: u8,
     /// So many segments leave together at least, whatever the pace.
     pub(super) least_burst: u32,
-    /// Nothing waits for more when one of so many parts of the window is free (Linux: `net.ipv4.tcp_tso_win_divisor`).
+    /// Nothing waits for more when one of so many parts of the window is free (Linux:
+    /// `net.ipv4.tcp_tso_win_divisor`).
     pub(super) window_divisor: u32,
     pub(super) procedures: Procedures,
 }

@@ -35,13 +35,13 @@ procedures! {
     /// Whether old segments without data are answered once in 500 ms at most; default false, in profile
     /// `linux_6` true (`tcp_oow_rate_limited`).
     limits_answers_to_old_timestamps: [false, false, true];
-    /// Whether a segment that acknowledges what was not sent is dropped, in ESTABLISHED, as if it had not come; default
-    /// false: it is answered with an acknowledgement (RFC 9293 section 3.10.7.4), in Linux true
+    /// Whether a segment that acknowledges what was not sent is dropped, in ESTABLISHED, as if it had not
+    /// come; default false: it is answered with an acknowledgement (RFC 9293 section 3.10.7.4), in Linux true
     /// (`tcp_rcv_established`).
     ignores_unsent_acknowledgements: [false, true, true];
-    /// Whether an idle sender's window is reduced when the peer opens its own, too, and not only when the application
-    /// writes; default true (RFC 5681 section 4.1), in profile `linux_2_6_20` false (since Linux 4.2:
-    /// `tcp_ack_update_window`).
+    /// Whether an idle sender's window is reduced when the peer opens its own, too, and not only when the
+    /// application writes; default true (RFC 5681 section 4.1), in profile `linux_2_6_20` false (since Linux
+    /// 4.2: `tcp_ack_update_window`).
     idle_ends_with_window: [true, false, true];
     /// Whether the application's reading acknowledges what waits, where enough does or the sender pushed;
     /// default false, in profile `linux_6` true (`tcp_cleanup_rbuf`).

@@ -9,7 +9,8 @@ use crate::time::{Duration, Time};
 
 /// What a timer takes at least (Linux: `TCP_TIMEOUT_MIN_US`).
 const LEAST_TIMEOUT: Duration = Duration::from_millis(2);
-/// How long a peer may delay the acknowledgement of a lone segment (RFC 8985 section 7.2: `TLP.max_ack_delay`).
+/// How long a peer may delay the acknowledgement of a lone segment (RFC 8985 section 7.2:
+/// `TLP.max_ack_delay`).
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
 
 impl Connection {

@@ -10,7 +10,8 @@ use crate::ground::{Ecn as EcnField, Payload};
 use crate::time::{Duration, Time};
 use crate::wire::tcp::{Flags, Segment};
 
-/// Segments without data from before are answered once in this time (Linux: `net.ipv4.tcp_invalid_ratelimit`).
+/// Segments without data from before are answered once in this time (Linux:
+/// `net.ipv4.tcp_invalid_ratelimit`).
 const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What has arrived. Numbers are those of [`super::sequence`].
@@ -142,15 +143,17 @@ impl Receiver {
 }
 
 impl Connection {
-    /// The position in the peer's stream of the byte with this sequence number, of several the one that is nearest to what
-    /// is expected next; none before the first byte. It means nothing before the peer's SYN has arrived.
+    /// The position in the peer's stream of the byte with this sequence number, of several the one that is
+    /// nearest to what is expected next; none before the first byte. It means nothing before the peer's SYN
+    /// has arrived.
     pub fn position_of(&self, sequence: u32) -> Option<u64> {
         // The byte at position p has the number p + 1.
         self.peer_numbers.number(sequence, self.receiver.next)?.checked_sub(1)
     }
 
-    /// Tells which parts of the peer's stream between these positions have not arrived, the first part first. Asked before
-    /// and after a segment is [handed over](crate::endpoint::Input::Packet), it says which of its bytes were taken.
+    /// Tells which parts of the peer's stream between these positions have not arrived, the first part first.
+    /// Asked before and after a segment is [handed over](crate::endpoint::Input::Packet), it says which of
+    /// its bytes were taken.
     pub fn missing(&self, start: u64, end: u64, each: &mut dyn FnMut(u64, u64)) {
         let receiver = &self.receiver;
         // The byte at position p has the number p + 1.
@@ -218,17 +221,17 @@ impl Connection {
         self.acknowledge(now);
     }
 
-    /// How much older a segment's timestamp is than the latest one that counted, in the peer's ticks (RFC 7323
-    /// section 5.3: SEG.TSval and TS.Recent).
+    /// How much older a segment's timestamp is than the latest one that counted, in the peer's ticks (RFC
+    /// 7323 section 5.3: SEG.TSval and TS.Recent).
     #[inline]
     fn age(&self, segment: &Segment) -> i32 {
         let stamp = segment.timestamps.filter(|_| self.has_timestamps);
         stamp.map_or(0, |stamp| self.recent_timestamp.wrapping_sub(stamp.value) as i32)
     }
 
-    /// Whether a segment of this age, which may be a pure acknowledgement, is one from before (RFC 7323 section
-    /// 5.3 R1). Where old timestamps are tolerated, not by one tick, and not a duplicate acknowledgement that says nothing
-    /// new and is not older than a timeout.
+    /// Whether a segment of this age, which may be a pure acknowledgement, is one from before (RFC 7323
+    /// section 5.3 R1). Where old timestamps are tolerated, not by one tick, and not a duplicate
+    /// acknowledgement that says nothing new and is not older than a timeout.
     #[cold]
     fn is_from_before(&self, segment: &Segment, start: u64, end: u64, age: i32) -> bool {
         if !self.parameters.procedures.tolerates_old_timestamps {
@@ -376,11 +379,11 @@ impl Connection {
         }
     }
 
-    /// Whether a segment that fills a gap moves RCV.NXT by itself only, and not over what waits behind it, as in
-    /// the ns-3 model of MPTCP (`ReceivedData`), where only what fills a gap of the whole connection does so
-    /// (`ReadUnOrderedData`). A segment that waits already and comes again then changes nothing: it is
-    /// acknowledged with the number that it has. To be said before each packet; default false (RFC 9293 section
-    /// 3.10.7.4).
+    /// Whether a segment that fills a gap moves RCV.NXT by itself only, and not over what waits behind it, as
+    /// in the ns-3 model of MPTCP (`ReceivedData`), where only what fills a gap of the whole connection does
+    /// so (`ReadUnOrderedData`). A segment that waits already and comes again then changes nothing: it is
+    /// acknowledged with the number that it has. To be said before each packet; default false (RFC 9293
+    /// section 3.10.7.4).
     pub fn set_stepwise(&mut self, is_stepwise: bool) {
         self.receiver.is_stepwise = is_stepwise;
     }

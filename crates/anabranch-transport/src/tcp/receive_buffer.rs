@@ -1,8 +1,8 @@
 //! The receive buffer's size and the window that it allows, tuned as Linux does: the window opens as segments
 //! show that they are worth their memory (`tcp_grow_window`), and the buffer follows what the application
-//! reads in a round trip (dynamic right-sizing: Fisk and Feng, LACSI 2001; `tcp_rcv_space_adjust`). As in Linux
-//! 6.12 with the corrections that its stable releases took over from 6.16: the least round-trip time counts at
-//! once, and none of less than a tick does.
+//! reads in a round trip (dynamic right-sizing: Fisk and Feng, LACSI 2001; `tcp_rcv_space_adjust`). As in
+//! Linux 6.12 with the corrections that its stable releases took over from 6.16: the least round-trip time
+//! counts at once, and none of less than a tick does.
 //!
 //! Known deviations: memory is reckoned only to size the window; what waits counts with its bytes of data, so
 //! that small segments fill no buffer by their overhead, and none is dropped for want of memory.
@@ -80,8 +80,8 @@ impl ReceiveBuffer {
         if space > mss { space / mss * mss } else { space }
     }
 
-    /// Both ends' SYN are acknowledged; ours announced `window` (Linux: `tcp_init_buffer_space`). Each segment
-    /// has `options` bytes of options; windows are announced in steps of `1 << scale`.
+    /// Both ends' SYN are acknowledged; ours announced `window` (Linux: `tcp_init_buffer_space`). Each
+    /// segment has `options` bytes of options; windows are announced in steps of `1 << scale`.
     pub(super) fn establish(&mut self, now: Time, next: u64, window: u64, options: u32, scale: u8) {
         self.mss -= u64::from(options);
         self.limit = (self.limit >> scale << scale).min(65_535 << scale);
@@ -207,7 +207,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The next number that is expected is `next`; the window's edge is `edge` (Linux: `tcp_rcv_rtt_measure`).
+    /// The next number that is expected is `next`; the window's edge is `edge` (Linux:
+    /// `tcp_rcv_rtt_measure`).
     fn measure_round(&mut self, now: Time, next: u64, edge: u64) {
         if let Some((end, since)) = self.round {
             if next < end {

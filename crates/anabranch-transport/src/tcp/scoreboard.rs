@@ -68,8 +68,9 @@ pub(super) struct Scoreboard {
     pub(super) highest_sacked: u64,
     /// What the last SACK covered; all of it is marked.
     known: Ranges,
-    /// Identifiers of segments and numbers of their transmissions, in their order, those that RACK still may ask about. An entry
-    /// is void when its segment has arrived, is gone, was sent again later, or waits to be.
+    /// Identifiers of segments and numbers of their transmissions, in their order, those that RACK still may
+    /// ask about. An entry is void when its segment has arrived, is gone, was sent again later, or waits to
+    /// be.
     sent_order: VecDeque<(u64, u64)>,
     /// Transmissions so far.
     transmissions: u64,

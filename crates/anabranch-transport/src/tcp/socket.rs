@@ -1,4 +1,5 @@
-//! What an application may set of a socket while its connection lives, as Linux has it: for drivers and conformance tests.
+//! What an application may set of a socket while its connection lives, as Linux has it: for drivers and
+//! conformance tests.
 
 use std::collections::VecDeque;
 
@@ -11,8 +12,8 @@ use crate::time::{Duration, Time};
 /// What an application has said of places in its stream. Numbers are those of [`super::sequence`].
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// Numbers behind the last byte of something that is pushed, and whether it is a record: those that are not
-    /// acknowledged, in order.
+    /// Numbers behind the last byte of something that is pushed, and whether it is a record: those that are
+    /// not acknowledged, in order.
     ends: VecDeque<(u64, bool)>,
     /// Less than a full segment waits, whatever else Nagle's algorithm says (`TCP_CORK`).
     pub(super) is_corked: bool,
@@ -58,7 +59,8 @@ impl Connection {
         self.sender.marks.add(self.sender.unacknowledged, end, true);
     }
 
-    /// The segment with the last byte of what is written next, of this length, is pushed even if more follows.
+    /// The segment with the last byte of what is written next, of this length, is pushed even if more
+    /// follows.
     pub fn mark_push(&mut self, length: u64) {
         let end = self.sender.written + length + 1;
         self.sender.marks.add(self.sender.unacknowledged, end, false);
@@ -70,19 +72,20 @@ impl Connection {
         (self.sender.marks.more_follows, self.sender.marks.holds) = (follows, follows);
     }
 
-    /// What was written has been looked at: from now on Nagle's algorithm decides about less than a full segment, more to
-    /// come or not.
+    /// What was written has been looked at: from now on Nagle's algorithm decides about less than a full
+    /// segment, more to come or not.
     pub fn end_write(&mut self) {
         self.sender.marks.holds = false;
     }
 
-    /// The application reads no more: new data, which would be lost, resets the connection (RFC 9293 section 3.6.1).
+    /// The application reads no more: new data, which would be lost, resets the connection (RFC 9293 section
+    /// 3.6.1).
     pub fn close_reading(&mut self) {
         self.receiver.is_closed = true;
     }
 
-    /// How long something may be outstanding before the connection is given up (`TCP_USER_TIMEOUT`, RFC 9293 section
-    /// 3.8.3); none: as many timeouts as the settings say.
+    /// How long something may be outstanding before the connection is given up (`TCP_USER_TIMEOUT`, RFC 9293
+    /// section 3.8.3); none: as many timeouts as the settings say.
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.timer.user_timeout = timeout;
     }
@@ -106,7 +109,8 @@ impl Connection {
         self.parameters.send_buffer = bytes.max(u64::from(self.mss));
     }
 
-    /// When less than a full segment waits, from now on (`TCP_NODELAY`). What waits and need not any more leaves.
+    /// When less than a full segment waits, from now on (`TCP_NODELAY`). What waits and need not any more
+    /// leaves.
     pub fn set_nagle(&mut self, now: Time, nagle: Nagle) {
         self.parameters.nagle = nagle;
         self.send(now);
@@ -117,8 +121,8 @@ impl Connection {
         self.parameters.syn_retries = retries;
     }
 
-    /// How segments leave together (Linux: `net.ipv4.tcp_min_tso_segs`, `net.ipv4.tcp_tso_win_divisor`): so many at
-    /// least, and none waits for others when one of so many parts of the window is free.
+    /// How segments leave together (Linux: `net.ipv4.tcp_min_tso_segs`, `net.ipv4.tcp_tso_win_divisor`): so
+    /// many at least, and none waits for others when one of so many parts of the window is free.
     pub fn set_bursts(&mut self, least: u32, window_divisor: u32) {
         (self.parameters.least_burst, self.parameters.window_divisor) = (least, window_divisor);
     }

@@ -1,6 +1,6 @@
 //! What Multipath TCP needs of a connection that is one of its subflows (RFC 8684): the stream is written a
-//! mapping at a time, windows and closing are the business of the connection above, and the congestion windows
-//! of all subflows belong to one group.
+//! mapping at a time, windows and closing are the business of the connection above, and the congestion
+//! windows of all subflows belong to one group.
 
 use super::config::Nagle;
 use super::connection::{Connection, State};
@@ -43,13 +43,14 @@ pub(super) enum FlowControl {
     /// The window that the peer's end of this TCP connection offers.
     #[default]
     Own,
-    /// The window of the MPTCP connection above (RFC 8684 section 3.3.5): nothing here waits for a window, however small the field.
+    /// The window of the MPTCP connection above (RFC 8684 section 3.3.5): nothing here waits for a window,
+    /// however small the field.
     Above,
 }
 
 impl Parameters {
-    /// The settings of the subflow on this path: what is written leaves at once, in the segments as which it was
-    /// written, and the receive buffer is the connection's.
+    /// The settings of the subflow on this path: what is written leaves at once, in the segments as which it
+    /// was written, and the receive buffer is the connection's.
     pub(crate) fn of_subflow(&self, path: u8) -> Self {
         Self { nagle: Nagle::Off, receive_autotuning: false, path, ..self.clone() }
     }
@@ -72,8 +73,8 @@ impl Parameters {
 }
 
 impl Connection {
-    /// Makes this one a subflow: its congestion control becomes a member of the group with each connection, its
-    /// segments leave room for options, and the window is that of the connection above.
+    /// Makes this one a subflow: its congestion control becomes a member of the group with each connection,
+    /// its segments leave room for options, and the window is that of the connection above.
     pub(crate) fn become_subflow(&mut self, group: Group, space: OptionSpace) {
         self.group = Some(group);
         self.option_space = space;

@@ -120,8 +120,8 @@ impl Connection {
         (first.departure + self.rtt.rto()).saturating_since(now)
     }
 
-    /// Starts the retransmission timer anew, or stops it when nothing is outstanding (RFC 6298 sections 5.1 to
-    /// 5.3; Linux: `tcp_rearm_rto`).
+    /// Starts the retransmission timer anew, or stops it when nothing is outstanding (RFC 6298 sections 5.1
+    /// to 5.3; Linux: `tcp_rearm_rto`).
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.is_empty() {
             return self.timer.stop();
@@ -162,7 +162,8 @@ impl Connection {
         self.timer.start_retransmission(at);
     }
 
-    /// Whether data has been outstanding for longer than the application allows (Linux: `retransmits_timed_out`).
+    /// Whether data has been outstanding for longer than the application allows (Linux:
+    /// `retransmits_timed_out`).
     fn has_outlasted_user(&mut self, now: Time) -> bool {
         let Some(timeout) = self.timer.user_timeout else { return false };
         if self.timer.timeouts == 0 {

@@ -76,8 +76,8 @@ impl Connection {
         let window = self.offered_window(segment);
         let sender = &mut self.sender;
         let (by_start, by_ack) = sender.window_by;
-        // Linux, tcp_may_update_window: newer by its acknowledgement, its number, or by what it offers; one that
-        // is as new may only widen the window or close it.
+        // Linux, tcp_may_update_window: newer by its acknowledgement, its number, or by what it offers; one
+        // that is as new may only widen the window or close it.
         let is_newer = acknowledged > by_ack
             || start > by_start
             || (start == by_start && acknowledged == by_ack && (window > sender.window || window == 0));

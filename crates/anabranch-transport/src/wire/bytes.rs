@@ -1,5 +1,5 @@
-//! What packets leave open and their bytes need: addresses, the bytes of payloads, secrets; and how bytes are read that
-//! nobody vouches for.
+//! What packets leave open and their bytes need: addresses, the bytes of payloads, secrets; and how bytes are
+//! read that nobody vouches for.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,8 @@ pub trait Sending {
     /// All addresses of this end, as many as its paths or fewer, in the order of its paths.
     fn own_addresses(&self) -> Vec<IpAddr>;
 
-    /// The addresses that an INIT listed which is answered, as many as the answer's cookie says and of one version.
+    /// The addresses that an INIT listed which is answered, as many as the answer's cookie says and of one
+    /// version.
     fn peer_addresses(&self) -> Vec<IpAddr> {
         Vec::new()
     }
@@ -53,11 +54,12 @@ pub trait Receiving {
     /// The path whose address at the peer's end this is, if it is one that is known.
     fn path_to(&self, address: IpAddr) -> Option<PathId>;
 
-    /// Keeps the bytes of a message or a part of it: the offset by which they can be asked for again. Nothing is known
-    /// yet of whether the packet is to be believed.
+    /// Keeps the bytes of a message or a part of it: the offset by which they can be asked for again. Nothing
+    /// is known yet of whether the packet is to be believed.
     fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64;
 
-    /// Keeps the bytes of a TCP segment whose first one has this sequence number: its place in the peer's stream.
+    /// Keeps the bytes of a TCP segment whose first one has this sequence number: its place in the peer's
+    /// stream.
     fn keep_stream(&mut self, sequence: u32, bytes: &[u8]) -> u64;
 
     /// What this end signs its State Cookies with.
@@ -69,16 +71,16 @@ pub trait Receiving {
     /// This end's key of its MPTCP connection, and the peer's: 0 where it is not known.
     fn connection_keys(&self) -> [u64; 2];
 
-    /// What the numbers of an MPTCP connection are near: the position that this end expects next, and the one that the
-    /// peer does. Numbers may come as their low 32 bits.
+    /// What the numbers of an MPTCP connection are near: the position that this end expects next, and the one
+    /// that the peer does. Numbers may come as their low 32 bits.
     fn data_near(&self) -> [u64; 2];
 
-    /// The peer of an MPTCP connection announces an address of its own, with an identifier and perhaps a port; the code
-    /// of the announcement was right.
+    /// The peer of an MPTCP connection announces an address of its own, with an identifier and perhaps a
+    /// port; the code of the announcement was right.
     fn announced(&mut self, _identifier: u8, _address: IpAddr, _port: Option<u16>) {}
 
-    /// The peer of an MPTCP connection says that so many bytes from this position on of what it sends on the path belong at
-    /// that place of its stream. A mapping may be longer than the segment that it came with.
+    /// The peer of an MPTCP connection says that so many bytes from this position on of what it sends on the
+    /// path belong at that place of its stream. A mapping may be longer than the segment that it came with.
     fn mapped(&mut self, _position: u64, _place: u64, _length: u32) {}
 
     /// Whether its datagrams of UDP carry RTP.
@@ -97,7 +99,8 @@ pub enum Piece {
     },
     /// A datagram of UDP.
     Datagram,
-    /// The user data of an I-DATA chunk. The fragments of a message have consecutive Fragment Sequence Numbers.
+    /// The user data of an I-DATA chunk. The fragments of a message have consecutive Fragment Sequence
+    /// Numbers.
     IData {
         /// The chunk's TSN.
         tsn: u32,

@@ -1,7 +1,7 @@
 //! The Internet checksum (RFC 1071): of IP's header, TCP, UDP, ICMP and MPTCP's mappings.
 //!
-//! Eight bytes at a time in two sums that do not wait for each other: over 1,500 B it takes a third of the time that
-//! etherparse's needs, whose carry goes around with every word (`benches/wire.rs`).
+//! Eight bytes at a time in two sums that do not wait for each other: over 1,500 B it takes a third of the
+//! time that etherparse's needs, whose carry goes around with every word (`benches/wire.rs`).
 
 use std::net::IpAddr;
 
@@ -10,7 +10,8 @@ use std::net::IpAddr;
 pub(super) struct Sum(u64);
 
 impl Sum {
-    /// What the checksum of a transport covers besides its own bytes (RFC 9293 section 3.1, RFC 8200 section 8.1).
+    /// What the checksum of a transport covers besides its own bytes (RFC 9293 section 3.1, RFC 8200 section
+    /// 8.1).
     pub(super) fn pseudo_header([source, destination]: [IpAddr; 2], protocol: u8, length: usize) -> Self {
         let sum = [source, destination].into_iter().fold(Self::default(), |sum, address| match address {
             IpAddr::V4(address) => sum.bytes(&address.octets()),
@@ -19,7 +20,8 @@ impl Sum {
         sum.bytes(&[0, protocol]).bytes(&(length as u32).to_be_bytes())
     }
 
-    /// Adds bytes of which the first one is at an even place; of an odd number the last one must be the last of all.
+    /// Adds bytes of which the first one is at an even place; of an odd number the last one must be the last
+    /// of all.
     #[must_use]
     pub(super) fn bytes(self, bytes: &[u8]) -> Self {
         let (mut low, mut high) = (0, 0);

@@ -1,8 +1,9 @@
-//! Fragments put together (RFC 791 section 3.2, RFC 8200 section 4.5): what the host does where a driver reads whole
-//! packets of IP by itself.
+//! Fragments put together (RFC 791 section 3.2, RFC 8200 section 4.5): what the host does where a driver
+//! reads whole packets of IP by itself.
 //!
-//! What arrives is nobody's yet, so what is kept of it is bounded: the oldest goes first. A packet whose fragments overlap
-//! is dropped altogether (RFC 5722 section 3; for IPv4 so does Linux): no two receivers then read it differently.
+//! What arrives is nobody's yet, so what is kept of it is bounded: the oldest goes first. A packet whose
+//! fragments overlap is dropped altogether (RFC 5722 section 3; for IPv4 so does Linux): no two receivers
+//! then read it differently.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Messages about packets that went wrong: ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443).
 //!
-//! Nobody signs them. Whoever acts on one first looks whether the packet in it is one of his own, by its addresses, ports
-//! and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
+//! Nobody signs them. Whoever acts on one first looks whether the packet in it is one of his own, by its
+//! addresses, ports and tag or sequence number ([`Quoted`]; RFC 9260 section 10, RFC 5927 section 4).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -45,11 +45,11 @@ pub enum Problem {
         /// The code.
         code: u8,
     },
-    /// It was longer than a link carries and must not be cut: Fragmentation Needed (RFC 1191), Packet Too Big (RFC
-    /// 4443 section 3.2).
+    /// It was longer than a link carries and must not be cut: Fragmentation Needed (RFC 1191), Packet Too Big
+    /// (RFC 4443 section 3.2).
     TooBig {
-        /// What the link carries, in bytes; 0 where an old router does not say (RFC 1191 section 5), and no more than
-        /// 65,535 with IPv4.
+        /// What the link carries, in bytes; 0 where an old router does not say (RFC 1191 section 5), and no
+        /// more than 65,535 with IPv4.
         mtu: u32,
     },
     /// It could not be delivered.
@@ -94,8 +94,8 @@ const fn malformed(problem: &'static str) -> Malformed {
 }
 
 impl Message {
-    /// Appends its bytes, checksum included, as they are between these addresses, whose version says which protocol it is:
-    /// [`ICMP`](super::ip::ICMP) or [`ICMPV6`].
+    /// Appends its bytes, checksum included, as they are between these addresses, whose version says which
+    /// protocol it is: [`ICMP`](super::ip::ICMP) or [`ICMPV6`].
     pub fn emit(&self, addresses: [IpAddr; 2], out: &mut Vec<u8>) {
         let start = out.len();
         let is_v6 = addresses[0].is_ipv6();

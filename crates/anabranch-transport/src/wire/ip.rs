@@ -195,7 +195,8 @@ impl<'a> Split<'a> {
     }
 }
 
-/// A packet of IP with this payload. With an identification it is one that may be fragmented on its way; IPv6 has neither.
+/// A packet of IP with this payload. With an identification it is one that may be fragmented on its way; IPv6
+/// has neither.
 pub fn wrap(
     protocol: u8,
     [source, destination]: [IpAddr; 2],
@@ -238,8 +239,8 @@ pub fn wrap(
     bytes
 }
 
-/// A fragment of an IPv4 packet, or of a fragment of one: the part of its payload from `start` to `end`, in bytes; all but
-/// the last one begin and end at multiples of 8 (RFC 791 section 3.2).
+/// A fragment of an IPv4 packet, or of a fragment of one: the part of its payload from `start` to `end`, in
+/// bytes; all but the last one begin and end at multiples of 8 (RFC 791 section 3.2).
 pub fn fragment(packet: &[u8], start: usize, end: usize) -> Vec<u8> {
     let (mut header, payload) = Ipv4Header::from_slice(packet).expect("it is one of ours");
     header.total_len = (header.header_len() + end - start) as u16;

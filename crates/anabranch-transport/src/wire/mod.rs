@@ -1,8 +1,9 @@
-//! Packets: structs with lengths and every field that is on the wire, as endpoints hand them over; and their bytes.
+//! Packets: structs with lengths and every field that is on the wire, as endpoints hand them over; and their
+//! bytes.
 //!
-//! A packet has no payload of its own, only its place in an application's stream. [`Packet::emit`] makes bytes of it and
-//! [`Packet::parse`] a packet of bytes, each with what only an end of the connection knows ([`bytes`]). A transport's
-//! packets know nothing of its endpoints.
+//! A packet has no payload of its own, only its place in an application's stream. [`Packet::emit`] makes
+//! bytes of it and [`Packet::parse`] a packet of bytes, each with what only an end of the connection knows
+//! ([`bytes`]). A transport's packets know nothing of its endpoints.
 
 pub mod bytes;
 mod checksum;

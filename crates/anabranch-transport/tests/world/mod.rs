@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_transport::ground::{IpVersion, PathId, Payload};
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
 
-/// Both ends of a connection, which share what they know: the one that sends and the one that receives. The byte at an
-/// offset is the offset's last.
+/// Both ends of a connection, which share what they know: the one that sends and the one that receives. The
+/// byte at an offset is the offset's last.
 #[derive(Clone, Debug)]
 pub struct World {
     /// The version of IP.

@@ -1,5 +1,5 @@
-//! A peer on this project's own stack: multi-homed, over UDP or raw IP. Command line, payload and the JSON at the end:
-//! README.md.
+//! A peer on this project's own stack: multi-homed, over UDP or raw IP. Command line, payload and the JSON at
+//! the end: README.md.
 
 #[path = "../../dcsctp-peer/src/payload.rs"]
 mod payload;

@@ -6,13 +6,14 @@ use std::mem::size_of;
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A packet socket on an interface: what comes in is read from it, what is written to it goes out. `UdpSocket` is
-/// used for its `send` and `recv`, which are those of any socket.
+/// A packet socket on an interface: what comes in is read from it, what is written to it goes out.
+/// `UdpSocket` is used for its `send` and `recv`, which are those of any socket.
 #[allow(unsafe_code)]
 pub fn open(interface: &str) -> Result<UdpSocket> {
     let every = (libc::ETH_P_ALL as u16).to_be();
     let name = CString::new(interface)?;
-    // SAFETY: the calls get values of the types and lengths that they ask for, and the descriptor is owned by us alone.
+    // SAFETY: the calls get values of the types and lengths that they ask for, and the descriptor is owned by
+    // us alone.
     unsafe {
         let index = libc::if_nametoindex(name.as_ptr());
         if index == 0 {
@@ -47,7 +48,8 @@ pub fn open(interface: &str) -> Result<UdpSocket> {
     }
 }
 
-/// Whether a frame finds neighbours (ARP, ICMPv6): those pass unimpaired, or the kernel would wait for seconds.
+/// Whether a frame finds neighbours (ARP, ICMPv6): those pass unimpaired, or the kernel would wait for
+/// seconds.
 pub fn is_control(frame: &[u8]) -> bool {
     match frame {
         [_, _, _, _, _, _, _, _, _, _, _, _, 0x08, 0x00, ..] => false,

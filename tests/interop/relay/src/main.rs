@@ -1,5 +1,5 @@
-//! Carries packets between two sides and impairs them on the way: UDP datagrams between two addresses, or Ethernet
-//! frames between two interfaces, so that raw IP passes as well.
+//! Carries packets between two sides and impairs them on the way: UDP datagrams between two addresses, or
+//! Ethernet frames between two interfaces, so that raw IP passes as well.
 //!
 //! One thread, plain poll. Ends when its standard input ends, and prints what it did as one line of JSON. The
 //! words `cut` and `restore`, each on a line of the standard input, stop all packets and let them pass again.
@@ -43,7 +43,8 @@ enum Between {
     Interfaces { first: String, second: String },
 }
 
-/// A packet on its way: when it leaves, its number (so that equal times keep their order), to which side, its octets.
+/// A packet on its way: when it leaves, its number (so that equal times keep their order), to which side, its
+/// octets.
 type Flying = Reverse<(Instant, u64, usize, Vec<u8>)>;
 
 struct Relay {

@@ -1,5 +1,5 @@
-//! Profile `kheirkhah_v1`: what the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis does on a subflow. Tests
-//! name the model's functions (`mp-tcp-socket-base.cc`).
+//! Profile `kheirkhah_v1`: what the ns-3 model of MPTCP by Kheirkhah, Wakeman and Parisis does on a subflow.
+//! Tests name the model's functions (`mp-tcp-socket-base.cc`).
 
 use super::*;
 use crate::cc::CongestionControl as _;

@@ -50,8 +50,8 @@ fn tcp_grow_window_each_segment_opens_it_and_is_acknowledged_at_once() {
         drill.data(index * SIZE, SIZE);
         windows.push(drill.announced());
     }
-    // The first segment of 1500 B, which take 2304 B, makes the buffer 131072 x 162 / 256 wide. It opens by two
-    // segments each time, as far as there is room besides the segment itself, from the window of SYN on.
+    // The first segment of 1500 B, which take 2304 B, makes the buffer 131072 x 162 / 256 wide. It opens by
+    // two segments each time, as far as there is room besides the segment itself, from the window of SYN on.
     let most = 131_072 * (1_460 * 256 / 2_304) / 256 - SIZE;
     let first = 44 * SIZE;
     let expected: Vec<u32> =

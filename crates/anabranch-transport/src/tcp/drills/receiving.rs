@@ -1,5 +1,5 @@
-//! Acknowledgements and the receive window: RFC 9293 sections 3.8.6.2.2 and 3.8.6.3, RFC 5681 section 4.2, RFC
-//! 2018, RFC 2883.
+//! Acknowledgements and the receive window: RFC 9293 sections 3.8.6.2.2 and 3.8.6.3, RFC 5681 section 4.2,
+//! RFC 2018, RFC 2883.
 
 use super::*;
 use crate::endpoint::{Command, Event, Input, Received};
@@ -158,8 +158,8 @@ fn a_slow_reader_gets_everything_in_the_end() {
     assert_eq!(pair.ends[0].stats().timeouts, 0);
 }
 
-/// How far the peer has acknowledged, in segments, after an acknowledgement whose timestamp is `age` ms older than
-/// the one before, and how many answers it got; `advances`: it acknowledges more.
+/// How far the peer has acknowledged, in segments, after an acknowledgement whose timestamp is `age` ms older
+/// than the one before, and how many answers it got; `advances`: it acknowledges more.
 fn acknowledge_from_before(settings: &Config, age: u32, advances: bool) -> (u64, usize) {
     const FULL: u32 = 1_448;
     let mut drill = Drill::open(settings, true);
@@ -184,7 +184,8 @@ fn rfc7323_5_3_an_acknowledgement_from_before_does_not_count() {
     assert_eq!(acknowledge_from_before(&linux(), 10, false), (1, 0));
 }
 
-/// What a peer that contradicts itself can do: nothing follows its FIN, and FIN comes behind all that it has sent.
+/// What a peer that contradicts itself can do: nothing follows its FIN, and FIN comes behind all that it has
+/// sent.
 #[test]
 fn the_stream_ends_once() {
     let fin = Flags::ACK.with(Flags::FIN);

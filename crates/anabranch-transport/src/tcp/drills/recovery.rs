@@ -181,9 +181,9 @@ fn rfc8985_6_2_an_echo_of_the_original_says_nothing_of_the_retransmission() {
     assert_eq!(lost(&linux()), 7, "tcp_rack_advance");
 }
 
-/// Linux, `tcp_ack`: `bictcp_acked` is called by `tcp_clean_rtx_queue`, before `tcp_fastretrans_alert` judges the
-/// acknowledgement. So the state that it finds counts, and the first duplicate counts as one of no segments; in 2.6.20
-/// only what acknowledges something does, with all its segments.
+/// Linux, `tcp_ack`: `bictcp_acked` is called by `tcp_clean_rtx_queue`, before `tcp_fastretrans_alert` judges
+/// the acknowledgement. So the state that it finds counts, and the first duplicate counts as one of no
+/// segments; in 2.6.20 only what acknowledges something does, with all its segments.
 #[test]
 fn linux_bic_counts_acknowledgements_by_the_state_that_they_find() {
     for (profile, of_duplicate, of_last) in [(Profile::Linux6, 30, 32), (Profile::Linux2620, 32, 33)] {

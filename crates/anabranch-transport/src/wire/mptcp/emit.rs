@@ -43,8 +43,8 @@ pub(super) mod dss {
 }
 
 impl Segment {
-    /// Appends its bytes, checksum included, as they are sent on a path. Options that have no room, as in a model whose
-    /// options are not on the wire, are left out.
+    /// Appends its bytes, checksum included, as they are sent on a path. Options that have no room, as in a
+    /// model whose options are not on the wire, are left out.
     pub fn emit(&self, path: PathId, sending: &impl Sending, out: &mut Vec<u8>) {
         let mut options = Vec::with_capacity(self.option_bytes as usize);
         if self.option_bytes > 0 {

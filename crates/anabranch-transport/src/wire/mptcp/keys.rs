@@ -15,8 +15,8 @@ pub fn token_of(key: u64) -> u32 {
     u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
 }
 
-/// The number of the first byte that an end with this key sends: the one after its initial data sequence number, which is
-/// the last 64 bits of the hash.
+/// The number of the first byte that an end with this key sends: the one after its initial data sequence
+/// number, which is the last 64 bits of the hash.
 pub fn first_data_sequence(key: u64) -> u64 {
     let hash = hash(key);
     u64::from_be_bytes(hash[24..].try_into().expect("eight bytes")).wrapping_add(1)

@@ -36,8 +36,8 @@ pub struct Options {
     pub signal: Option<Signal>,
     /// `MP_TCPRST` (section 3.6): why the subflow is reset.
     pub reset: Option<Reset>,
-    /// The mapping has a checksum (section 3.3.1), which was right if it could be computed of the segment alone; with
-    /// `MP_CAPABLE`, flag A: mappings are to have one.
+    /// The mapping has a checksum (section 3.3.1), which was right if it could be computed of the segment
+    /// alone; with `MP_CAPABLE`, flag A: mappings are to have one.
     pub has_checksum: bool,
 }
 
@@ -82,8 +82,8 @@ impl FromIterator<u8> for Identifiers {
 /// The exchange that begins a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// `MP_CAPABLE` (section 3.1): the first subflow. On SYN without keys, on SYN-ACK with the sender's, on the third
-    /// segment and the first data with both.
+    /// `MP_CAPABLE` (section 3.1): the first subflow. On SYN without keys, on SYN-ACK with the sender's, on
+    /// the third segment and the first data with both.
     Capable {
         /// The key of the end that sends the option.
         sender_key: Option<u64>,
@@ -94,8 +94,8 @@ pub enum Handshake {
     Join(Join),
 }
 
-/// The three segments that join a subflow to a connection, each with what it proves. The nonces are of the ends of the
-/// subflow, the codes of [`keys`].
+/// The three segments that join a subflow to a connection, each with what it proves. The nonces are of the
+/// ends of the subflow, the codes of [`keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     /// On SYN-ACK.

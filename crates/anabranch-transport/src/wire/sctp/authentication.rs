@@ -1,4 +1,5 @@
-//! What is signed: State Cookies by the end that made them (RFC 9260 section 5.1.3), chunks by both ends (RFC 4895).
+//! What is signed: State Cookies by the end that made them (RFC 9260 section 5.1.3), chunks by both ends (RFC
+//! 4895).
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha1::Sha1;
@@ -44,8 +45,8 @@ pub(super) fn is_own_cookie(secret: &Secret, cookie: &[u8], code: &[u8]) -> bool
     code.len() == right.len() && right.iter().zip(code).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 
-/// The key vector of an end: its Random, Chunk List and Requested HMAC Algorithm parameters as they are in the INIT or
-/// INIT ACK that a packet begins with (RFC 4895 section 6.1); none if it is not there.
+/// The key vector of an end: its Random, Chunk List and Requested HMAC Algorithm parameters as they are in
+/// the INIT or INIT ACK that a packet begins with (RFC 4895 section 6.1); none if it is not there.
 pub fn key_vector(packet: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(packet.get(12..)?);
     let kind = reader.u8()?;
@@ -80,8 +81,8 @@ fn next_parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, &'a [u8])> {
     Some((kind, whole))
 }
 
-/// The association's key, of both ends' key vectors without a shared secret of their users (RFC 4895 section 6.1): the
-/// smaller one first, as a number.
+/// The association's key, of both ends' key vectors without a shared secret of their users (RFC 4895 section
+/// 6.1): the smaller one first, as a number.
 pub fn association_key(one: &[u8], other: &[u8]) -> Vec<u8> {
     let number =
         |vector: &[u8]| -> Vec<u8> { vector.iter().copied().skip_while(|&byte| byte == 0).collect() };

@@ -363,7 +363,8 @@ pub struct StateCookie {
     pub local_initial_tsn: u32,
     /// What the peer's INIT said.
     pub peer: Init,
-    /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be kept.
+    /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be
+    /// kept.
     pub keeps_addresses: bool,
 }
 
@@ -445,7 +446,8 @@ impl Opaque {
         (self.kind == codes::chunk::HEARTBEAT).then(|| Self { kind, flags: 0, value: self.value.clone() })
     }
 
-    /// The ERROR chunk that says that it is not known, where its type asks for that (section 3.2): the chunk is in it.
+    /// The ERROR chunk that says that it is not known, where its type asks for that (section 3.2): the chunk
+    /// is in it.
     pub fn report(&self) -> Option<Self> {
         if codes::is_known(self.kind) || self.kind & codes::REPORT == 0 {
             return None;

@@ -1,5 +1,5 @@
-//! Numbers of chunks, parameters and error causes (the IANA registry "Stream Control Transmission Protocol (SCTP)
-//! Parameters").
+//! Numbers of chunks, parameters and error causes (the IANA registry "Stream Control Transmission Protocol
+//! (SCTP) Parameters").
 
 /// Types of chunks.
 pub(super) mod chunk {
@@ -26,8 +26,8 @@ pub(super) mod chunk {
     pub(crate) const I_FORWARD_TSN: u8 = 194;
 }
 
-/// What an end does with a chunk whose type it does not know (RFC 9260 section 3.2): the bit of those that are reported,
-/// and of those behind which the packet is read on.
+/// What an end does with a chunk whose type it does not know (RFC 9260 section 3.2): the bit of those that
+/// are reported, and of those behind which the packet is read on.
 pub(super) const REPORT: u8 = 0x40;
 pub(super) const READ_ON: u8 = 0x80;
 

@@ -364,7 +364,8 @@ pub(super) const COOKIE_IPV6: u8 = 8;
 pub(super) const COOKIE_ADDRESSES: u8 = 16;
 
 impl StateCookie {
-    /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's own.
+    /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's
+    /// own.
     fn signed(&self, secret: &Secret, addresses: &[IpAddr]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES as usize);
         bytes.u64(self.created_at.as_nanos());

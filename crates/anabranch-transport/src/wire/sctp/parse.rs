@@ -41,8 +41,8 @@ impl SctpPacket {
     /// A chunk that is cut off at the end is as if it had not been there (RFC 9260 section 6.10).
     ///
     /// # Errors
-    /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it is to be
-    /// believed.
+    /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it
+    /// is to be believed.
     pub fn parse(bytes: &[u8], receiving: &mut impl Receiving) -> Result<Parsed, Malformed> {
         let mut reader = Reader(bytes);
         let mut header = || Some((reader.u16()?, reader.u16()?, reader.u32()?, reader.u32()?.swap_bytes()));
@@ -304,8 +304,8 @@ fn heartbeat_info(mut reader: Reader<'_>) -> Option<HeartbeatInfo> {
     Some(HeartbeatInfo { sent_at: Time::from_nanos(sent_at), nonce, path: PathId(path), padding: 0, pair })
 }
 
-/// INIT, or INIT ACK with its cookie. Unknown parameters are left out: none that matters here needs a report (RFC 9260
-/// section 3.2.2).
+/// INIT, or INIT ACK with its cookie. Unknown parameters are left out: none that matters here needs a report
+/// (RFC 9260 section 3.2.2).
 fn init<'a>(
     mut reader: Reader<'a>,
     addresses: &mut Vec<IpAddr>,

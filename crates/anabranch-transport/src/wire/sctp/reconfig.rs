@@ -1,5 +1,5 @@
-//! The RE-CONFIG chunk (RFC 6525): streams that begin anew, and further ones. Associations here do not ask for that, and
-//! pass over a chunk that does (its type's upper bits say so, RFC 9260 section 3.2).
+//! The RE-CONFIG chunk (RFC 6525): streams that begin anew, and further ones. Associations here do not ask
+//! for that, and pass over a chunk that does (its type's upper bits say so, RFC 9260 section 3.2).
 
 use super::codes::parameter;
 use crate::wire::bytes::{Append as _, Reader};
@@ -81,7 +81,8 @@ impl Reconfig {
         }
     }
 
-    /// Reads what follows the header of the chunk; none where it is not one or two whole parameters that are known.
+    /// Reads what follows the header of the chunk; none where it is not one or two whole parameters that are
+    /// known.
     pub(super) fn parse(mut reader: Reader<'_>) -> Option<Self> {
         let first = Reconfiguration::parse(&mut reader)?;
         let second = if reader.is_empty() { None } else { Some(Reconfiguration::parse(&mut reader)?) };

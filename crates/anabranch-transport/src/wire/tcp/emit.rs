@@ -93,7 +93,8 @@ impl Segment {
     }
 }
 
-/// The checksum of a segment whose own place for it is zero, or zero where it is right (RFC 9293 section 3.1).
+/// The checksum of a segment whose own place for it is zero, or zero where it is right (RFC 9293 section
+/// 3.1).
 pub(super) fn checksum(addresses: [IpAddr; 2], segment: &[u8]) -> u16 {
     Sum::pseudo_header(addresses, TCP, segment.len()).bytes(segment).checksum()
 }

@@ -47,7 +47,8 @@ pub struct Segment {
     pub rare: Option<Box<RareOptions>>,
     /// Bytes of padding behind the options (RFC 9293 section 3.1): where a model has a header of fixed size.
     pub padding: u8,
-    /// What it carries: its position in the sender's stream, counted from 0 in every connection, and its length.
+    /// What it carries: its position in the sender's stream, counted from 0 in every connection, and its
+    /// length.
     pub payload: Payload,
 }
 

@@ -15,7 +15,8 @@ const fn malformed(problem: &'static str) -> Malformed {
 const SHORT: Malformed = malformed("there is no whole header");
 
 impl Segment {
-    /// Reads a segment: everything behind the header of IP, which has these addresses; and the MPTCP options in it.
+    /// Reads a segment: everything behind the header of IP, which has these addresses; and the MPTCP options
+    /// in it.
     ///
     /// # Errors
     /// When the bytes are no segment, or the checksum is wrong.
@@ -64,8 +65,8 @@ impl Segment {
         Ok((segment, mptcp))
     }
 
-    /// Takes note of the options; returns MPTCP's. What is behind a malformed one is not read (RFC 9293 section 3.1,
-    /// MUST-7: an option that is not known is passed over by its length).
+    /// Takes note of the options; returns MPTCP's. What is behind a malformed one is not read (RFC 9293
+    /// section 3.1, MUST-7: an option that is not known is passed over by its length).
     fn take_options<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
         let mut reader = Reader(bytes);
         let mut mptcp = Vec::new();

@@ -1,5 +1,5 @@
-//! Options that connections here neither send nor heed: TCP Fast Open (RFC 7413), the counters of accurate ECN (RFC 9768
-//! section 3.2.3), and those that nobody here knows. They are kept as they came.
+//! Options that connections here neither send nor heed: TCP Fast Open (RFC 7413), the counters of accurate
+//! ECN (RFC 9768 section 3.2.3), and those that nobody here knows. They are kept as they came.
 
 use arrayvec::ArrayVec;
 
@@ -18,14 +18,15 @@ pub struct RareOptions {
     pub unknown: Vec<UnknownOption>,
 }
 
-/// Fast Open option (RFC 7413 section 4.1.1): a cookie of 4 to 16 bytes, an even number; none of them asks for one.
+/// Fast Open option (RFC 7413 section 4.1.1): a cookie of 4 to 16 bytes, an even number; none of them asks
+/// for one.
 pub type FastOpen = ArrayVec<u8, 16>;
 
 /// Accurate ECN option (RFC 9768 section 3.2.3): how many bytes with which mark have arrived, modulo 2^24.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccurateEcn {
-    /// Whether the counter of ECT(1) is the first one and that of ECT(0) the last (AccECN1), or the other way round
-    /// (AccECN0). That of CE is between them.
+    /// Whether the counter of ECT(1) is the first one and that of ECT(0) the last (AccECN1), or the other way
+    /// round (AccECN0). That of CE is between them.
     pub begins_with_ect1: bool,
     /// The counters, as many as there were.
     pub counters: ArrayVec<u32, 3>,

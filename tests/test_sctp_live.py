@@ -5,7 +5,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def pair(
-    settings: dict[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> AsyncIterator[tuple[sctp.Association, sctp.Association]]:
     """The end that connects, and the one that was waited for."""
     async with (
