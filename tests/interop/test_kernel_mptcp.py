@@ -304,7 +304,7 @@ def test_we_ask_the_kernel_for_a_path(host: Tunnels) -> None:
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_gives_up(host: Tunnels, opens: str) -> None:
     # MP_FASTCLOSE, as close() with SO_LINGER 0 sends it.
-    mine, theirs, _ = exchange(
+    mine, _, _ = exchange(
         host,
         opens,
         up=10_000,

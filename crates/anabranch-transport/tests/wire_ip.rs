@@ -96,7 +96,7 @@ proptest! {
         again in any::<prop::sample::Index>(),
     ) {
         let world = World::new(IpVersion::Ipv4);
-        let payload: Vec<u8> = (0..length).map(|at| (at * 7 >> 3) as u8).collect();
+        let payload: Vec<u8> = (0..length).map(|at| ((at * 7) >> 3) as u8).collect();
         let packet = |number| wrap(ip::SCTP, world.addresses(PathId(0)), ecn, Some(number), &payload);
         let whole = packet(identification);
         let mut places: Vec<usize> = cuts.drain(..).map(|cut| cut.index(length) / 8 * 8).chain([0, length]).collect();
