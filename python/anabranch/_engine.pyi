@@ -255,7 +255,7 @@ class LiveHost:
         number: int,
         data: bytes,
         stream: int,
-        ppnumber: int,
+        ppid: int,
         unordered: bool,
         reliability: tuple[str, int] | None = None,
     ) -> int | None:
