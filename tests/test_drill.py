@@ -12,7 +12,11 @@ from anabranch.errors import AnabranchError
 from conftest import ROOT
 
 SCRIPTS = ROOT / "crates/anabranch-drill/tests/scripts"
-SUITES = ROOT.parent / "shared/suites"
+# Beside the project; a working tree of its own may lie deeper.
+SUITES = next(
+    (found for up in ROOT.parents if (found := up / "shared/suites").is_dir()),
+    ROOT.parent / "shared/suites",
+)
 OPENING = """\
 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 bind(3, ..., ...) = 0
