@@ -96,7 +96,7 @@ impl<E: StreamEnd> World<E> {
     fn put(&mut self, to: usize, route: Route, bytes: Vec<u8>) {
         let mut delay = Duration::from_millis(10);
         if self.rng.bernoulli(self.weather.reordering) {
-            delay = delay + Duration::from_millis(self.rng.below(20));
+            delay += Duration::from_millis(self.rng.below(20));
         }
         self.sent += 1;
         self.network.insert((self.now + delay, self.sent), (to, route, bytes));
