@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal, Route, Settings};
+use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
+use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::{Draw as _, Rng, Streams};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::secret::Secret;
@@ -128,7 +130,7 @@ impl World {
             self.now = next;
             if arrival == next {
                 let (_, (to, route, bytes)) = self.network.pop_first().expect("it arrives now");
-                self.hosts[to].handle_datagram(next, route, &bytes);
+                self.hosts[to].handle_datagram(next, route, Ecn::NotEct, &bytes);
             } else {
                 for (host, timer) in self.hosts.iter_mut().zip(timers) {
                     if timer == next {
@@ -298,7 +300,7 @@ fn a_slow_reader_holds_the_sender_back() {
         world.now = next.min(end);
         if arrival <= world.now {
             let (_, (to, route, bytes)) = world.network.pop_first().expect("it arrives now");
-            world.hosts[to].handle_datagram(world.now, route, &bytes);
+            world.hosts[to].handle_datagram(world.now, route, Ecn::NotEct, &bytes);
         }
         world.hosts.iter_mut().for_each(|host| host.handle_timeout(world.now));
         for index in 0..2 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use anabranch_live::stack::Stack as _;
 use anabranch_live::stream::{ConnectionId, Host, HostEvent, Route, Settings, StreamEnd};
 use anabranch_transport::endpoint::{CloseReason, Command};
 use anabranch_transport::ground::Ecn;
@@ -105,8 +106,7 @@ impl<E: StreamEnd> World<E> {
     fn exchange(&mut self) {
         for index in 0..2 {
             let mut packets = Vec::new();
-            while let Some(transmit) = anabranch_live::stack::Stack::poll_transmit(&mut self.hosts[index], 1)
-            {
+            while let Some(transmit) = self.hosts[index].poll_transmit(1) {
                 let Route { local, remote, .. } = transmit.route;
                 packets.push((Route { local: remote, remote: local, port: None }, transmit.bytes.to_vec()));
             }
@@ -275,7 +275,7 @@ fn a_flood_of_syn_leaves_nothing_behind() {
             .connect(other.now, &tcp::Config::default(), port, &[address(1, 0)], PORT)
             .expect("the settings are possible");
         let mut packets = Vec::new();
-        while let Some(transmit) = anabranch_live::stack::Stack::poll_transmit(&mut other.hosts[0], 1) {
+        while let Some(transmit) = other.hosts[0].poll_transmit(1) {
             packets.push(transmit.bytes.to_vec());
         }
         for bytes in packets {

@@ -348,24 +348,6 @@ impl Host {
         }
     }
 
-    /// Takes a datagram: what is behind the header of UDP, or of IP.
-    pub fn handle_datagram(&mut self, now: Time, route: Route, datagram: &[u8]) {
-        let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
-        let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
-            self.malformed += 1;
-            return;
-        };
-        let Reading { staged, .. } = reading;
-        let size = version(route.remote).header_bytes() + datagram.len() as u32;
-        let body = Body::Sctp(parsed.packet);
-        let packet = Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size, body });
-        let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
-        match self.owner(&arrival) {
-            Some(id) => self.give(now, id, arrival),
-            None => self.give_to_listener(now, arrival),
-        }
-    }
-
     /// The association that a packet belongs to.
     fn owner(&self, arrival: &Arrival<'_>) -> Option<AssociationId> {
         let Body::Sctp(sctp) = &arrival.packet.body else { return None };
@@ -505,37 +487,6 @@ impl Host {
         }
     }
 
-    /// When [`Host::handle_timeout`] is to be called; [`Time::NEVER`] where nothing is to be waited for.
-    pub fn next_timeout(&self) -> Time {
-        self.alarms.next()
-    }
-
-    /// The time that [`Host::next_timeout`] named has come.
-    pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(id) = self.alarms.due(now) {
-            let live = self.associations.get_mut(&id).expect("it has a timeout");
-            live.end.handle_input(now, Input::Timeout);
-            self.drain(now, id, &[]);
-        }
-    }
-
-    /// What there is to tell, the earliest first.
-    pub fn poll_event(&mut self) -> Option<(AssociationId, HostEvent)> {
-        self.events.pop_front()
-    }
-
-    /// What is to be sent next: up to so many datagrams of one length, and one shorter behind them, to one
-    /// place.
-    pub fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
-        self.outbox.take(most)
-    }
-
-    /// The last so many datagrams of what [`Host::poll_transmit`] gave could not be sent: they are given
-    /// again.
-    pub fn untransmit(&mut self, count: usize) {
-        self.outbox.put_back(count);
-    }
-
     /// The addresses of an association's paths, its port and the peer's; none where there is no such
     /// association.
     pub fn addresses(&self, id: AssociationId) -> Option<(&[Route], [u16; 2])> {
@@ -570,27 +521,44 @@ impl Stack for Host {
     type Event = (AssociationId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
-        self.handle_datagram(now, route, datagram);
+        let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
+        let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
+            self.malformed += 1;
+            return;
+        };
+        let Reading { staged, .. } = reading;
+        let size = version(route.remote).header_bytes() + datagram.len() as u32;
+        let body = Body::Sctp(parsed.packet);
+        let packet = Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size, body });
+        let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
+        match self.owner(&arrival) {
+            Some(id) => self.give(now, id, arrival),
+            None => self.give_to_listener(now, arrival),
+        }
     }
 
     fn next_timeout(&self) -> Time {
-        self.next_timeout()
+        self.alarms.next()
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
+        while let Some(id) = self.alarms.due(now) {
+            let live = self.associations.get_mut(&id).expect("it has a timeout");
+            live.end.handle_input(now, Input::Timeout);
+            self.drain(now, id, &[]);
+        }
     }
 
     fn poll_event(&mut self) -> Option<Self::Event> {
-        self.poll_event()
+        self.events.pop_front()
     }
 
     fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
-        self.poll_transmit(most)
+        self.outbox.take(most)
     }
 
     fn untransmit(&mut self, count: usize) {
-        self.untransmit(count);
+        self.outbox.put_back(count);
     }
 }
 

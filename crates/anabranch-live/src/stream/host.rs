@@ -265,55 +265,6 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// Takes a segment: what is behind the header of IP.
-    pub fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
-        let Some(&[a, b, c, d]) = datagram.first_chunk() else {
-            self.malformed += 1;
-            return;
-        };
-        let [peer_port, port] = [[a, b], [c, d]].map(u16::from_be_bytes);
-        let Route { local, remote, .. } = route;
-        let tuple = (local, port, remote, peer_port);
-        let owner = self.by_tuple.get(&tuple).copied();
-        let end = owner.map(|(id, path)| (&self.connections[&id].end, path));
-        let path = owner.map_or(PathId(0), |(_, path)| path);
-        let mut reading =
-            Reading { end, datagram, secret: &self.secret, staged: None, said: Said::default() };
-        let Ok((segment, options)) = Segment::parse(datagram, [remote, local], &mut reading) else {
-            self.malformed += 1;
-            return;
-        };
-        let Reading { staged, said, .. } = reading;
-        let gives_way = end.is_some_and(|(end, path)| end.gives_way_to(path, &segment));
-        let size = version(remote).header_bytes() + datagram.len() as u32;
-        let body = match options {
-            None => Body::Tcp(segment),
-            Some(options) => {
-                let option_bytes = (datagram.len() as u32).saturating_sub(segment.wire_size());
-                Body::Mptcp(mptcp::Segment { tcp: segment, options, option_bytes })
-            }
-        };
-        let packet = Box::new(Packet { path, ecn, size, body });
-        let arrival = Arrival { packet, route, tuple, staged, said, datagram };
-        match owner {
-            Some((id, _)) if !gives_way => {
-                let Arrival { packet, staged, said, datagram, .. } = arrival;
-                let live = self.connections.get_mut(&id).expect("it has the tuple");
-                live.give(now, packet, staged, said, datagram);
-                self.join_announced(now, id);
-                self.drain(now, id);
-            }
-            Some((id, _)) => {
-                self.remove(id);
-                self.give_to_listener(now, arrival);
-            }
-            None => match self.joined(&arrival) {
-                Some(id) => self.give_join(now, id, arrival),
-                None => self.give_to_listener(now, arrival),
-            },
-        }
-    }
-
     /// The connection that a segment asks to join, by its token (RFC 8684 section 3.2).
     fn joined(&self, arrival: &Arrival<'_>) -> Option<ConnectionId> {
         let Body::Mptcp(segment) = &arrival.packet.body else { return None };
@@ -486,25 +437,6 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
-    /// When [`Host::handle_timeout`] is to be called; [`Time::NEVER`] where nothing is to be waited for.
-    pub fn next_timeout(&self) -> Time {
-        self.alarms.next()
-    }
-
-    /// The time that [`Host::next_timeout`] named has come.
-    pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(id) = self.alarms.due(now) {
-            let live = self.connections.get_mut(&id).expect("it has a timeout");
-            live.end.handle_input(now, Input::Timeout);
-            self.drain(now, id);
-        }
-    }
-
-    /// What there is to tell, the earliest first.
-    pub fn poll_event(&mut self) -> Option<(ConnectionId, HostEvent)> {
-        self.events.pop_front()
-    }
-
     /// The addresses of a connection's paths; none where there is no such connection.
     pub fn addresses(&self, id: ConnectionId) -> Option<&[Route]> {
         self.connections.get(&id).map(|live| live.routes.as_slice())
@@ -538,19 +470,67 @@ impl<E: StreamEnd> Stack for Host<E> {
     type Event = (ConnectionId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, ecn: Ecn, datagram: &[u8]) {
-        self.handle_datagram(now, route, ecn, datagram);
+        let Some(&[a, b, c, d]) = datagram.first_chunk() else {
+            self.malformed += 1;
+            return;
+        };
+        let [peer_port, port] = [[a, b], [c, d]].map(u16::from_be_bytes);
+        let Route { local, remote, .. } = route;
+        let tuple = (local, port, remote, peer_port);
+        let owner = self.by_tuple.get(&tuple).copied();
+        let end = owner.map(|(id, path)| (&self.connections[&id].end, path));
+        let path = owner.map_or(PathId(0), |(_, path)| path);
+        let mut reading =
+            Reading { end, datagram, secret: &self.secret, staged: None, said: Said::default() };
+        let Ok((segment, options)) = Segment::parse(datagram, [remote, local], &mut reading) else {
+            self.malformed += 1;
+            return;
+        };
+        let Reading { staged, said, .. } = reading;
+        let gives_way = end.is_some_and(|(end, path)| end.gives_way_to(path, &segment));
+        let size = version(remote).header_bytes() + datagram.len() as u32;
+        let body = match options {
+            None => Body::Tcp(segment),
+            Some(options) => {
+                let option_bytes = (datagram.len() as u32).saturating_sub(segment.wire_size());
+                Body::Mptcp(mptcp::Segment { tcp: segment, options, option_bytes })
+            }
+        };
+        let packet = Box::new(Packet { path, ecn, size, body });
+        let arrival = Arrival { packet, route, tuple, staged, said, datagram };
+        match owner {
+            Some((id, _)) if !gives_way => {
+                let Arrival { packet, staged, said, datagram, .. } = arrival;
+                let live = self.connections.get_mut(&id).expect("it has the tuple");
+                live.give(now, packet, staged, said, datagram);
+                self.join_announced(now, id);
+                self.drain(now, id);
+            }
+            Some((id, _)) => {
+                self.remove(id);
+                self.give_to_listener(now, arrival);
+            }
+            None => match self.joined(&arrival) {
+                Some(id) => self.give_join(now, id, arrival),
+                None => self.give_to_listener(now, arrival),
+            },
+        }
     }
 
     fn next_timeout(&self) -> Time {
-        self.next_timeout()
+        self.alarms.next()
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
+        while let Some(id) = self.alarms.due(now) {
+            let live = self.connections.get_mut(&id).expect("it has a timeout");
+            live.end.handle_input(now, Input::Timeout);
+            self.drain(now, id);
+        }
     }
 
     fn poll_event(&mut self) -> Option<Self::Event> {
-        self.poll_event()
+        self.events.pop_front()
     }
 
     fn poll_transmit(&mut self, most: usize) -> Option<Transmit<'_>> {
