@@ -66,7 +66,7 @@ class Network:
     @contextlib.contextmanager
     def running(self) -> Iterator["Network"]:
         """From here on packets pass."""
-        _remove_stale()
+        remove_stale()
         try:
             for space in (*self.hosts, self._router):
                 _ip("netns", "add", space)
@@ -94,7 +94,7 @@ class Network:
             _ip("-n", space, "addr", "add", address, "dev", ends[host])
             _ip("-n", space, "link", "set", ends[host], "up")
             # The relay carries what the kernel would otherwise leave to the hardware to finish.
-            _run(_within(space, [sys.executable, __file__, ends[host]]))
+            run(_within(space, [sys.executable, __file__, ends[host]]))
         if self._relay is not None:
             words = [*self._impairments[path % len(self._impairments)], "interfaces", *inner]
             self._relays.append(started([*_within(self._router, [self._relay, *words])]))
@@ -156,14 +156,15 @@ def _within(space: str, words: Sequence[str | Path]) -> list[str]:
     return ["ip", "netns", "exec", space, *map(str, words)]
 
 
-def _run(command: list[str]) -> None:
+def run(command: list[str]) -> None:
+    """Runs it; what it complains of is an exception."""
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 def _ip(*words: str) -> None:
-    _run(["ip", *words])
+    run(["ip", *words])
 
 
 def _pair(one: tuple[str, str], other: tuple[str, str]) -> None:
@@ -174,7 +175,8 @@ def _pair(one: tuple[str, str], other: tuple[str, str]) -> None:
     )
 
 
-def _remove_stale() -> None:
+def remove_stale() -> None:
+    """Removes the namespaces of runs that are no longer there."""
     listed = subprocess.run(["ip", "netns", "list"], check=False, capture_output=True, text=True)
     for line in listed.stdout.splitlines():
         name = line.split()[0] if line else ""

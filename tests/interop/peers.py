@@ -8,21 +8,19 @@ import contextlib
 import fcntl
 import functools
 import importlib.util
-import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import namespaces
 from namespaces import Network
+from running import Running
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -100,69 +98,16 @@ class Report:
         )
 
 
-class Running:
+class PeerAtWork(Running):
     """A peer at work."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.command = command
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
-        self._said: list[dict[str, Any]] = []
-        self._errors: list[str] = []
-        self._news = threading.Condition()
-        self._threads = [
-            threading.Thread(target=self._listen, args=(stream, keep), daemon=True)
-            for stream, keep in ((self.process.stdout, True), (self.process.stderr, False))
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def _listen(self, stream: IO[str], keep: bool) -> None:  # noqa: FBT001
-        for line in stream:
-            with self._news:
-                if keep and line.startswith("{"):
-                    self._said.append(json.loads(line))
-                else:
-                    self._errors.append(line)
-                self._news.notify_all()
-        with self._news:
-            self._news.notify_all()
-
-    def wait_for(self, event: str, timeout: float, messages: int = 0) -> None:
-        """Until it has said so; for `received`, of so many messages."""
-        end = time.monotonic() + timeout
-        with self._news:
-            while not any(
-                said.get("event") == event and said.get("messages", 0) >= messages
-                for said in self._said
-            ):
-                left = end - time.monotonic()
-                if left <= 0 or not self._threads[0].is_alive():
-                    raise RuntimeError(f"{self.command[0]} never said {event}: {self._errors}")
-                self._news.wait(min(left, 0.5))
 
     def report(self, timeout: float) -> Report:
         """Waits for its end."""
-        try:
-            self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        for thread in self._threads:
-            thread.join(10)
-        if not self._said or "peer" not in self._said[-1]:
-            raise RuntimeError(f"{' '.join(self.command)} says no result: {''.join(self._errors)}")
-        return Report.read(self._said[-1])
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for thread in self._threads:
-            thread.join(10)
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        last = self.ended(timeout)
+        if "peer" not in last:
+            errors = "".join(self.errors())
+            raise RuntimeError(f"{' '.join(self.command)} says no result: {errors}")
+        return Report.read(last)
 
 
 @dataclass(frozen=True)
@@ -218,10 +163,10 @@ def run_pair(
 ) -> Outcome:
     """Starts both, does something meanwhile, and waits for their ends."""
     with contextlib.ExitStack() as stack:
-        server = Running(listen)
+        server = PeerAtWork(listen)
         stack.callback(server.stop)
         server.wait_for("listening", 20)
-        client = Running(connect)
+        client = PeerAtWork(connect)
         stack.callback(client.stop)
         if meanwhile is not None:
             meanwhile(server, client)

@@ -11,7 +11,8 @@ import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer, Running
+from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer
+from running import Running
 
 BULK = Load(messages=100_000, timeout=500) if IS_FULL else Load(messages=1000, timeout=90)
 

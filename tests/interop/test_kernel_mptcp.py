@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import tunnels
+from peers import MissingError
+from running import Running
 from test_kernel_tcp import assert_exact, both, scalar
-from tunnels import Running, Tunnels
+from tunnels import Tunnels
 
 IS_FULL = os.environ.get("INTEROP") == "full"
 MEGABYTE = 1_000_000
@@ -33,7 +35,7 @@ def host() -> Iterator[Tunnels]:
         pytest.skip("left out, since this kernel has no MPTCP")
     try:
         tunnels.our_peer()
-    except tunnels.MissingError as error:
+    except MissingError as error:
         pytest.skip(str(error))
     with Tunnels(paths=2).running() as made:
         made.sysctl(net__mptcp__enabled=1)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import tunnels
-from tunnels import Running, Tunnels
+from peers import MissingError
+from running import Running
+from tunnels import Tunnels
 
 IS_FULL = os.environ.get("INTEROP") == "full"
 MEGABYTE = 1_000_000
@@ -43,7 +45,7 @@ def host() -> Iterator[Tunnels]:
         pytest.skip(f"left out, since {lacks}")
     try:
         tunnels.our_peer()
-    except tunnels.MissingError as error:
+    except MissingError as error:
         pytest.skip(str(error))
     with Tunnels().running() as made:
         yield made

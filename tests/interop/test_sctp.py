@@ -12,7 +12,8 @@ import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Load, Outcome, Peer, Running
+from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Load, Outcome, Peer
+from running import Running
 
 BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
 
