@@ -689,7 +689,7 @@ def test_a_signal_at_any_time_is_one_sentence(
 
 
 def test_help_needs_no_slow_import() -> None:
-    program = "import sys, anabranch.cli; print(sorted({'polars', 'scipy'} & set(sys.modules)))"
+    program = "import sys, anabranch.cli; print(sorted({'asyncio', 'polars', 'scipy'} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

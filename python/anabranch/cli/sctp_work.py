@@ -1,0 +1,269 @@
+"""What the commands of `anabranch sctp` do, apart from them since it is slow to import."""
+
+import asyncio
+import contextlib
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from anabranch.sctp import Association, Sight, Talk
+from anabranch.support import terminal
+
+from .app import write_json
+from .messages import say
+from .sctp_options import STANDARD, Messages, Sockets
+
+_READ_AHEAD = 16
+_PLAIN_SECONDS = 10
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Does one of these to its end; Ctrl-C ends it."""
+    asyncio.run(work)
+
+
+async def listen(
+    sockets: Sockets, messages: Messages, port: int, *, echo: bool, keep: bool
+) -> None:
+    """Waits for peers and talks with them."""
+    async with _waiting(sockets, port) as accepted:
+        tasks: set[asyncio.Task[None]] = set()
+        async for association in accepted:
+            say(f"{_peer(association)} is connected")
+            if echo and keep:
+                tasks.add(asyncio.create_task(_echo(association)))
+                continue
+            await (_echo(association) if echo else _converse(association, messages))
+            _count(association, sockets)
+            if not keep:
+                return
+
+
+async def connect(
+    sockets: Sockets, messages: Messages, host: str, port: int, remote_udp: int
+) -> None:
+    """Talks with a peer."""
+    async with _connected(sockets, host, port, remote_udp) as association:
+        await _converse(association, messages)
+    _count(association, sockets)
+
+
+async def send(  # noqa: PLR0917
+    sockets: Sockets,
+    messages: Messages,
+    host: str,
+    port: int,
+    remote_udp: int,
+    file: Path,
+    size: int,
+) -> None:
+    """Sends a file."""
+    with _opened(file) as source:
+        async with _connected(sockets, host, port, remote_udp) as association:
+            began, total = time.monotonic(), 0
+            async for content in _read(lambda: source.read(size)):
+                await association.send(content, **messages.options())
+                total += len(content)
+            await association.shutdown()
+        _say_rate("sent", total, time.monotonic() - began)
+    _count(association, sockets)
+
+
+async def receive(sockets: Sockets, port: int, file: Path) -> None:
+    """Writes what one peer sends to a file."""
+    async with _waiting(sockets, port) as accepted:
+        association = await anext(accepted)
+        began, total = time.monotonic(), 0
+        with contextlib.ExitStack() as stack:
+            out = sys.stdout.buffer if file == STANDARD else stack.enter_context(file.open("wb"))
+            async for message in association:
+                out.write(message.data)
+                total += len(message.data)
+            out.flush()
+        _say_rate("received", total, time.monotonic() - began)
+    _count(association, sockets)
+
+
+async def answer(sockets: Sockets, settings: Mapping[str, object], port: int) -> None:
+    """Waits for a call."""
+    async with _waiting(sockets, port) as accepted:
+        association = await anext(accepted)
+        await _talk(association, sockets, settings, calls=False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                await association.ended()
+
+
+async def call(
+    sockets: Sockets, settings: Mapping[str, object], host: str, port: int, remote_udp: int
+) -> None:
+    """Calls a peer."""
+    async with _connected(sockets, host, port, remote_udp) as association:
+        await _talk(association, sockets, settings, calls=True)
+
+
+async def _talk(
+    association: Association, sockets: Sockets, settings: Mapping[str, object], *, calls: bool
+) -> None:
+    stop = asyncio.Event()
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    with _display(association) as watch:
+        outcome = await Talk(association, settings, calls=calls).run(watch, stop=stop)
+    out = terminal.console()
+    out.print(terminal.summary(outcome.scalars))
+    half = outcome.round_trip_ms / 2
+    out.print(f"delays are known to ± {half:.3g} ms (half of the quickest round trip)")
+    if association.reason is None and calls:
+        await association.shutdown()
+    _count(association, sockets, outcome.scalars)
+
+
+@contextlib.contextmanager
+def _display(association: Association) -> Iterator[Callable[[Sight], None]]:
+    """Shows a call while it goes on: a table on a terminal, else a line every ten seconds."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+
+        def tell(sight: Sight) -> None:
+            if round(sight.seconds) % _PLAIN_SECONDS == 0:
+                say(_state(sight))
+
+        yield tell
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        yield lambda sight: live.update(_table(sight, association), refresh=True)
+
+
+def _state(sight: Sight) -> str:
+    heard = sight.heard
+    mos = "no MOS yet" if math.isnan(sight.mos) else f"MOS {sight.mos:.2f} over the last 10 s"
+    lost, delay = heard.get("loss_percent", 0.0), heard.get("mean_delay_ms", math.nan)
+    return f"{sight.seconds:.0f} s: {mos}; heard: {lost:.1f} % lost, {delay:.1f} ms one way"
+
+
+def _table(sight: Sight, association: Association) -> Table:
+    """The call now, path by path."""
+    table = Table(title=_state(sight), box=box.SIMPLE, title_justify="left")
+    table.add_column("path")
+    table.add_column("state")
+    for head in ("SRTT, ms", "RTO, ms", "cwnd, B", "outstanding, B", "errors"):
+        table.add_column(head, justify="right")
+    for path in association.paths():
+        state = path.state.replace("_", " ") + (", primary" if path.is_primary else "")
+        numbers = (f"{path.cwnd}", f"{path.outstanding}", f"{path.errors}")
+        table.add_row(path.remote, state, f"{path.srtt_ms:.1f}", f"{path.rto_ms:.0f}", *numbers)
+    return table
+
+
+@asynccontextmanager
+async def _waiting(sockets: Sockets, port: int) -> AsyncIterator[AsyncIterator[Association]]:
+    """The associations that peers open at a port."""
+    async with (
+        sockets.endpoint(waits=True) as endpoint,
+        endpoint.listen(port, settings=sockets.settings()) as listener,
+    ):
+        carrier = "IP" if endpoint.udp_port is None else f"UDP port {endpoint.udp_port}"
+        say(f"waits at port {port}, {carrier}")
+        yield aiter(listener)
+
+
+@asynccontextmanager
+async def _connected(
+    sockets: Sockets, host: str, port: int, remote_udp: int
+) -> AsyncIterator[Association]:
+    """An association with a peer, shut down at the end."""
+    async with sockets.endpoint(waits=False) as endpoint:
+        association = await endpoint.connect(
+            host.split(","), port, udp_port=remote_udp, settings=sockets.settings()
+        )
+        async with association:
+            yield association
+
+
+async def _converse(association: Association, messages: Messages) -> None:
+    """Lines of standard input out, messages in, until one of both ends."""
+
+    async def speak() -> None:
+        async for line in _read(sys.stdin.buffer.readline):
+            await association.send(line, **messages.options())
+        await association.shutdown()
+
+    async def listen_() -> None:
+        async for message in association:
+            sys.stdout.buffer.write(message.data)
+            sys.stdout.buffer.flush()
+
+    speaking = asyncio.create_task(speak())
+    hearing = asyncio.create_task(listen_())
+    done, _ = await asyncio.wait({speaking, hearing}, return_when=asyncio.FIRST_COMPLETED)
+    if speaking in done:
+        await speaking
+        await hearing
+    else:
+        speaking.cancel()
+        await hearing
+
+
+async def _echo(association: Association) -> None:
+    async for message in association:
+        await association.send(
+            message.data,
+            stream=message.stream,
+            ppid=message.ppid,
+            unordered=message.unordered,
+        )
+
+
+async def _read(read: Callable[[], bytes]) -> AsyncIterator[bytes]:
+    """What a file gives, read by a thread that nobody waits for: standard input may never end."""
+    loop = asyncio.get_running_loop()
+    pieces: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
+
+    def work() -> None:
+        with contextlib.suppress(RuntimeError, ValueError):  # the loop or the file is closed
+            while True:
+                piece = read()
+                asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
+                if not piece:
+                    return
+
+    threading.Thread(target=work, daemon=True).start()
+    while piece := await pieces.get():
+        yield piece
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    if file == STANDARD:
+        yield sys.stdin.buffer
+    else:
+        with file.open("rb") as source:
+            yield source
+
+
+def _peer(association: Association) -> str:
+    return ", ".join(path.remote for path in association.paths()) or "a peer"
+
+
+def _say_rate(what: str, total: int, seconds: float) -> None:
+    rate = total * 8 / max(seconds, 1e-9) / 1e6
+    say(f"{what} {total} bytes in {seconds:.2f} s, {rate:.3g} Mbit/s")
+
+
+def _count(
+    association: Association, sockets: Sockets, scalars: Mapping[str, float] | None = None
+) -> None:
+    if sockets.json_file is not None:
+        write_json(sockets.json_file, {**(scalars or {}), **association.scalars()})
