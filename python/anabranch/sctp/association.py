@@ -10,6 +10,8 @@ from typing import Literal, Self
 from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
+from .waiting import until
+
 _READ_AT_ONCE = 32_768
 """Bytes that may have been read before the peer is told of the room."""
 
@@ -199,11 +201,9 @@ class Association:
         AssociationClosedError
             There is none any more.
         """
-        while not self._inbox:
-            if self._reason is not None:
-                raise AssociationClosedError(self._reason)
-            self._changed.clear()
-            await self._changed.wait()
+        await until(self._changed, lambda: self._inbox or self._reason is not None)
+        if not self._inbox:
+            self._check_open()
         message = self._inbox.popleft()
         self._read += len(message.data)
         if self._read >= _READ_AT_ONCE or not self._inbox:
@@ -228,12 +228,10 @@ class Association:
     async def events(self) -> AsyncIterator[Event]:
         """What happens to its paths and to messages that are given up, until it ends."""
         while True:
-            while self._events:
-                yield self._events.popleft()
-            if self._reason is not None:
+            await until(self._changed, lambda: self._events or self._reason is not None)
+            if not self._events:
                 return
-            self._changed.clear()
-            await self._changed.wait()
+            yield self._events.popleft()
 
     def paths(self) -> list[Path]:
         """The state of every path now; empty once it has ended."""
@@ -278,19 +276,16 @@ class Association:
 
     async def ended(self) -> None:
         """Waits until it has ended, for whatever reason."""
-        while self._reason is None:
-            self._changed.clear()
-            await self._changed.wait()
+        await until(self._changed, lambda: self._reason is not None)
 
     def _check_open(self) -> None:
         if self._reason is not None:
             raise AssociationClosedError(self._reason)
 
     async def _opened(self) -> None:
-        while not self._is_open:
+        await until(self._changed, lambda: self._is_open or self._reason is not None)
+        if not self._is_open:
             self._check_open()
-            self._changed.clear()
-            await self._changed.wait()
 
     def _take(self, kind: str, particulars: object) -> None:
         """Something has happened."""

@@ -20,6 +20,7 @@ from anabranch._engine import LiveCall
 from anabranch.errors import AnabranchError, LiveError
 
 from .association import Abandoned, Association, AssociationClosedError, Message
+from .waiting import until
 
 SPEECH, TALK_ABOUT = 0, 1
 """Streams: frames, and what the ends tell each other about them."""
@@ -111,9 +112,10 @@ class Talk:
             await self._tell({"asked": time.monotonic()})
             await asyncio.sleep(0.02)
         async with asyncio.timeout(_PATIENCE):
-            while self._call is None or math.isinf(self._clocks.round_trip):
-                self._answered.clear()
-                await self._answered.wait()
+            await until(self._answered, self._has_agreed)
+
+    def _has_agreed(self) -> bool:
+        return self._call is not None and not math.isinf(self._clocks.round_trip)
 
     async def _talk(
         self, watch: Callable[[Sight], None] | None, stop: asyncio.Event | None
@@ -162,9 +164,10 @@ class Talk:
         try:
             await self._tell({"heard": heard})
             async with asyncio.timeout(_PATIENCE):
-                while self._peer_heard is None and self._association.reason is None:
-                    self._answered.clear()
-                    await self._answered.wait()
+                await until(
+                    self._answered,
+                    lambda: self._peer_heard is not None or self._association.reason is not None,
+                )
         except (AssociationClosedError, TimeoutError):
             pass
         ours, theirs = ("b_to_a", "a_to_b") if self._calls else ("a_to_b", "b_to_a")

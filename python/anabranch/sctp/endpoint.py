@@ -13,6 +13,7 @@ from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
 from .association import Association
+from .waiting import until
 
 ENCAPSULATION_PORT = 9899
 """The port of UDP at which hosts take SCTP (RFC 6951 section 5.1)."""
@@ -212,11 +213,9 @@ class Listener:
         LiveError
             The endpoint has been closed.
         """
-        while not self._accepted:
-            if self._is_closed:
-                raise LiveError("the endpoint is closed")
-            self._changed.clear()
-            await self._changed.wait()
+        await until(self._changed, lambda: self._accepted or self._is_closed)
+        if not self._accepted:
+            raise LiveError("the endpoint is closed")
         return self._accepted.popleft()
 
     async def __aiter__(self) -> AsyncIterator[Association]:
