@@ -689,7 +689,8 @@ def test_a_signal_at_any_time_is_one_sentence(
 
 
 def test_help_needs_no_slow_import() -> None:
-    program = "import sys, anabranch.cli; print(sorted({'asyncio', 'polars', 'scipy'} & set(sys.modules)))"
+    slow = {"asyncio", "polars", "scipy"}
+    program = f"import sys, anabranch.cli; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

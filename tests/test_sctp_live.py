@@ -165,6 +165,25 @@ def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
     run(work)
 
 
+def test_what_is_no_call_is_said() -> None:
+    async def asks(settings: bytes) -> None:
+        async with pair() as (ours, theirs):
+            await ours.send(b'{"call": ' + settings + b"}", stream=1)
+            with pytest.raises(LiveError, match=r"a call that cannot be: .*codec"):
+                await sctp.Talk(theirs, calls=False).run()
+
+    async def ends() -> None:
+        async with pair() as (ours, theirs):
+            call = asyncio.create_task(sctp.Talk(theirs, calls=False).run())
+            await asyncio.sleep(0.3)
+            await ours.abort()
+            with pytest.raises(sctp.AssociationClosedError, match="aborted"):
+                await call
+
+    run(lambda: asks(b'{"codec": "tin can"}'))
+    run(ends)
+
+
 def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((LOOPBACK, 0))

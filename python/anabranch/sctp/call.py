@@ -95,7 +95,7 @@ class Talk:
         listening = asyncio.create_task(self._listen())
         giving_up = asyncio.create_task(self._watch_events())
         try:
-            await self._agree()
+            await self._agree(listening)
             await self._talk(watch, stop)
             return await self._compare()
         finally:
@@ -103,7 +103,7 @@ class Talk:
                 task.cancel()
             await asyncio.gather(listening, giving_up, return_exceptions=True)
 
-    async def _agree(self) -> None:
+    async def _agree(self, listening: asyncio.Task[None]) -> None:
         """Compares the clocks and tells the peer what kind of call it is."""
         if self._calls:
             self._call = LiveCall(json.dumps(self._settings), secrets.randbits(32))
@@ -111,8 +111,14 @@ class Talk:
         for _ in range(_PROBES):
             await self._tell({"asked": time.monotonic()})
             await asyncio.sleep(0.02)
-        async with asyncio.timeout(_PATIENCE):
-            await until(self._answered, self._has_agreed)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await until(self._answered, lambda: self._has_agreed() or listening.done())
+        except TimeoutError:
+            raise LiveError("the peer does not answer as one does in a call") from None
+        if listening.done():
+            listening.result()
+            raise AssociationClosedError(self._association.reason or "lost")
 
     def _has_agreed(self) -> bool:
         return self._call is not None and not math.isinf(self._clocks.round_trip)
