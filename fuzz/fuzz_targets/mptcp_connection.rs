@@ -4,9 +4,9 @@
 use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
 use anabranch_fuzz::segments::Overheard;
-use anabranch_fuzz::stage::{MTU, PATHS, Stage};
+use anabranch_fuzz::stage::{Beginning, MTU, PATHS, Stage};
 use anabranch_transport::endpoint::Endpoint as _;
-use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_transport::ground::Side;
 use anabranch_transport::mptcp::{Config, Connection};
 use anabranch_transport::rng::Streams;
 use libfuzzer_sys::fuzz_target;
@@ -24,19 +24,17 @@ const SETTINGS: [&str; 8] = [
 
 fuzz_target!(|input: &[u8]| {
     let mut script = Script(input);
-    let first = script.byte();
-    let config: Config = serde_json::from_str(SETTINGS[usize::from(first & 7)]).expect("settings");
+    let Beginning { config, ip, changes_addresses, opens } = Beginning::<Config>::read(&mut script, SETTINGS);
     let parameters = config.resolve().expect("possible settings");
-    let ip = if first & 8 == 0 { IpVersion::Ipv4 } else { IpVersion::Ipv6 };
     let streams = Streams { seed: 1, replication: 0 };
     let held = Held::default();
     let mut ends = [Side::A, Side::B]
         .map(|side| Connection::new(&parameters, side, &[MTU; PATHS], ip, streams, side.name()));
-    if first & 16 != 0 {
+    if changes_addresses {
         let _ = ends[0].enable_reconfiguration(&[]);
     }
     let mut stage = Stage::new(ends, Overheard::default(), ip, held);
-    if first & 32 == 0 {
+    if opens {
         stage.open();
     }
     stage.play(&mut script);

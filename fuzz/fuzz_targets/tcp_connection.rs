@@ -4,8 +4,8 @@
 use anabranch_fuzz::memory::Held;
 use anabranch_fuzz::script::Script;
 use anabranch_fuzz::segments::Overheard;
-use anabranch_fuzz::stage::{MTU, PATHS, Stage};
-use anabranch_transport::ground::{IpVersion, Side};
+use anabranch_fuzz::stage::{Beginning, MTU, PATHS, Stage};
+use anabranch_transport::ground::Side;
 use anabranch_transport::rng::Streams;
 use anabranch_transport::tcp::{Config, Connection};
 use libfuzzer_sys::fuzz_target;
@@ -23,16 +23,14 @@ const SETTINGS: [&str; 8] = [
 
 fuzz_target!(|input: &[u8]| {
     let mut script = Script(input);
-    let first = script.byte();
-    let config: Config = serde_json::from_str(SETTINGS[usize::from(first & 7)]).expect("settings");
+    let Beginning { config, ip, opens, .. } = Beginning::<Config>::read(&mut script, SETTINGS);
     let parameters = config.resolve().expect("possible settings");
-    let ip = if first & 8 == 0 { IpVersion::Ipv4 } else { IpVersion::Ipv6 };
     let streams = Streams { seed: 1, replication: 0 };
     let held = Held::default();
     let ends = [Side::A, Side::B]
         .map(|side| Connection::new(&parameters, side, &[MTU; PATHS], ip, streams, side.name()));
     let mut stage = Stage::new(ends, Overheard::default(), ip, held);
-    if first & 32 == 0 {
+    if opens {
         stage.open();
     }
     stage.play(&mut script);

@@ -8,6 +8,7 @@ use anabranch_transport::endpoint::{Command, Endpoint, Input, Message, Output, R
 use anabranch_transport::ground::{Ecn, IpVersion, PathId, Payload, Side};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::{Body, Packet};
+use serde::de::DeserializeOwned;
 
 use crate::memory::Held;
 use crate::script::Script;
@@ -38,6 +39,28 @@ pub trait Dialect {
 
     /// The next one like it, whose numbers have moved on.
     fn advance(&self, body: &mut Body, by: u8);
+}
+
+/// What a script about a connection begins with.
+pub struct Beginning<C> {
+    /// The settings of both ends.
+    pub config: C,
+    /// The version of IP.
+    pub ip: IpVersion,
+    /// Whether the addresses of the ends may change.
+    pub changes_addresses: bool,
+    /// Whether the connection is opened before anything else happens.
+    pub opens: bool,
+}
+
+impl<C: DeserializeOwned> Beginning<C> {
+    /// The one that the first byte of a script says, with settings out of these.
+    pub fn read(script: &mut Script<'_>, settings: [&str; 8]) -> Self {
+        let first = script.byte();
+        let config = serde_json::from_str(settings[usize::from(first & 7)]).expect("settings");
+        let ip = if first & 8 == 0 { IpVersion::Ipv4 } else { IpVersion::Ipv6 };
+        Self { config, ip, changes_addresses: first & 16 != 0, opens: first & 32 == 0 }
+    }
 }
 
 /// The connection and its network.
