@@ -729,14 +729,8 @@ fn options_of(options: Options, option_bytes: u32, length: u32) -> Vec<u8> {
         acknowledgement: 4,
         flags: Flags::ACK,
         window: 5,
-        mss: None,
-        window_scale: None,
-        sack_permitted: false,
-        timestamps: None,
-        sack: SackBlocks::new(),
-        rare: None,
-        padding: 0,
         payload: Payload { offset: 0x20, length },
+        ..Segment::blank()
     };
     let mut bytes = Vec::new();
     let segment = mptcp::Segment { tcp, options, option_bytes };

@@ -7,7 +7,7 @@
 use anabranch_transport::ground::{Ecn, PathId, Payload};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::mptcp::Options;
-use anabranch_transport::wire::tcp::{Flags, SackBlock, SackBlocks, Segment, Timestamps};
+use anabranch_transport::wire::tcp::{Flags, SackBlock, Segment, Timestamps};
 use anabranch_transport::wire::{self, Body as WireBody};
 
 use super::connection::{Connection, Sent};
@@ -68,14 +68,8 @@ fn segment(packet: &Packet, tcp: &Tcp, [own, peer]: [u16; 2]) -> Step<Segment> {
         acknowledgement: tcp.ack.unwrap_or(0),
         flags: flags(tcp)?,
         window: tcp.window.unwrap_or(0) as u16,
-        mss: None,
-        window_scale: None,
-        sack_permitted: false,
-        timestamps: None,
-        sack: SackBlocks::new(),
-        rare: None,
-        padding: 0,
         payload: Payload { offset: 0, length: tcp.length },
+        ..Segment::blank()
     };
     for option in tcp.options.iter().flatten() {
         match option {

@@ -143,7 +143,7 @@ impl Flags {
 
 impl Segment {
     /// A segment without options and payload.
-    pub(crate) fn blank() -> Self {
+    pub fn blank() -> Self {
         Self {
             source_port: 0,
             destination_port: 0,
