@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +23,9 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.timeout(30):
             await work()
 
-    asyncio.run(bounded())
+    # Tests of pages leave an event loop in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(bounded())).result()
 
 
 @asynccontextmanager
