@@ -4,7 +4,8 @@
 //! 1. A file (or a folder) of its own with a struct that has the endpoint and implements [`Executor`]: system
 //!    calls become commands and answers, packets in are built from their statement, packets out are compared
 //!    with it.
-//! 2. Its line in [`build`], which chooses by what the script opens and sends.
+//! 2. Its line in [`executor_of`](crate::protocols::executor_of), which chooses by what the script opens and
+//!    sends.
 //!
 //! The executor knows no time but the `now` that it is given, and never waits: the loop in
 //! [`run`](crate::run) lets time pass, asks again after each timeout, and judges when things happened. What a
@@ -13,9 +14,8 @@
 use anabranch_transport::time::Time;
 
 use crate::python::Value;
-use crate::script::{Action, Body, Call, Packet, Script, Term};
+use crate::script::{Call, Packet, Term};
 use crate::verdict::{Step, Stop};
-use crate::{Options, tcp};
 
 /// What a system call comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,28 +58,6 @@ pub(crate) trait Executor {
 
     /// A field of `tcp_info` and its like, or a constant; none if it is not known.
     fn value(&self, now: Time, name: &str) -> Option<Value>;
-}
-
-/// The executor of the protocol that a script is about.
-pub(crate) fn build(script: &Script, options: &Options<'_>) -> Step<Box<dyn Executor>> {
-    let opens = |name: &str| {
-        script.statements.iter().any(|statement| match &statement.action {
-            Action::Call(call) => {
-                call.name == "socket" && call.arguments.iter().any(|term| term.word() == Some(name))
-            }
-            _ => false,
-        })
-    };
-    let sends_sctp = script.statements.iter().any(
-        |statement| matches!(&statement.action, Action::Packet(packet) if matches!(packet.body, Body::Sctp(_))),
-    );
-    if sends_sctp || opens("IPPROTO_SCTP") {
-        return Err(Stop::needs("SCTP"));
-    }
-    if opens("IPPROTO_UDP") || opens("SOCK_DGRAM") {
-        return Err(Stop::needs("UDP"));
-    }
-    Ok(Box::new(tcp::TcpExecutor::new(script, options)?))
 }
 
 /// The number that an argument is, of which these words are the constants.

@@ -8,6 +8,7 @@
 
 mod executor;
 pub mod parser;
+mod protocols;
 mod python;
 mod run;
 pub mod script;

@@ -9,6 +9,7 @@ use std::path::Path;
 use anabranch_transport::time::{Duration, Time};
 
 use crate::executor::{Executor, Reply};
+use crate::protocols::executor_of;
 use crate::python::{self, Variables};
 use crate::script::{Action, Call, Direction, Packet, Script, Statement, Term, When};
 use crate::verdict::{Report, Step, Stop, Verdict, length, seconds};
@@ -99,7 +100,7 @@ impl<'a> Runner<'a> {
         Ok(Self {
             script,
             options,
-            executor: crate::executor::build(script, options)?,
+            executor: executor_of(script, options)?,
             now: Time::ZERO,
             tolerance: tolerance.unwrap_or(TOLERANCE),
             tolerance_percent: number("tolerance_percent")?.unwrap_or(12.5),
