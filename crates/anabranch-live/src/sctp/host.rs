@@ -23,7 +23,7 @@ use super::association::{Live, Reading, Writing, put};
 use super::incoming::Staged;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
-use crate::route::{Route, source_for, version};
+use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
@@ -74,8 +74,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
-    /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
-    /// read.
+    /// The message. It takes up room in the receive buffer, 256 bytes at least where many wait, until
+    /// [`Host::has_read`] says that it has been read.
     pub bytes: Vec<u8>,
 }
 
@@ -160,6 +160,8 @@ pub struct Host {
     alarms: Alarms<AssociationId>,
     /// Those that peers have opened.
     accepted: BTreeSet<AssociationId>,
+    /// Peers may open none for the time being.
+    is_paused: bool,
     events: VecDeque<(AssociationId, HostEvent)>,
     outbox: Outbox,
     /// Datagrams that were no packets.
@@ -187,6 +189,7 @@ impl Host {
             by_address: BTreeMap::new(),
             alarms: Alarms::default(),
             accepted: BTreeSet::new(),
+            is_paused: false,
             events: VecDeque::new(),
             outbox: Outbox::default(),
             malformed: 0,
@@ -224,6 +227,12 @@ impl Host {
     /// No longer waits for peers at a port; associations stay.
     pub fn stop_listening(&mut self, port: u16) {
         self.listeners.retain(|(other, _), _| *other != port);
+    }
+
+    /// Whether peers that ask for an association are refused for the time being, because nobody takes note of
+    /// those that there are.
+    pub const fn pause_accepting(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
     }
 
     /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may
@@ -339,11 +348,11 @@ impl Host {
         }
     }
 
-    /// The application has read so many bytes of what has arrived.
-    pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
+    /// The application has read so many messages of what has arrived, which have so many bytes together.
+    pub fn has_read(&mut self, now: Time, id: AssociationId, messages: u64, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
-            live.unread = live.unread.saturating_sub(bytes);
-            live.end.set_unread(live.unread);
+            live.unread.subtract(messages, bytes);
+            live.end.set_unread(live.unread.room());
             self.drain(now, id, &[]);
         }
     }
@@ -364,6 +373,22 @@ impl Host {
         ids.iter().filter(is_there).find(|id| owns(id)).copied()
     }
 
+    /// Whether a packet of no association comes from the address and the port of one that lives, so that its
+    /// tag is wrong: it is silently discarded (RFC 9260 section 8.5), unless it may begin another one, or is
+    /// SHUTDOWN ACK (section 8.5.1 E).
+    fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
+        let Body::Sctp(sctp) = &arrival.packet.body else { return false };
+        let Route { remote, port, .. } = arrival.route;
+        if matches!(sctp.first, Chunk::CookieEcho(_) | Chunk::Init(_) | Chunk::ShutdownAck) {
+            return false;
+        }
+        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
+        let is_there = |id: &AssociationId| {
+            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+        };
+        ids.is_some_and(|ids| ids.iter().any(is_there))
+    }
+
     /// Gives an association its packet.
     fn give(&mut self, now: Time, id: AssociationId, arrival: Arrival<'_>) {
         let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
@@ -378,8 +403,16 @@ impl Host {
             live.incoming.staged.clear();
             return;
         }
-        if let Body::Sctp(SctpPacket { first: Chunk::InitAck(_), .. }) = &packet.body {
-            self.add_routes(now, id, route, &addresses);
+        match &mut packet.body {
+            Body::Sctp(SctpPacket { first: Chunk::Init(init), .. }) => {
+                // The cookie of the answer keeps them.
+                live.asking = usable(&addresses, route.remote);
+                (init.addresses, init.ip) = (live.asking.len() as u8, version(route.remote));
+            }
+            Body::Sctp(SctpPacket { first: Chunk::InitAck(_), .. }) if live.end.awaits_init_ack() => {
+                self.add_routes(now, id, route, &addresses);
+            }
+            _ => {}
         }
         let live = self.associations.get_mut(&id).expect("it owns the packet");
         live.end.handle_input(now, Input::Packet(packet));
@@ -416,15 +449,27 @@ impl Host {
 
     /// A packet that belongs to no association.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
-        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let Arrival { mut packet, mut route, addresses, staged, datagram } = arrival;
         let ip = version(route.remote);
         let Body::Sctp(sctp) = &mut packet.body else { return };
+        if let Chunk::CookieEcho(_) = &sctp.first {
+            // Whoever has a cookie has it from the address that it begins with, and no other address is known
+            // to want the association (RFC 9260 section 5.4). An association that began at another one would
+            // send there what a third party asks for.
+            if !addresses.contains(&route.remote) {
+                return;
+            }
+            if route.remote != addresses[0] {
+                let remote = addresses[0];
+                route = Route { local: source_for(&self.settings.addresses, remote), remote, ..route };
+            }
+        }
         let ports = [sctp.destination_port, sctp.source_port];
         let peers = usable(&addresses, route.remote);
         if let Chunk::Init(init) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
-        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let is_full = self.is_paused || self.accepted.len() >= self.settings.most_accepted;
         let listener = self.listeners.get_mut(&(ports[0], ip == IpVersion::Ipv6));
         let answer = match listener.filter(|_| !is_full) {
             Some(listener) => listener.handle_packet(now, packet),
@@ -458,7 +503,7 @@ impl Host {
         let (events, unread) = (&mut self.events, live.unread);
         live.drain(now, datagram, own, &self.secret, &mut self.outbox, |event| events.push_back((id, event)));
         if live.unread != unread {
-            live.end.set_unread(live.unread);
+            live.end.set_unread(live.unread.room());
         }
         if live.has_ended {
             self.remove(id, before);
@@ -521,6 +566,11 @@ impl Stack for Host {
     type Event = (AssociationId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
+        if !is_unicast(route.remote) {
+            // RFC 9260 section 8.4, rule 1.
+            self.malformed += 1;
+            return;
+        }
         let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
         let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
             self.malformed += 1;
@@ -533,6 +583,7 @@ impl Stack for Host {
         let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
         match self.owner(&arrival) {
             Some(id) => self.give(now, id, arrival),
+            None if self.has_wrong_tag(&arrival) => {}
             None => self.give_to_listener(now, arrival),
         }
     }
@@ -567,10 +618,7 @@ impl Stack for Host {
 fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
-        let leads_elsewhere = address.is_unspecified()
-            || address.is_multicast()
-            || address == IpAddr::from([255; 4])
-            || address.is_loopback() && !from.is_loopback();
+        let leads_elsewhere = !is_unicast(address) || address.is_loopback() && !from.is_loopback();
         if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -37,6 +37,9 @@ use crate::wire::{Body, Packet};
 const PORTS: [u16; 2] = [5000, 5001];
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
+/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
+/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
+const MOST_ANSWERED_MORE: u32 = 64;
 /// Stands for a chunk in packets to be filled in; owns nothing.
 const BLANK: Chunk = Chunk::CookieAck;
 
@@ -157,6 +160,8 @@ pub struct Association {
     pub(super) interleaved: Interleaved,
     pub(super) delayed_sack: DelayedSack,
 
+    /// Bytes that may still be sent in answer to the packet at hand.
+    answers_left: u32,
     pub(super) outputs: VecDeque<Output>,
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<Packet>>,
@@ -232,6 +237,7 @@ impl Association {
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
+            answers_left: 0,
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),
@@ -276,6 +282,12 @@ impl Association {
     /// Whether the association ends or has ended, so that it takes no more messages.
     pub const fn is_closing(&self) -> bool {
         !self.accepts_messages()
+    }
+
+    /// Whether an INIT of this end has not been answered: only then an INIT ACK means anything (RFC 9260
+    /// section 5.2.3).
+    pub fn awaits_init_ack(&self) -> bool {
+        self.state == State::CookieWait
     }
 
     const fn accepts_messages(&self) -> bool {
@@ -375,6 +387,7 @@ impl Association {
         let is_known =
             self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
         if is_known && self.is_for_us(sctp) {
+            self.answers_left = packet.size + MOST_ANSWERED_MORE;
             self.status[path.index()].last_heard = now;
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
@@ -401,9 +414,12 @@ impl Association {
             // Section 8.5.1 A: INIT carries tag 0.
             Chunk::Init(_) => tag == 0 && self.state != State::Ended,
             Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
-                // Section 8.5.1 B and C.
+                // Section 8.5.1 B and C. In COOKIE-WAIT the peer's tag is not known: it is no tag that a
+                // stranger could reflect.
+                let knows_peer = !matches!(self.state, State::CookieWait);
                 let expected = if *tag_reflected { self.peer_tag } else { self.local_tag };
-                tag == expected && !matches!(self.state, State::Closed | State::Ended)
+                let is_expected = tag == expected && (knows_peer || !tag_reflected);
+                is_expected && !matches!(self.state, State::Closed | State::Ended)
             }
             Chunk::CookieEcho(_) => tag == self.local_tag && self.state != State::Ended,
             _ => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
@@ -570,6 +586,15 @@ impl Association {
     #[inline(always)]
     pub(super) fn transmit_one(&mut self, path: PathId, chunk: Chunk) {
         self.transmit_with_tag(path, self.peer_tag, chunk);
+    }
+
+    /// Answers a chunk that may come any number of times in a packet, as far as answers to it may go on.
+    pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
+        let size = self.headers_bytes + chunk.wire_size();
+        if let Some(left) = self.answers_left.checked_sub(size) {
+            self.answers_left = left;
+            self.transmit_one(path, chunk);
+        }
     }
 
     #[inline(always)]

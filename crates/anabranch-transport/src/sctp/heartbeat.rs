@@ -252,7 +252,7 @@ impl Association {
             pair.arrived_at = now;
         }
         if !matches!(self.state, State::CookieWait) {
-            self.transmit_one(path, Chunk::HeartbeatAck(info));
+            self.answer(path, Chunk::HeartbeatAck(info));
         }
         if self.state == State::ShutdownSent {
             self.extend_t2(now);

@@ -10,7 +10,7 @@ impl Association {
     pub(super) fn on_opaque(&mut self, path: PathId, opaque: &Opaque) {
         let answer = opaque.heartbeat_ack().or_else(|| opaque.report());
         if let Some(answer) = answer {
-            self.transmit_one(path, Chunk::Opaque(Box::new(answer)));
+            self.answer(path, Chunk::Opaque(Box::new(answer)));
         }
     }
 }

@@ -19,12 +19,19 @@ pub(super) struct Reassembly {
 }
 
 /// One inbound stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Stream {
     /// The stream sequence number to deliver next.
     next_ssn: u64,
     /// Complete messages that came too early.
     early: BTreeMap<u64, Received>,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        // One wrap away from zero, so that a step back stays positive.
+        Self { next_ssn: 1 << 16, early: BTreeMap::new() }
+    }
 }
 
 impl Stream {
@@ -132,15 +139,18 @@ impl Reassembly {
 
     /// First and last TSN of the message that the fragment belongs to, if all of it is there.
     fn whole_message(&self, tsn: u64) -> Option<(u64, u64)> {
-        let mut first = tsn;
-        while !self.fragments.get(&first)?.beginning {
-            first -= 1;
+        // A step both ways at a time: what is missing on one side is found however many wait on the other, so
+        // that a message without end does not cost more with each fragment.
+        let (mut first, mut last) = (tsn, tsn);
+        loop {
+            let is_first = self.fragments.get(&first)?.beginning;
+            let is_last = self.fragments.get(&last)?.ending;
+            if is_first && is_last {
+                return Some((first, last));
+            }
+            first -= u64::from(!is_first);
+            last += u64::from(!is_last);
         }
-        let mut last = tsn;
-        while !self.fragments.get(&last)?.ending {
-            last += 1;
-        }
-        Some((first, last))
     }
 }
 
@@ -198,6 +208,17 @@ mod tests {
         assert_eq!(insert(&mut reassembly, 8, unordered), [(99, 10)]);
         assert_eq!(insert(&mut reassembly, 5, data(0, 0, (true, true))), [(0, 10), (10, 10), (20, 10)]);
         assert_eq!(reassembly.bytes, 0);
+    }
+
+    #[test]
+    fn a_stream_sequence_number_before_the_first_one_is_an_old_one() {
+        let mut reassembly = Reassembly::default();
+        let mut out = Vec::new();
+        reassembly.forward(4, &[SkippedStream { stream: 1, ssn: u16::MAX }], |m| out.push(m.payload.offset));
+        assert_eq!(out, [0_u64; 0]);
+        assert_eq!(insert(&mut reassembly, 5, data(u16::MAX, 0, (true, true))), []);
+        assert_eq!(reassembly.bytes, 0, "nothing waits for it");
+        assert_eq!(insert(&mut reassembly, 6, data(0, 10, (true, true))), [(10, 10)]);
     }
 
     #[test]

@@ -29,7 +29,8 @@ impl SctpPacket {
             if matches!(chunk, Chunk::Auth) {
                 signed_from = Some(chunk_start);
             }
-            Emission { path, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
+            let ports = [self.source_port, self.destination_port];
+            Emission { path, ports, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
             debug_assert_eq!((out.len() - chunk_start) as u32, chunk.wire_size(), "{chunk:?}");
         }
         if let Some(from) = signed_from {
@@ -46,6 +47,7 @@ impl SctpPacket {
 /// The writing of one chunk.
 struct Emission<'a, S> {
     path: PathId,
+    ports: [u16; 2],
     sending: &'a S,
     /// Where in `out` the chunk begins.
     start: usize,
@@ -267,7 +269,8 @@ impl<S: Sending> Emission<'_, S> {
     fn cookie(&mut self, cookie: &Cookie) {
         match cookie {
             Cookie::Own(cookie) => {
-                self.out.extend(cookie.signed(self.sending.secret(), &self.sending.peer_addresses()));
+                let addresses = self.sending.peer_addresses();
+                self.out.extend(cookie.signed(self.sending.secret(), self.ports, &addresses));
             }
             Cookie::Foreign(bytes) => self.out.extend(bytes),
         }
@@ -364,9 +367,9 @@ pub(super) const COOKIE_IPV6: u8 = 8;
 pub(super) const COOKIE_ADDRESSES: u8 = 16;
 
 impl StateCookie {
-    /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's
-    /// own.
-    fn signed(&self, secret: &Secret, addresses: &[IpAddr]) -> Vec<u8> {
+    /// Its bytes, with the code of the end that made it, in a packet between these ports. The life that the
+    /// peer wished for is in the cookie's own.
+    fn signed(&self, secret: &Secret, ports: [u16; 2], addresses: &[IpAddr]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES as usize);
         bytes.u64(self.created_at.as_nanos());
         bytes.u64(self.life.as_nanos());
@@ -394,7 +397,7 @@ impl StateCookie {
                 IpAddr::V6(address) => bytes.extend(address.octets()),
             }
         }
-        let code = cookie_code(secret, &bytes);
+        let code = cookie_code(secret, ports, &bytes);
         bytes.extend(code);
         bytes
     }

@@ -55,6 +55,7 @@ impl SctpPacket {
         if crc32c::crc32c_append(in_its_place, &bytes[12..]) != checksum {
             return Err(malformed("the checksum is wrong"));
         }
+        let ports = [source_port, destination_port];
         let mut addresses = Vec::new();
         let mut chunks = Vec::new();
         let mut is_signed = false;
@@ -80,7 +81,7 @@ impl SctpPacket {
                 }
                 // RFC 5061 section 4.1: only signed ones are believed.
                 chunk::ASCONF | chunk::ASCONF_ACK if !is_signed => {}
-                _ => chunks.push(header.chunk(receiving, &mut addresses)?),
+                _ => chunks.push(header.chunk(ports, receiving, &mut addresses)?),
             }
             if !codes::is_known(header.kind) && header.kind & codes::READ_ON == 0 {
                 break;
@@ -130,7 +131,13 @@ impl<'a> ChunkHeader<'a> {
         Some(Self { kind, flags, value })
     }
 
-    fn chunk(&self, receiving: &mut impl Receiving, addresses: &mut Vec<IpAddr>) -> Result<Chunk, Malformed> {
+    /// The chunk, in a packet between these ports.
+    fn chunk(
+        &self,
+        ports: [u16; 2],
+        receiving: &mut impl Receiving,
+        addresses: &mut Vec<IpAddr>,
+    ) -> Result<Chunk, Malformed> {
         let Self { kind, flags, value } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
@@ -141,7 +148,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
-                let cookie = StateCookie::verified(value, receiving.secret(), addresses)
+                let cookie = StateCookie::verified(value, receiving.secret(), ports, addresses)
                     .ok_or(malformed("a cookie is not ours"))?;
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
@@ -162,7 +169,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::INIT_ACK => {
                 let (init, cookie) = init(reader, addresses)?;
                 let cookie = cookie.ok_or(malformed("an INIT ACK has no cookie"))?;
-                let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Vec::new()) {
+                let cookie = match StateCookie::verified(cookie, receiving.secret(), ports, &mut Vec::new()) {
                     Some(own) => Cookie::Own(own),
                     None => Cookie::Foreign(cookie.into()),
                 };
@@ -421,13 +428,13 @@ fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
 }
 
 impl StateCookie {
-    /// A cookie that has this end's code, and the addresses in it; none of others'.
-    fn verified(bytes: &[u8], secret: &Secret, addresses: &mut Vec<IpAddr>) -> Option<Self> {
+    /// A cookie that has this end's code, made for these ports, and the addresses in it; none of others'.
+    fn verified(bytes: &[u8], secret: &Secret, ports: [u16; 2], addresses: &mut Vec<IpAddr>) -> Option<Self> {
         if bytes.len() < Self::BYTES as usize {
             return None;
         }
         let (signed, code) = bytes.split_at(bytes.len() - COOKIE_CODE_BYTES);
-        if !is_own_cookie(secret, signed, code) {
+        if !is_own_cookie(secret, ports, signed, code) {
             return None;
         }
         let mut reader = Reader(signed);
