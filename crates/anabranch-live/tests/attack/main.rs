@@ -10,3 +10,27 @@ mod sctp;
 mod sctp_peer;
 mod tcp;
 mod world;
+
+/// Every attack has its row in docs/security.md, and every row is an attack.
+#[test]
+fn the_page_has_every_attack() {
+    let page = include_str!("../../../../docs/security.md");
+    let modules = [
+        ("mptcp", include_str!("mptcp.rs")),
+        ("sctp", include_str!("sctp.rs")),
+        ("sctp_peer", include_str!("sctp_peer.rs")),
+        ("tcp", include_str!("tcp.rs")),
+    ];
+    for (module, source) in modules {
+        let (_, list) = source.split_once("attacks! {").expect("there is a list");
+        let (list, _) = list.split_once("\n}").expect("it ends");
+        let names = list.lines().map(str::trim).filter(|line| !line.starts_with("///") && !line.is_empty());
+        for name in names {
+            let name = format!("`{module}::{}`", name.trim_end_matches(','));
+            assert!(page.contains(&name), "{name} is missing");
+        }
+        for named in page.split('`').filter_map(|part| part.strip_prefix(&format!("{module}::"))) {
+            assert!(source.contains(&format!("fn {named}(")), "{module}::{named} is no test");
+        }
+    }
+}
