@@ -43,8 +43,8 @@ fn open_peer(address: IpAddr, world: &mut World<Talker<Connection>>) -> (Peer, u
     (peer, key)
 }
 
-/// A DSS option with a mapping of so many bytes from a position of the subflow on, to a number of 8 bytes, and
-/// perhaps a checksum.
+/// A DSS option with a mapping of so many bytes from a position of the subflow on, to a number of 8 bytes,
+/// and perhaps a checksum.
 fn mapping(number: u64, position: u32, length: u16, checksum: Option<u16>) -> Vec<u8> {
     let mut value = vec![2 << 4, 4 | 8];
     value.extend(number.to_be_bytes());
@@ -247,8 +247,8 @@ fn syn_flood(count: usize) -> Numbers {
     numbers.check_within((512 << 10) + MOST_ACCEPTED * (48 << 10))
 }
 
-/// RFC 8684 section 3.1: an `MP_CAPABLE` with flag B, or without a code that this end has, is as if it had not
-/// been there; and of version 0 there is nothing to talk about.
+/// RFC 8684 section 3.1: an `MP_CAPABLE` with flag B, or without a code that this end has, is as if it had
+/// not been there; and of version 0 there is nothing to talk about.
 #[test]
 fn an_option_of_another_version_is_none() {
     for (flags, goes_along) in [(1, true), (0x81, true), (0x41, false), (0, false), (2, false), (0xc1, false)]
@@ -261,4 +261,9 @@ fn an_option_of_another_version_is_none() {
         assert_eq!(world.ends[SERVER].accepted.len(), 1, "without it, it is a connection of TCP");
         drop(peer);
     }
+}
+
+#[test]
+fn a_transfer_takes_no_more_memory_the_longer_it_lasts() {
+    world().assert_steady();
 }

@@ -370,8 +370,8 @@ fn nobody_ends_what_is_being_opened() {
     assert!(world.ends[SERVER].received > 0, "it is opened in the end");
 }
 
-/// An INIT ACK and a cookie that the client has not asked for (RFC 9260 section 5.2.3), with the right tag: an
-/// address that it lists is not used.
+/// An INIT ACK and a cookie that the client has not asked for (RFC 9260 section 5.2.3), with the right tag:
+/// an address that it lists is not used.
 #[test]
 fn an_answer_that_nobody_asked_for_changes_nothing() {
     let _alone = alone();
@@ -389,4 +389,9 @@ fn an_answer_that_nobody_asked_for_changes_nothing() {
     let before = world.ends[SERVER].received;
     world.run_for(Duration::from_secs(1));
     assert!(world.ends[SERVER].received > before);
+}
+
+#[test]
+fn a_transfer_takes_no_more_memory_the_longer_it_lasts() {
+    world().assert_steady();
 }

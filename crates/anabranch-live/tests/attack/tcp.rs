@@ -367,3 +367,8 @@ fn one_byte_far_ahead(count: usize) -> Numbers {
     let numbers = world.attack(count, |_, number| peers[number % peers.len()].segment(900_000, 1));
     numbers.check()
 }
+
+#[test]
+fn a_transfer_takes_no_more_memory_the_longer_it_lasts() {
+    world().assert_steady();
+}

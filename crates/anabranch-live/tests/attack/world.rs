@@ -1,5 +1,5 @@
-//! A client, a server and an attacker. The client sends to the server all the time; the attacker sends from any
-//! address, and sees what is sent to addresses that are neither of the two.
+//! A client, a server and an attacker. The client sends to the server all the time; the attacker sends from
+//! any address, and sees what is sent to addresses that are neither of the two.
 
 #![expect(clippy::disallowed_types, reason = "a packet that is refused costs real time")]
 
@@ -179,8 +179,22 @@ impl<E: End> World<E> {
         last
     }
 
-    /// An attack: `forge` makes the packet of this number, which comes to a host from an address. Before it and
-    /// beside it the client sends to the server, for the same time.
+    /// A transfer that nobody attacks: its queues breathe, and that is all.
+    pub(crate) fn assert_steady(mut self) {
+        let _alone = alone();
+        let mut most_in = |seconds: u64| {
+            let seconds = (0..10 * seconds).map(|_| {
+                self.run_for(Duration::from_millis(100));
+                held()
+            });
+            seconds.max().expect("some time passes")
+        };
+        let (early, late) = (most_in(10), most_in(40));
+        assert!(late < early + (256 << 10), "{early} bytes at first, {late} later");
+    }
+
+    /// An attack: `forge` makes the packet of this number, which comes to a host from an address. Before it
+    /// and beside it the client sends to the server, for the same time.
     pub(crate) fn attack(
         &mut self,
         count: usize,
