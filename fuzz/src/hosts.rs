@@ -170,11 +170,11 @@ impl<E: End> Hosts<E> {
                 while let Some(event) = self.ends[index].host().poll_event() {
                     self.ends[index].on_event(self.now, event);
                     is_done = false;
-                    left -= 1;
+                    left = usize::checked_sub(left, 1).expect("it comes to rest");
                 }
                 while let Some(transmit) = self.ends[index].host().poll_transmit(4) {
                     is_done = false;
-                    left -= 1;
+                    left = usize::checked_sub(left, 1).expect("it comes to rest");
                     if transmit.route.remote == address(1 - index) && self.network.len() < MOST_IN_FLIGHT {
                         let datagrams = transmit.bytes.chunks(transmit.segment);
                         self.network.extend(datagrams.map(|datagram| (1 - index, datagram.to_vec())));
