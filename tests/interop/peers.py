@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import namespaces
+import pytest
 from namespaces import Network
 from running import Running
 
@@ -28,6 +29,8 @@ CACHE = ROOT / "target" / "interop"
 
 IS_FULL = os.environ.get("INTEROP") == "full"
 """As much as `make validate` shows; otherwise what `make test` has time for."""
+
+slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
 
 BUILD_S = 900
 """A first build takes a minute or two."""
@@ -138,8 +141,17 @@ class Outcome:
     connect: Report
     relays: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def mb_per_s(self) -> float:
+        """Both ways together, as the end of ours saw it."""
+        ours = next(end for end in (self.listen, self.connect) if end.peer == "anabranch")
+        return (ours.sent_bytes + ours.received_bytes) / 1e6 / max(ours.wall_s, 1e-9)
+
 
 Meanwhile = Callable[[Running, Running], None]
+
+Cell = Callable[..., None]
+"""Names the cell of docs/interop.md that a test is: the feature, the peer, MB/s if measured."""
 
 
 def words(load: Load, role: str, ends: tuple[Sequence[str], Sequence[str]]) -> list[str]:

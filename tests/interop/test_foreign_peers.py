@@ -11,7 +11,7 @@ import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer
+from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer, slow
 from running import Running
 
 BULK = Load(messages=100_000, timeout=500) if IS_FULL else Load(messages=1000, timeout=90)
@@ -23,8 +23,6 @@ LOSSES = {
     "5 %": ("--loss", "0.05", "--reorder", "0.02", "--duplicate", "0.02", "--delay", "0.5"),
 }
 LINGER = ("--linger", "2500")
-
-slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
 
 PAIRS = [
     (listen, connect)

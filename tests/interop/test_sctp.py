@@ -1,18 +1,17 @@
 """Our SCTP against stacks that nobody here wrote: every octet arrives, whatever the network does.
 
 1 MB each way; with INTEROP=full (`make validate`) 100 MB. Each test is a cell of docs/interop.md,
-where `tools/interop_page.py` writes what came of it; `cell` says which.
+where `tools/interop_page.py` writes what came of it; the fixture `cell` says which.
 """
 
 import dataclasses
 import time
-from collections.abc import Callable
 
 import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Load, Outcome, Peer
+from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
 from running import Running
 
 BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
@@ -25,29 +24,10 @@ LOSSES = {
 # An end waits so long, in ms, for what the network lost of the other's goodbye.
 LINGER = ("--linger", "2500")
 
-slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
-
 # Timers are short enough for 100 MB at 5 % loss, where retransmissions are lost, too; pion alone
 # has 1 s at least all the same.
 TIMERS = ("--rto-min", "100")
 FAILOVER = ("--rto-min", "100", "--heartbeat", "200", "--path-max-retrans", "2")
-
-Cell = Callable[..., None]
-
-
-@pytest.fixture
-def cell(record_property: Callable[[str, object], None]) -> Cell:
-    """Names the cell of the table that a test is, and what was measured."""
-
-    def record(feature: str, other: Peer, outcome: Outcome | None = None) -> None:
-        record_property("feature", feature)
-        record_property("peer", other.name)
-        if outcome is not None:
-            ours = next(end for end in (outcome.listen, outcome.connect) if end.peer == "anabranch")
-            moved = ours.sent_bytes + ours.received_bytes
-            record_property("mb_per_s", moved / 1e6 / max(ours.wall_s, 1e-9))
-
-    return record
 
 
 @pytest.fixture
@@ -101,7 +81,7 @@ def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
     closer = "listen" if ours == "listens" else "connect"
     load = lingering(dataclasses.replace(BULK, closer=closer), loss)
     outcome = peers.over_loopback(*ends(ours, other), load, LOSSES[loss])
-    cell(feature, other, outcome)
+    cell(feature, other, outcome.mb_per_s)
     exact(outcome)
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
 
@@ -117,7 +97,7 @@ def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
     with network.running():
         load = lingering(BULK, loss)
         outcome = peers.over_network(network, *ends(ours, USRSCTP), load, is_raw=True)
-    cell(feature, USRSCTP, outcome)
+    cell(feature, USRSCTP, outcome.mb_per_s)
     exact(outcome)
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
     assert (network.reports[0]["forward"]["lost"] > 0) == (loss != "0 %")

@@ -106,10 +106,12 @@ class Tunnels:
         *words: object,
         version: int = 4,
         settings: Mapping[str, object] | None = None,
+        devices: int | None = None,
     ) -> Running:
-        """A program on our TCP or MPTCP, behind all devices."""
-        devices = ";".join(f"t{path}={ours(path, version)}" for path in range(self.paths))
-        line = [our_peer(), role, "--tun", devices, "--mtu", str(self.mtu), *map(str, words)]
+        """A program on our TCP or MPTCP, behind all devices, or the first of them."""
+        used = range(self.paths if devices is None else devices)
+        devices_of = ";".join(f"t{path}={ours(path, version)}" for path in used)
+        line = [our_peer(), role, "--tun", devices_of, "--mtu", str(self.mtu), *map(str, words)]
         if settings is not None:
             line += ["--settings", json.dumps(settings)]
         return Running(self.command(line))
