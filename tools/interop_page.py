@@ -20,6 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests" / "interop"
 sys.path.insert(0, str(TESTS))
+IS_QUICK = "--quick" in sys.argv
+if not IS_QUICK:
+    os.environ["INTEROP"] = "full"
 
 import peers  # noqa: E402
 from peers import ANABRANCH, Load  # noqa: E402
@@ -166,9 +169,7 @@ room beside timestamps.
 
 def main() -> int:
     """Runs the tests and writes the page."""
-    is_quick = "--quick" in sys.argv
     target = Path(sys.argv[1]) / "interop.md"
-    environment = os.environ | ({} if is_quick else {"INTEROP": "full"})
     with tempfile.TemporaryDirectory() as folder:
         if "--from" in sys.argv:
             reports = [Path(name) for name in sys.argv[sys.argv.index("--from") + 1 :]]
@@ -178,10 +179,10 @@ def main() -> int:
             files = [str(TESTS / f"{name}.py") for name in modules]
             command = [sys.executable, "-m", "pytest", "-q", *files]
             options = ["-o", "junit_family=xunit1", f"--junitxml={reports[0]}"]
-            subprocess.run([*command, *options], env=environment, cwd=ROOT, check=False)
+            subprocess.run([*command, *options], cwd=ROOT, check=False)
         tables, failed = results(reports)
-    speed = speeds(10_000 if is_quick else 200_000)
-    parts = [HEAD.format(bulk=1 if is_quick else 100)]
+    speed = speeds(10_000 if IS_QUICK else 200_000)
+    parts = [HEAD.format(bulk=1 if IS_QUICK else 100)]
     for name, (_, columns) in SECTIONS.items():
         parts += [f"## {name}\n{NOTES[name]}", text_of(tables[name], columns), ""]
     parts += [

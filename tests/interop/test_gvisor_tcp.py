@@ -25,7 +25,7 @@ def router() -> Iterator[Tunnels]:
     if lacks:
         pytest.skip(f"left out, since {lacks}")
     try:
-        tunnels.our_peer()
+        peers.example("stream_peer")
         GVISOR.command()
     except peers.MissingError as error:
         pytest.skip(str(error))

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import peers
 import pytest
 import tunnels
 from peers import IS_FULL, KERNEL, Cell, MissingError, slow
@@ -42,7 +43,7 @@ def host() -> Iterator[Tunnels]:
     if lacks:
         pytest.skip(f"left out, since {lacks}")
     try:
-        tunnels.our_peer()
+        peers.example("stream_peer")
     except MissingError as error:
         pytest.skip(str(error))
     with Tunnels().running() as made:

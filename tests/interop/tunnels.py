@@ -5,17 +5,15 @@ only. What a killed run left behind is removed by the next one.
 """
 
 import contextlib
-import functools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import namespaces
-from peers import BUILD_S, MissingError
+import peers
 from running import Running
 
 HERE = Path(__file__).parent
@@ -27,29 +25,6 @@ def missing() -> str | None:
     if not Path("/dev/net/tun").exists():
         return "there is no /dev/net/tun"
     return namespaces.missing()
-
-
-@functools.cache
-def our_peer() -> str:
-    """Builds crates/anabranch-live/examples/stream_peer."""
-    line = [
-        "cargo",
-        "build",
-        "--locked",
-        "--quiet",
-        "-p",
-        "anabranch-live",
-        "--example",
-        "stream_peer",
-    ]
-    if shutil.which("cargo") is None:
-        raise MissingError("our peer cannot be built: there is no `cargo`")
-    done = subprocess.run(
-        line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=BUILD_S
-    )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    return str(ROOT / "target" / "debug" / "examples" / "stream_peer")
 
 
 class Tunnels:
@@ -111,7 +86,15 @@ class Tunnels:
         """A program on our TCP or MPTCP, behind all devices, or the first of them."""
         used = range(self.paths if devices is None else devices)
         devices_of = ";".join(f"t{path}={ours(path, version)}" for path in used)
-        line = [our_peer(), role, "--tun", devices_of, "--mtu", str(self.mtu), *map(str, words)]
+        line = [
+            str(peers.example("stream_peer")),
+            role,
+            "--tun",
+            devices_of,
+            "--mtu",
+            str(self.mtu),
+            *map(str, words),
+        ]
         if settings is not None:
             line += ["--settings", json.dumps(settings)]
         return Running(self.command(line))

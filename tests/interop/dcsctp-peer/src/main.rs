@@ -1,5 +1,6 @@
 //! A peer on dcsctp: single-homed, over UDP. Command line, payload and the JSON at the end: README.md.
 
+#[path = "../../../../crates/anabranch-live/examples/sctp_peer/payload.rs"]
 mod payload;
 
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const HEADER: usize = 8;
 
 /// Octets of a message: from the first to the second.
-pub type Sizes = (usize, usize);
+pub(crate) type Sizes = (usize, usize);
 
 fn mixed(mut x: u64) -> u64 {
     x ^= x >> 32;
@@ -27,7 +27,7 @@ fn size(stream: u32, index: u32, (least, most): Sizes) -> usize {
 }
 
 /// Reads `8-1000`, or `1000` for messages of one size.
-pub fn parse_sizes(text: &str) -> Result<Sizes, String> {
+pub(crate) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let number = |word: &str| word.parse::<usize>().map_err(|error| error.to_string());
     let sizes = (number(least)?, number(most)?);
@@ -38,7 +38,7 @@ pub fn parse_sizes(text: &str) -> Result<Sizes, String> {
 }
 
 /// Writes a message into `to`.
-pub fn fill(to: &mut Vec<u8>, stream: u32, index: u32, sizes: Sizes) {
+pub(crate) fn fill(to: &mut Vec<u8>, stream: u32, index: u32, sizes: Sizes) {
     let size = size(stream, index, sizes);
     to.clear();
     to.extend(stream.to_be_bytes());
@@ -61,9 +61,9 @@ fn hash(message: &[u8]) -> u64 {
 
 /// One direction of an association.
 #[derive(Default)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// Messages that were sent, or received.
-    pub messages: u64,
+    pub(crate) messages: u64,
     bytes: u64,
     corrupt: u64,
     misplaced: u64,
@@ -82,7 +82,7 @@ struct Stream {
 
 impl Flow {
     /// Counts a message.
-    pub fn count(&mut self, stream: u32, message: &[u8]) {
+    pub(crate) fn count(&mut self, stream: u32, message: &[u8]) {
         self.messages += 1;
         self.bytes += message.len() as u64;
         let one = self.streams.entry(stream).or_default();
@@ -90,7 +90,7 @@ impl Flow {
     }
 
     /// Counts a message that was received, and compares every octet with what it must be.
-    pub fn check(&mut self, on: u32, message: &[u8], sizes: Sizes) {
+    pub(crate) fn check(&mut self, on: u32, message: &[u8], sizes: Sizes) {
         self.count(on, message);
         let Some((header, _)) = message.split_first_chunk::<HEADER>() else {
             self.corrupt += 1;
@@ -115,10 +115,11 @@ impl Flow {
     }
 
     /// Its fields in a report: those of `name`, and what was wrong if it was received.
-    pub fn report(&self, name: &str, into: &mut Map<String, Value>) {
+    pub(crate) fn report(&self, name: &str, into: &mut Map<String, Value>) {
         into.insert(format!("{name}_messages"), self.messages.into());
         into.insert(format!("{name}_bytes"), self.bytes.into());
-        let digests = self.streams.iter().map(|(id, one)| (id.to_string(), json!(format!("{:016x}", one.digest))));
+        let digests =
+            self.streams.iter().map(|(id, one)| (id.to_string(), json!(format!("{:016x}", one.digest))));
         into.insert(format!("{name}_digests"), Value::Object(digests.collect()));
         if name == "received" {
             into.insert("corrupt".into(), self.corrupt.into());

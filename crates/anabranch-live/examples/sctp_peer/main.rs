@@ -1,7 +1,7 @@
-//! A peer on this project's own stack: multi-homed, over UDP or raw IP. Command line, payload and the JSON at
-//! the end: README.md.
+//! An end of SCTP, multi-homed, over UDP or raw IP, for tests against other stacks. Command line, payload and
+//! the JSON at the end: tests/interop/README.md.
+#![expect(clippy::disallowed_types, reason = "it measures by the wall clock")]
 
-#[path = "../../dcsctp-peer/src/payload.rs"]
 mod payload;
 
 use std::collections::VecDeque;
@@ -79,7 +79,8 @@ struct Arguments {
 
 impl Arguments {
     fn config(&self) -> Result<Config, String> {
-        let mut all: Map<String, Value> = serde_json::from_str(&self.settings).map_err(|error| error.to_string())?;
+        let mut all: Map<String, Value> =
+            serde_json::from_str(&self.settings).map_err(|error| error.to_string())?;
         let mut set = |name: &str, value: Value| {
             all.entry(name).or_insert(value);
         };
@@ -125,7 +126,9 @@ impl State {
     fn on_event(&mut self, host: &mut Host, now: Time, id: AssociationId, event: HostEvent) {
         let seconds = self.established.map_or(0.0, |at| at.elapsed().as_secs_f64());
         let remote = |host: &Host, path: usize| {
-            host.addresses(id).and_then(|(routes, _)| routes.get(path)).map_or("?".into(), |route| route.remote.to_string())
+            host.addresses(id)
+                .and_then(|(routes, _)| routes.get(path))
+                .map_or("?".into(), |route| route.remote.to_string())
         };
         match event {
             HostEvent::Accepted { .. } | HostEvent::Connected => {
@@ -328,7 +331,7 @@ fn main() -> ExitCode {
     let state = match run(Arguments::parse()) {
         Ok(state) => state,
         Err(error) => {
-            eprintln!("anabranch-peer: {error}");
+            eprintln!("sctp_peer: {error}");
             return ExitCode::from(2);
         }
     };
