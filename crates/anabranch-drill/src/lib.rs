@@ -12,6 +12,7 @@ mod protocols;
 mod python;
 mod run;
 pub mod script;
+mod sctp;
 mod shell;
 mod tcp;
 mod verdict;

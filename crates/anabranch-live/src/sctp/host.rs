@@ -74,6 +74,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
+    /// The TSN of its first fragment.
+    pub tsn: u32,
     /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
     /// read.
     pub bytes: Vec<u8>,
@@ -337,6 +339,19 @@ impl Host {
             live.end.handle_input(now, Input::Command(command));
             self.drain(now, id, &[]);
         }
+    }
+
+    /// Lets an association have other [options](Association::set_options).
+    ///
+    /// # Errors
+    /// When the settings are impossible: one sentence.
+    pub fn set_options(&mut self, now: Time, id: AssociationId, config: &Config) -> Result<(), String> {
+        let parameters = config.resolve()?;
+        if let Some(live) = self.associations.get_mut(&id) {
+            live.end.set_options(now, &parameters);
+            self.drain(now, id, &[]);
+        }
+        Ok(())
     }
 
     /// The application has read so many bytes of what has arrived.

@@ -152,6 +152,8 @@ pub struct Association {
     /// What the last SACK left of the receive buffer, in bytes.
     pub(super) advertised: u32,
     pub(super) received: ReceivedTsns,
+    /// Streams that the peer may send on.
+    pub(super) inbound_streams: u16,
     pub(super) reassembly: Reassembly,
     /// Reassembly with interleaving; what waits there is counted above.
     pub(super) interleaved: Interleaved,
@@ -229,6 +231,7 @@ impl Association {
             unread: 0,
             advertised: 0,
             received: ReceivedTsns::new(0),
+            inbound_streams: parameters.max_inbound_streams,
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
@@ -271,6 +274,16 @@ impl Association {
     /// Bytes that this end keeps for its application at most.
     pub const fn receive_buffer(&self) -> u32 {
         self.parameters.receive_buffer
+    }
+
+    /// Streams that this end sends on.
+    pub fn outbound_streams(&self) -> u16 {
+        self.next_mid.len() as u16
+    }
+
+    /// Streams that the peer sends on.
+    pub const fn inbound_streams(&self) -> u16 {
+        self.inbound_streams
     }
 
     /// Whether the association ends or has ended, so that it takes no more messages.

@@ -36,7 +36,7 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) ->
         initiate_tag: numbers.tag,
         a_rwnd: parameters.receive_buffer,
         outbound_streams: parameters.streams,
-        max_inbound_streams: parameters.streams,
+        max_inbound_streams: parameters.max_inbound_streams,
         initial_tsn: numbers.initial_tsn,
         addresses: 1,
         ip,
@@ -102,6 +102,7 @@ impl Association {
 
     fn start_t1(&mut self, now: Time) {
         let rto = self.paths[self.handshake.path.index()].rto.rto;
+        let rto = self.parameters.max_init_timeout.map_or(rto, |most| rto.min(most));
         self.handshake.timer = self.deadline(now, rto);
     }
 
@@ -222,6 +223,7 @@ impl Association {
         self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.
         self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
+        self.inbound_streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
         // RFC 8260 section 2.2.1: I-DATA where both ends support it.
         self.interleaves = peer.interleaving_supported && self.parameters.interleaving;
         if self.interleaves {

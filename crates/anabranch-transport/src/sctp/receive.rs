@@ -34,7 +34,7 @@ impl Association {
             Arrival::Refused => return,
         };
         // Section 6.5: data for a stream that is not there is acknowledged and dropped.
-        if data.stream < self.parameters.streams {
+        if data.stream < self.inbound_streams {
             let Self { reassembly, outputs, stats, .. } = self;
             reassembly.insert(tsn, *data, |message| {
                 stats.messages_delivered += 1;
@@ -50,7 +50,7 @@ impl Association {
             return;
         }
         let Arrival::New(_) = self.take_tsn(path, data.tsn, data.immediate) else { return };
-        if data.stream < self.parameters.streams {
+        if data.stream < self.inbound_streams {
             let Self { interleaved, reassembly, outputs, stats, .. } = self;
             interleaved.insert(data, &mut reassembly.bytes, |message| {
                 stats.messages_delivered += 1;
@@ -102,7 +102,7 @@ impl Association {
         let Some(new_cumulative) = self.take_forward_tsn(now, path, forward.new_cumulative_tsn) else {
             return;
         };
-        let streams = self.parameters.streams;
+        let streams = self.inbound_streams;
         let Self { reassembly, outputs, stats, .. } = self;
         let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
         reassembly.forward(new_cumulative, skipped, |message| {
@@ -117,7 +117,7 @@ impl Association {
         if !self.interleaves || self.take_forward_tsn(now, path, forward.new_cumulative_tsn).is_none() {
             return;
         }
-        let streams = self.parameters.streams;
+        let streams = self.inbound_streams;
         let Self { interleaved, reassembly, outputs, stats, .. } = self;
         for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
             interleaved.forward(*skip, &mut reassembly.bytes, |message| {

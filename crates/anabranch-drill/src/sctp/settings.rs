@@ -1,0 +1,50 @@
+//! Settings of the system, as FreeBSD and Linux name them, and the settings of a profile that they are here.
+
+use anabranch_transport::cc;
+use anabranch_transport::cc::sctp::InitialWindow;
+use anabranch_transport::sctp::{Config, Profile};
+use anabranch_transport::time::Duration;
+use anabranch_transport::units::Limit;
+
+use crate::verdict::{Step, Stop};
+
+/// The settings of a profile; none: RFC 9260.
+pub(super) fn profile(name: Option<&str>) -> Step<Config> {
+    let profile = match name.unwrap_or("rfc9260") {
+        "freebsd_10" => Profile::FreeBsd10,
+        "linux" => Profile::Linux,
+        "ns2" => Profile::Ns2,
+        "rfc2960" => Profile::Rfc2960,
+        "rfc4960" => Profile::Rfc4960,
+        "rfc9260" => Profile::Rfc9260,
+        other => return Err(Stop::needs(format!("a profile of SCTP instead of {other}"))),
+    };
+    // Sockets have Nagle's algorithm until they do without it (RFC 6458 section 8.1.5).
+    Ok(Config { profile, nagle: Some(true), ..Config::default() })
+}
+
+/// A setting of the system (`sysctl`).
+pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
+    let needs = || Stop::needs(format!("the setting {name}={value}"));
+    let key = name.strip_prefix("net.inet.sctp.").or_else(|| name.strip_prefix("net.sctp.")).ok_or_else(needs)?;
+    let number: u64 = value.parse().map_err(|_| needs())?;
+    match (key, number) {
+        ("initial_cwnd", 1..) => {
+            let initial_window = Some(InitialWindow::Segments(number as u32));
+            config.cc = Some(cc::Config::Sctp(cc::sctp::Config { initial_window, ..Default::default() }));
+        }
+        ("maxburst", 1..) => config.max_burst = Some(Limit::At(number as u32)),
+        ("pr_enable" | "prsctp_enable", _) => config.partial_reliability = Some(number != 0),
+        ("rto_initial", _) => config.rto_initial = Some(Duration::from_millis(number)),
+        ("rto_min", _) => config.rto_min = Some(Duration::from_millis(number)),
+        // What there is not, or not in an association that does not ask for it. Data that has been
+        // acknowledged is never dropped (`do_sctp_drain`).
+        ("asconf_enable" | "auth_enable" | "ecn_enable" | "pktdrop_enable" | "reconfig_enable", 0)
+        | ("nr_sack_on_off" | "nrsack_enable" | "nrsack_on_off", 0)
+        | ("auth_disable", 1)
+        | ("do_sctp_drain", _) => {}
+        ("nr_sack_on_off" | "nrsack_enable" | "nrsack_on_off", _) => return Err(Stop::needs("NR-SACK")),
+        _ => return Err(needs()),
+    }
+    Ok(())
+}
