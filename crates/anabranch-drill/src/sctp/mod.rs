@@ -103,7 +103,7 @@ pub(crate) struct SctpExecutor {
     associations: BTreeMap<AssociationId, Known>,
     under_test: UnderTest,
     /// Packets that went out and have not been looked at.
-    sent: VecDeque<(Time, Vec<u8>)>,
+    sent: VecDeque<(Time, Route, Vec<u8>)>,
 }
 
 impl SctpExecutor {
@@ -127,7 +127,7 @@ impl SctpExecutor {
     /// Takes what the host sends and tells.
     fn drain(&mut self, now: Time) {
         while let Some(transmit) = self.host.poll_transmit(1) {
-            self.sent.push_back((now, transmit.bytes.to_vec()));
+            self.sent.push_back((now, transmit.route, transmit.bytes.to_vec()));
         }
         while let Some((id, event)) = self.host.poll_event() {
             let known = self.associations.entry(id).or_default();
@@ -301,7 +301,9 @@ impl Executor for SctpExecutor {
         if !wanted.header.is_empty() {
             return Err(Stop::needs("the common header of a packet that goes out"));
         }
-        let Some((at, bytes)) = self.sent.pop_front() else { return Ok(None) };
+        // What goes to other addresses of the peer is not looked at, as long as nothing has come from there.
+        self.sent.retain(|(_, route, _)| route.remote == REMOTE);
+        let Some((at, _, bytes)) = self.sent.pop_front() else { return Ok(None) };
         self.learn(wanted, &bytes);
         let numbers = &self.under_test.numbers;
         let mut rest = &bytes[COMMON_HEADER..];

@@ -2,15 +2,16 @@
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::sctp::InitialWindow;
-use anabranch_transport::sctp::{Config, Profile};
+use anabranch_transport::sctp::{Config, Profile, procedures};
 use anabranch_transport::time::Duration;
 use anabranch_transport::units::Limit;
 
 use crate::verdict::{Step, Stop};
 
-/// The settings of a profile; none: RFC 9260.
+/// The settings of a profile; none: FreeBSD's, whose branches of the scripts are run.
 pub(super) fn profile(name: Option<&str>) -> Step<Config> {
-    let profile = match name.unwrap_or("rfc9260") {
+    let profile = match name.unwrap_or("freebsd") {
+        "freebsd" => return Ok(freebsd()),
         "freebsd_10" => Profile::FreeBsd10,
         "linux" => Profile::Linux,
         "ns2" => Profile::Ns2,
@@ -23,6 +24,30 @@ pub(super) fn profile(name: Option<&str>) -> Step<Config> {
     Ok(Config { profile, nagle: Some(true), ..Config::default() })
 }
 
+/// RFC 9260 with what it leaves open as FreeBSD 14 has it: the initial window, the first SACK, which is not
+/// delayed, an ABORT to a peer that no longer answers, and that windows grow only as the cumulative TSN
+/// advances (as in RFC 4960).
+fn freebsd() -> Config {
+    Config {
+        cc: Some(congestion_control(3)),
+        procedures: Some(procedures::Config {
+            aborts_unreachable_peers: Some(true),
+            first_sack_at_once: Some(true),
+            ..Default::default()
+        }),
+        nagle: Some(true),
+        ..Config::default()
+    }
+}
+
+fn congestion_control(initial_window: u32) -> cc::Config {
+    cc::Config::Sctp(cc::sctp::Config {
+        initial_window: Some(InitialWindow::Segments(initial_window)),
+        growth_needs_cumulative: Some(true),
+        ..Default::default()
+    })
+}
+
 /// A setting of the system (`sysctl`).
 pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
     let needs = || Stop::needs(format!("the setting {name}={value}"));
@@ -30,8 +55,7 @@ pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
     let number: u64 = value.parse().map_err(|_| needs())?;
     match (key, number) {
         ("initial_cwnd", 1..) => {
-            let initial_window = Some(InitialWindow::Segments(number as u32));
-            config.cc = Some(cc::Config::Sctp(cc::sctp::Config { initial_window, ..Default::default() }));
+            config.cc = Some(congestion_control(number as u32));
         }
         ("maxburst", 1..) => config.max_burst = Some(Limit::At(number as u32)),
         ("pr_enable" | "prsctp_enable", _) => config.partial_reliability = Some(number != 0),

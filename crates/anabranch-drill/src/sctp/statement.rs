@@ -263,6 +263,8 @@ fn other_chunk(term: &Term) -> Step<Item> {
 fn flags(fields: &mut Fields<'_>) -> Step<Option<u64>> {
     match fields.value("flgs") {
         Some(Term::Any) => Ok(None),
+        // It has none.
+        None if fields.of == "FORWARD_TSN" => Ok(Some(0)),
         Some(Term::Number(number)) => Ok(Some(*number as u64)),
         Some(Term::Word(letters)) => {
             let bit = |letter| match (fields.of, letter) {

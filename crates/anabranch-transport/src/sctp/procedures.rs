@@ -8,6 +8,10 @@ procedures! {
     /// in the descriptions are those of profile rfc9260 and all others but linux.
     2 columns:
 
+    /// Whether a peer that no longer answers is sent an ABORT when the association is given up, as Linux
+    /// (`sctp_cmd_assoc_failed`) and FreeBSD do (`sctp_threshold_management`); default false, with profile
+    /// linux too: no study has counted it.
+    aborts_unreachable_peers: [false, false];
     /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
     /// on a suspect path waits for the RTO before it; default false, in profile linux true
     /// (`sctp_do_8_2_transport_strike`).
