@@ -2,9 +2,10 @@
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::sctp::InitialWindow;
+use anabranch_transport::sctp::config::Buffer;
 use anabranch_transport::sctp::{Config, Profile, procedures};
 use anabranch_transport::time::Duration;
-use anabranch_transport::units::Limit;
+use anabranch_transport::units::{Bytes, Limit};
 
 use crate::verdict::{Step, Stop};
 
@@ -32,10 +33,14 @@ fn freebsd() -> Config {
         cc: Some(congestion_control(3)),
         procedures: Some(procedures::Config {
             aborts_unreachable_peers: Some(true),
+            bundles_forward_tsn: Some(true),
             first_sack_at_once: Some(true),
             ..Default::default()
         }),
         nagle: Some(true),
+        // net.inet.sctp.recvspace and sendspace.
+        receive_buffer: Some(Bytes(233_016)),
+        send_buffer: Some(Buffer::At(Bytes(233_016))),
         ..Config::default()
     }
 }

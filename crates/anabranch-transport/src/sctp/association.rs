@@ -777,6 +777,9 @@ impl Endpoint for Association {
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
         }
+        if self.parameters.procedures.bundles_forward_tsn {
+            self.bundle_forward_tsn();
+        }
     }
 
     #[inline]

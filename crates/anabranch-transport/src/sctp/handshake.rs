@@ -13,6 +13,10 @@ use crate::wire::sctp::chunk::{
     Abort, Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Illegal, Init, InitAck, StateCookie,
 };
 
+/// A Forward-TSN-Supported parameter (RFC 3758 section 3.1), which an end without partial reliability does not
+/// know.
+const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
+
 /// The opening end's side of the handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
@@ -157,9 +161,13 @@ impl Association {
         self.handshake.path = path;
         self.state = State::CookieEchoed;
         self.send_cookie_echo(now);
-        if !ack.unrecognized.is_empty() {
+        let mut unrecognized = ack.unrecognized.to_vec();
+        if ack.init.forward_tsn_supported && !self.parameters.partial_reliability {
+            unrecognized.extend(FORWARD_TSN_SUPPORTED);
+        }
+        if !unrecognized.is_empty() {
             // Section 3.2.1: behind the COOKIE ECHO, in its packet.
-            let error = Chunk::Error(ErrorCause::unrecognized(&ack.unrecognized));
+            let error = Chunk::Error(ErrorCause::unrecognized(&unrecognized));
             if let Some(Output::Transmit(packet)) = self.outputs.back_mut()
                 && let Body::Sctp(sctp) = &mut packet.body
                 && packet.size + error.wire_size() <= self.paths[path.index()].mtu

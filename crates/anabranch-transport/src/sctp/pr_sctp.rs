@@ -8,6 +8,7 @@ use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
 use crate::ground::Payload;
 use crate::time::Time;
+use crate::wire::Body;
 use crate::wire::sctp::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 
 impl Association {
@@ -182,6 +183,37 @@ impl Association {
             let rto = self.paths[path.index()].rto.rto;
             self.paths[path.index()].t3 = self.deadline(now, rto);
         }
+    }
+
+    /// The FORWARD TSN that was sent last shares the packet of the data behind it, where they fit into one.
+    #[cold]
+    pub(super) fn bundle_forward_tsn(&mut self) {
+        let is_alone = |output: &Output| {
+            matches!(output, Output::Transmit(packet)
+                if matches!(&packet.body, Body::Sctp(sctp)
+                    if matches!(sctp.first, Chunk::ForwardTsn(_)) && sctp.rest.is_empty()))
+        };
+        let Some(at) = self.outputs.iter().rposition(is_alone) else { return };
+        let (Some(Output::Transmit(forward)), Some(Output::Transmit(data))) =
+            (self.outputs.get(at), self.outputs.get(at + 1))
+        else {
+            return;
+        };
+        let (Body::Sctp(first), Body::Sctp(second)) = (&forward.body, &data.body) else { return };
+        let size = data.size + first.first.wire_size();
+        let has_data = matches!(second.first, Chunk::Data(_));
+        if !has_data || forward.path != data.path || size > self.paths[data.path.index()].mtu {
+            return;
+        }
+        let Some(Output::Transmit(forward)) = self.outputs.remove(at) else { return };
+        if let (Body::Sctp(mut first), Some(Output::Transmit(data))) = (forward.body, self.outputs.get_mut(at))
+            && let Body::Sctp(second) = &mut data.body
+        {
+            std::mem::swap(&mut first.first, &mut second.first);
+            second.rest.insert(0, first.first);
+            data.size = size;
+        }
+        self.stats.packets_sent -= 1;
     }
 
     /// The chunks that a FORWARD TSN passes.

@@ -12,6 +12,9 @@ procedures! {
     /// (`sctp_cmd_assoc_failed`) and FreeBSD do (`sctp_threshold_management`); default false, with profile
     /// linux too: no study has counted it.
     aborts_unreachable_peers: [false, false];
+    /// Whether a FORWARD TSN shares the packet of the data behind it, as with FreeBSD
+    /// (`sctp_chunk_output`; RFC 3758 section 3.5 leaves it open); default false.
+    bundles_forward_tsn: [false, false];
     /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
     /// on a suspect path waits for the RTO before it; default false, in profile linux true
     /// (`sctp_do_8_2_transport_strike`).

@@ -35,6 +35,9 @@ impl Association {
         };
         if data.stream >= self.inbound_streams {
             self.report_invalid_stream(path, data.stream);
+        } else if !self.reassembly.continues(tsn, data) {
+            // Section 6.9: the fragments of a message follow each other and have one number.
+            self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
         } else {
             let Self { reassembly, outputs, stats, .. } = self;
             reassembly.insert(tsn, *data, |message| {
@@ -108,6 +111,11 @@ impl Association {
 
     #[inline(never)]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
+        if !self.peer_takes_forward_tsn {
+            // RFC 3758 section 3.3: it was not agreed on.
+            self.answer(path, Chunk::Opaque(Box::new(forward.report())));
+            return;
+        }
         let Some(new_cumulative) = self.take_forward_tsn(now, path, forward.new_cumulative_tsn) else {
             return;
         };

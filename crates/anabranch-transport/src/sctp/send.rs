@@ -69,8 +69,10 @@ impl Association {
             if length > self.peer_rwnd && self.outstanding.bytes() > 0 {
                 return false;
             }
-            // Section 6.1, Nagle's algorithm.
+            // Section 6.1, Nagle's algorithm; a message of which a part has left is not small (FreeBSD
+            // `sctp_med_chunk_output`, Linux `can_delay`).
             return !(self.parameters.nagle
+                && front.sent == 0
                 && self.outstanding.bytes() > 0
                 && self.queue.bytes < u64::from(self.fragment_limit));
         }

@@ -477,6 +477,11 @@ impl ErrorCause {
         Self::other(codes::cause::UNRECOGNIZED_PARAMETERS, parameters.to_vec())
     }
 
+    /// Protocol Violation (section 3.3.10.13), in these words.
+    pub fn violation(words: &str) -> Self {
+        Self::other(codes::cause::PROTOCOL_VIOLATION, words.as_bytes().to_vec())
+    }
+
     pub(super) fn other(code: u16, value: Vec<u8>) -> Self {
         Self::Other(Box::new(OtherCause { code, value: value.into() }))
     }
@@ -511,13 +516,33 @@ impl Opaque {
             return None;
         }
         let shown = &self.value[..self.value.len().min(Self::MOST_REPORTED)];
+        Some(Self::reporting(self.kind, self.flags, (4 + self.value.len()) as u16, shown))
+    }
+
+    /// An ERROR chunk that says that a chunk is not known, of whose value so much is shown.
+    fn reporting(kind: u8, flags: u8, length: u16, shown: &[u8]) -> Self {
         let mut value = Vec::with_capacity(8 + shown.len());
         value.u16(codes::cause::UNRECOGNIZED_CHUNK);
         value.u16(8 + shown.len() as u16);
-        value.extend([self.kind, self.flags]);
-        value.u16((4 + self.value.len()) as u16);
+        value.extend([kind, flags]);
+        value.u16(length);
         value.extend(shown);
-        Some(Self { kind: codes::chunk::ERROR, flags: 0, value: value.into() })
+        Self { kind: codes::chunk::ERROR, flags: 0, value: value.into() }
+    }
+}
+
+impl ForwardTsn {
+    /// The report on one that was not agreed on: its type asks for it (RFC 9260 section 3.2).
+    pub fn report(&self) -> Opaque {
+        let mut chunk = Vec::with_capacity(8 + 4 * self.streams.len());
+        let shown = self.streams.iter().take(Opaque::MOST_REPORTED / 4 - 2);
+        chunk.u32(self.new_cumulative_tsn);
+        shown.for_each(|skipped| {
+            chunk.u16(skipped.stream);
+            chunk.u16(skipped.ssn);
+        });
+        let length = 8 + 4 * self.streams.len() as u16;
+        Opaque::reporting(codes::chunk::FORWARD_TSN, 0, length, &chunk)
     }
 }
 

@@ -174,11 +174,13 @@ impl<'a> ChunkHeader<'a> {
                 }
                 _ => self.opaque(),
             },
-            chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(SHORT)?),
+            chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(Fault::Silent(SHORT))?),
             chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
             chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
-            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(SHORT)?),
+            chunk::I_FORWARD_TSN => {
+                Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(Fault::Silent(SHORT))?)
+            }
             chunk::INIT => {
                 let Beginning { init, unrecognized, .. } = init(reader, addresses, kind)?;
                 Chunk::Init(Box::new(init), unrecognized.into())
@@ -197,8 +199,10 @@ impl<'a> ChunkHeader<'a> {
             }
             chunk::RECONFIG => Reconfig::parse(reader)
                 .map_or_else(|| self.opaque(), |reconfig| Chunk::Reconfig(Box::new(reconfig))),
-            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(SHORT)?),
-            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(SHORT)? },
+            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(Fault::Silent(SHORT))?),
+            chunk::SHUTDOWN => {
+                Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(Fault::Silent(SHORT))? }
+            }
             chunk::SHUTDOWN_ACK => Chunk::ShutdownAck,
             chunk::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { tag_reflected },
             _ => self.opaque(),
@@ -423,6 +427,10 @@ fn init<'a>(
                 let milliseconds = value.u32().ok_or(SHORT)?;
                 init.cookie_preservative = Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000));
             }
+            // RFC 3758 section 3.1: it has no value.
+            parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
+                return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"Forward-TSN-Supported has a value"));
+            }
             parameter::FORWARD_TSN_SUPPORTED => init.forward_tsn_supported = true,
             parameter::SUPPORTED_EXTENSIONS => {
                 let has = |kind: u8| value.0.contains(&kind);
@@ -459,10 +467,13 @@ fn init<'a>(
                     keep_parameter(&mut unrecognized, kind, value.0);
                 }
                 if !does(codes::READ_ON) {
-                    break;
+                    reader = Reader(&[]);
                 }
             }
         }
+    }
+    if !reader.is_empty() {
+        return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"a parameter is cut off"));
     }
     init.asconf_supported = supports_asconf && can_authenticate;
     if chunk_kind == chunk::INIT_ACK {
