@@ -2,10 +2,9 @@
 
 use anabranch_transport::cc;
 use anabranch_transport::cc::sctp::InitialWindow;
-use anabranch_transport::sctp::config::Buffer;
 use anabranch_transport::sctp::{Config, Profile, procedures};
 use anabranch_transport::time::Duration;
-use anabranch_transport::units::{Bytes, Limit};
+use anabranch_transport::units::Limit;
 
 use crate::verdict::{Step, Stop};
 
@@ -25,22 +24,22 @@ pub(super) fn profile(name: Option<&str>) -> Step<Config> {
     Ok(Config { profile, nagle: Some(true), ..Config::default() })
 }
 
-/// RFC 9260 with what it leaves open as FreeBSD 14 has it: the initial window, the first SACK, which is not
-/// delayed, an ABORT to a peer that no longer answers, and that windows grow only as the cumulative TSN
-/// advances (as in RFC 4960).
+/// FreeBSD 14: the profile of FreeBSD 10 with what has changed since, and what RFC 9260 and RFC 3758 leave open
+/// and no study has needed.
 fn freebsd() -> Config {
     Config {
+        profile: Profile::FreeBsd10,
+        // net.inet.sctp.rto_initial, which is 3 s in FreeBSD 10.
+        rto_initial: Some(Duration::from_secs(1)),
         cc: Some(congestion_control(3)),
         procedures: Some(procedures::Config {
             aborts_unreachable_peers: Some(true),
+            asks_nagle_once: Some(true),
             bundles_forward_tsn: Some(true),
             first_sack_at_once: Some(true),
             ..Default::default()
         }),
         nagle: Some(true),
-        // net.inet.sctp.recvspace and sendspace.
-        receive_buffer: Some(Bytes(233_016)),
-        send_buffer: Some(Buffer::At(Bytes(233_016))),
         ..Config::default()
     }
 }

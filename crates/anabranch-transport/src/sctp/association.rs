@@ -144,6 +144,8 @@ pub struct Association {
     /// As many Gap Ack Blocks and duplicates as fit into a packet with a SACK alone.
     pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
+    /// Nagle's algorithm is not asked: nothing was outstanding when the first of these packets left.
+    pub(super) is_past_nagle: bool,
     /// The application waits for room in the send buffer.
     pub(super) has_refused: bool,
 
@@ -230,6 +232,7 @@ impl Association {
             fragment_limit: 0,
             sack_entries: 0,
             peer_takes_forward_tsn: false,
+            is_past_nagle: false,
             has_refused: false,
             unread: 0,
             advertised: 0,

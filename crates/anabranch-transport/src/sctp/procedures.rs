@@ -15,6 +15,9 @@ procedures! {
     /// Whether a FORWARD TSN shares the packet of the data behind it, as with FreeBSD
     /// (`sctp_chunk_output`; RFC 3758 section 3.5 leaves it open); default false.
     bundles_forward_tsn: [false, false];
+    /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding, as
+    /// with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
+    asks_nagle_once: [false, false];
     /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
     /// on a suspect path waits for the RTO before it; default false, in profile linux true
     /// (`sctp_do_8_2_transport_strike`).

@@ -35,8 +35,9 @@ impl Association {
         };
         if data.stream >= self.inbound_streams {
             self.report_invalid_stream(path, data.stream);
-        } else if !self.reassembly.continues(tsn, data) {
-            // Section 6.9: the fragments of a message follow each other and have one number.
+        } else if tsn <= self.received.cumulative && !self.reassembly.continues(tsn, data) {
+            // Section 6.9: the fragments of a message follow each other and have one number. Out of sequence
+            // a FORWARD TSN may still pass the one before.
             self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
         } else {
             let Self { reassembly, outputs, stats, .. } = self;

@@ -38,7 +38,7 @@ const SHORT: Malformed = malformed("a field lies behind the end");
 impl SctpPacket {
     /// Reads a packet: everything behind the header of IP, or of UDP where it is in one (RFC 6951).
     ///
-    /// A chunk that is cut off at the end is as if it had not been there (RFC 9260 section 6.10).
+    /// A chunk that is cut off at the end is [illegal](Chunk::Illegal) (RFC 9260 section 6.10).
     ///
     /// # Errors
     /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it
@@ -60,7 +60,18 @@ impl SctpPacket {
         let mut is_signed = false;
         while !reader.is_empty() {
             let whole = reader.0;
-            let Some(header) = ChunkHeader::read(&mut reader) else { break };
+            let Some(header) = ChunkHeader::read(&mut reader) else {
+                // Section 6.10: that must not be. Whoever sends such an INIT is nobody yet.
+                if let [kind, flags, _, _, value @ ..] = whole
+                    && codes::is_known(*kind)
+                    && *kind != chunk::INIT
+                {
+                    let chunk = Opaque { kind: *kind, flags: *flags, value: value.into() };
+                    let cause = ErrorCause::violation("a chunk is cut off");
+                    chunks.push(Chunk::Illegal(Box::new(Illegal { chunk, cause })));
+                }
+                break;
+            };
             let padding = header.value.len().next_multiple_of(4) - header.value.len();
             // The padding of the last chunk may be missing.
             reader.take(padding.min(reader.0.len()));
@@ -174,7 +185,7 @@ impl<'a> ChunkHeader<'a> {
                 }
                 _ => self.opaque(),
             },
-            chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(Fault::Silent(SHORT))?),
+            chunk::FORWARD_TSN => forward_tsn(reader).map_or_else(|| self.opaque(), Chunk::ForwardTsn),
             chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
             chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
@@ -414,7 +425,10 @@ fn init<'a>(
     let mut cookie = None;
     let (mut reported, mut unrecognized) = (Vec::new(), Vec::new());
     let (mut supports_asconf, mut can_authenticate, mut names_forward_tsn) = (false, false, false);
-    while let Some((kind, mut value)) = parameter(&mut reader) {
+    while !reader.is_empty() {
+        let Some((kind, mut value)) = parameter(&mut reader) else {
+            return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"a parameter is cut off"));
+        };
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
                 addresses.push(address(kind, value).ok_or(SHORT)?);
@@ -471,9 +485,6 @@ fn init<'a>(
                 }
             }
         }
-    }
-    if !reader.is_empty() {
-        return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"a parameter is cut off"));
     }
     init.asconf_supported = supports_asconf && can_authenticate;
     if chunk_kind == chunk::INIT_ACK {
