@@ -86,7 +86,12 @@ impl SctpExecutor {
     fn check_status(&self, id: anabranch_live::sctp::AssociationId, wanted: &Term) -> Step<Reply> {
         let Some(end) = self.host.endpoint(id) else { return Ok(Reply::Error("EINVAL")) };
         for term in wanted.parts() {
-            let Term::Setting(key, value) = term else { return Err(Stop::needs("another SCTP_STATUS")) };
+            let Term::Setting(key, value) = term else {
+                if *term == Term::Any {
+                    continue;
+                }
+                return Err(Stop::needs("another SCTP_STATUS"));
+            };
             let key = key.name().unwrap_or("");
             let found = match key {
                 _ if **value == Term::Any => continue,

@@ -224,11 +224,14 @@ impl Association {
     }
 
     fn forward_tsn(&self) -> Chunk {
+        // As many as fit into a packet in any case.
+        let by_chunk = self.parameters.procedures.names_streams_by_chunk
+            && self.passed().count() <= self.sack_entries;
         let mut streams: Vec<SkippedStream> = Vec::new();
         for chunk in self.passed().filter(|chunk| !chunk.message.unordered) {
             // C4: the largest stream sequence number of every stream; later chunks have later ones.
             let ssn = chunk.mid as u16;
-            match streams.iter_mut().find(|skip| skip.stream == chunk.message.stream) {
+            match streams.iter_mut().find(|skip| !by_chunk && skip.stream == chunk.message.stream) {
                 Some(skip) => skip.ssn = ssn,
                 None => streams.push(SkippedStream { stream: chunk.message.stream, ssn }),
             }

@@ -15,6 +15,9 @@ procedures! {
     /// Whether a FORWARD TSN shares the packet of the data behind it, as with FreeBSD
     /// (`sctp_chunk_output`; RFC 3758 section 3.5 leaves it open); default false.
     bundles_forward_tsn: [false, false];
+    /// Whether a FORWARD TSN names a stream for every chunk of it that is skipped, as with FreeBSD
+    /// (`send_forward_tsn`), or once with the largest number; default false.
+    names_streams_by_chunk: [false, false];
     /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding, as
     /// with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
     asks_nagle_once: [false, false];
