@@ -258,6 +258,15 @@ impl SctpExecutor {
     }
 }
 
+/// Nothing is known of the IP header but the addresses.
+fn check_header(packet: &Packet) -> Step<()> {
+    match (&packet.ip[..], packet.ecn) {
+        ([], None) => Ok(()),
+        ([first, ..], _) => Err(Stop::needs(format!("\"{first}\" in the IP header"))),
+        ([], Some(_)) => Err(Stop::needs("ECN of SCTP")),
+    }
+}
+
 impl Executor for SctpExecutor {
     fn set(&mut self, name: &str, value: &str) -> Step<()> {
         settings::set(&mut self.config, name, value)
@@ -270,6 +279,7 @@ impl Executor for SctpExecutor {
     }
 
     fn inject(&mut self, now: Time, packet: &Packet) -> Step<()> {
+        check_header(packet)?;
         let Body::Sctp(sctp) = &packet.body else {
             return Err(Stop::needs("packets in of other protocols than SCTP"));
         };
@@ -295,6 +305,7 @@ impl Executor for SctpExecutor {
     }
 
     fn expect(&mut self, packet: &Packet) -> Step<Option<(Time, String)>> {
+        check_header(packet)?;
         let Body::Sctp(wanted) = &packet.body else {
             return Err(Stop::needs("packets out of other protocols than SCTP"));
         };
