@@ -138,7 +138,10 @@ fn what_differs_of_chunks_is_told() {
     for (rest, reason) in [
         ("+0 < sctp: ASCONF[flgs=0]", "needs the chunk ASCONF"),
         ("+0 < sctp: SHUTDOWN[flgs=0, cum_tsn=0, more=1]", "needs SHUTDOWN with more=1"),
-        ("+0 < sctp: DATA[flgs=X, len=20, tsn=1, sid=0, ssn=0, ppid=0]", "needs DATA without flgs or with another one"),
+        (
+            "+0 < sctp: DATA[flgs=X, len=20, tsn=1, sid=0, ssn=0, ppid=0]",
+            "needs DATA without flgs or with another one",
+        ),
         ("+0 < [ttl 1] sctp: COOKIE_ACK[flgs=0]", "needs \"ttl 1\" in the IP header"),
         ("+0 setsockopt(4, IPPROTO_SCTP, SCTP_DREAMS, [1], 4) = 0", "needs the socket option SCTP_DREAMS"),
         ("+0 `sysctl -w net.inet.sctp.nrsack_enable=1`", "needs NR-SACK"),

@@ -55,7 +55,9 @@ impl SctpExecutor {
                 self.under_test.learns = true;
                 Ok(Reply::Returns(0))
             }
-            "read" => Ok(self.receive(now, descriptor, whole(2)?).map_or_else(|reply| reply, |(_, read, _)| Reply::Returns(read))),
+            "read" => Ok(self
+                .receive(now, descriptor, whole(2)?)
+                .map_or_else(|reply| reply, |(_, read, _)| Reply::Returns(read))),
             "sctp_recvmsg" => self.receive_message(now, descriptor, call),
             "sctp_sendmsg" => {
                 let manner = Manner {
@@ -70,11 +72,14 @@ impl SctpExecutor {
                 Ok(self.send(now, descriptor, whole(2)?, &manner))
             }
             "sctp_sendv" => {
-                let [_, buffers, _, _, _, info, _, kind, _] = &call.arguments[..] else { return Err(needs()) };
+                let [_, buffers, _, _, _, info, _, kind, _] = &call.arguments[..] else {
+                    return Err(needs());
+                };
                 if kind.word() != Some("SCTP_SENDV_SPA") {
                     return Err(needs());
                 }
-                let length = buffers.parts().iter().map(|buffer| buffer.parts().get(1).and_then(Term::number));
+                let length =
+                    buffers.parts().iter().map(|buffer| buffer.parts().get(1).and_then(Term::number));
                 let length = length.sum::<Option<i64>>().ok_or_else(needs)?;
                 Ok(self.send(now, descriptor, length, &manner(info)?))
             }

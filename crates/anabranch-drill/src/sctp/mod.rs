@@ -21,8 +21,8 @@ use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::CloseReason;
 use anabranch_transport::ground::Ecn;
 use anabranch_transport::rng::Streams;
-use anabranch_transport::secret::Secret;
 use anabranch_transport::sctp::Config;
+use anabranch_transport::secret::Secret;
 use anabranch_transport::time::Time;
 use form::Item;
 use statement::Numbers;
@@ -160,10 +160,15 @@ impl SctpExecutor {
                     is_raw = true;
                     for byte in list {
                         let byte = byte.number().and_then(|byte| u8::try_from(byte).ok());
-                        chunks.push(byte.ok_or_else(|| Stop::needs("something else than bytes in a packet"))?);
+                        chunks
+                            .push(byte.ok_or_else(|| Stop::needs("something else than bytes in a packet"))?);
                     }
                 }
-                term => _ = self.fill(statement::chunk(term, packet.direction, &self.under_test.numbers)?).write(&mut chunks),
+                term => {
+                    _ = self
+                        .fill(statement::chunk(term, packet.direction, &self.under_test.numbers)?)
+                        .write(&mut chunks)
+                }
             }
         }
         let (first, reflected) = match chunks[..] {
@@ -216,7 +221,9 @@ impl SctpExecutor {
                 item.body = vec![form::Part::Bytes("val", self.under_test.heartbeat.clone())];
             }
             "DATA" => {
-                if let [form::Part::Number(_, _, Some(tsn)), _, form::Part::Number(_, _, Some(ssn)), ..] = item.body[..] {
+                if let [form::Part::Number(_, _, Some(tsn)), _, form::Part::Number(_, _, Some(ssn)), ..] =
+                    item.body[..]
+                {
                     self.under_test.ssns.insert(tsn as u32, ssn as u16);
                 }
             }
@@ -242,7 +249,9 @@ impl SctpExecutor {
         };
         let numbers = &mut self.under_test.numbers;
         (numbers.tag, numbers.tsn) = (tag, tsn);
-        if let Some(chunk) = wanted.chunks.first().filter(|chunk| matches!(chunk.name(), Some("INIT" | "INIT_ACK"))) {
+        if let Some(chunk) =
+            wanted.chunks.first().filter(|chunk| matches!(chunk.name(), Some("INIT" | "INIT_ACK")))
+        {
             let number = |key| chunk.setting(key).and_then(Term::number).map(|number| number as u32);
             numbers.script_tag = number("tag").unwrap_or(0);
             numbers.script_tsn = number("tsn").unwrap_or(0);

@@ -59,9 +59,7 @@ pub(super) const CAUSES: [(&str, u16); 12] = [
 pub(super) fn code<T: Copy + Into<u64>>(table: &[(&str, T)], term: &Term) -> Option<u64> {
     match term {
         Term::Number(number) => Some(*number as u64),
-        Term::Word(word) => {
-            table.iter().find(|(name, _)| name == word).map(|(_, number)| (*number).into())
-        }
+        Term::Word(word) => table.iter().find(|(name, _)| name == word).map(|(_, number)| (*number).into()),
         _ => None,
     }
 }

@@ -31,7 +31,8 @@ fn numbers<const N: usize>(bytes: &mut &[u8], widths: [usize; N]) -> [u32; N] {
 }
 
 fn letters(flags: u8, letters: &[(u8, char)]) -> String {
-    let text: String = letters.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter).collect();
+    let text: String =
+        letters.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter).collect();
     if text.is_empty() { flags.to_string() } else { text }
 }
 
@@ -97,7 +98,8 @@ fn chunk(kind: u8, flags: u8, value: &[u8], known: &Numbers) -> String {
                 };
                 (0..count).map(block).collect::<Vec<_>>().join(", ")
             };
-            let mut text = format!("{name}[flgs={flags}, cum_tsn={tsn}, a_rwnd={window}, gaps=[{}]", blocks(gaps));
+            let mut text =
+                format!("{name}[flgs={flags}, cum_tsn={tsn}, a_rwnd={window}, gaps=[{}]", blocks(gaps));
             if !renegable {
                 text += &format!(", nr_gaps=[{}]", blocks(non_renegable));
             }

@@ -24,8 +24,8 @@ pub(super) fn profile(name: Option<&str>) -> Step<Config> {
     Ok(Config { profile, nagle: Some(true), ..Config::default() })
 }
 
-/// FreeBSD 14: the profile of FreeBSD 10 with what has changed since, and what RFC 9260 and RFC 3758 leave open
-/// and no study has needed.
+/// FreeBSD 14: the profile of FreeBSD 10 with what has changed since, and what RFC 9260 and RFC 3758 leave
+/// open and no study has needed.
 fn freebsd() -> Config {
     Config {
         profile: Profile::FreeBsd10,
@@ -56,7 +56,8 @@ fn congestion_control(initial_window: u32) -> cc::Config {
 /// A setting of the system (`sysctl`).
 pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
     let needs = || Stop::needs(format!("the setting {name}={value}"));
-    let key = name.strip_prefix("net.inet.sctp.").or_else(|| name.strip_prefix("net.sctp.")).ok_or_else(needs)?;
+    let key =
+        name.strip_prefix("net.inet.sctp.").or_else(|| name.strip_prefix("net.sctp.")).ok_or_else(needs)?;
     let number: u64 = value.parse().map_err(|_| needs())?;
     match (key, number) {
         ("initial_cwnd", 1..) => {

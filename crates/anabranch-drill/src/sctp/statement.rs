@@ -169,8 +169,10 @@ pub(super) fn chunk(term: &Term, direction: Direction, numbers: &Numbers) -> Ste
                 Part::Number("res", 2, fields.value("res").map_or(Some(0), |_| None)),
                 fields.part("mid", 4)?,
             ];
-            let has_ppid =
-                fields.terms.iter().any(|term| matches!(term, Term::Setting(name, _) if name.name() == Some("ppid")));
+            let has_ppid = fields
+                .terms
+                .iter()
+                .any(|term| matches!(term, Term::Setting(name, _) if name.name() == Some("ppid")));
             body.push(fields.part(if has_ppid { "ppid" } else { "fsn" }, 4)?);
             body.push(length.map_or(Part::Rest, |length| Part::Any(length.saturating_sub(20).into())));
             body

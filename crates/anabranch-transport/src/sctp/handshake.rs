@@ -13,8 +13,8 @@ use crate::wire::sctp::chunk::{
     Abort, Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Illegal, Init, InitAck, StateCookie,
 };
 
-/// A Forward-TSN-Supported parameter (RFC 3758 section 3.1), which an end without partial reliability does not
-/// know.
+/// A Forward-TSN-Supported parameter (RFC 3758 section 3.1), which an end without partial reliability does
+/// not know.
 const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
 
 /// The opening end's side of the handshake.

@@ -109,9 +109,7 @@ impl crate::listener::Listener for Listener {
             // Section 8.5.1 A: INIT carries tag 0.
             Chunk::Init(..) if tag != 0 => Answer::Nothing,
             Chunk::Illegal(illegal) if illegal.is_init() => match refusal(illegal) {
-                Some(abort) if tag == 0 => {
-                    self.reply(path, sctp, illegal.initiate_tag().unwrap_or(0), abort)
-                }
+                Some(abort) if tag == 0 => self.reply(path, sctp, illegal.initiate_tag().unwrap_or(0), abort),
                 _ => Answer::Nothing,
             },
             Chunk::Init(init, unrecognized) => {

@@ -16,8 +16,7 @@ impl Association {
         let own = &mut self.parameters;
         own.association_max_retrans = wanted.association_max_retrans;
         own.path_max_retrans = wanted.path_max_retrans;
-        if (own.rto.initial, own.rto.min, own.rto.max)
-            != (wanted.rto.initial, wanted.rto.min, wanted.rto.max)
+        if (own.rto.initial, own.rto.min, own.rto.max) != (wanted.rto.initial, wanted.rto.min, wanted.rto.max)
         {
             (own.rto.initial, own.rto.min, own.rto.max) =
                 (wanted.rto.initial, wanted.rto.min, wanted.rto.max);

@@ -206,7 +206,8 @@ impl Association {
             return;
         }
         let Some(Output::Transmit(forward)) = self.outputs.remove(at) else { return };
-        if let (Body::Sctp(mut first), Some(Output::Transmit(data))) = (forward.body, self.outputs.get_mut(at))
+        if let (Body::Sctp(mut first), Some(Output::Transmit(data))) =
+            (forward.body, self.outputs.get_mut(at))
             && let Body::Sctp(second) = &mut data.body
         {
             std::mem::swap(&mut first.first, &mut second.first);
@@ -225,8 +226,8 @@ impl Association {
 
     fn forward_tsn(&self) -> Chunk {
         // As many as fit into a packet in any case.
-        let by_chunk = self.parameters.procedures.names_streams_by_chunk
-            && self.passed().count() <= self.sack_entries;
+        let by_chunk =
+            self.parameters.procedures.names_streams_by_chunk && self.passed().count() <= self.sack_entries;
         let mut streams: Vec<SkippedStream> = Vec::new();
         for chunk in self.passed().filter(|chunk| !chunk.message.unordered) {
             // C4: the largest stream sequence number of every stream; later chunks have later ones.

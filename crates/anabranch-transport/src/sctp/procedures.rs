@@ -18,8 +18,8 @@ procedures! {
     /// Whether a FORWARD TSN names a stream for every chunk of it that is skipped, as with FreeBSD
     /// (`send_forward_tsn`), or once with the largest number; default false.
     names_streams_by_chunk: [false, false];
-    /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding, as
-    /// with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
+    /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding,
+    /// as with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
     asks_nagle_once: [false, false];
     /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
     /// on a suspect path waits for the RTO before it; default false, in profile linux true

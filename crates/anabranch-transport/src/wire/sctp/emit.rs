@@ -6,7 +6,8 @@ use super::SctpPacket;
 use super::authentication::{CHUNK_CODE_BYTES, HMAC_SHA_1, chunk_code, cookie_code, random_number};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, Sack, StateCookie, parameters,
+    Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, Sack, StateCookie,
+    parameters,
 };
 use super::codes::{SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use crate::ground::{IpVersion, PathId};

@@ -8,8 +8,8 @@ use super::SctpPacket;
 use super::authentication::{CHUNK_CODE_BYTES, COOKIE_CODE_BYTES, HMAC_SHA_1, is_genuine, is_own_cookie};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Illegal, Init, InitAck, Opaque,
-    OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Illegal, Init, InitAck,
+    Opaque, OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
@@ -166,9 +166,7 @@ impl<'a> ChunkHeader<'a> {
         let tag_reflected = flags & TAG_REFLECTED != 0;
         Ok(match kind {
             chunk::ABORT => Chunk::Abort(Abort { tag_reflected, cause: first_cause(&mut reader) }),
-            chunk::ASCONF => {
-                Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(Fault::Silent(SHORT))?))
-            }
+            chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(Fault::Silent(SHORT))?)),
             chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(Fault::Silent(SHORT))?)),
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
@@ -189,9 +187,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
             chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
-            chunk::I_FORWARD_TSN => {
-                Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(Fault::Silent(SHORT))?)
-            }
+            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(Fault::Silent(SHORT))?),
             chunk::INIT => {
                 let Beginning { init, unrecognized, .. } = init(reader, addresses, kind)?;
                 Chunk::Init(Box::new(init), unrecognized.into())
@@ -211,9 +207,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::RECONFIG => Reconfig::parse(reader)
                 .map_or_else(|| self.opaque(), |reconfig| Chunk::Reconfig(Box::new(reconfig))),
             chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(Fault::Silent(SHORT))?),
-            chunk::SHUTDOWN => {
-                Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(Fault::Silent(SHORT))? }
-            }
+            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(Fault::Silent(SHORT))? },
             chunk::SHUTDOWN_ACK => Chunk::ShutdownAck,
             chunk::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { tag_reflected },
             _ => self.opaque(),
