@@ -165,9 +165,8 @@ impl SctpExecutor {
                     }
                 }
                 term => {
-                    _ = self
-                        .fill(statement::chunk(term, packet.direction, &self.under_test.numbers)?)
-                        .write(&mut chunks)
+                    let chunk = statement::chunk(term, packet.direction, &self.under_test.numbers)?;
+                    self.fill(chunk).write(&mut chunks);
                 }
             }
         }

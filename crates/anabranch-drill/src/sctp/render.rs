@@ -47,7 +47,7 @@ fn chunk(kind: u8, flags: u8, value: &[u8], known: &Numbers) -> String {
         "ABORT" | "ERROR" => {
             let mut text = format!("{name}[flgs={}", letters(flags, &[(1, 'T')]));
             while let Some(cause) = item(&mut rest, &CAUSES) {
-                text += &format!(", {cause}");
+                text = format!("{text}, {cause}");
             }
             text + "]"
         }
@@ -73,7 +73,7 @@ fn chunk(kind: u8, flags: u8, value: &[u8], known: &Numbers) -> String {
             let mut text =
                 format!("{name}[flgs={flags}, tag={tag}, a_rwnd={window}, os={os}, is={is}, tsn={tsn}");
             while let Some(parameter) = item(&mut rest, &PARAMETERS) {
-                text += &format!(", {parameter}");
+                text = format!("{text}, {parameter}");
             }
             text + "]"
         }
@@ -101,7 +101,7 @@ fn chunk(kind: u8, flags: u8, value: &[u8], known: &Numbers) -> String {
             let mut text =
                 format!("{name}[flgs={flags}, cum_tsn={tsn}, a_rwnd={window}, gaps=[{}]", blocks(gaps));
             if !renegable {
-                text += &format!(", nr_gaps=[{}]", blocks(non_renegable));
+                text = format!("{text}, nr_gaps=[{}]", blocks(non_renegable));
             }
             let tsns = (0..duplicates).map(|_| numbers(&mut rest, [4])[0].to_string());
             text + &format!(", dups=[{}]]", tsns.collect::<Vec<_>>().join(", "))

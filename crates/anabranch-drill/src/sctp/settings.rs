@@ -69,8 +69,11 @@ pub(super) fn set(config: &mut Config, name: &str, value: &str) -> Step<()> {
         ("rto_min", _) => config.rto_min = Some(Duration::from_millis(number)),
         // What there is not, or not in an association that does not ask for it. Data that has been
         // acknowledged is never dropped (`do_sctp_drain`).
-        ("asconf_enable" | "auth_enable" | "ecn_enable" | "pktdrop_enable" | "reconfig_enable", 0)
-        | ("nr_sack_on_off" | "nrsack_enable" | "nrsack_on_off", 0)
+        (
+            "asconf_enable" | "auth_enable" | "ecn_enable" | "nr_sack_on_off" | "nrsack_enable"
+            | "nrsack_on_off" | "pktdrop_enable" | "reconfig_enable",
+            0,
+        )
         | ("auth_disable", 1)
         | ("do_sctp_drain", _) => {}
         ("nr_sack_on_off" | "nrsack_enable" | "nrsack_on_off", _) => return Err(Stop::needs("NR-SACK")),

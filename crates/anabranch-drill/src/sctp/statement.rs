@@ -205,41 +205,44 @@ pub(super) fn chunk(term: &Term, direction: Direction, numbers: &Numbers) -> Ste
             body.extend(fields.items(parameter)?);
             body
         }
-        "SACK" | "NR_SACK" => {
-            let mut body = vec![
-                Part::Number("cum_tsn", 4, of_acknowledgement(fields.number("cum_tsn")?)),
-                fields.part("a_rwnd", 4)?,
-            ];
-            let mut counts = Vec::new();
-            let mut entries = Vec::new();
-            let blocks: &[&'static str] = if name == "SACK" { &["gaps"] } else { &["gaps", "nr_gaps"] };
-            for key in blocks {
-                let list = fields.list(key)?;
-                counts.push(Part::Number(key, 2, Some(list.len() as u64)));
-                for block in list {
-                    let Term::Range(from, to) = block else { return Err(needs()) };
-                    entries.extend([*from, *to].map(|end| Part::Number(key, 2, Some(end as u64))));
-                }
-            }
-            let duplicates = fields.list("dups")?;
-            counts.push(Part::Number("dups", 2, Some(duplicates.len() as u64)));
-            if name == "NR_SACK" {
-                counts.push(Part::Number("reserved", 2, Some(0)));
-            }
-            for tsn in duplicates {
-                let tsn = tsn.number().ok_or_else(needs)?;
-                entries.push(Part::Number("dups", 4, of_acknowledgement(Some(tsn as u64))));
-            }
-            body.extend(counts);
-            body.extend(entries);
-            body
-        }
+        "NR_SACK" | "SACK" => acknowledgement(&mut fields, of_acknowledgement)?,
         "SHUTDOWN" => vec![Part::Number("cum_tsn", 4, of_acknowledgement(fields.number("cum_tsn")?))],
         _ => return Err(needs()),
     };
     fields.end()?;
     let head = vec![Part::Number("type", 1, Some(kind.into())), Part::Number("flgs", 1, flags)];
     Ok(Item { name, head, length, body })
+}
+
+/// What SACK and NR-SACK say; `live` makes a TSN of the script the one that it stands for.
+fn acknowledgement(fields: &mut Fields<'_>, live: impl Fn(Option<u64>) -> Option<u64>) -> Step<Vec<Part>> {
+    let name = fields.of;
+    let needs = || Stop::needs(format!("the chunk {name}"));
+    let mut body =
+        vec![Part::Number("cum_tsn", 4, live(fields.number("cum_tsn")?)), fields.part("a_rwnd", 4)?];
+    let mut counts = Vec::new();
+    let mut entries = Vec::new();
+    let blocks: &[&'static str] = if name == "SACK" { &["gaps"] } else { &["gaps", "nr_gaps"] };
+    for key in blocks {
+        let list = fields.list(key)?;
+        counts.push(Part::Number(key, 2, Some(list.len() as u64)));
+        for block in list {
+            let Term::Range(from, to) = block else { return Err(needs()) };
+            entries.extend([*from, *to].map(|end| Part::Number(key, 2, Some(end as u64))));
+        }
+    }
+    let duplicates = fields.list("dups")?;
+    counts.push(Part::Number("dups", 2, Some(duplicates.len() as u64)));
+    if name == "NR_SACK" {
+        counts.push(Part::Number("reserved", 2, Some(0)));
+    }
+    for tsn in duplicates {
+        let tsn = tsn.number().ok_or_else(needs)?;
+        entries.push(Part::Number("dups", 4, live(Some(tsn as u64))));
+    }
+    body.extend(counts);
+    body.extend(entries);
+    Ok(body)
 }
 
 /// A chunk by its number.

@@ -286,6 +286,7 @@ pub enum AddressError {
 }
 
 /// What INIT and INIT ACK have in common.
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter that is there or not")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
     /// The verification tag the sender wants to see.
