@@ -74,6 +74,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
+    /// The TSN of its first fragment.
+    pub tsn: u32,
     /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
     /// read.
     pub bytes: Vec<u8>,
@@ -339,6 +341,19 @@ impl Host {
         }
     }
 
+    /// Lets an association have other [options](Association::set_options).
+    ///
+    /// # Errors
+    /// When the settings are impossible: one sentence.
+    pub fn set_options(&mut self, now: Time, id: AssociationId, config: &Config) -> Result<(), String> {
+        let parameters = config.resolve()?;
+        if let Some(live) = self.associations.get_mut(&id) {
+            live.end.set_options(now, &parameters);
+            self.drain(now, id, &[]);
+        }
+        Ok(())
+    }
+
     /// The application has read so many bytes of what has arrived.
     pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
@@ -362,6 +377,18 @@ impl Host {
             self.associations[*id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
         };
         ids.iter().filter(is_there).find(|id| owns(id)).copied()
+    }
+
+    /// Whether a packet of an association's peer has another tag than the association's, so that it is
+    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie.
+    fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
+        let Body::Sctp(sctp) = &arrival.packet.body else { return false };
+        let Route { remote, port, .. } = arrival.route;
+        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
+        let is_there = |id: &AssociationId| {
+            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+        };
+        !matches!(sctp.first, Chunk::CookieEcho(_)) && ids.is_some_and(|ids| ids.iter().any(is_there))
     }
 
     /// Gives an association its packet.
@@ -421,7 +448,7 @@ impl Host {
         let Body::Sctp(sctp) = &mut packet.body else { return };
         let ports = [sctp.destination_port, sctp.source_port];
         let peers = usable(&addresses, route.remote);
-        if let Chunk::Init(init) = &mut sctp.first {
+        if let Chunk::Init(init, _) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
         let is_full = self.accepted.len() >= self.settings.most_accepted;
@@ -521,6 +548,10 @@ impl Stack for Host {
     type Event = (AssociationId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
+        // RFC 9260 section 8.4, rule 1.
+        if is_no_host(route.remote) {
+            return;
+        }
         let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
         let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
             self.malformed += 1;
@@ -533,6 +564,7 @@ impl Stack for Host {
         let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
         match self.owner(&arrival) {
             Some(id) => self.give(now, id, arrival),
+            None if self.has_wrong_tag(&arrival) => {}
             None => self.give_to_listener(now, arrival),
         }
     }
@@ -562,15 +594,17 @@ impl Stack for Host {
     }
 }
 
+/// Whether an address is not that of one host.
+fn is_no_host(address: IpAddr) -> bool {
+    address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4])
+}
+
 /// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
 /// each once, that of its packet included.
 fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
-        let leads_elsewhere = address.is_unspecified()
-            || address.is_multicast()
-            || address == IpAddr::from([255; 4])
-            || address.is_loopback() && !from.is_loopback();
+        let leads_elsewhere = is_no_host(address) || address.is_loopback() && !from.is_loopback();
         if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
             addresses.push(address);
         }
