@@ -108,7 +108,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 4]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 5]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -126,7 +126,8 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             forward_tsn_supported: can[0],
             asconf_supported: can[1],
             interleaving_supported: can[2],
-            is_explicit: can[3],
+            names_forward_tsn: can[0] && can[3],
+            names_address_types: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
         },
     )
@@ -139,7 +140,12 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
             life: Duration::from_nanos(life),
             local_tag,
             local_initial_tsn,
-            peer: Init { cookie_preservative: None, is_explicit: false, ..peer },
+            peer: Init {
+                cookie_preservative: None,
+                names_forward_tsn: false,
+                names_address_types: false,
+                ..peer
+            },
             keeps_addresses,
         },
     )
@@ -258,8 +264,8 @@ fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     prop_oneof![
         (inits(ip), parameters()).prop_map(|(init, unrecognized)| Chunk::Init(Box::new(init), unrecognized)),
         (inits(ip), cookie, parameters(), parameters()).prop_map(|(init, cookie, reported, unrecognized)| {
-            // INIT ACK has FORWARD-TSN to name, and nothing else.
-            let init = Init { is_explicit: init.is_explicit && init.forward_tsn_supported, ..init };
+            // INIT ACK names no types of addresses.
+            let init = Init { names_address_types: false, ..init };
             Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
         }),
         any::<bool>().prop_map(|tag_reflected| Chunk::ShutdownComplete { tag_reflected }),
@@ -676,7 +682,8 @@ fn both_ends_have_the_same_key() {
             forward_tsn_supported: true,
             asconf_supported: true,
             interleaving_supported: true,
-            is_explicit: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
@@ -715,7 +722,8 @@ fn a_forged_cookie_is_refused() {
             forward_tsn_supported: false,
             asconf_supported: false,
             interleaving_supported: false,
-            is_explicit: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         },
         keeps_addresses: false,

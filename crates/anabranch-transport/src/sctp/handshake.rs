@@ -50,7 +50,8 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) ->
         forward_tsn_supported: parameters.partial_reliability,
         asconf_supported: false,
         interleaving_supported: parameters.interleaving,
-        is_explicit: false,
+        names_forward_tsn: false,
+        names_address_types: parameters.procedures.names_address_types,
         cookie_preservative: None,
     }
 }
@@ -73,7 +74,12 @@ pub(super) fn answer(
         local_tag: own.initiate_tag,
         local_initial_tsn: own.initial_tsn,
         // What it wished for is in `life`.
-        peer: Init { cookie_preservative: None, is_explicit: false, ..*init },
+        peer: Init {
+            cookie_preservative: None,
+            names_forward_tsn: false,
+            names_address_types: false,
+            ..*init
+        },
         keeps_addresses,
     };
     // Section 5.1.1: no more streams than the peer allows.
@@ -128,7 +134,7 @@ impl Association {
         let numbers = Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn };
         Init {
             addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
-            is_explicit: self.listed_addresses.is_some(),
+            names_forward_tsn: self.listed_addresses.is_some(),
             asconf_supported: self.reconfiguration.is_some(),
             ..offer(&self.parameters, self.ip, numbers)
         }

@@ -116,9 +116,11 @@ impl crate::listener::Listener for Listener {
                 let own = offer(&self.parameters, self.place.ip, Numbers::draw(&mut self.numbers));
                 let addresses = self.listed_addresses.unwrap_or(self.place.mtus.len() as u8);
                 let asconf_supported = self.addresses_change;
-                let is_explicit = self.listed_addresses.is_some();
-                let own = Init { addresses, asconf_supported, is_explicit, ..own };
-                let ack = answer(now, &self.parameters, init, unrecognized, own, is_explicit);
+                let is_listed = self.listed_addresses.is_some();
+                let own = Init { addresses, asconf_supported, names_forward_tsn: is_listed, ..own };
+                // INIT ACK has no such parameter.
+                let own = Init { names_address_types: false, ..own };
+                let ack = answer(now, &self.parameters, init, unrecognized, own, is_listed);
                 let ack = Box::new(ack);
                 self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
             }

@@ -311,9 +311,11 @@ pub struct Init {
     /// I-DATA, and I-FORWARD-TSN with partial reliability, in the Supported Extensions parameter (RFC 8260
     /// section 2.2.1).
     pub interleaving_supported: bool,
-    /// Whether it names, too, what a peer may take for granted: in INIT the Supported Address Types, and
-    /// FORWARD-TSN among the Supported Extensions.
-    pub is_explicit: bool,
+    /// FORWARD-TSN is named among the Supported Extensions, too (RFC 5061 section 4.2.7), where partial
+    /// reliability is supported.
+    pub names_forward_tsn: bool,
+    /// INIT names the Supported Address Types (RFC 9260 section 3.3.2.1).
+    pub names_address_types: bool,
     /// Cookie Preservative parameter: longer cookie life wished for (RFC 9260 section 3.3.2.1).
     pub cookie_preservative: Option<Duration>,
 }
@@ -570,9 +572,10 @@ impl Init {
         let asconf = if self.asconf_supported { 3 } else { 0 };
         let interleaving =
             if self.interleaving_supported { 1 + self.forward_tsn_supported as u32 } else { 0 };
-        let extensions = asconf + interleaving + (self.is_explicit && self.forward_tsn_supported) as u32;
+        let extensions =
+            asconf + interleaving + (self.names_forward_tsn && self.forward_tsn_supported) as u32;
         // Supported Address Types with one of them.
-        let types = if self.is_explicit && !is_ack { 8 } else { 0 };
+        let types = if self.names_address_types && !is_ack { 8 } else { 0 };
         let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
         // RANDOM of 32 bytes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
         let authentication = if self.asconf_supported { 36 + 8 + 8 } else { 0 };

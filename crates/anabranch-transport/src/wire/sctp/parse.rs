@@ -413,7 +413,8 @@ fn init<'a>(
         forward_tsn_supported: false,
         asconf_supported: false,
         interleaving_supported: false,
-        is_explicit: false,
+        names_forward_tsn: false,
+        names_address_types: false,
         cookie_preservative: None,
     };
     let mut cookie = None;
@@ -453,7 +454,7 @@ fn init<'a>(
                 keep_parameter(&mut host, kind, value.0);
                 return Err(Fault::told(cause::UNRESOLVABLE_ADDRESS, &host));
             }
-            parameter::SUPPORTED_ADDRESS_TYPES => init.is_explicit = chunk_kind == chunk::INIT,
+            parameter::SUPPORTED_ADDRESS_TYPES => init.names_address_types = chunk_kind == chunk::INIT,
             parameter::UNRECOGNIZED => {
                 let whole = value.0;
                 if let Some((kind, inner)) = parameter(&mut value)
@@ -481,9 +482,9 @@ fn init<'a>(
         }
     }
     init.asconf_supported = supports_asconf && can_authenticate;
-    if chunk_kind == chunk::INIT_ACK {
-        init.is_explicit = names_forward_tsn && init.forward_tsn_supported;
-    }
+    // RFC 5061 section 4.2.7: either of the two says it.
+    init.forward_tsn_supported |= names_forward_tsn;
+    init.names_forward_tsn = names_forward_tsn;
     init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
     Ok(Beginning { init, cookie, reported, unrecognized })
 }
@@ -579,7 +580,8 @@ impl StateCookie {
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
             interleaving_supported: can(COOKIE_INTERLEAVING),
-            is_explicit: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
