@@ -109,7 +109,7 @@ impl crate::listener::Listener for Listener {
             // Section 8.5.1 A: INIT carries tag 0.
             Chunk::Init(..) if tag != 0 => Answer::Nothing,
             Chunk::Illegal(illegal) if illegal.is_init() => match refusal(illegal) {
-                Some(abort) if tag == 0 => self.reply(path, sctp, illegal.initiate_tag().unwrap_or(0), abort),
+                Some((own, abort)) if tag == 0 => self.reply(path, sctp, own, abort),
                 _ => Answer::Nothing,
             },
             Chunk::Init(init, unrecognized) => {
@@ -118,11 +118,8 @@ impl crate::listener::Listener for Listener {
                 let asconf_supported = self.addresses_change;
                 let is_listed = self.listed_addresses.is_some();
                 let own = Init { addresses, asconf_supported, names_forward_tsn: is_listed, ..own };
-                // INIT ACK has no such parameter.
-                let own = Init { names_address_types: false, ..own };
                 let ack = answer(now, &self.parameters, init, unrecognized, own, is_listed);
-                let ack = Box::new(ack);
-                self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
+                self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(Box::new(ack)))
             }
             Chunk::CookieEcho(cookie) => {
                 // Section 5.1.5 step 2: the tag is the one in the cookie.

@@ -503,9 +503,6 @@ impl Opaque {
         4 + padded(self.value.len() as u32)
     }
 
-    /// What is repeated of a chunk in the report on it, in bytes: the report fits into any packet.
-    const MOST_REPORTED: usize = 256;
-
     /// The answer to it, where it is a heartbeat (RFC 9260 section 8.3): its information as it came.
     pub fn heartbeat_ack(&self) -> Option<Self> {
         let kind = codes::chunk::HEARTBEAT_ACK;
@@ -518,7 +515,7 @@ impl Opaque {
         if codes::is_known(self.kind) || self.kind & codes::REPORT == 0 {
             return None;
         }
-        let shown = &self.value[..self.value.len().min(Self::MOST_REPORTED)];
+        let shown = &self.value[..self.value.len().min(codes::MOST_REPORTED)];
         Some(Self::reporting(self.kind, self.flags, (4 + self.value.len()) as u16, shown))
     }
 
@@ -538,7 +535,7 @@ impl ForwardTsn {
     /// The report on one that was not agreed on: its type asks for it (RFC 9260 section 3.2).
     pub fn report(&self) -> Opaque {
         let mut chunk = Vec::with_capacity(8 + 4 * self.streams.len());
-        let shown = self.streams.iter().take(Opaque::MOST_REPORTED / 4 - 2);
+        let shown = self.streams.iter().take(codes::MOST_REPORTED / 4 - 2);
         chunk.u32(self.new_cumulative_tsn);
         shown.for_each(|skipped| {
             chunk.u16(skipped.stream);

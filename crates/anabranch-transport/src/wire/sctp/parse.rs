@@ -231,11 +231,15 @@ impl Fault {
     fn told(code: u16, value: &[u8]) -> Self {
         Self::Told(ErrorCause::other(code, value.to_vec()))
     }
+
+    fn violation(words: &str) -> Self {
+        Self::Told(ErrorCause::violation(words))
+    }
 }
 
 impl From<Malformed> for Fault {
     fn from(problem: Malformed) -> Self {
-        Self::told(cause::PROTOCOL_VIOLATION, problem.problem.as_bytes())
+        Self::violation(problem.problem)
     }
 }
 
@@ -371,12 +375,9 @@ struct Beginning<'a> {
     unrecognized: Vec<u8>,
 }
 
-/// As many bytes of unknown parameters are reported at most, so that the report fits into any packet.
-const MOST_REPORTED: usize = 256;
-
 /// Keeps a parameter to be reported, with its padding, if there is room.
 fn keep_parameter(kept: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    if kept.len() + value.len() + 4 <= MOST_REPORTED {
+    if kept.len() + value.len() + 4 <= codes::MOST_REPORTED {
         let start = kept.len();
         kept.u16(kind);
         kept.u16(4 + value.len() as u16);
@@ -422,7 +423,7 @@ fn init<'a>(
     let (mut supports_asconf, mut can_authenticate, mut names_forward_tsn) = (false, false, false);
     while !reader.is_empty() {
         let Some((kind, mut value)) = parameter(&mut reader) else {
-            return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"a parameter is cut off"));
+            return Err(Fault::violation("a parameter is cut off"));
         };
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
@@ -438,7 +439,7 @@ fn init<'a>(
             }
             // RFC 3758 section 3.1: it has no value.
             parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
-                return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"Forward-TSN-Supported has a value"));
+                return Err(Fault::violation("Forward-TSN-Supported has a value"));
             }
             parameter::FORWARD_TSN_SUPPORTED => init.forward_tsn_supported = true,
             parameter::SUPPORTED_EXTENSIONS => {
