@@ -186,3 +186,16 @@ def one_error(result: Completed) -> str:
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("anabranch: error: "), result.stderr
     return lines[0]
+
+
+@pytest.fixture
+def cell(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Names the cell of docs/interop.md that a test is, and how fast data went."""
+
+    def record(feature: str, peer: object, mb_per_s: float | None = None) -> None:
+        record_property("feature", feature)
+        record_property("peer", str(peer))
+        if mb_per_s is not None:
+            record_property("mb_per_s", mb_per_s)
+
+    return record

@@ -1,11 +1,11 @@
-"""docs/interop.md: what our SCTP does with stacks that nobody here wrote.
+"""docs/interop.md: what our SCTP, TCP and MPTCP do with stacks that nobody here wrote.
 
 python tools/interop_page.py docs [--quick | --from REPORT.xml...]
 
-Runs tests/interop/test_sctp.py with 100 MB each way (with --quick 1 MB) and writes a table of
-features and peers: each cell is one test. Then each stack by itself sends over the loopback address
-as fast as it can. With --from it reads JUnit reports of such tests instead of running them. Exit
-status 1 where a test fails.
+Runs the tests of tests/interop that have a stack of ours in them with 100 MB each way (with --quick
+1 MB) and writes tables of features and peers: each cell is one test, or the worst of several. Then
+each SCTP by itself sends over the loopback address as fast as it can. With --from it reads JUnit
+reports of such tests instead of running them. Exit status 1 where a test fails.
 """
 
 import dataclasses
@@ -20,11 +20,21 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests" / "interop"
 sys.path.insert(0, str(TESTS))
+IS_QUICK = "--quick" in sys.argv
+if not IS_QUICK:
+    os.environ["INTEROP"] = "full"
 
 import peers  # noqa: E402
 from peers import ANABRANCH, Load  # noqa: E402
 
-ORDER = [each.name for each in peers.PEERS]
+SCTP_PEERS = [each.name for each in peers.PEERS]
+SECTIONS = {
+    "SCTP": (["test_sctp"], SCTP_PEERS),
+    "TCP": (["test_kernel_tcp", "test_gvisor_tcp"], ["kernel", "gvisor"]),
+    "MPTCP": (["test_kernel_mptcp"], ["kernel"]),
+}
+"""A table: the modules of its tests, and its columns."""
+
 SPEED_RUNS = 3
 
 
@@ -38,9 +48,14 @@ class Cell:
     """Why it is not simply good."""
 
 
-def results(reports: list[Path]) -> tuple[dict[str, dict[str, Cell]], int]:
-    """Cells by feature and peer from JUnit files, and how many tests failed."""
-    table: dict[str, dict[str, Cell]] = defaultdict(dict)
+Table = dict[str, dict[str, Cell]]
+"""Cells by feature and peer."""
+
+
+def results(reports: list[Path]) -> tuple[dict[str, Table], int]:
+    """The tables of all sections from JUnit files, and how many tests failed."""
+    tables: dict[str, Table] = {name: defaultdict(dict) for name in SECTIONS}
+    section_of = {module: name for name, (modules, _) in SECTIONS.items() for module in modules}
     failed = 0
     cases = (case for each in reports for case in ET.parse(each).getroot().iter("testcase"))
     for case in cases:
@@ -49,12 +64,13 @@ def results(reports: list[Path]) -> tuple[dict[str, dict[str, Cell]], int]:
             continue
         cell = _cell(case, properties.get("mb_per_s"))
         failed += cell.mark == "**fails**"
-        row = table[properties["feature"]]
+        module = case.get("classname", "").rpartition(".")[2]
+        row = tables[section_of[module]][properties["feature"]]
         name = properties["peer"]
         # A feature may have several tests: the worst counts.
         if name not in row or _badness(cell) > _badness(row[name]):
             row[name] = cell
-    return table, failed
+    return tables, failed
 
 
 def _badness(cell: Cell) -> int:
@@ -74,13 +90,13 @@ def _cell(case: ET.Element, speed: str | None) -> Cell:
     return Cell(f"{float(speed):.3g} MB/s" if speed else "yes")
 
 
-def table_of(table: dict[str, dict[str, Cell]]) -> str:
+def text_of(table: Table, columns: list[str]) -> str:
     """Features as rows, peers as columns, and the notes below."""
     notes: list[str] = []
-    lines = ["| | " + " | ".join(ORDER) + " |", "|---" * (len(ORDER) + 1) + "|"]
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for feature, row in table.items():
         words = [feature]
-        for name in ORDER:
+        for name in columns:
             cell = row.get(name, Cell("–"))
             mark = cell.mark
             if cell.note:
@@ -123,39 +139,54 @@ def speeds(messages: int) -> str:
 
 
 HEAD = """\
-# SCTP with other stacks
+# With other stacks
 
 Written by `make validate` (`python tools/interop_page.py docs`) on a machine of two cores. Each
-cell is a test of `tests/interop/test_sctp.py` ([what the peers are](../tests/interop/README.md)):
-the octets are compared one by one, their order and number too. With loss, packets are also
-reordered and duplicated (1 % and 1 %, at 5 % loss 2 % and 2 %), and the path takes 0.5 ms each way.
-Bulk is {bulk} MB each way at the same time; MB/s is the sum of both. "no" is a limit that is known,
-"not run" that it cannot be tried.
-
-Stream reset (RFC 6525) is not part of our stack. Failover cuts the primary path in the middle of a
-transfer, silently or with the loss of the carrier, and restores it.
+cell is a test of `tests/interop` or the worst of several, either end opening, of both IP versions
+([what the peers are](../tests/interop/README.md)): the octets are compared one by one, their order
+and number too. Bulk is {bulk} MB each way at the same time; MB/s is the sum of both. With loss,
+packets are also reordered and duplicated (1 % and 1 %; SCTP at 5 % loss 2 % and 2 %), and the path
+takes 0.5 ms (TCP: 1 ms, MPTCP: 2 ms) each way. "no" is a limit that is known, "not run" that it
+cannot be tried, – that the feature is not there.
 """
+
+NOTES = {
+    "SCTP": """
+In UDP (RFC 6951) over the loopback address, or where it says so in IP between two network
+namespaces. Failover cuts the primary path in the middle of a transfer, silently or with the loss of
+the carrier, and restores it.
+""",
+    "TCP": """
+Behind TUN devices in a network namespace, as root: the kernel of the machine at the other end of
+ours, or gVisor's netstack behind a device of its own and the kernel as the router between.
+""",
+    "MPTCP": """
+Over two TUN devices. Over IPv6 the kernel announces no address with a port, since its code has no
+room beside timestamps.
+""",
+}
 
 
 def main() -> int:
     """Runs the tests and writes the page."""
-    is_quick = "--quick" in sys.argv
     target = Path(sys.argv[1]) / "interop.md"
-    environment = os.environ | ({} if is_quick else {"INTEROP": "full"})
     with tempfile.TemporaryDirectory() as folder:
         if "--from" in sys.argv:
             reports = [Path(name) for name in sys.argv[sys.argv.index("--from") + 1 :]]
         else:
             reports = [Path(folder) / "report.xml"]
-            command = [sys.executable, "-m", "pytest", "-q", str(TESTS / "test_sctp.py")]
+            modules = [name for names, _ in SECTIONS.values() for name in names]
+            files = [str(TESTS / f"{name}.py") for name in modules]
+            command = [sys.executable, "-m", "pytest", "-q", *files]
             options = ["-o", "junit_family=xunit1", f"--junitxml={reports[0]}"]
-            subprocess.run([*command, *options], env=environment, cwd=ROOT, check=False)
-        table, failed = results(reports)
-    speed = speeds(10_000 if is_quick else 200_000)
-    parts = [
-        HEAD.format(bulk=1 if is_quick else 100),
-        table_of(table),
-        "\n## Speed",
+            subprocess.run([*command, *options], cwd=ROOT, check=False)
+        tables, failed = results(reports)
+    speed = speeds(10_000 if IS_QUICK else 200_000)
+    parts = [HEAD.format(bulk=1 if IS_QUICK else 100)]
+    for name, (_, columns) in SECTIONS.items():
+        parts += [f"## {name}\n{NOTES[name]}", text_of(tables[name], columns), ""]
+    parts += [
+        "## Speed of SCTP\n",
         "Both ends are the same stack, on the loopback address over UDP; messages of 1000 octets "
         f"in packets of 1200 at most, the best of {SPEED_RUNS} runs. "
         "The peers fill and check every octet.\n",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import namespaces
+import pytest
 from namespaces import Network
 from running import Running
 
@@ -28,6 +29,8 @@ CACHE = ROOT / "target" / "interop"
 
 IS_FULL = os.environ.get("INTEROP") == "full"
 """As much as `make validate` shows; otherwise what `make test` has time for."""
+
+slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
 
 BUILD_S = 900
 """A first build takes a minute or two."""
@@ -56,6 +59,15 @@ class Peer:
 
     def __str__(self) -> str:
         return self.name
+
+
+def available(*wanted: Peer) -> None:
+    """Skips with the sentence that says what is missing."""
+    for peer in wanted:
+        try:
+            peer.command()
+        except MissingError as error:
+            pytest.skip(str(error))
 
 
 @dataclass
@@ -138,8 +150,17 @@ class Outcome:
     connect: Report
     relays: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def mb_per_s(self) -> float:
+        """Both ways together, as the end of ours saw it."""
+        ours = next(end for end in (self.listen, self.connect) if end.peer == "anabranch")
+        return (ours.sent_bytes + ours.received_bytes) / 1e6 / max(ours.wall_s, 1e-9)
+
 
 Meanwhile = Callable[[Running, Running], None]
+
+Cell = Callable[..., None]
+"""Names the cell of docs/interop.md that a test is: the feature, the peer, MB/s if measured."""
 
 
 def words(load: Load, role: str, ends: tuple[Sequence[str], Sequence[str]]) -> list[str]:
@@ -313,26 +334,25 @@ def _cargo(name: str, folder: str) -> Path:
 
 
 @functools.cache
-def _ours() -> list[str]:
-    """Our own stack. That it cannot be built is a failure, not something that is lacking."""
-    target, folder = CACHE / "cargo" / "release" / "anabranch-peer", HERE / "anabranch-peer"
-    with _locked("cargo"):
-        sources = [
-            *(folder / "Cargo.toml", HERE / "dcsctp-peer" / "src" / "payload.rs"),
-            *folder.glob("src/*.rs"),
-            *ROOT.glob("crates/anabranch-live/**/*.rs"),
-            *ROOT.glob("crates/anabranch-transport/src/**/*.rs"),
-        ]
+def example(name: str) -> Path:
+    """A program of crates/anabranch-live/examples, as `cargo test` has left it, or built here.
+
+    With INTEROP=full it is the release. That it does not compile is a failure, not something that
+    is lacking.
+    """
+    target = ROOT / "target" / ("release" if IS_FULL else "debug") / "examples" / name
+    crates = [ROOT / "crates" / crate for crate in ("anabranch-live", "anabranch-transport")]
+    sources = [path for crate in crates for path in crate.rglob("*.rs")]
+    with _locked("examples"):
         if not _is_fresh(target, sources):
             if shutil.which("cargo") is None:
                 raise MissingError("our own peer cannot be built: there is no `cargo`")
-            # The project's versions; what the peer needs besides is added to them.
-            shutil.copy(ROOT / "Cargo.lock", folder / "Cargo.lock")
-            line = ["cargo", "build", "--release", "--quiet"]
-            environment = os.environ | {"CARGO_TARGET_DIR": str(CACHE / "cargo")}
-            subprocess.run(line, cwd=folder, env=environment, check=True, timeout=BUILD_S)
+            line = ["cargo", "build", "--locked", "--quiet", "-p", "anabranch-live"]
+            line += ["--example", name, *(["--release"] if IS_FULL else [])]
+            subprocess.run(line, cwd=ROOT, check=True, timeout=BUILD_S)
+            # Cargo leaves a program alone that a change of the sources does not concern.
             target.touch()
-    return [str(target)]
+    return target
 
 
 def _go(name: str, folder: str) -> Path:
@@ -358,11 +378,14 @@ def _aiortc() -> list[str]:
 
 ANABRANCH = Peer(
     "anabranch",
-    _ours,
+    lambda: [str(example("sctp_peer"))],
     speaks_raw_ip=True,
     has_reset=False,
 )
 """Ours. It lists addresses only where it has several."""
+
+STREAM = Peer("anabranch", lambda: [str(example("stream_peer"))])
+"""Our TCP and MPTCP."""
 
 USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
 DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))

@@ -4,7 +4,6 @@ A path takes 5 ms each way, so that both are worth using. Root only.
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any
 
 import pytest
 import tunnels
-from peers import MissingError
+from peers import IS_FULL, KERNEL, Cell, slow
 from running import Running
-from test_kernel_tcp import assert_exact, both, scalar
+from test_kernel_tcp import MEGABYTE, assert_exact, both, mb_per_s, named, scalar
 from tunnels import Tunnels
 
-IS_FULL = os.environ.get("INTEROP") == "full"
-MEGABYTE = 1_000_000
+__all__ = ["named"]
+
 BULK = 100 * MEGABYTE if IS_FULL else 4 * MEGABYTE
 SLOW = ("--delay", 5)
 
@@ -28,15 +27,9 @@ Meanwhile = Callable[[Tunnels, Running, Running], None]
 @pytest.fixture(scope="module")
 def host() -> Iterator[Tunnels]:
     """A kernel with MPTCP, and our place beside it."""
-    lacks = tunnels.missing()
-    if lacks:
-        pytest.skip(f"left out, since {lacks}")
+    tunnels.available()
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         pytest.skip("left out, since this kernel has no MPTCP")
-    try:
-        tunnels.our_peer()
-    except MissingError as error:
-        pytest.skip(str(error))
     with Tunnels(paths=2).running() as made:
         made.sysctl(net__mptcp__enabled=1)
         made.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "4")
@@ -103,7 +96,9 @@ def exchange(
 
 
 def carried(mine: Running, path: int) -> tuple[float, float]:
-    """Octets up and down on a path."""
+    """Octets up and down on a path; none on one that was never joined."""
+    if path >= scalar(mine, "subflows"):
+        return (0, 0)
     return (
         scalar(mine, f"subflow_{path}.bytes_sent"),
         scalar(mine, f"subflow_{path}.bytes_delivered"),
@@ -121,6 +116,7 @@ def assert_both_used(mine: Running) -> None:
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_one_path(host: Tunnels, opens: str, version: int) -> None:
+    """`MP_CAPABLE`, one path, IPv4 and IPv6"""
     # What it has besides is not joined: the kernel accepts no more.
     host.mptcp("limits", "set", "subflows", "0", "add_addr_accepted", "0")
     try:
@@ -134,6 +130,7 @@ def test_one_path(host: Tunnels, opens: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", [4, 6])
 def test_we_join_what_we_know(host: Tunnels, version: int) -> None:
+    """`MP_JOIN` of ours to an address that it knows; both paths used"""
     mine, theirs, running = exchange(host, "ours", remotes=2, version=version)
     assert_exact(mine, theirs, BULK, BULK)
     assert_both_used(running)
@@ -145,6 +142,7 @@ def test_we_join_what_we_know(host: Tunnels, version: int) -> None:
 def test_we_join_what_the_kernel_announces(
     host: Tunnels, port: tuple[str, ...], version: int
 ) -> None:
+    """`ADD_ADDR` of the peer (over IPv4 with a port, too), `MP_JOIN` of ours"""
     with endpoint(host, tunnels.kernel(1, version), *port, "dev", "t1", "signal"):
         mine, theirs, running = exchange(host, "ours", version=version)
     assert_exact(mine, theirs, BULK, BULK)
@@ -153,12 +151,14 @@ def test_we_join_what_the_kernel_announces(
 
 @pytest.mark.parametrize("version", [4, 6])
 def test_the_kernel_joins_what_we_announce(host: Tunnels, version: int) -> None:
+    """`ADD_ADDR` of ours, `MP_JOIN` of the peer"""
     mine, theirs, running = exchange(host, "kernel", version=version)
     assert_exact(mine, theirs, BULK, BULK)
     assert_both_used(running)
 
 
 def test_the_kernel_joins_from_another_address(host: Tunnels) -> None:
+    """`MP_JOIN` of the peer from another address"""
     host.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "0")
     try:
         with endpoint(host, tunnels.kernel(1), "dev", "t1", "subflow"):
@@ -171,6 +171,7 @@ def test_the_kernel_joins_from_another_address(host: Tunnels) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_checksums(host: Tunnels, opens: str) -> None:
+    """checksums of mappings"""
     host.sysctl(net__mptcp__checksum_enabled=1)
     try:
         mine, theirs, running = exchange(host, opens, remotes=2)
@@ -181,9 +182,16 @@ def test_checksums(host: Tunnels, opens: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["rfc8684", "linux_6"])
+@pytest.mark.parametrize(
+    "loss", [pytest.param(0, marks=slow), 0.01, pytest.param(0.05, marks=slow)]
+)
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
-def test_losses_reordering_duplicates(host: Tunnels, opens: str, profile: str) -> None:
-    weather = ("--loss", 0.01, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 2)
+def test_losses_reordering_duplicates(
+    host: Tunnels, loss: float, opens: str, profile: str, cell: Cell
+) -> None:
+    feature = f"bulk both ways, {loss:.0%} loss, profile `{profile}`"
+    cell(feature, KERNEL)
+    weather = ("--loss", loss, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 2)
     mine, theirs, running = exchange(
         host,
         opens,
@@ -192,6 +200,7 @@ def test_losses_reordering_duplicates(host: Tunnels, opens: str, profile: str) -
         settings={"profile": profile},
         timeout=500 if IS_FULL else 60,
     )
+    cell(feature, KERNEL, mb_per_s(mine))
     assert_exact(mine, theirs, BULK, BULK)
     sums = [carried(running, 0)[way] + carried(running, 1)[way] for way in (0, 1)]
     assert min(sums) >= BULK
@@ -201,6 +210,7 @@ def test_losses_reordering_duplicates(host: Tunnels, opens: str, profile: str) -
 @pytest.mark.parametrize("cut", [0, 1])
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> None:
+    """a path is cut in mid-transfer"""
     # The first one carries most; with all of it gone the other one carries the rest.
     weather = ("--delay", 10, "--cut", tunnels.ours(cut), "--cut-after", 400)
     size = 20 * MEGABYTE
@@ -220,6 +230,7 @@ def test_a_path_is_cut(host: Tunnels, opens: str, cut: int, profile: str) -> Non
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
+    """a path is cut and comes back"""
     weather = ("--delay", 10, "--cut", tunnels.ours(0), "--cut-after", 400, "--restore-after", 1500)
     size = 20 * MEGABYTE
     mine, theirs, running = exchange(
@@ -230,6 +241,8 @@ def test_a_path_comes_back(host: Tunnels, opens: str) -> None:
 
 
 def test_the_kernel_removes_an_address(host: Tunnels) -> None:
+    """`REMOVE_ADDR` of the peer"""
+
     def remove(host: Tunnels, mine: Running, _theirs: Running) -> None:
         mine.wait_for("path")
         time.sleep(0.1)
@@ -251,6 +264,7 @@ def test_the_kernel_removes_an_address(host: Tunnels) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_we_remove_an_address(host: Tunnels, opens: str) -> None:
+    """`REMOVE_ADDR` of ours"""
     with endpoint_monitor(host) as seen:
         mine, theirs, running = exchange(
             host,
@@ -279,6 +293,7 @@ def endpoint_monitor(host: Tunnels) -> Iterator[Callable[[], str]]:
 
 
 def test_the_kernel_calls_a_path_a_backup(host: Tunnels) -> None:
+    """a backup by `MP_JOIN`"""
     # Its address is a backup from the beginning (MP_JOIN, flag B): nothing goes there while the
     # other one works.
     with endpoint(host, tunnels.kernel(1), "dev", "t1", "signal", "backup"):
@@ -289,6 +304,7 @@ def test_the_kernel_calls_a_path_a_backup(host: Tunnels) -> None:
 
 
 def test_we_ask_the_kernel_for_a_path(host: Tunnels) -> None:
+    """`MP_PRIO` of ours"""
     # MP_PRIO: from then on the kernel sends on path 1 only.
     size = 20 * MEGABYTE
     mine, theirs, running = exchange(
@@ -305,6 +321,7 @@ def test_we_ask_the_kernel_for_a_path(host: Tunnels) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_gives_up(host: Tunnels, opens: str) -> None:
+    """`MP_FASTCLOSE` of the peer"""
     # MP_FASTCLOSE, as close() with SO_LINGER 0 sends it.
     mine, _, _ = exchange(
         host,
@@ -320,6 +337,7 @@ def test_the_kernel_gives_up(host: Tunnels, opens: str) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_we_give_up(host: Tunnels, opens: str) -> None:
+    """`MP_FASTCLOSE` of ours"""
     mine, theirs, _ = exchange(
         host,
         opens,
@@ -335,6 +353,7 @@ def test_we_give_up(host: Tunnels, opens: str) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_half_closed(host: Tunnels, opens: str) -> None:
+    """half-close by `DATA_FIN`"""
     mine, theirs, running = exchange(
         host, opens, up=3 * MEGABYTE, down=1000, remotes=2, kernel=("--mptcp", "--half-close")
     )
@@ -343,6 +362,7 @@ def test_half_closed(host: Tunnels, opens: str) -> None:
 
 
 def test_our_reader_pauses(host: Tunnels) -> None:
+    """our window closes"""
     pause = ("--pause-at", MEGABYTE, "--pause-for", 1500, *SLOW)
     mine, theirs, running = exchange(
         host,
@@ -359,6 +379,7 @@ def test_our_reader_pauses(host: Tunnels) -> None:
 
 
 def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
+    """the peer's window closes"""
     pause = ("--mptcp", "--pause-at", MEGABYTE, "--pause-for", 1.5, "--receive-buffer", 100_000)
     mine, theirs, _ = exchange(host, "ours", up=10 * MEGABYTE, down=0, remotes=2, kernel=pause)
     assert_exact(mine, theirs, 10 * MEGABYTE, 0)
@@ -366,6 +387,7 @@ def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_speaks_tcp_only(host: Tunnels, opens: str) -> None:
+    """fallback to TCP, since the peer has no MPTCP"""
     mine, theirs, running = exchange(host, opens, kernel=())
     assert_exact(mine, theirs, BULK, BULK)
     assert scalar(running, "fallbacks") == 1

@@ -4,17 +4,15 @@
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import tunnels
-from peers import MissingError
+from peers import IS_FULL, KERNEL, Cell, slow
 from running import Running
 from tunnels import Tunnels
 
-IS_FULL = os.environ.get("INTEROP") == "full"
 MEGABYTE = 1_000_000
 
 CONTROLS = [
@@ -40,15 +38,16 @@ CONTROLS = [
 @pytest.fixture(scope="module")
 def host() -> Iterator[Tunnels]:
     """A kernel, and our place beside it."""
-    lacks = tunnels.missing()
-    if lacks:
-        pytest.skip(f"left out, since {lacks}")
-    try:
-        tunnels.our_peer()
-    except MissingError as error:
-        pytest.skip(str(error))
+    tunnels.available()
     with Tunnels().running() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def named(request: pytest.FixtureRequest, cell: Cell) -> None:
+    """A test's own sentence is its row."""
+    if request.function.__doc__ is not None:
+        cell(request.function.__doc__, KERNEL)
 
 
 @contextlib.contextmanager
@@ -98,6 +97,11 @@ def assert_exact(mine: dict[str, Any], theirs: dict[str, Any], up: int, down: in
     assert (theirs["has_end"], theirs["error"]) == (True, "")
 
 
+def mb_per_s(mine: dict[str, Any]) -> float:
+    """Both ways together, up to the last octet."""
+    return float(mine["sent"] + mine["received"]) / 1e6 / max(float(mine["seconds"]), 1e-9)
+
+
 def scalar(mine: Running, name: str) -> float:
     """A counter of our end, as it was when the peer had nothing more to say or later."""
     said = [one["scalars"][f"end.{name}"] for one in mine.said if one.get("scalars")]
@@ -107,6 +111,7 @@ def scalar(mine: Running, name: str) -> float:
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_both_ways_with_every_option(host: Tunnels, opens: str, version: int) -> None:
+    """both ways at once with every option, IPv4 and IPv6"""
     mine, theirs, *_ = exchange(host, opens, version=version)
     assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
     info = theirs["info"]
@@ -119,7 +124,9 @@ def test_both_ways_with_every_option(host: Tunnels, opens: str, version: int) ->
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-def test_congestion_control(host: Tunnels, control: str) -> None:
+def test_congestion_control(host: Tunnels, control: str, cell: Cell) -> None:
+    feature = f"bulk to the peer, `{control}`"
+    cell(feature, KERNEL)
     size = 100 * MEGABYTE if IS_FULL else MEGABYTE
     settings: dict[str, object] = {"cc": {"kind": control}}
     # DCTCP halves by the share of marks, and needs an echo of each.
@@ -128,13 +135,20 @@ def test_congestion_control(host: Tunnels, control: str) -> None:
     mine, theirs, *_ = exchange(
         host, up=size, down=0, settings=settings, timeout=120 if IS_FULL else 30
     )
+    cell(feature, KERNEL, mb_per_s(mine))
     assert_exact(mine, theirs, size, 0)
 
 
-@pytest.mark.parametrize("profile", ["linux_6", "linux_2_6_20", "rfc"])
+@pytest.mark.parametrize("profile", ["linux_6", pytest.param("linux_2_6_20", marks=slow), "rfc"])
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
-@pytest.mark.parametrize("loss", [0, 0.01, 0.05])
-def test_losses_reordering_duplicates(host: Tunnels, loss: float, opens: str, profile: str) -> None:
+@pytest.mark.parametrize(
+    "loss", [pytest.param(0, marks=slow), pytest.param(0.01, marks=slow), 0.05]
+)
+def test_losses_reordering_duplicates(
+    host: Tunnels, loss: float, opens: str, profile: str, cell: Cell
+) -> None:
+    feature = f"bulk both ways, {loss:.0%} loss, profile `{profile}`"
+    cell(feature, KERNEL)
     size = 100 * MEGABYTE if IS_FULL else MEGABYTE
     weather = ("--loss", loss, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 1)
     mine, theirs, running, _ = exchange(
@@ -146,6 +160,7 @@ def test_losses_reordering_duplicates(host: Tunnels, loss: float, opens: str, pr
         settings={"profile": profile},
         timeout=500 if IS_FULL else 60,
     )
+    cell(feature, KERNEL, mb_per_s(mine))
     assert_exact(mine, theirs, size, size)
     if loss > 0:
         assert scalar(running, "data_segments_retransmitted") > 0
@@ -162,6 +177,7 @@ def test_losses_reordering_duplicates(host: Tunnels, loss: float, opens: str, pr
 )
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_without_an_option(host: Tunnels, opens: str, name: str, has: str) -> None:
+    """timestamps, SACK or window scale left out, 1 % loss"""
     host.sysctl(**{f"net__ipv4__{name}": 0})
     try:
         mine, theirs, *_ = exchange(host, opens, ours=("--loss", 0.01))
@@ -173,6 +189,7 @@ def test_without_an_option(host: Tunnels, opens: str, name: str, has: str) -> No
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_ecn(host: Tunnels, opens: str) -> None:
+    """ECN (RFC 3168): agreed, marks echoed and heeded both ways"""
     host.sysctl(net__ipv4__tcp_ecn=1)
     try:
         mine, theirs, running, _ = exchange(
@@ -189,6 +206,7 @@ def test_ecn(host: Tunnels, opens: str) -> None:
 
 @pytest.mark.usefixtures("host")
 def test_a_small_mtu() -> None:
+    """an MTU of 600"""
     with Tunnels(mtu=600).running() as small:
         mine, theirs, *_ = exchange(small)
     assert_exact(mine, theirs, MEGABYTE, MEGABYTE)
@@ -197,6 +215,7 @@ def test_a_small_mtu() -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_finishes_first(host: Tunnels, opens: str) -> None:
+    """half-close, the peer first"""
     # All goes up after the kernel's FIN has come down.
     mine, theirs, running, _ = exchange(
         host, opens, down=1000, kernel=("--half-close",), up=3 * MEGABYTE
@@ -207,6 +226,7 @@ def test_the_kernel_finishes_first(host: Tunnels, opens: str) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_ours_finishes_first(host: Tunnels, opens: str) -> None:
+    """half-close, ours first"""
     mine, theirs, *_ = exchange(
         host, opens, up=1000, ours=("--half-close", "yes"), down=3 * MEGABYTE
     )
@@ -214,6 +234,7 @@ def test_ours_finishes_first(host: Tunnels, opens: str) -> None:
 
 
 def test_our_reader_pauses(host: Tunnels) -> None:
+    """our window closes, the peer probes"""
     # Several times as much as all buffers hold: the kernel has to wait, and to probe.
     pause = ("--pause-at", MEGABYTE, "--pause-for", 1500)
     mine, theirs, running, _ = exchange(
@@ -226,6 +247,7 @@ def test_our_reader_pauses(host: Tunnels) -> None:
 
 
 def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
+    """the peer's window closes, ours probes"""
     pause = ("--pause-at", MEGABYTE, "--pause-for", 1.5, "--receive-buffer", 100_000)
     mine, theirs, running, _ = exchange(host, up=10 * MEGABYTE, down=0, kernel=pause)
     assert_exact(mine, theirs, 10 * MEGABYTE, 0)
@@ -234,6 +256,7 @@ def test_the_kernel_reads_nothing_for_a_while(host: Tunnels) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_the_kernel_resets(host: Tunnels, opens: str) -> None:
+    """reset by the peer"""
     mine, theirs, *_ = exchange(
         host, opens, up=10_000, down=10_000, kernel=("--reset",), ours=("--close", "wait")
     )
@@ -243,6 +266,7 @@ def test_the_kernel_resets(host: Tunnels, opens: str) -> None:
 
 @pytest.mark.parametrize("opens", ["ours", "kernel"])
 def test_ours_resets(host: Tunnels, opens: str) -> None:
+    """reset by ours"""
     # The kernel waits for more than comes.
     mine, theirs, *_ = exchange(
         host, opens, up=10_000, down=10_000, ours=("--close", "abort"), kernel=("--receive", 20_000)
@@ -252,12 +276,14 @@ def test_ours_resets(host: Tunnels, opens: str) -> None:
 
 
 def test_nobody_listens_at_the_kernel(host: Tunnels) -> None:
+    """nobody listens at the peer"""
     mine = host.ours("connect", "--remote", tunnels.kernel(), "--port", 5999)
     with both(mine):
         assert mine.ended()["reason"] == "aborted"
 
 
 def test_nobody_listens_here(host: Tunnels) -> None:
+    """nobody listens at ours"""
     mine = host.ours("listen", "--port", 5998, "--timeout", 3)
     mine.wait_for("listening")
     theirs = host.kernel("connect", "--address", tunnels.ours(), "--port", 5999)
@@ -266,6 +292,7 @@ def test_nobody_listens_here(host: Tunnels) -> None:
 
 
 def test_both_open_at_the_same_time(host: Tunnels) -> None:
+    """simultaneous open"""
     # A packet takes 300 ms, so that the two SYN cross each other.
     sizes = ("--send", 10_000, "--receive", 10_000)
     theirs = host.kernel(

@@ -1,18 +1,17 @@
 """Our SCTP against stacks that nobody here wrote: every octet arrives, whatever the network does.
 
 1 MB each way; with INTEROP=full (`make validate`) 100 MB. Each test is a cell of docs/interop.md,
-where `tools/interop_page.py` writes what came of it; `cell` says which.
+where `tools/interop_page.py` writes what came of it; the fixture `cell` says which.
 """
 
 import dataclasses
 import time
-from collections.abc import Callable
 
 import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Load, Outcome, Peer
+from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
 from running import Running
 
 BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
@@ -25,29 +24,10 @@ LOSSES = {
 # An end waits so long, in ms, for what the network lost of the other's goodbye.
 LINGER = ("--linger", "2500")
 
-slow = pytest.mark.skipif(not IS_FULL, reason="left out: `make validate` has time for it")
-
 # Timers are short enough for 100 MB at 5 % loss, where retransmissions are lost, too; pion alone
 # has 1 s at least all the same.
 TIMERS = ("--rto-min", "100")
 FAILOVER = ("--rto-min", "100", "--heartbeat", "200", "--path-max-retrans", "2")
-
-Cell = Callable[..., None]
-
-
-@pytest.fixture
-def cell(record_property: Callable[[str, object], None]) -> Cell:
-    """Names the cell of the table that a test is, and what was measured."""
-
-    def record(feature: str, other: Peer, outcome: Outcome | None = None) -> None:
-        record_property("feature", feature)
-        record_property("peer", other.name)
-        if outcome is not None:
-            ours = next(end for end in (outcome.listen, outcome.connect) if end.peer == "anabranch")
-            moved = ours.sent_bytes + ours.received_bytes
-            record_property("mb_per_s", moved / 1e6 / max(ours.wall_s, 1e-9))
-
-    return record
 
 
 @pytest.fixture
@@ -56,14 +36,6 @@ def root() -> None:
     lacks = namespaces.missing()
     if lacks:
         pytest.skip(f"left out, since {lacks}")
-
-
-def available(*others: Peer) -> None:
-    for peer in (ANABRANCH, *others):
-        try:
-            peer.command()
-        except peers.MissingError as error:
-            pytest.skip(str(error))
 
 
 def ends(ours: str, other: Peer) -> tuple[Peer, Peer]:
@@ -96,12 +68,12 @@ ALL = pytest.mark.parametrize("other", peers.PEERS, ids=str)
 def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
     feature = f"bulk over UDP, {loss} loss, ours {ours}"
     cell(feature, other)
-    available(other)
+    peers.available(ANABRANCH, other)
     # Those that cannot shut down answer it, so that ours always begins.
     closer = "listen" if ours == "listens" else "connect"
     load = lingering(dataclasses.replace(BULK, closer=closer), loss)
     outcome = peers.over_loopback(*ends(ours, other), load, LOSSES[loss])
-    cell(feature, other, outcome)
+    cell(feature, other, outcome.mb_per_s)
     exact(outcome)
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
 
@@ -112,12 +84,12 @@ def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
 def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
     feature = f"bulk over IP, {loss} loss, ours {ours}"
     cell(feature, USRSCTP)
-    available(USRSCTP)
+    peers.available(ANABRANCH, USRSCTP)
     network = Network(1, peers.relay(), [LOSSES[loss]])
     with network.running():
         load = lingering(BULK, loss)
         outcome = peers.over_network(network, *ends(ours, USRSCTP), load, is_raw=True)
-    cell(feature, USRSCTP, outcome)
+    cell(feature, USRSCTP, outcome.mb_per_s)
     exact(outcome)
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
     assert (network.reports[0]["forward"]["lost"] > 0) == (loss != "0 %")
@@ -126,7 +98,7 @@ def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
 @ALL
 def test_messages_of_all_sizes_on_many_streams(other: Peer, cell: Cell) -> None:
     cell("64 streams, messages of 8 to 60,000 octets", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     count = 3400 if IS_FULL else 200
     load = Load(count, size="8-60000", streams=64, options=LINGER, timeout=BULK.timeout)
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
@@ -135,7 +107,7 @@ def test_messages_of_all_sizes_on_many_streams(other: Peer, cell: Cell) -> None:
 @ALL
 def test_unordered_messages(other: Peer, cell: Cell) -> None:
     cell("unordered", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     load = dataclasses.replace(BULK, size="8-3000", options=("--unordered", *TIMERS, *LINGER))
     if IS_FULL:
         load = dataclasses.replace(load, messages=67_000)
@@ -153,7 +125,7 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
     if other is PION and sender == "theirs" and "lifetime" in limit:
         # association.go: `since` is set anew before the age is looked at.
         pytest.xfail("pion 1.12.1 never gives up by time")
-    available(other)
+    peers.available(ANABRANCH, other)
     options = (*limit.split("="), *LINGER)
     # Losses are known after 20 ms and more: no message is worth sending again then.
     load = Load(messages=2000, back=0, rate=1000, options=options, is_counted=False)
@@ -162,11 +134,6 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
         load = dataclasses.replace(load, close="abort")
     outcome = peers.over_loopback(*pair, load, ("--loss", "0.05", "--delay", "10"))
     assert peers.damaged(outcome.listen) == []
-    if other is PION:
-        # RFC 3758 section 3.3.1 has a parameter of its own for it, which is ours; pion sends and
-        # reads only the list of chunk types of RFC 5061. So nothing is given up once it was sent.
-        assert outcome.listen.received_messages == 2000 - outcome.connect.abandoned
-        pytest.xfail("pion 1.12.1 and ours offer partial reliability in different parameters")
     assert 100 < outcome.listen.received_messages < 2000
     if sender == "ours":
         # An abandoned message may have arrived all the same.
@@ -177,7 +144,7 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
 @pytest.mark.parametrize("other", [USRSCTP, DCSCTP, PION], ids=str)
 def test_interleaved_messages(other: Peer, cell: Cell) -> None:
     cell("I-DATA (RFC 8260)", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     count = 3400 if IS_FULL else 200
     options = ("--interleaving", *LINGER)
     load = Load(count, size="8-60000", options=options, timeout=BULK.timeout)
@@ -190,7 +157,7 @@ def test_a_shutdown_of_theirs(other: Peer, ours: str, cell: Cell) -> None:
     cell(f"shutdown by them, ours {ours}", other)
     if not other.has_shutdown:
         pytest.skip(f"{other} cannot begin one")
-    available(other)
+    peers.available(ANABRANCH, other)
     closer = "connect" if ours == "listens" else "listen"
     outcome = peers.over_loopback(*ends(ours, other), Load(closer=closer))
     exact(outcome)
@@ -201,7 +168,7 @@ def test_a_shutdown_of_theirs(other: Peer, ours: str, cell: Cell) -> None:
 @ALL
 def test_an_abort(other: Peer, by: str, cell: Cell) -> None:
     cell(f"abort by {by}", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     pair = (other, ANABRANCH) if by == "us" else (ANABRANCH, other)
     outcome = peers.over_loopback(*pair, Load(messages=100, close="abort"))
     assert (outcome.listen.end, outcome.connect.end) == ("aborted", "aborted")
@@ -210,7 +177,7 @@ def test_an_abort(other: Peer, by: str, cell: Cell) -> None:
 @ALL
 def test_corruption_costs_time_only(other: Peer, cell: Cell) -> None:
     cell("2 % of the packets with a flipped bit", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     load = dataclasses.replace(BULK, messages=min(BULK.messages, 10_000), options=LINGER)
     outcome = peers.over_loopback(other, ANABRANCH, load, ("--corrupt", "0.02"))
     assert outcome.relays[0]["forward"]["corrupted"] > 0
@@ -223,7 +190,7 @@ def test_corruption_costs_time_only(other: Peer, cell: Cell) -> None:
 @BOTH
 def test_a_transfer_survives_its_path(ours: str, carrier: str, cut: str, cell: Cell) -> None:
     cell(f"failover over {carrier}, {cut}, ours {ours}", USRSCTP)
-    available(USRSCTP)
+    peers.available(ANABRANCH, USRSCTP)
     # A path that is restored is heard of within RTO.Max and a half, and the interval of heartbeats.
     seconds = 67 if IS_FULL else 10
     load = Load(messages=1500 * seconds, rate=1500, options=(*FAILOVER, *LINGER), timeout=180)

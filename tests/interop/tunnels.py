@@ -5,21 +5,20 @@ only. What a killed run left behind is removed by the next one.
 """
 
 import contextlib
-import functools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import namespaces
-from peers import BUILD_S, MissingError
+import peers
+import pytest
+from peers import Peer
 from running import Running
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 
 
 def missing() -> str | None:
@@ -29,27 +28,12 @@ def missing() -> str | None:
     return namespaces.missing()
 
 
-@functools.cache
-def our_peer() -> str:
-    """Builds crates/anabranch-live/examples/stream_peer."""
-    line = [
-        "cargo",
-        "build",
-        "--locked",
-        "--quiet",
-        "-p",
-        "anabranch-live",
-        "--example",
-        "stream_peer",
-    ]
-    if shutil.which("cargo") is None:
-        raise MissingError("our peer cannot be built: there is no `cargo`")
-    done = subprocess.run(
-        line, cwd=ROOT, capture_output=True, text=True, check=False, timeout=BUILD_S
-    )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    return str(ROOT / "target" / "debug" / "examples" / "stream_peer")
+def available(*others: Peer) -> None:
+    """Skips with the sentence that says what is missing for our end and others."""
+    lacks = missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    peers.available(peers.STREAM, *others)
 
 
 class Tunnels:
@@ -106,10 +90,20 @@ class Tunnels:
         *words: object,
         version: int = 4,
         settings: Mapping[str, object] | None = None,
+        devices: int | None = None,
     ) -> Running:
-        """A program on our TCP or MPTCP, behind all devices."""
-        devices = ";".join(f"t{path}={ours(path, version)}" for path in range(self.paths))
-        line = [our_peer(), role, "--tun", devices, "--mtu", str(self.mtu), *map(str, words)]
+        """A program on our TCP or MPTCP, behind all devices, or the first of them."""
+        used = range(self.paths if devices is None else devices)
+        devices_of = ";".join(f"t{path}={ours(path, version)}" for path in used)
+        line = [
+            *peers.STREAM.command(),
+            role,
+            "--tun",
+            devices_of,
+            "--mtu",
+            str(self.mtu),
+            *map(str, words),
+        ]
         if settings is not None:
             line += ["--settings", json.dumps(settings)]
         return Running(self.command(line))

@@ -108,7 +108,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 3]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 5]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -126,6 +126,8 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             forward_tsn_supported: can[0],
             asconf_supported: can[1],
             interleaving_supported: can[2],
+            names_forward_tsn: can[0] && can[3],
+            names_address_types: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
         },
     )
@@ -138,7 +140,12 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
             life: Duration::from_nanos(life),
             local_tag,
             local_initial_tsn,
-            peer: Init { cookie_preservative: None, ..peer },
+            peer: Init {
+                cookie_preservative: None,
+                names_forward_tsn: false,
+                names_address_types: false,
+                ..peer
+            },
             keeps_addresses,
         },
     )
@@ -235,6 +242,19 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     ]
 }
 
+/// Parameters that nobody knows and that are to be reported, behind which reading goes on.
+fn parameters() -> impl Strategy<Value = Box<[u8]>> {
+    vec(vec(any::<u8>(), 0..20), 0..3).prop_map(|values| {
+        let mut bytes = Vec::new();
+        for value in values {
+            bytes.extend([0xc1, 7, 0, 4 + value.len() as u8]);
+            bytes.extend(&value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes.into()
+    })
+}
+
 /// Chunks that come alone.
 fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     let cookie = prop_oneof![
@@ -242,8 +262,12 @@ fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         vec(any::<u8>(), 0..300).prop_map(|bytes| Cookie::Foreign(bytes.into())),
     ];
     prop_oneof![
-        inits(ip).prop_map(|init| Chunk::Init(Box::new(init))),
-        (inits(ip), cookie).prop_map(|(init, cookie)| Chunk::InitAck(Box::new(InitAck { init, cookie }))),
+        (inits(ip), parameters()).prop_map(|(init, unrecognized)| Chunk::Init(Box::new(init), unrecognized)),
+        (inits(ip), cookie, parameters(), parameters()).prop_map(|(init, cookie, reported, unrecognized)| {
+            // INIT ACK names no types of addresses.
+            let init = Init { names_address_types: false, ..init };
+            Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
+        }),
         any::<bool>().prop_map(|tag_reflected| Chunk::ShutdownComplete { tag_reflected }),
     ]
 }
@@ -658,6 +682,8 @@ fn both_ends_have_the_same_key() {
             forward_tsn_supported: true,
             asconf_supported: true,
             interleaving_supported: true,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
@@ -665,7 +691,7 @@ fn both_ends_have_the_same_key() {
             source_port: 1,
             destination_port: 2,
             verification_tag: 0,
-            first: Chunk::Init(Box::new(init)),
+            first: Chunk::Init(Box::new(init), Box::default()),
             rest: Vec::new(),
         };
         let mut bytes = Vec::new();
@@ -696,6 +722,8 @@ fn a_forged_cookie_is_refused() {
             forward_tsn_supported: false,
             asconf_supported: false,
             interleaving_supported: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         },
         keeps_addresses: false,

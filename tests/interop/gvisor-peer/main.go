@@ -2,7 +2,8 @@
 //
 // Besides: --tun NAME, a device that is there already or is made (root), with an address of its own on the kernel's
 // side; --congestion reno|cubic; --recovery rack|none; --no-sack; --buffer OCTETS. There is one stream, so messages follow
-// each other without anything between them: their sizes are known.
+// each other without anything between them: their sizes are known. With --octets, --send and --receive are octets of
+// the pattern of stream_peer, and what it prints is what kernel_stream_peer.py prints.
 package main
 
 import (
@@ -31,7 +32,7 @@ var (
 	role, local, remote, device, congestion, recovery, closing string
 	port, remotePort, send, receive, buffer, mtu, streams      uint
 	rate, timeout                                              float64
-	noSack                                                     bool
+	noSack, inOctets                                           bool
 	wrongByte                                                  int
 	size                                                       = sizes{1000, 1000}
 
@@ -105,6 +106,7 @@ func parse() {
 	flags.Float64Var(&rate, "rate", 0, "")
 	flags.Float64Var(&timeout, "timeout", 60, "")
 	flags.BoolVar(&noSack, "no-sack", false, "")
+	flags.BoolVar(&inOctets, "octets", false, "")
 	flags.UintVar(&streams, "streams", 1, "there is one")
 	flags.IntVar(&wrongByte, "wrong-byte", -1, "")
 	if len(os.Args) < 2 || (os.Args[1] != "listen" && os.Args[1] != "connect") {
@@ -274,6 +276,13 @@ func main() {
 	established, end = time.Now(), "lost"
 	lock.Unlock()
 	say(map[string]any{"event": "established"})
+	if inOctets {
+		said := exchangeOctets(connection)
+		// The last packets leave, and are sent again if they are lost.
+		time.Sleep(500 * time.Millisecond)
+		say(said)
+		os.Exit(0)
+	}
 	done := make(chan struct{})
 	go func() {
 		sendAll(connection)

@@ -74,6 +74,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
+    /// The TSN of its first fragment.
+    pub tsn: u32,
     /// The message. It takes up room in the receive buffer, 256 bytes at least where many wait, until
     /// [`Host::has_read`] says that it has been read.
     pub bytes: Vec<u8>,
@@ -348,6 +350,19 @@ impl Host {
         }
     }
 
+    /// Lets an association have other [options](Association::set_options).
+    ///
+    /// # Errors
+    /// When the settings are impossible: one sentence.
+    pub fn set_options(&mut self, now: Time, id: AssociationId, config: &Config) -> Result<(), String> {
+        let parameters = config.resolve()?;
+        if let Some(live) = self.associations.get_mut(&id) {
+            live.end.set_options(now, &parameters);
+            self.drain(now, id, &[]);
+        }
+        Ok(())
+    }
+
     /// The application has read so many messages of what has arrived, which have so many bytes together.
     pub fn has_read(&mut self, now: Time, id: AssociationId, messages: u64, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
@@ -365,28 +380,29 @@ impl Host {
             return Some(*id);
         }
         // INIT, whose tag is 0, and what carries a tag of its sender's.
-        let Route { remote, port, .. } = arrival.route;
-        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port))?;
-        let is_there = |id: &&AssociationId| {
-            self.associations[*id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
-        };
-        ids.iter().filter(is_there).find(|id| owns(id)).copied()
+        self.with_peer(sctp, arrival.route).find(owns)
     }
 
-    /// Whether a packet of no association comes from the address and the port of one that lives, so that its
-    /// tag is wrong: it is silently discarded (RFC 9260 section 8.5), unless it may begin another one, or is
-    /// SHUTDOWN ACK (section 8.5.1 E).
+    /// The associations with the peer that a packet comes from.
+    fn with_peer(&self, sctp: &SctpPacket, from: Route) -> impl Iterator<Item = AssociationId> {
+        let Route { remote, port, .. } = from;
+        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
+        ids.into_iter().flatten().copied().filter(move |id| {
+            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+        })
+    }
+
+    /// Whether a packet of an association's peer has another tag than the association's, so that it is
+    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie, and SHUTDOWN ACK is answered
+    /// while an association is opened: it belongs to one from before (section 8.5.1 E).
     fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
         let Body::Sctp(sctp) = &arrival.packet.body else { return false };
-        let Route { remote, port, .. } = arrival.route;
-        if matches!(sctp.first, Chunk::CookieEcho(_) | Chunk::Init(_) | Chunk::ShutdownAck) {
-            return false;
+        let mut ids = self.with_peer(sctp, arrival.route);
+        match sctp.first {
+            Chunk::CookieEcho(_) => false,
+            Chunk::ShutdownAck => ids.any(|id| !self.associations[&id].end.is_opening()),
+            _ => ids.next().is_some(),
         }
-        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
-        let is_there = |id: &AssociationId| {
-            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
-        };
-        ids.is_some_and(|ids| ids.iter().any(is_there))
     }
 
     /// Gives an association its packet.
@@ -404,7 +420,7 @@ impl Host {
             return;
         }
         match &mut packet.body {
-            Body::Sctp(SctpPacket { first: Chunk::Init(init), .. }) => {
+            Body::Sctp(SctpPacket { first: Chunk::Init(init, _), .. }) => {
                 // The cookie of the answer keeps them.
                 live.asking = usable(&addresses, route.remote);
                 (init.addresses, init.ip) = (live.asking.len() as u8, version(route.remote));
@@ -466,7 +482,7 @@ impl Host {
         }
         let ports = [sctp.destination_port, sctp.source_port];
         let peers = usable(&addresses, route.remote);
-        if let Chunk::Init(init) = &mut sctp.first {
+        if let Chunk::Init(init, _) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
         let is_full = self.is_paused || self.accepted.len() >= self.settings.most_accepted;
@@ -566,8 +582,8 @@ impl Stack for Host {
     type Event = (AssociationId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
+        // RFC 9260 section 8.4, rule 1.
         if !is_unicast(route.remote) {
-            // RFC 9260 section 8.4, rule 1.
             self.malformed += 1;
             return;
         }

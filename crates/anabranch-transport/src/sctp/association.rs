@@ -74,7 +74,7 @@ pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
         Chunk::Abort(_)
         | Chunk::CookieAck
         | Chunk::Error(_)
-        | Chunk::Init(_)
+        | Chunk::Init(..)
         | Chunk::ShutdownComplete { .. } => None,
         Chunk::ShutdownAck => Some(Chunk::ShutdownComplete { tag_reflected: true }),
         _ => Some(Chunk::Abort(Abort { tag_reflected: true, cause: None })),
@@ -147,6 +147,8 @@ pub struct Association {
     /// As many Gap Ack Blocks and duplicates as fit into a packet with a SACK alone.
     pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
+    /// Nagle's algorithm is not asked: nothing was outstanding when the first of these packets left.
+    pub(super) is_past_nagle: bool,
     /// The application waits for room in the send buffer.
     pub(super) has_refused: bool,
 
@@ -155,11 +157,16 @@ pub struct Association {
     /// What the last SACK left of the receive buffer, in bytes.
     pub(super) advertised: u32,
     pub(super) received: ReceivedTsns,
+    /// Streams that the peer may send on.
+    pub(super) inbound_streams: u16,
     pub(super) reassembly: Reassembly,
     /// Reassembly with interleaving; what waits there is counted above.
     pub(super) interleaved: Interleaved,
     pub(super) delayed_sack: DelayedSack,
 
+    /// Chunks that answer the packet at hand and go together, and the position of their packet.
+    answers: Vec<Chunk>,
+    answers_from: usize,
     /// Bytes that may still be sent in answer to the packet at hand.
     answers_left: u32,
     pub(super) outputs: VecDeque<Output>,
@@ -230,13 +237,17 @@ impl Association {
             fragment_limit: 0,
             sack_entries: 0,
             peer_takes_forward_tsn: false,
+            is_past_nagle: false,
             has_refused: false,
             unread: 0,
             advertised: 0,
             received: ReceivedTsns::new(0),
+            inbound_streams: parameters.max_inbound_streams,
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
+            answers: Vec::new(),
+            answers_from: 0,
             answers_left: 0,
             outputs: VecDeque::new(),
             spare: Vec::new(),
@@ -279,6 +290,16 @@ impl Association {
         self.parameters.receive_buffer
     }
 
+    /// Streams that this end sends on.
+    pub fn outbound_streams(&self) -> u16 {
+        self.next_mid.len() as u16
+    }
+
+    /// Streams that the peer sends on.
+    pub const fn inbound_streams(&self) -> u16 {
+        self.inbound_streams
+    }
+
     /// Whether the association ends or has ended, so that it takes no more messages.
     pub const fn is_closing(&self) -> bool {
         !self.accepts_messages()
@@ -288,6 +309,11 @@ impl Association {
     /// section 5.2.3).
     pub fn awaits_init_ack(&self) -> bool {
         self.state == State::CookieWait
+    }
+
+    /// Whether the association is being opened by this end.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::CookieEchoed | State::CookieWait)
     }
 
     const fn accepts_messages(&self) -> bool {
@@ -396,6 +422,9 @@ impl Association {
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
             }
+            if !self.answers.is_empty() {
+                self.send_answers(path);
+            }
         } else {
             self.out_of_the_blue(path, sctp);
         }
@@ -412,7 +441,8 @@ impl Association {
         let tag = packet.verification_tag;
         match &packet.first {
             // Section 8.5.1 A: INIT carries tag 0.
-            Chunk::Init(_) => tag == 0 && self.state != State::Ended,
+            Chunk::Init(..) => tag == 0 && self.state != State::Ended,
+            Chunk::Illegal(illegal) if illegal.is_init() => tag == 0 && self.state != State::Ended,
             Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
                 // Section 8.5.1 B and C. In COOKIE-WAIT the peer's tag is not known: it is no tag that a
                 // stranger could reflect.
@@ -426,13 +456,64 @@ impl Association {
         }
     }
 
+    /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
+    /// at once (section 6.10). An answer that no packet has room for, or that there are too many of, is left
+    /// out.
+    #[cold]
+    pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
+        let (mtu, size) = (self.paths[path.index()].mtu, chunk.wire_size());
+        if self.answers_size() + size > mtu {
+            self.send_answers(path);
+        }
+        let headers = if self.answers.is_empty() { self.headers_bytes } else { 0 };
+        let Some(left) = self.answers_left.checked_sub(headers + size) else { return };
+        if headers + size > mtu {
+            return;
+        }
+        self.answers_left = left;
+        if self.answers.is_empty() {
+            self.answers_from = self.outputs.len();
+        }
+        self.answers.push(chunk);
+    }
+
+    /// Whether there is an answer that a chunk of this size fits behind.
+    pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
+        let fits = || self.answers_size() + size <= self.paths[path.index()].mtu;
+        !self.answers.is_empty() && size <= self.answers_left && fits()
+    }
+
+    /// The size of the packet with all answers.
+    #[cold]
+    fn answers_size(&self) -> u32 {
+        self.headers_bytes + self.answers.iter().map(Chunk::wire_size).sum::<u32>()
+    }
+
+    #[cold]
+    fn send_answers(&mut self, path: PathId) {
+        let size = self.answers_size();
+        let mut answers = std::mem::take(&mut self.answers);
+        if answers.is_empty() || self.state == State::Ended {
+            return;
+        }
+        let mut packet = self.packet_with(self.peer_tag, answers.remove(0));
+        if let Body::Sctp(sctp) = &mut packet.body {
+            sctp.rest = answers;
+        }
+        self.transmit(path, packet, size);
+        // Before what was sent because of the packet's other chunks.
+        if let Some(last) = self.outputs.pop_back() {
+            self.outputs.insert(self.answers_from.min(self.outputs.len()), last);
+        }
+    }
+
     /// Answers a packet that does not belong to the association.
     #[cold]
     fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
         let lives = !matches!(self.state, State::Closed | State::Ended);
         match answer_out_of_the_blue(packet) {
             // RFC 9260 section 8.5: a wrong tag in an association that lives is silently discarded.
-            Some(Chunk::Abort(_)) if lives => {}
+            Some(_) if lives => {}
             None => {}
             Some(answer) => self.transmit_with_tag(path, packet.verification_tag, answer),
         }
@@ -447,7 +528,8 @@ impl Association {
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::IData(data) => self.on_i_data(path, data),
             Chunk::IForwardTsn(forward) => self.on_i_forward_tsn(now, path, forward),
-            Chunk::Init(init) => self.on_init(now, path, init),
+            Chunk::Illegal(illegal) => self.on_illegal(now, path, tag, illegal),
+            Chunk::Init(init, unrecognized) => self.on_init(now, path, init, unrecognized),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),
             Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, cookie),
             Chunk::CookieAck => self.on_cookie_ack(now, path),
@@ -586,15 +668,6 @@ impl Association {
     #[inline(always)]
     pub(super) fn transmit_one(&mut self, path: PathId, chunk: Chunk) {
         self.transmit_with_tag(path, self.peer_tag, chunk);
-    }
-
-    /// Answers a chunk that may come any number of times in a packet, as far as answers to it may go on.
-    pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
-        let size = self.headers_bytes + chunk.wire_size();
-        if let Some(left) = self.answers_left.checked_sub(size) {
-            self.answers_left = left;
-            self.transmit_one(path, chunk);
-        }
     }
 
     #[inline(always)]
@@ -740,6 +813,9 @@ impl Endpoint for Association {
             Input::Command(command) => self.on_command(now, command),
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
+        }
+        if self.parameters.procedures.bundles_forward_tsn {
+            self.bundle_forward_tsn();
         }
     }
 

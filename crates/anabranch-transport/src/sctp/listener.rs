@@ -3,7 +3,7 @@
 
 use super::association::{Association, Numbers, answer_out_of_the_blue, blank_packet};
 use super::config::Config;
-use super::handshake::{answer, offer, staleness};
+use super::handshake::{answer, offer, refusal, staleness};
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
 use crate::ground::{IpVersion, PathId};
@@ -74,7 +74,7 @@ pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     let Body::Sctp(sctp) = &packet.body else { return None };
     let (tag, chunk) = match &sctp.first {
         // Section 8.4, rule 3: an ABORT with the tag that the peer has chosen.
-        Chunk::Init(init) if sctp.verification_tag == 0 => {
+        Chunk::Init(init, _) if sctp.verification_tag == 0 => {
             (init.initiate_tag, Chunk::Abort(Abort { tag_reflected: false, cause: None }))
         }
         _ => (sctp.verification_tag, answer_out_of_the_blue(sctp)?),
@@ -107,14 +107,19 @@ impl crate::listener::Listener for Listener {
         let tag = sctp.verification_tag;
         match &sctp.first {
             // Section 8.5.1 A: INIT carries tag 0.
-            Chunk::Init(_) if tag != 0 => Answer::Nothing,
-            Chunk::Init(init) => {
+            Chunk::Init(..) if tag != 0 => Answer::Nothing,
+            Chunk::Illegal(illegal) if illegal.is_init() => match refusal(illegal) {
+                Some((own, abort)) if tag == 0 => self.reply(path, sctp, own, abort),
+                _ => Answer::Nothing,
+            },
+            Chunk::Init(init, unrecognized) => {
                 let own = offer(&self.parameters, self.place.ip, Numbers::draw(&mut self.numbers));
                 let addresses = self.listed_addresses.unwrap_or(self.place.mtus.len() as u8);
                 let asconf_supported = self.addresses_change;
-                let own = Init { addresses, asconf_supported, ..own };
-                let ack = Box::new(answer(now, &self.parameters, init, own, self.listed_addresses.is_some()));
-                self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
+                let is_listed = self.listed_addresses.is_some();
+                let own = Init { addresses, asconf_supported, names_forward_tsn: is_listed, ..own };
+                let ack = answer(now, &self.parameters, init, unrecognized, own, is_listed);
+                self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(Box::new(ack)))
             }
             Chunk::CookieEcho(cookie) => {
                 // Section 5.1.5 step 2: the tag is the one in the cookie.

@@ -43,6 +43,12 @@ impl Stream {
 }
 
 impl Reassembly {
+    /// Whether a chunk is the first one of its message, or one that fits behind the one with the TSN before,
+    /// where that waits (section 6.9).
+    pub(super) fn continues(&self, tsn: u64, data: &Data) -> bool {
+        data.beginning || self.fragments.get(&(tsn - 1)).is_none_or(|before| is_next(before, data))
+    }
+
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
     pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
         if data.beginning && data.ending && data.unordered {
@@ -142,16 +148,33 @@ impl Reassembly {
         // A step both ways at a time: what is missing on one side is found however many wait on the other, so
         // that a message without end does not cost more with each fragment.
         let (mut first, mut last) = (tsn, tsn);
+        let [mut front, mut back] = [self.fragments.get(&tsn)?; 2];
         loop {
-            let is_first = self.fragments.get(&first)?.beginning;
-            let is_last = self.fragments.get(&last)?.ending;
-            if is_first && is_last {
+            if front.beginning && back.ending {
                 return Some((first, last));
             }
-            first -= u64::from(!is_first);
-            last += u64::from(!is_last);
+            if !front.beginning {
+                first -= 1;
+                let before = self.fragments.get(&first).filter(|before| is_next(before, front))?;
+                front = before;
+            }
+            if !back.ending {
+                last += 1;
+                let behind = self.fragments.get(&last).filter(|behind| is_next(back, behind))?;
+                back = behind;
+            }
         }
     }
+}
+
+/// Whether a fragment can follow another one in a message: RFC 9260 section 6.9 has the same stream, number
+/// and U bit in all of them.
+const fn is_next(before: &Data, data: &Data) -> bool {
+    !before.ending
+        && !data.beginning
+        && before.stream == data.stream
+        && before.unordered == data.unordered
+        && (data.unordered || before.ssn == data.ssn)
 }
 
 /// The message that this chunk begins, of so many bytes.

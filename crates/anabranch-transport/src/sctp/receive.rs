@@ -8,7 +8,7 @@ use crate::endpoint::{Event, Output, Received};
 use crate::ground::PathId;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Chunk, Data, ForwardTsn, IData, IForwardTsn, Sack};
+use crate::wire::sctp::chunk::{Chunk, Data, ErrorCause, ForwardTsn, IData, IForwardTsn, Sack};
 
 /// As many Gap Ack Blocks as Linux reports at most (`SCTP_MAX_GABS`).
 const LINUX_MAX_GAP_BLOCKS: usize = 16;
@@ -33,8 +33,13 @@ impl Association {
             }
             Arrival::Refused => return,
         };
-        // Section 6.5: data for a stream that is not there is acknowledged and dropped.
-        if data.stream < self.parameters.streams {
+        if data.stream >= self.inbound_streams {
+            self.report_invalid_stream(path, data.stream);
+        } else if tsn <= self.received.cumulative && !self.reassembly.continues(tsn, data) {
+            // Section 6.9: the fragments of a message follow each other and have one number. Out of sequence
+            // a FORWARD TSN may still pass the one before.
+            self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
+        } else {
             let Self { reassembly, outputs, stats, .. } = self;
             reassembly.insert(tsn, *data, |message| {
                 stats.messages_delivered += 1;
@@ -50,13 +55,21 @@ impl Association {
             return;
         }
         let Arrival::New(_) = self.take_tsn(path, data.tsn, data.immediate) else { return };
-        if data.stream < self.parameters.streams {
+        if data.stream >= self.inbound_streams {
+            self.report_invalid_stream(path, data.stream);
+        } else {
             let Self { interleaved, reassembly, outputs, stats, .. } = self;
             interleaved.insert(data, &mut reassembly.bytes, |message| {
                 stats.messages_delivered += 1;
                 outputs.push_back(Output::Event(Event::Received(message)));
             });
         }
+    }
+
+    /// Section 6.5: data for a stream that is not there is acknowledged, reported and dropped.
+    #[cold]
+    fn report_invalid_stream(&mut self, path: PathId, stream: u16) {
+        self.answer(path, Chunk::Error(ErrorCause::invalid_stream(stream)));
     }
 
     /// User data with this TSN has arrived.
@@ -99,10 +112,15 @@ impl Association {
 
     #[inline(never)]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
+        if !self.peer_takes_forward_tsn {
+            // RFC 3758 section 3.3: it was not agreed on.
+            self.answer(path, Chunk::Opaque(Box::new(forward.report())));
+            return;
+        }
         let Some(new_cumulative) = self.take_forward_tsn(now, path, forward.new_cumulative_tsn) else {
             return;
         };
-        let streams = self.parameters.streams;
+        let streams = self.inbound_streams;
         let Self { reassembly, outputs, stats, .. } = self;
         let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
         reassembly.forward(new_cumulative, skipped, |message| {
@@ -117,7 +135,7 @@ impl Association {
         if !self.interleaves || self.take_forward_tsn(now, path, forward.new_cumulative_tsn).is_none() {
             return;
         }
-        let streams = self.parameters.streams;
+        let streams = self.inbound_streams;
         let Self { interleaved, reassembly, outputs, stats, .. } = self;
         for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
             interleaved.forward(*skip, &mut reassembly.bytes, |message| {
@@ -167,9 +185,14 @@ impl Association {
         self.delayed_sack.immediate |= duplicates && !new_data;
         self.delayed_sack.packets += 1;
         if self.state == State::ShutdownSent {
-            // Section 9.2: every packet with data is answered with SHUTDOWN at once.
+            // Section 9.2: every packet with data is answered with SHUTDOWN at once, and with a SACK where
+            // that cannot acknowledge all that has arrived.
             self.answer_data_with_shutdown(now);
-            self.send_sack();
+            if self.received.has_gaps() || !self.received.duplicates.is_empty() {
+                self.send_sack();
+            } else {
+                self.delayed_sack.sent();
+            }
         } else if self.delayed_sack.immediate
             || self.delayed_sack.packets >= self.parameters.sack_frequency
             || self.parameters.sack_delay == Duration::ZERO
@@ -183,8 +206,12 @@ impl Association {
     pub(super) fn send_sack(&mut self) {
         let path = self.sack_path();
         let packets = self.packets_to_report();
-        let sack = self.take_sack();
-        self.transmit_one(path, Chunk::Sack(packets, sack));
+        let sack = Chunk::Sack(packets, self.take_sack());
+        if self.answers_with(path, sack.wire_size()) {
+            self.answer(path, sack);
+        } else {
+            self.transmit_one(path, sack);
+        }
     }
 
     /// Where a SACK goes.

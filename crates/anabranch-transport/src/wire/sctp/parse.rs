@@ -8,8 +8,8 @@ use super::SctpPacket;
 use super::authentication::{CHUNK_CODE_BYTES, COOKIE_CODE_BYTES, HMAC_SHA_1, is_genuine, is_own_cookie};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
-    OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Illegal, Init, InitAck,
+    Opaque, OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
@@ -18,7 +18,7 @@ use super::emit::{
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
-use crate::wire::bytes::{Malformed, Piece, Reader, Receiving, Secret};
+use crate::wire::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Secret};
 
 /// An SCTP packet that came as bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ const SHORT: Malformed = malformed("a field lies behind the end");
 impl SctpPacket {
     /// Reads a packet: everything behind the header of IP, or of UDP where it is in one (RFC 6951).
     ///
-    /// A chunk that is cut off at the end is as if it had not been there (RFC 9260 section 6.10).
+    /// A chunk that is cut off at the end is [illegal](Chunk::Illegal) (RFC 9260 section 6.10).
     ///
     /// # Errors
     /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it
@@ -61,7 +61,18 @@ impl SctpPacket {
         let mut is_signed = false;
         while !reader.is_empty() {
             let whole = reader.0;
-            let Some(header) = ChunkHeader::read(&mut reader) else { break };
+            let Some(header) = ChunkHeader::read(&mut reader) else {
+                // Section 6.10: that must not be. Whoever sends such an INIT is nobody yet.
+                if let [kind, flags, _, _, value @ ..] = whole
+                    && codes::is_known(*kind)
+                    && *kind != chunk::INIT
+                {
+                    let chunk = Opaque { kind: *kind, flags: *flags, value: value.into() };
+                    let cause = ErrorCause::violation("a chunk is cut off");
+                    chunks.push(Chunk::Illegal(Box::new(Illegal { chunk, cause })));
+                }
+                break;
+            };
             let padding = header.value.len().next_multiple_of(4) - header.value.len();
             // The padding of the last chunk may be missing.
             reader.take(padding.min(reader.0.len()));
@@ -91,7 +102,8 @@ impl SctpPacket {
             return Err(malformed("there is no chunk"));
         }
         let alone = |chunk: &Chunk| {
-            matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+            matches!(chunk, Chunk::Init(..) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+                || matches!(chunk, Chunk::Illegal(illegal) if illegal.is_init() || illegal.is_init_ack())
         };
         if chunks.len() > 1 && chunks.iter().any(alone) {
             // RFC 9260 section 6.10.
@@ -131,25 +143,47 @@ impl<'a> ChunkHeader<'a> {
         Some(Self { kind, flags, value })
     }
 
-    /// The chunk, in a packet between these ports.
+    /// The chunk, in a packet between these ports, or one that is illegal (RFC 9260 section 3.3.10.13: fields
+    /// behind its end break the protocol).
     fn chunk(
         &self,
         ports: [u16; 2],
         receiving: &mut impl Receiving,
         addresses: &mut Vec<IpAddr>,
     ) -> Result<Chunk, Malformed> {
+        let listed = addresses.len();
+        let illegal = |cause| {
+            let chunk = Opaque { kind: self.kind, flags: self.flags, value: self.value.into() };
+            Chunk::Illegal(Box::new(Illegal { chunk, cause }))
+        };
+        match self.legal(ports, receiving, addresses) {
+            Ok(chunk) => Ok(chunk),
+            Err(Fault::Silent(problem)) => Err(problem),
+            Err(Fault::Told(cause)) => {
+                addresses.truncate(listed);
+                Ok(illegal(cause))
+            }
+        }
+    }
+
+    fn legal(
+        &self,
+        ports: [u16; 2],
+        receiving: &mut impl Receiving,
+        addresses: &mut Vec<IpAddr>,
+    ) -> Result<Chunk, Fault> {
         let Self { kind, flags, value } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
         Ok(match kind {
             chunk::ABORT => Chunk::Abort(Abort { tag_reflected, cause: first_cause(&mut reader) }),
-            chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(SHORT)?)),
-            chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(SHORT)?)),
+            chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(Fault::Silent(SHORT))?)),
+            chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(Fault::Silent(SHORT))?)),
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
                 let cookie = StateCookie::verified(value, receiving.secret(), ports, addresses)
-                    .ok_or(malformed("a cookie is not ours"))?;
+                    .ok_or(Fault::Silent(malformed("a cookie is not ours")))?;
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
             chunk::DATA => Chunk::Data(data(flags, reader, receiving)?),
@@ -160,25 +194,31 @@ impl<'a> ChunkHeader<'a> {
                 }
                 _ => self.opaque(),
             },
-            chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(SHORT)?),
+            chunk::FORWARD_TSN => forward_tsn(reader).map_or_else(|| self.opaque(), Chunk::ForwardTsn),
             chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
             chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
-            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(SHORT)?),
-            chunk::INIT => Chunk::Init(Box::new(init(reader, addresses)?.0)),
+            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(Fault::Silent(SHORT))?),
+            chunk::INIT => {
+                let Beginning { init, unrecognized, .. } = init(reader, addresses, kind)?;
+                Chunk::Init(Box::new(init), unrecognized.into())
+            }
             chunk::INIT_ACK => {
-                let (init, cookie) = init(reader, addresses)?;
-                let cookie = cookie.ok_or(malformed("an INIT ACK has no cookie"))?;
+                let Beginning { init, cookie, reported, unrecognized } = init(reader, addresses, kind)?;
+                // Section 3.3.3: it must have one.
+                let missing = [0, 0, 0, 1, 0, parameter::STATE_COOKIE as u8];
+                let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
                 let cookie = match StateCookie::verified(cookie, receiving.secret(), ports, &mut Vec::new()) {
                     Some(own) => Cookie::Own(own),
                     None => Cookie::Foreign(cookie.into()),
                 };
-                Chunk::InitAck(Box::new(InitAck { init, cookie }))
+                let (reported, unrecognized) = (reported.into(), unrecognized.into());
+                Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
             }
             chunk::RECONFIG => Reconfig::parse(reader)
                 .map_or_else(|| self.opaque(), |reconfig| Chunk::Reconfig(Box::new(reconfig))),
-            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(SHORT)?),
-            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(SHORT)? },
+            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(Fault::Silent(SHORT))?),
+            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(Fault::Silent(SHORT))? },
             chunk::SHUTDOWN_ACK => Chunk::ShutdownAck,
             chunk::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { tag_reflected },
             _ => self.opaque(),
@@ -190,7 +230,31 @@ impl<'a> ChunkHeader<'a> {
     }
 }
 
-fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Data, Malformed> {
+/// Why a chunk cannot be taken.
+enum Fault {
+    /// Nothing is to be said about it.
+    Silent(Malformed),
+    /// This is what an ABORT says.
+    Told(ErrorCause),
+}
+
+impl Fault {
+    fn told(code: u16, value: &[u8]) -> Self {
+        Self::Told(ErrorCause::other(code, value.to_vec()))
+    }
+
+    fn violation(words: &str) -> Self {
+        Self::Told(ErrorCause::violation(words))
+    }
+}
+
+impl From<Malformed> for Fault {
+    fn from(problem: Malformed) -> Self {
+        Self::violation(problem.problem)
+    }
+}
+
+fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Data, Fault> {
     let mut header = || Some((reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
     let (tsn, stream, ssn, ppid) = header().ok_or(SHORT)?;
     Ok(Data {
@@ -206,7 +270,7 @@ fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Re
     })
 }
 
-fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<IData, Malformed> {
+fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<IData, Fault> {
     let mut header = || {
         let (tsn, stream) = (reader.u32()?, reader.u16()?);
         reader.u16()?;
@@ -230,10 +294,11 @@ fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> 
     })
 }
 
-fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Malformed> {
+fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Fault> {
     if reader.is_empty() {
-        // RFC 9260 section 6.2: the association is to be aborted; here it is as if nothing had come.
-        return Err(malformed("a chunk of user data has none"));
+        // RFC 9260 section 6.2.
+        let (Piece::Data { tsn } | Piece::IData { tsn, .. }) = piece else { return Err(SHORT.into()) };
+        return Err(Fault::told(cause::NO_USER_DATA, &tsn.to_be_bytes()));
     }
     Ok(Payload { offset: receiving.keep(piece, reader.0), length: reader.0.len() as u32 })
 }
@@ -311,16 +376,43 @@ fn heartbeat_info(mut reader: Reader<'_>) -> Option<HeartbeatInfo> {
     Some(HeartbeatInfo { sent_at: Time::from_nanos(sent_at), nonce, path: PathId(path), padding: 0, pair })
 }
 
-/// INIT, or INIT ACK with its cookie. Unknown parameters are left out: none that matters here needs a report
-/// (RFC 9260 section 3.2.2).
+/// An INIT, or an INIT ACK.
+struct Beginning<'a> {
+    init: Init,
+    cookie: Option<&'a [u8]>,
+    /// Parameters that the peer reports.
+    reported: Vec<u8>,
+    /// Parameters that are to be reported to the peer.
+    unrecognized: Vec<u8>,
+}
+
+/// Keeps a parameter to be reported, with its padding, if there is room.
+fn keep_parameter(kept: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    if kept.len() + value.len() + 4 <= codes::MOST_REPORTED {
+        let start = kept.len();
+        kept.u16(kind);
+        kept.u16(4 + value.len() as u16);
+        kept.extend(value);
+        kept.pad(start);
+    }
+}
+
+/// INIT or INIT ACK, as `chunk_kind` says.
 fn init<'a>(
     mut reader: Reader<'a>,
     addresses: &mut Vec<IpAddr>,
-) -> Result<(Init, Option<&'a [u8]>), Malformed> {
+    chunk_kind: u8,
+) -> Result<Beginning<'a>, Fault> {
     let mut header = || Some((reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
-    let (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn) = header().ok_or(SHORT)?;
+    let (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn) =
+        header().ok_or(Fault::Silent(SHORT))?;
+    if initiate_tag == 0 && chunk_kind == chunk::INIT {
+        // RFC 9260 section 3.3.2.
+        return Err(Fault::Silent(malformed("an INIT has the tag 0")));
+    }
     if initiate_tag == 0 || outbound_streams == 0 || max_inbound_streams == 0 {
-        return Err(malformed("an INIT has a tag or a number of streams that is 0"));
+        // Sections 3.3.2 and 3.3.3.
+        return Err(Fault::told(cause::INVALID_PARAMETER, &[]));
     }
     let mut init = Init {
         initiate_tag,
@@ -333,11 +425,17 @@ fn init<'a>(
         forward_tsn_supported: false,
         asconf_supported: false,
         interleaving_supported: false,
+        names_forward_tsn: false,
+        names_address_types: false,
         cookie_preservative: None,
     };
     let mut cookie = None;
-    let (mut supports_asconf, mut can_authenticate) = (false, false);
-    while let Some((kind, mut value)) = parameter(&mut reader) {
+    let (mut reported, mut unrecognized) = (Vec::new(), Vec::new());
+    let (mut supports_asconf, mut can_authenticate, mut names_forward_tsn) = (false, false, false);
+    while !reader.is_empty() {
+        let Some((kind, mut value)) = parameter(&mut reader) else {
+            return Err(Fault::violation("a parameter is cut off"));
+        };
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
                 addresses.push(address(kind, value).ok_or(SHORT)?);
@@ -350,19 +448,57 @@ fn init<'a>(
                 let milliseconds = value.u32().ok_or(SHORT)?;
                 init.cookie_preservative = Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000));
             }
+            // RFC 3758 section 3.1: it has no value.
+            parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
+                return Err(Fault::violation("Forward-TSN-Supported has a value"));
+            }
             parameter::FORWARD_TSN_SUPPORTED => init.forward_tsn_supported = true,
             parameter::SUPPORTED_EXTENSIONS => {
                 let has = |kind: u8| value.0.contains(&kind);
                 supports_asconf = has(chunk::ASCONF) && has(chunk::ASCONF_ACK) && has(chunk::AUTH);
                 init.interleaving_supported = has(chunk::I_DATA);
+                names_forward_tsn = has(chunk::FORWARD_TSN);
             }
             parameter::RANDOM => can_authenticate = true,
-            _ => {}
+            // Section 3.3.2.1.
+            parameter::HOST_NAME_ADDRESS => {
+                let mut host = Vec::new();
+                keep_parameter(&mut host, kind, value.0);
+                return Err(Fault::told(cause::UNRESOLVABLE_ADDRESS, &host));
+            }
+            parameter::SUPPORTED_ADDRESS_TYPES => init.names_address_types = chunk_kind == chunk::INIT,
+            parameter::UNRECOGNIZED => {
+                let whole = value.0;
+                if let Some((kind, inner)) = parameter(&mut value)
+                    && value.is_empty()
+                    && whole.len() == 4 + inner.0.len().next_multiple_of(4)
+                {
+                    keep_parameter(&mut reported, kind, inner.0);
+                }
+            }
+            parameter::ADAPTATION_LAYER
+            | parameter::CHUNK_LIST
+            | parameter::ECN_CAPABLE
+            | parameter::HMAC_ALGORITHMS
+            | parameter::SET_PRIMARY => {}
+            // RFC 9260 section 3.2.1.
+            kind => {
+                let does = |bit: u8| kind & (u16::from(bit) << 8) != 0;
+                if does(codes::REPORT) {
+                    keep_parameter(&mut unrecognized, kind, value.0);
+                }
+                if !does(codes::READ_ON) {
+                    reader = Reader(&[]);
+                }
+            }
         }
     }
     init.asconf_supported = supports_asconf && can_authenticate;
+    // RFC 5061 section 4.2.7: either of the two says it.
+    init.forward_tsn_supported |= names_forward_tsn;
+    init.names_forward_tsn = names_forward_tsn;
     init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
-    Ok((init, cookie))
+    Ok(Beginning { init, cookie, reported, unrecognized })
 }
 
 fn asconf(mut reader: Reader<'_>, receiving: &impl Receiving) -> Option<Asconf> {
@@ -456,6 +592,8 @@ impl StateCookie {
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
             interleaving_supported: can(COOKIE_INTERLEAVING),
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);

@@ -1,14 +1,16 @@
-//! What every peer sends and checks, as in `payload.h`; the rules stand in README.md.
+//! What every peer sends, checks and says at its end, as in `payload.h`; the rules stand in README.md.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const HEADER: usize = 8;
 
 /// Octets of a message: from the first to the second.
-pub type Sizes = (usize, usize);
+pub(crate) type Sizes = (usize, usize);
 
 fn mixed(mut x: u64) -> u64 {
     x ^= x >> 32;
@@ -27,7 +29,7 @@ fn size(stream: u32, index: u32, (least, most): Sizes) -> usize {
 }
 
 /// Reads `8-1000`, or `1000` for messages of one size.
-pub fn parse_sizes(text: &str) -> Result<Sizes, String> {
+pub(crate) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     let (least, most) = text.split_once('-').unwrap_or((text, text));
     let number = |word: &str| word.parse::<usize>().map_err(|error| error.to_string());
     let sizes = (number(least)?, number(most)?);
@@ -38,7 +40,7 @@ pub fn parse_sizes(text: &str) -> Result<Sizes, String> {
 }
 
 /// Writes a message into `to`.
-pub fn fill(to: &mut Vec<u8>, stream: u32, index: u32, sizes: Sizes) {
+pub(crate) fn fill(to: &mut Vec<u8>, stream: u32, index: u32, sizes: Sizes) {
     let size = size(stream, index, sizes);
     to.clear();
     to.extend(stream.to_be_bytes());
@@ -61,9 +63,9 @@ fn hash(message: &[u8]) -> u64 {
 
 /// One direction of an association.
 #[derive(Default)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// Messages that were sent, or received.
-    pub messages: u64,
+    pub(crate) messages: u64,
     bytes: u64,
     corrupt: u64,
     misplaced: u64,
@@ -82,7 +84,7 @@ struct Stream {
 
 impl Flow {
     /// Counts a message.
-    pub fn count(&mut self, stream: u32, message: &[u8]) {
+    pub(crate) fn count(&mut self, stream: u32, message: &[u8]) {
         self.messages += 1;
         self.bytes += message.len() as u64;
         let one = self.streams.entry(stream).or_default();
@@ -90,7 +92,7 @@ impl Flow {
     }
 
     /// Counts a message that was received, and compares every octet with what it must be.
-    pub fn check(&mut self, on: u32, message: &[u8], sizes: Sizes) {
+    pub(crate) fn check(&mut self, on: u32, message: &[u8], sizes: Sizes) {
         self.count(on, message);
         let Some((header, _)) = message.split_first_chunk::<HEADER>() else {
             self.corrupt += 1;
@@ -115,10 +117,11 @@ impl Flow {
     }
 
     /// Its fields in a report: those of `name`, and what was wrong if it was received.
-    pub fn report(&self, name: &str, into: &mut Map<String, Value>) {
+    pub(crate) fn report(&self, name: &str, into: &mut Map<String, Value>) {
         into.insert(format!("{name}_messages"), self.messages.into());
         into.insert(format!("{name}_bytes"), self.bytes.into());
-        let digests = self.streams.iter().map(|(id, one)| (id.to_string(), json!(format!("{:016x}", one.digest))));
+        let digests =
+            self.streams.iter().map(|(id, one)| (id.to_string(), json!(format!("{:016x}", one.digest))));
         into.insert(format!("{name}_digests"), Value::Object(digests.collect()));
         if name == "received" {
             into.insert("corrupt".into(), self.corrupt.into());
@@ -126,5 +129,37 @@ impl Flow {
             into.insert("duplicates".into(), self.duplicates.into());
             into.insert("out_of_order".into(), self.out_of_order.into());
         }
+    }
+}
+
+/// What an end has been through.
+pub(crate) struct Course {
+    pub(crate) established: Option<Instant>,
+    pub(crate) last_data: Option<Instant>,
+    pub(crate) ended: Option<Instant>,
+    pub(crate) sent: Flow,
+    pub(crate) received: Flow,
+}
+
+impl Course {
+    /// Of an end that is not there yet.
+    pub(crate) fn new() -> Self {
+        let (sent, received) = (Flow::default(), Flow::default());
+        Self { established: None, last_data: None, ended: None, sent, received }
+    }
+
+    /// The fields of a report that a stack need not know of: times in seconds from the beginning on.
+    pub(crate) fn report(&self, into: &mut Map<String, Value>) {
+        let since = |at: Option<Instant>| match (self.established, at) {
+            (Some(from), Some(at)) => (at - from).as_secs_f64(),
+            _ => 0.0,
+        };
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        into.insert("established".into(), self.established.is_some().into());
+        self.sent.report("sent", into);
+        self.received.report("received", into);
+        into.insert("wall_s".into(), since(Some(self.ended.unwrap_or_else(Instant::now))).into());
+        into.insert("data_s".into(), since(self.last_data).into());
+        into.insert("cpu_s".into(), (cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9).into());
     }
 }
