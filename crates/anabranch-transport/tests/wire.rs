@@ -135,7 +135,7 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
 
 fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
     (any::<(u64, u64, u32, u32, bool)>(), inits(ip)).prop_map(
-        |((created_at, life, local_tag, local_initial_tsn, keeps_addresses), peer)| StateCookie {
+        move |((created_at, life, local_tag, local_initial_tsn, keeps_addresses), peer)| StateCookie {
             created_at: Time::from_nanos(created_at),
             life: Duration::from_nanos(life),
             local_tag,
@@ -144,6 +144,8 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
                 cookie_preservative: None,
                 names_forward_tsn: false,
                 names_address_types: false,
+                // Of the addresses in it, a single one among them.
+                ip,
                 ..peer
             },
             keeps_addresses,

@@ -7,7 +7,7 @@ use anabranch_transport::endpoint::Reliability;
 use anabranch_transport::rng::Draw as _;
 use anabranch_transport::time::Duration;
 
-use crate::bytes::{chunk, sctp, words};
+use crate::bytes::{chunk, chunk_of_length, sctp, words};
 use crate::sctp::{BUFFER, MOST_ACCEPTED, PORT, Talker, init, kind, world, world_with};
 use crate::world::{FEW, Numbers, SERVER, World, alone, attacks, held, stranger};
 
@@ -116,6 +116,9 @@ attacks! {
     forward_tsn,
     /// ERROR of all kinds.
     errors,
+    /// Chunks that are cut off or have no data: its own association is aborted (RFC 9260 sections 3.3.10.13
+    /// and 6.2).
+    illegal_chunks,
     /// Chunks that are to be answered, as many as a packet holds.
     many_answers,
     /// HEARTBEAT ACK with made-up information.
@@ -357,18 +360,42 @@ fn errors(count: usize) -> Numbers {
     numbers.check()
 }
 
+fn illegal_chunks(count: usize) -> Numbers {
+    let mut world = world();
+    let numbers = world.attack(count, |world, number| {
+        let peer = Peer::open(stranger(number), world);
+        let chunk = match number % 4 {
+            0 => chunk_of_length(kind::DATA, WHOLE, 0, &[]),
+            1 => chunk_of_length(kind::SACK, 0, u16::MAX, &[0; 60]),
+            2 => data(0, WHOLE, 0, 0),
+            _ => chunk_of_length(kind::HEARTBEAT, 0, 3, &[0; 4]),
+        };
+        (SERVER, peer.address, peer.packet(&[chunk]))
+    });
+    assert_eq!((world.ends[SERVER].host.associations(), world.ends[SERVER].endings), (1, count));
+    assert!(numbers.answers == count && numbers.amplification < 1.5, "{numbers:?}");
+    numbers.check()
+}
+
 fn many_answers(count: usize) -> Numbers {
     let mut world = world();
     let mut peer = Peer::new(stranger(1));
     let cookie = peer.ask(&mut world);
     peer.finish(&mut world, &cookie);
     let numbers = world.attack(count, |_, number| {
-        let chunk = match number % 3 {
+        let chunk = match number % 6 {
             0 => chunk(kind::HEARTBEAT, 0, &[]),
             1 => chunk(0xff, 0, &[]),
-            _ => chunk(kind::COOKIE_ECHO, 0, &cookie),
+            2 => chunk(kind::COOKIE_ECHO, 0, &cookie),
+            // A stream that is not there, and what was not agreed on.
+            3 => {
+                chunk(kind::DATA, WHOLE, &[words([TSN + number as u32, 9_999 << 16, 0]), vec![1; 4]].concat())
+            }
+            4 => chunk(kind::FORWARD_TSN, 0, &words([TSN])),
+            // Its answer fits into no packet.
+            _ => chunk(kind::HEARTBEAT, 0, &[0; 2_000]),
         };
-        let room = 1_440 / chunk.len();
+        let room = (1_440 / chunk.len()).max(1);
         (SERVER, peer.address, peer.packet(&vec![chunk; room]))
     });
     assert!(numbers.amplification <= 1.5, "{numbers:?}");
