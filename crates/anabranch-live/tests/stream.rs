@@ -1,4 +1,5 @@
-//! Two hosts of TCP or MPTCP and a network in virtual time: every octet arrives, in its place, whatever the network does.
+//! Two hosts of TCP or MPTCP and a network in virtual time: every octet arrives, in its place, whatever the
+//! network does.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -230,7 +231,8 @@ fn both_paths_carry_a_stream_and_one_alone_after_a_cut() {
     }
 }
 
-/// RFC 9293 section 3.10.7.4, RFC 6191: between the same addresses and ports, while the end that has closed is in TIME-WAIT.
+/// RFC 9293 section 3.10.7.4, RFC 6191: between the same addresses and ports, while the end that has closed
+/// is in TIME-WAIT.
 #[test]
 fn a_connection_follows_another_one_at_once() {
     let mut world = World::<tcp::Connection>::new(1, Weather::default());
