@@ -10,9 +10,9 @@ use crate::wire::mptcp::{Reset, Signal};
 pub(super) const RESET: Reset = Reset { reason: 6, is_transient: false };
 
 impl Connection {
-    /// Data that maps to this position is damaged, and its subflow is not to be trusted any more: a reset with
-    /// `MP_FAIL` ends it, and the peer sends the data again on another one. The only subflow cannot go on
-    /// without one that may be trusted: this end knows no infinite mappings, so that the connection ends.
+    /// Data that maps to this position is damaged, and its subflow is not to be trusted any more: a reset
+    /// with `MP_FAIL` ends it, and the peer sends the data again on another one. The only subflow cannot go
+    /// on without one that may be trusted: this end knows no infinite mappings, so that the connection ends.
     #[cold]
     pub(super) fn on_damaged(&mut self, now: Time, path: usize, position: Option<u64>) {
         if self.state != State::Established || !self.has_another(path) {

@@ -66,8 +66,8 @@ fn a_damaged_mapping_of_the_only_subflow_ends_the_connection() {
     assert_eq!(pair.received_bytes(Side::B), 1);
 }
 
-/// A peer may tell of it on an acknowledgement: of several subflows that one ends, and with only one it wishes
-/// to go on by an infinite mapping, which is not known here.
+/// A peer may tell of it on an acknowledgement: of several subflows that one ends, and with only one it
+/// wishes to go on by an infinite mapping, which is not known here.
 #[test]
 fn a_subflow_whose_data_arrives_damaged_is_given_up() {
     for (paths, ends) in [(1, Some(CloseReason::Aborted)), (2, None)] {

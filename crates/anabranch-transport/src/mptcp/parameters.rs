@@ -11,6 +11,7 @@ use crate::time::Duration;
 use crate::units::Bytes;
 
 /// An MPTCP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Of a subflow, the connection's buffers included.
@@ -95,8 +96,9 @@ impl Config {
             longer_ack: if linux { 4 } else { 0 },
             space: if linux {
                 // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow
-                // sequence number 4, length 2, checksum or padding 2, and a data acknowledgement, which has 8 bytes where it answers
-                // such a mapping: 12 bytes in a pure acknowledgement, and in a mapping 4 bytes more.
+                // sequence number 4, length 2, checksum or padding 2, and a data acknowledgement, which has 8
+                // bytes where it answers such a mapping: 12 bytes in a pure acknowledgement, and in a mapping
+                // 4 bytes more.
                 OptionSpace { data: 24, ack: 12 }
             } else {
                 // RFC 8684 section 3.3: 4 bytes, data acknowledgement 4, data sequence number 4, subflow
