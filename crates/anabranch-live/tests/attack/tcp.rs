@@ -24,6 +24,8 @@ pub(crate) struct Talker<E: StreamEnd> {
     pub(crate) host: Host<E>,
     pub(crate) id: Option<ConnectionId>,
     pub(crate) received: u64,
+    /// Bytes of the attacker's that were delivered.
+    pub(crate) believed: u64,
     pub(crate) closed: Option<CloseReason>,
     /// Connections that others have opened, the latest last.
     pub(crate) accepted: Vec<ConnectionId>,
@@ -37,6 +39,7 @@ impl<E: StreamEnd> Talker<E> {
             host: Host::new(settings, Secret([index as u8; 32]), streams),
             id: None,
             received: 0,
+            believed: 0,
             closed: None,
             accepted: Vec::new(),
         }
@@ -63,6 +66,7 @@ impl<E: StreamEnd> End for Talker<E> {
                 assert!(bytes.iter().all(|byte| *byte == 7), "somebody else's bytes are in the stream");
                 self.received += bytes.len() as u64;
             }
+            HostEvent::Received(bytes) => self.believed += bytes.len() as u64,
             HostEvent::Closed(reason) if self.id == Some(id) => self.closed = Some(reason),
             _ => {}
         }
@@ -122,8 +126,6 @@ pub(crate) struct Peer {
     pub(crate) address: IpAddr,
     /// Its next segment to the server, with ACK.
     pub(crate) next: Segment,
-    /// The server's SYN-ACK.
-    pub(crate) answer: Segment,
 }
 
 impl Peer {
@@ -149,7 +151,7 @@ impl Peer {
         let options = third(&answer);
         let last = Segment { options, ..next.clone() };
         world.inject(SERVER, address, &last.emit([address, crate::world::address(SERVER)]));
-        Self { address, next, answer }
+        Self { address, next }
     }
 
     fn segment(&self, offset: u32, length: usize) -> (usize, IpAddr, Vec<u8>) {
