@@ -195,7 +195,8 @@ def test_an_endpoint_that_fails_says_why_to_everybody() -> None:
             accepting = asyncio.create_task(listener.accept())
             await asyncio.sleep(0)
             server._host = Failed(server._host)  # type: ignore[assignment]
-            with pytest.raises(sctp.AssociationClosedError, match="has failed: .* cannot be") as told:
+            failed = pytest.raises(sctp.AssociationClosedError, match=r"has failed: .* cannot be")
+            with failed as told:
                 await receiving
             assert told.value.reason == theirs.reason == "failed"
             with pytest.raises(LiveError, match=sentence):

@@ -199,7 +199,8 @@ class Endpoint:
         try:
             news = self._host.news()
         except LiveError as failure:
-            return self._fail(str(failure))
+            self._fail(str(failure))
+            return
         for number, kind, particulars in news:
             association = self._association(number)
             if kind == "accepted":

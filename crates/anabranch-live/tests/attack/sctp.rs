@@ -340,8 +340,8 @@ fn wrong_tag(count: usize) -> Numbers {
         (to, address(1 - to), sctp(ports, tag, &[chunk]))
     });
     assert_alone(&world);
-    // RFC 9260 section 8.4, rule 5: SHUTDOWN ACK; nothing else is answered.
-    assert!(numbers.answers <= count / 20 + 1, "{numbers:?}");
+    // The transfer's own packets may leave at the same time.
+    assert!(numbers.answers <= 10 + count / 1_000, "nothing is answered: {numbers:?}");
     numbers.check()
 }
 

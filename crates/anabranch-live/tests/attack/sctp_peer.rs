@@ -8,8 +8,8 @@ use anabranch_transport::rng::Draw as _;
 use anabranch_transport::time::Duration;
 
 use crate::bytes::{chunk, chunk_of_length, sctp, words};
-use crate::sctp::{BUFFER, MOST_ACCEPTED, PORT, Talker, init, kind, world, world_with};
-use crate::world::{FEW, Numbers, SERVER, World, alone, attacks, held, stranger};
+use crate::sctp::{BUFFER, MOST_ACCEPTED, PORT, Talker, UDP, config, init, kind, world, world_with};
+use crate::world::{CLIENT, FEW, HEADERS, Numbers, SERVER, World, alone, attacks, held, stranger};
 
 /// The initial TSN of every such peer.
 const TSN: u32 = 1_000;
@@ -400,6 +400,23 @@ fn many_answers(count: usize) -> Numbers {
     });
     assert!(numbers.amplification <= 1.5, "{numbers:?}");
     numbers.check()
+}
+
+/// SHUTDOWN ACK is answered while an association is opened (RFC 9260 section 8.5.1 E): not each of many.
+#[test]
+fn many_shutdown_acks() {
+    let _alone = alone();
+    let mut world = world();
+    let (now, peer) = (world.now, [(stranger(1), Some(UDP))]);
+    world.ends[CLIENT].host.connect(now, &config(""), 41_000, &peer, PORT).expect("it can be opened");
+    world.run_for(Duration::from_millis(1));
+    let init = world.answer().expect("it asks");
+    let tag = u32::from_be_bytes(init[16..20].try_into().expect("four bytes"));
+    let packet = sctp([PORT, 41_000], tag, &vec![chunk(kind::SHUTDOWN_ACK, 0, &[]); 300]);
+    world.inject(CLIENT, stranger(1), &packet);
+    let bytes: usize = world.strays.iter().map(|(_, bytes)| bytes.len() + HEADERS).sum();
+    let most = (packet.len() + HEADERS) * 3 / 2;
+    assert!((1..=most).contains(&bytes), "{bytes} bytes in answer to {}", packet.len());
 }
 
 fn heartbeat_ack(count: usize) -> Numbers {

@@ -466,15 +466,21 @@ impl Association {
             self.send_answers(path);
         }
         let headers = if self.answers.is_empty() { self.headers_bytes } else { 0 };
-        let Some(left) = self.answers_left.checked_sub(headers + size) else { return };
-        if headers + size > mtu {
+        if headers + size > mtu || !self.may_answer(headers + size) {
             return;
         }
-        self.answers_left = left;
         if self.answers.is_empty() {
             self.answers_from = self.outputs.len();
         }
         self.answers.push(chunk);
+    }
+
+    /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
+    #[cold]
+    pub(super) fn may_answer(&mut self, size: u32) -> bool {
+        let left = self.answers_left.checked_sub(size);
+        self.answers_left = left.unwrap_or(self.answers_left);
+        left.is_some()
     }
 
     /// Whether there is an answer that a chunk of this size fits behind.
