@@ -175,6 +175,12 @@ impl LiveHost {
         self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
     }
 
+    /// Has outgoing streams begin anew; what becomes of each is news.
+    fn reset_streams(&self, py: Python<'_>, number: u64, streams: Vec<u16>) -> PyResult<()> {
+        self.ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
+            .map_err(LiveError::new_err)
+    }
+
     /// So many bytes of an association's messages have been read. Does not wait.
     fn has_read(&self, py: Python<'_>, number: u64, count: u64) {
         py.detach(|| {
@@ -265,6 +271,10 @@ const fn kind(event: &HostEvent) -> &'static str {
         HostEvent::PathChanged { .. } => "path_changed",
         HostEvent::PrimaryChanged { .. } => "primary_changed",
         HostEvent::Received(_) => "received",
+        HostEvent::Restarted => "restarted",
+        HostEvent::StreamReset { .. } => "stream_reset",
+        HostEvent::StreamResetByPeer { .. } => "stream_reset_by_peer",
+        HostEvent::StreamResetRefused { .. } => "stream_reset_refused",
         HostEvent::Writable => "writable",
         _ => "other",
     }
@@ -288,6 +298,10 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
             let bytes = PyBytes::new(py, &message.bytes);
             (bytes, message.stream, message.ppid, message.unordered).into_bound_py_any(py)
         }
+        HostEvent::StreamReset { stream } | HostEvent::StreamResetRefused { stream } => {
+            stream.into_bound_py_any(py)
+        }
+        HostEvent::StreamResetByPeer { stream } => stream.into_bound_py_any(py),
         _ => Ok(py.None().into_bound(py)),
     }
 }

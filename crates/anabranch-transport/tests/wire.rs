@@ -108,7 +108,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 3]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 5]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -123,22 +123,25 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             addresses,
             // A single address is not listed, so that its version is not known from it.
             ip: if addresses > 1 { ip } else { IpVersion::Ipv4 },
-            forward_tsn_supported: can[0],
+            forward_tsn_supported: can[0] || can[4],
             asconf_supported: can[1],
             interleaving_supported: can[2],
+            reconfig_supported: can[3],
+            lists_forward_tsn: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
         },
     )
 }
 
 fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
-    (any::<(u64, u64, u32, u32, bool)>(), inits(ip)).prop_map(
-        |((created_at, life, local_tag, local_initial_tsn, keeps_addresses), peer)| StateCookie {
+    (any::<(u64, u64, u32, u32, bool, Option<u64>)>(), inits(ip)).prop_map(
+        |((created_at, life, local_tag, local_initial_tsn, keeps_addresses, tie_tag), peer)| StateCookie {
             created_at: Time::from_nanos(created_at),
             life: Duration::from_nanos(life),
             local_tag,
             local_initial_tsn,
             peer: Init { cookie_preservative: None, ..peer },
+            tie_tag,
             keeps_addresses,
         },
     )
@@ -658,6 +661,8 @@ fn both_ends_have_the_same_key() {
             forward_tsn_supported: true,
             asconf_supported: true,
             interleaving_supported: true,
+            reconfig_supported: true,
+            lists_forward_tsn: true,
             cookie_preservative: None,
         };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
@@ -696,8 +701,11 @@ fn a_forged_cookie_is_refused() {
             forward_tsn_supported: false,
             asconf_supported: false,
             interleaving_supported: false,
+            reconfig_supported: false,
+            lists_forward_tsn: false,
             cookie_preservative: None,
         },
+        tie_tag: None,
         keeps_addresses: false,
     };
     let packet = SctpPacket {
@@ -799,4 +807,23 @@ fn signals_of_mptcp_byte_by_byte() {
     );
     let announced = Signal::AddAddress { address: 3, is_echo: true, port: Some(0x1234) };
     assert_eq!(options_of(signal(announced), 12, 0), [30, 10, 0x31, 3, 10, 2, 0, 3, 0x12, 0x34, 1, 1]);
+}
+
+/// RFC 5061 section 4.2.7: a peer may say in one of two ways that it knows partial reliability.
+#[test]
+fn partial_reliability_is_offered_in_either_way() {
+    for (parameter, is_offered) in [
+        (&[0xc0, 0x00, 0x00, 0x04][..], true),
+        (&[0x80, 0x08, 0x00, 0x06, 130, 192, 0, 0][..], true),
+        (&[0x80, 0x08, 0x00, 0x06, 130, 64, 0, 0][..], false),
+    ] {
+        let mut bytes = vec![0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 20 + parameter.len() as u8];
+        bytes.extend([0, 0, 0, 1, 0, 0, 255, 0, 0, 1, 0, 1, 0, 0, 0, 1]);
+        bytes.extend(parameter);
+        let checksum = crc32c::crc32c(&bytes);
+        bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let parsed = SctpPacket::parse(&bytes, &mut World::new(IpVersion::Ipv4)).expect("a packet");
+        let Chunk::Init(init) = &parsed.packet.first else { panic!("an INIT") };
+        assert_eq!(init.forward_tsn_supported, is_offered);
+    }
 }

@@ -27,6 +27,8 @@ from .association import (
     Path,
     PathChanged,
     PrimaryChanged,
+    Restarted,
+    StreamReset,
 )
 from .call import Outcome, Sight, Talk
 from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
@@ -44,7 +46,9 @@ __all__ = [
     "Path",
     "PathChanged",
     "PrimaryChanged",
+    "Restarted",
     "Sight",
+    "StreamReset",
     "Talk",
     "connect",
 ]

@@ -1,8 +1,9 @@
 """An association: messages both ways, over the paths that there are."""
 
 import asyncio
+import itertools
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
@@ -70,7 +71,23 @@ class Abandoned:
     number: int
 
 
-Event = Abandoned | PathChanged | PrimaryChanged
+@dataclass(frozen=True)
+class Restarted:
+    """The peer has restarted, and the association is open again.
+
+    What had been sent and was not acknowledged may not have arrived, and will not.
+    """
+
+
+@dataclass(frozen=True)
+class StreamReset:
+    """The peer has begun its stream anew, after all messages that it sent before."""
+
+    stream: int | None
+    """None: all of its streams."""
+
+
+Event = Abandoned | PathChanged | PrimaryChanged | Restarted | StreamReset
 
 
 class AssociationClosedError(LiveError):
@@ -109,6 +126,7 @@ class Association:
         self._counted: dict[str, float] = {}
         self._changed = asyncio.Event()
         self._is_open = False
+        self._resets: dict[int, list[asyncio.Future[bool]]] = {}
 
     async def send(
         self,
@@ -226,7 +244,7 @@ class Association:
             yield message
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to its paths and to messages that are given up, until it ends."""
+        """What happens to its paths, its peer and to messages that are given up, until it ends."""
         while True:
             await until(self._changed, lambda: self._events or self._reason is not None)
             if not self._events:
@@ -244,6 +262,43 @@ class Association:
     def set_primary(self, path: int) -> None:
         """Makes a path the one that data goes over first, as far as its policy allows."""
         self._host.command(self._number, "set_primary", path)
+
+    async def reset_streams(self, streams: Iterable[int]) -> None:
+        """Has outgoing streams begin anew (RFC 6525); waits until the peer has agreed.
+
+        Everything that was sent on them is delivered before; meanwhile `send` waits on them. The
+        peer hears of it as `StreamReset`.
+
+        Parameters
+        ----------
+        streams
+            Their numbers.
+
+        Raises
+        ------
+        LiveError
+            There is no such stream, or the peer cannot reset streams or refuses to.
+        AssociationClosedError
+            The association has ended.
+        """
+        self._check_open()
+        wanted = sorted({whole("stream", stream, 0, 2**16 - 1) for stream in streams})
+        self._host.reset_streams(self._number, wanted)
+        loop = asyncio.get_running_loop()
+        answers = {stream: loop.create_future() for stream in wanted}
+        for stream, answer in answers.items():
+            self._resets.setdefault(stream, []).append(answer)
+
+        def are_known() -> bool:
+            return all(answer.done() for answer in answers.values())
+
+        await until(self._changed, lambda: are_known() or self._reason is not None)
+        if not are_known():
+            self._check_open()
+        refused = [stream for stream, answer in answers.items() if not answer.result()]
+        if refused:
+            numbers = ", ".join(map(str, refused))
+            raise LiveError(f"the peer refuses to reset these streams: {numbers}")
 
     @property
     def reason(self) -> str | None:
@@ -305,4 +360,14 @@ class Association:
                 self._events.append(PrimaryChanged(before, after))
             case "abandoned", int(number):
                 self._events.append(Abandoned(number))
+            case "restarted", _:
+                self._events.append(Restarted())
+                for answer in itertools.chain(*self._resets.values()):
+                    answer.set_result(False)
+                self._resets.clear()
+            case "stream_reset_by_peer", (int() | None) as stream:
+                self._events.append(StreamReset(stream))
+            case ("stream_reset" | "stream_reset_refused"), int(stream):
+                for answer in self._resets.pop(stream, []):
+                    answer.set_result(kind == "stream_reset")
         self._changed.set()

@@ -52,6 +52,8 @@ struct Arguments {
     lifetime: Option<u64>,
     #[arg(long)]
     interleaving: bool,
+    #[arg(long)]
+    reset_streams: bool,
     #[arg(long, default_value = "wait", value_parser = ["wait", "shutdown", "abort"])]
     close: String,
     #[arg(long, default_value_t = 0.0)]
@@ -118,6 +120,11 @@ struct State {
     next: u32,
     is_closing: bool,
     abandoned: u64,
+    is_reset_asked: bool,
+    resets_sent: u32,
+    resets_received: u32,
+    resets_failed: u32,
+    restarts: u32,
     path_events: Vec<String>,
     errors: Vec<String>,
 }
@@ -160,6 +167,17 @@ impl State {
                 self.ended = Some(Instant::now());
             }
             HostEvent::Abandoned(_) => self.abandoned += 1,
+            HostEvent::Restarted => {
+                // The peer begins from its first message.
+                self.restarts += 1;
+                self.received = Flow::default();
+                println!("{}", json!({"event": "restarted"}));
+            }
+            HostEvent::StreamReset { .. } => self.resets_sent += 1,
+            HostEvent::StreamResetByPeer { stream } => {
+                self.resets_received += if stream.is_some() { 1 } else { self.want.streams };
+            }
+            HostEvent::StreamResetRefused { .. } => self.resets_failed += 1,
             HostEvent::PathChanged { path, state } => {
                 let state = match format!("{state:?}").as_str() {
                     "Active" => "available".to_owned(),
@@ -206,10 +224,18 @@ impl State {
     /// Hands over messages until there is no room, and closes when all is done.
     fn pump(&mut self, host: &mut Host, now: Time) {
         let Some(id) = self.id.filter(|_| self.ended.is_none() && !self.is_closing) else { return };
+        if self.is_resetting(host, now, id) {
+            return;
+        }
         while let Some(message) = self.waiting.pop_front().or_else(|| self.next_message()) {
             let (stream, bytes) = (message.stream, message.bytes.clone());
             match host.send(now, id, message) {
-                Ok(_) => self.sent.count(stream.into(), &bytes),
+                Ok(_) => {
+                    self.sent.count(stream.into(), &bytes);
+                    if self.is_resetting(host, now, id) {
+                        return;
+                    }
+                }
                 Err(Refusal::Full(message)) => {
                     self.waiting.push_front(message);
                     return;
@@ -231,6 +257,22 @@ impl State {
         host.command(now, id, command);
     }
 
+    /// Asks for the reset of all streams after half of the messages; whether that goes on.
+    fn is_resetting(&mut self, host: &mut Host, now: Time, id: AssociationId) -> bool {
+        if !self.want.reset_streams || self.next < self.want.send / 2 {
+            return false;
+        }
+        if !self.is_reset_asked {
+            self.is_reset_asked = true;
+            let streams: Vec<u16> = (0..self.want.streams).map(|stream| stream as u16).collect();
+            if let Err(error) = host.reset_streams(now, id, &streams) {
+                self.errors.push(error);
+                self.resets_failed = self.want.streams;
+            }
+        }
+        self.resets_sent + self.resets_failed < self.want.streams
+    }
+
     fn report(&self) -> Value {
         let since = |at: Option<Instant>| match (self.established, at) {
             (Some(from), Some(at)) => (at - from).as_secs_f64(),
@@ -245,9 +287,10 @@ impl State {
         self.sent.report("sent", &mut all);
         self.received.report("received", &mut all);
         all.insert("abandoned".into(), self.abandoned.into());
-        for name in ["resets_sent", "resets_received", "resets_failed"] {
-            all.insert(name.into(), 0.into());
-        }
+        all.insert("resets_sent".into(), self.resets_sent.into());
+        all.insert("resets_received".into(), self.resets_received.into());
+        all.insert("resets_failed".into(), self.resets_failed.into());
+        all.insert("restarts".into(), self.restarts.into());
         all.insert("path_events".into(), json!(self.path_events));
         all.insert("errors".into(), json!(self.errors));
         all.insert("wall_s".into(), since(Some(self.ended.unwrap_or_else(Instant::now))).into());
@@ -284,6 +327,11 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
         next: 0,
         is_closing: false,
         abandoned: 0,
+        is_reset_asked: false,
+        resets_sent: 0,
+        resets_received: 0,
+        resets_failed: 0,
+        restarts: 0,
         path_events: Vec::new(),
         errors: Vec::new(),
     }));

@@ -24,6 +24,8 @@ pub(super) struct Live {
     pub(super) routes: Vec<Route>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    /// The peer's addresses by the INIT at hand.
+    pub(super) listed: Vec<IpAddr>,
     /// When the endpoint wants to be woken.
     pub(super) timeout: Time,
     /// This end's port and the peer's.
@@ -134,6 +136,7 @@ impl Live {
             routes: vec![route],
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            listed: Vec::new(),
             timeout: Time::NEVER,
             ports,
             unread: 0,
@@ -164,7 +167,7 @@ impl Live {
                     let writing = Writing {
                         routes: &self.routes,
                         own,
-                        peers: &[],
+                        peers: &self.listed,
                         outgoing: Some(&self.outgoing),
                         secret,
                     };
@@ -201,6 +204,13 @@ impl Live {
                 None => self.end.handle_input(now, Input::Command(Command::Abort)),
             },
             Event::Refused(_) => self.is_refused = true,
+            Event::Restarted => {
+                self.incoming.forget();
+                tell(HostEvent::Restarted);
+            }
+            Event::StreamReset(stream) => tell(HostEvent::StreamReset { stream }),
+            Event::StreamResetByPeer(stream) => tell(HostEvent::StreamResetByPeer { stream }),
+            Event::StreamResetRefused(stream) => tell(HostEvent::StreamResetRefused { stream }),
             Event::Writable => tell(HostEvent::Writable),
             // Of transports with streams of bytes, or not to be had without addresses that change.
             _ => {}

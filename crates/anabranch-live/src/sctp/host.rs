@@ -12,7 +12,7 @@ use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw as _, Streams};
-use anabranch_transport::sctp::{Association, Config, Listener, refuse};
+use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_restart};
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::SctpPacket;
@@ -126,6 +126,24 @@ pub enum HostEvent {
     },
     /// A message has arrived.
     Received(Inbound),
+    /// The peer has restarted, and the association is open again (RFC 9260 section 5.2.4): what had been sent
+    /// and was not acknowledged may not have arrived, and will not.
+    Restarted,
+    /// An outgoing stream has begun anew (RFC 6525).
+    StreamReset {
+        /// The stream.
+        stream: u16,
+    },
+    /// The peer has begun its stream anew.
+    StreamResetByPeer {
+        /// The stream; none means all.
+        stream: Option<u16>,
+    },
+    /// The peer has refused to let an outgoing stream begin anew.
+    StreamResetRefused {
+        /// The stream.
+        stream: u16,
+    },
     /// There is room in the send buffer again.
     Writable,
 }
@@ -156,7 +174,7 @@ pub struct Host {
     /// By verification tag.
     by_tag: BTreeMap<u32, AssociationId>,
     /// By the peer's address, its port and ours: several peers may share these behind one address.
-    by_address: BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>,
+    by_address: ByAddress,
     alarms: Alarms<AssociationId>,
     /// Those that peers have opened.
     accepted: BTreeSet<AssociationId>,
@@ -218,6 +236,7 @@ impl Host {
         let mut listener = config.listen(&site)?;
         listener.draw_from(self.numbers.split_off());
         listener.list_addresses(self.own[ip as usize].len() as u8);
+        listener.offer_extensions();
         Ok(listener)
     }
 
@@ -263,6 +282,7 @@ impl Host {
         end.draw_from(self.numbers.split_off());
         end.set_ports([local_port, peer_port]);
         end.list_addresses(self.own[ip as usize].len() as u8);
+        end.offer_extensions();
         let ports = [local_port, peer_port];
         let route = |&(remote, port): &(IpAddr, Option<u16>)| Route {
             local: source_for(&self.settings.addresses, remote),
@@ -339,6 +359,19 @@ impl Host {
         }
     }
 
+    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged (RFC 6525); until
+    /// then they take no message. [`HostEvent::StreamReset`] or [`HostEvent::StreamResetRefused`] tells of
+    /// each what has become of it.
+    ///
+    /// # Errors
+    /// When the association is not open, the peer cannot do that, or a stream is not there: one sentence.
+    pub fn reset_streams(&mut self, now: Time, id: AssociationId, streams: &[u16]) -> Result<(), String> {
+        let live = self.associations.get_mut(&id).ok_or("the association is closed")?;
+        live.end.reset_streams(now, streams)?;
+        self.drain(now, id, &[]);
+        Ok(())
+    }
+
     /// The application has read so many bytes of what has arrived.
     pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
@@ -378,12 +411,59 @@ impl Host {
             live.incoming.staged.clear();
             return;
         }
-        if let Body::Sctp(SctpPacket { first: Chunk::InitAck(_), .. }) = &packet.body {
-            self.add_routes(now, id, route, &addresses);
+        let restarts = live.end.restarts_with(now, &packet);
+        let Body::Sctp(sctp) = &mut packet.body else { return };
+        match &mut sctp.first {
+            Chunk::Init(init) => {
+                live.listed = usable(&addresses, route.remote);
+                (init.addresses, init.ip) = (live.listed.len() as u8, version(route.remote));
+                let new = live.listed.iter().copied().filter(|address| live.path_to(*address).is_none());
+                let new: Vec<_> = new.collect();
+                if live.end.takes_init_for_restart() && !new.is_empty() {
+                    self.refuse_restart(id, &packet, &new);
+                    return;
+                }
+            }
+            Chunk::InitAck(_) => self.add_routes(now, id, route, &addresses),
+            Chunk::CookieEcho(_) if restarts => {
+                packet.path = self.restart(id, &packet, route, &addresses);
+            }
+            _ => {}
         }
         let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let tag = live.end.verification_tag();
         live.end.handle_input(now, Input::Packet(packet));
+        let new_tag = live.end.verification_tag();
+        if new_tag != tag {
+            // A restart of the peer.
+            self.by_tag.remove(&tag);
+            self.by_tag.insert(new_tag, id);
+        }
         self.finish(now, id, datagram);
+    }
+
+    /// RFC 9260 section 5.2.2: a peer that restarts brings no addresses along that its association has not got.
+    fn refuse_restart(&mut self, id: AssociationId, init: &Packet, new: &[IpAddr]) {
+        let routes = &self.associations[&id].routes;
+        let ip = version(routes[0].remote);
+        let Some(reply) = refuse_restart(init, ip, new) else { return };
+        let own = &self.own[ip as usize];
+        let writing = Writing { routes, own, peers: &[], outgoing: None, secret: &self.secret };
+        put(&mut self.outbox, &reply, &writing);
+    }
+
+    /// A peer that restarts has these addresses left of those that it had: the number of the path to the one
+    /// that it writes from.
+    fn restart(&mut self, id: AssociationId, echo: &Packet, from: Route, addresses: &[IpAddr]) -> PathId {
+        let mtu = self.mtu();
+        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let left = usable(addresses, from.remote);
+        let [own, peers] = live.ports;
+        for route in live.routes.extract_if(.., |route| !left.contains(&route.remote)) {
+            remove_address(&mut self.by_address, (route.remote, peers, own), id);
+        }
+        live.end.restart(echo, &vec![mtu; live.routes.len()]);
+        live.path_to(from.remote).expect("the packet has come from there")
     }
 
     /// An association has been given its packet.
@@ -477,13 +557,7 @@ impl Host {
         }
         let [own, peers] = live.ports;
         for route in &live.routes {
-            let key = (route.remote, peers, own);
-            if let Some(ids) = self.by_address.get_mut(&key) {
-                ids.retain(|other| *other != id);
-                if ids.is_empty() {
-                    self.by_address.remove(&key);
-                }
-            }
+            remove_address(&mut self.by_address, (route.remote, peers, own), id);
         }
     }
 
@@ -559,6 +633,19 @@ impl Stack for Host {
 
     fn untransmit(&mut self, count: usize) {
         self.outbox.put_back(count);
+    }
+}
+
+/// By the peer's address, its port and ours.
+type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
+
+/// An association is not at this address any more.
+fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: AssociationId) {
+    if let Some(ids) = by_address.get_mut(&key) {
+        ids.retain(|other| *other != id);
+        if ids.is_empty() {
+            by_address.remove(&key);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo};
 
 /// What heartbeats have in common over all paths.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HeartbeatScheduler {
     rng: Rng,
     /// The one timer of rule [`HeartbeatRule::OneTimer`].

@@ -33,6 +33,14 @@ impl Association {
             }
             Arrival::Refused => return,
         };
+        if self.stream_reconfiguration.is_some() && self.holds_data(tsn, data) {
+            return;
+        }
+        self.deliver_data(tsn, data);
+    }
+
+    #[inline(always)]
+    pub(super) fn deliver_data(&mut self, tsn: u64, data: &Data) {
         // Section 6.5: data for a stream that is not there is acknowledged and dropped.
         if data.stream < self.parameters.streams {
             let Self { reassembly, outputs, stats, .. } = self;
@@ -49,7 +57,14 @@ impl Association {
         if !self.interleaves {
             return;
         }
-        let Arrival::New(_) = self.take_tsn(path, data.tsn, data.immediate) else { return };
+        let Arrival::New(tsn) = self.take_tsn(path, data.tsn, data.immediate) else { return };
+        if self.stream_reconfiguration.is_some() && self.holds_i_data(tsn, data) {
+            return;
+        }
+        self.deliver_i_data(data);
+    }
+
+    pub(super) fn deliver_i_data(&mut self, data: &IData) {
         if data.stream < self.parameters.streams {
             let Self { interleaved, reassembly, outputs, stats, .. } = self;
             interleaved.insert(data, &mut reassembly.bytes, |message| {

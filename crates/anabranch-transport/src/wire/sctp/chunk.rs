@@ -1,6 +1,8 @@
 //! SCTP chunks with all their fields and their sizes on the wire (RFC 9260 section 3.3, RFC 3758,
 //! RFC 4895, RFC 5061, RFC 8260).
 
+use std::net::IpAddr;
+
 use smallvec::SmallVec;
 
 use super::codes;
@@ -283,6 +285,7 @@ pub enum AddressError {
 }
 
 /// What INIT and INIT ACK have in common.
+#[expect(clippy::struct_excessive_bools, reason = "what an end can do")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
     /// The verification tag the sender wants to see.
@@ -299,7 +302,8 @@ pub struct Init {
     pub addresses: u8,
     /// The addresses' version.
     pub ip: IpVersion,
-    /// Forward-TSN-Supported parameter (RFC 3758 section 3.1).
+    /// Partial reliability, in the Forward-TSN-Supported parameter (RFC 3758 section 3.1). Of a peer that only
+    /// lists FORWARD TSN in Supported Extensions this is true as well.
     pub forward_tsn_supported: bool,
     /// ASCONF, ASCONF-ACK and AUTH in the Supported Extensions parameter (RFC 5061 section 4.2.7), with the
     /// parameters that AUTH needs (RFC 4895 section 3).
@@ -307,6 +311,10 @@ pub struct Init {
     /// I-DATA, and I-FORWARD-TSN with partial reliability, in the Supported Extensions parameter (RFC 8260
     /// section 2.2.1).
     pub interleaving_supported: bool,
+    /// RE-CONFIG in the Supported Extensions parameter (RFC 6525 section 5.1.1).
+    pub reconfig_supported: bool,
+    /// FORWARD TSN in the Supported Extensions parameter, too.
+    pub lists_forward_tsn: bool,
     /// Cookie Preservative parameter: longer cookie life wished for (RFC 9260 section 3.3.2.1).
     pub cookie_preservative: Option<Duration>,
 }
@@ -363,6 +371,9 @@ pub struct StateCookie {
     pub local_initial_tsn: u32,
     /// What the peer's INIT said.
     pub peer: Init,
+    /// Where it answers an INIT for an association that is there: a number by which that is known again
+    /// (RFC 9260 section 5.2.2; the two Tie-Tags as one).
+    pub tie_tag: Option<u64>,
     /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be
     /// kept.
     pub keeps_addresses: bool,
@@ -374,7 +385,8 @@ impl StateCookie {
     pub const BYTES: u32 = 8 + 8 + 4 + 4 + 20 + 20;
 
     pub(super) const fn wire_size(&self) -> u32 {
-        Self::BYTES + self.kept_addresses() * self.address_bytes()
+        let tie_tag = if self.tie_tag.is_some() { 8 } else { 0 };
+        Self::BYTES + tie_tag + self.kept_addresses() * self.address_bytes()
     }
 
     /// How many addresses are in it. One that is not listed is known from the packet.
@@ -424,6 +436,33 @@ pub struct OtherCause {
     pub code: u16,
     /// What follows code and length, without padding.
     pub value: Box<[u8]>,
+}
+
+impl OtherCause {
+    /// Cookie Received While Shutting Down (RFC 9260 section 3.3.10.10).
+    pub fn cookie_while_shutting_down() -> Self {
+        Self { code: codes::cause::COOKIE_WHILE_SHUTTING_DOWN, value: Box::default() }
+    }
+
+    /// Restart of an Association with New Addresses, which are these (section 3.3.10.11).
+    pub fn restart_with_new_addresses(addresses: &[IpAddr]) -> Self {
+        let mut value = Vec::new();
+        for address in addresses {
+            match address {
+                IpAddr::V4(address) => {
+                    value.u16(codes::parameter::IPV4_ADDRESS);
+                    value.u16(8);
+                    value.extend(address.octets());
+                }
+                IpAddr::V6(address) => {
+                    value.u16(codes::parameter::IPV6_ADDRESS);
+                    value.u16(20);
+                    value.extend(address.octets());
+                }
+            }
+        }
+        Self { code: codes::cause::RESTART_WITH_NEW_ADDRESSES, value: value.into() }
+    }
 }
 
 impl ErrorCause {
@@ -486,7 +525,8 @@ impl Init {
         let asconf = if self.asconf_supported { 3 } else { 0 };
         let interleaving =
             if self.interleaving_supported { 1 + self.forward_tsn_supported as u32 } else { 0 };
-        let extensions = asconf + interleaving;
+        let extensions =
+            asconf + interleaving + self.reconfig_supported as u32 + self.lists_forward_tsn as u32;
         let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
         // RANDOM of 32 bytes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
         let authentication = if self.asconf_supported { 36 + 8 + 8 } else { 0 };

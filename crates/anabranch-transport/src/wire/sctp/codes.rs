@@ -91,6 +91,8 @@ pub(super) mod parameter {
 pub(super) mod cause {
     pub(crate) const STALE_COOKIE: u16 = 3;
     pub(crate) const UNRECOGNIZED_CHUNK: u16 = 6;
+    pub(crate) const COOKIE_WHILE_SHUTTING_DOWN: u16 = 10;
+    pub(crate) const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
     pub(crate) const USER_INITIATED_ABORT: u16 = 12;
     pub(crate) const LAST_ADDRESS: u16 = 0xa0;
     pub(crate) const SOURCE_ADDRESS: u16 = 0xa2;

@@ -242,11 +242,11 @@ impl<S: Sending> Emission<'_, S> {
             (true, false) => &[chunk::I_DATA],
             (false, _) => &[],
         };
-        if !asconf.is_empty() || !interleaving.is_empty() {
-            self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| {
-                emission.out.extend(asconf);
-                emission.out.extend(interleaving);
-            });
+        let reconfig: &[u8] = if init.reconfig_supported { &[chunk::RECONFIG] } else { &[] };
+        let forward_tsn: &[u8] = if init.lists_forward_tsn { &[chunk::FORWARD_TSN] } else { &[] };
+        let extensions = [asconf, interleaving, reconfig, forward_tsn].concat();
+        if !extensions.is_empty() {
+            self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| emission.out.extend(extensions));
         }
         if init.asconf_supported {
             let random = random_number(self.sending.secret(), init.initiate_tag);
@@ -362,6 +362,10 @@ pub(super) const COOKIE_INTERLEAVING: u8 = 4;
 pub(super) const COOKIE_IPV6: u8 = 8;
 /// The peer's addresses are in the cookie.
 pub(super) const COOKIE_ADDRESSES: u8 = 16;
+pub(super) const COOKIE_RECONFIG: u8 = 32;
+pub(super) const COOKIE_LISTS_FORWARD_TSN: u8 = 64;
+/// A Tie-Tag is in the cookie.
+pub(super) const COOKIE_TIE_TAG: u8 = 128;
 
 impl StateCookie {
     /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's
@@ -385,9 +389,15 @@ impl StateCookie {
             (peer.interleaving_supported, COOKIE_INTERLEAVING),
             (peer.ip == IpVersion::Ipv6, COOKIE_IPV6),
             (self.keeps_addresses, COOKIE_ADDRESSES),
+            (peer.reconfig_supported, COOKIE_RECONFIG),
+            (peer.lists_forward_tsn, COOKIE_LISTS_FORWARD_TSN),
+            (self.tie_tag.is_some(), COOKIE_TIE_TAG),
         ];
         bytes.u8(abilities.into_iter().filter(|(has, _)| *has).fold(0, |all, (_, bit)| all | bit));
         bytes.u16(0);
+        if let Some(tie_tag) = self.tie_tag {
+            bytes.u64(tie_tag);
+        }
         for address in addresses.iter().take(self.kept_addresses() as usize) {
             match address {
                 IpAddr::V4(address) => bytes.extend(address.octets()),

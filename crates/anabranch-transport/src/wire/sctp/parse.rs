@@ -13,7 +13,8 @@ use super::chunk::{
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
-    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK,
+    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6,
+    COOKIE_LISTS_FORWARD_TSN, COOKIE_RECONFIG, COOKIE_TIE_TAG, HEARTBEAT_MARK,
 };
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
@@ -326,6 +327,8 @@ fn init<'a>(
         forward_tsn_supported: false,
         asconf_supported: false,
         interleaving_supported: false,
+        reconfig_supported: false,
+        lists_forward_tsn: false,
         cookie_preservative: None,
     };
     let mut cookie = None;
@@ -348,6 +351,9 @@ fn init<'a>(
                 let has = |kind: u8| value.0.contains(&kind);
                 supports_asconf = has(chunk::ASCONF) && has(chunk::ASCONF_ACK) && has(chunk::AUTH);
                 init.interleaving_supported = has(chunk::I_DATA);
+                init.reconfig_supported = has(chunk::RECONFIG);
+                init.lists_forward_tsn = has(chunk::FORWARD_TSN);
+                init.forward_tsn_supported |= init.lists_forward_tsn;
             }
             parameter::RANDOM => can_authenticate = true,
             _ => {}
@@ -449,14 +455,17 @@ impl StateCookie {
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
             interleaving_supported: can(COOKIE_INTERLEAVING),
+            reconfig_supported: can(COOKIE_RECONFIG),
+            lists_forward_tsn: can(COOKIE_LISTS_FORWARD_TSN),
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
-        let cookie = Self { created_at, life, local_tag, local_initial_tsn, peer, keeps_addresses };
+        reader.u16()?;
+        let tie_tag = if can(COOKIE_TIE_TAG) { Some(reader.u64()?) } else { None };
+        let cookie = Self { created_at, life, local_tag, local_initial_tsn, peer, tie_tag, keeps_addresses };
         if bytes.len() != cookie.wire_size() as usize {
             return None;
         }
-        reader.u16()?;
         let kind = match cookie.peer.ip {
             IpVersion::Ipv4 => parameter::IPV4_ADDRESS,
             IpVersion::Ipv6 => parameter::IPV6_ADDRESS,
