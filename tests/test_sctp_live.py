@@ -157,6 +157,40 @@ def test_a_peer_that_restarts_is_known_again() -> None:
     run(work)
 
 
+def test_an_end_moves_to_another_address() -> None:
+    before, after = "127.0.0.11", "127.0.0.12"
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK], shared_key=b"ours") as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([before], shared_key=b"ours") as client,
+        ):
+            assert server.udp_port
+            ours = await client.connect(LOOPBACK, 5001, udp_port=server.udp_port)
+            theirs = await listener.accept()
+            await ours.add_address(after)
+            ours.set_peer_primary(after)
+            await ours.remove_address(before)
+            seen: list[sctp.Event] = []
+            async for event in theirs.events():
+                seen.append(event)
+                if event == sctp.AddressRemoved(before):
+                    break
+            assert sctp.AddressAdded(after) in seen
+            await theirs.send(b"to where you are")
+            assert (await ours.receive()).data == b"to where you are"
+            await ours.send(b"thanks")
+            assert (await theirs.receive()).data == b"thanks"
+            with pytest.raises(LiveError, match="is the only one of the association"):
+                await ours.remove_address(after)
+            with pytest.raises(LiveError, match=r"192\.0\.2\.77.*cannot be bound"):
+                await ours.add_address("192.0.2.77")
+            await ours.shutdown()
+
+    run(work)
+
+
 def test_nobody_waits_at_the_port() -> None:
     async def work() -> None:
         async with sctp.Endpoint([LOOPBACK]) as server, sctp.Endpoint([LOOPBACK]) as client:

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal, Route, Settings};
+use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Place, Refusal, Route, Settings};
 use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::ground::Ecn;
@@ -36,6 +36,8 @@ struct World {
     sent: u64,
     /// Nothing passes between these last parts of addresses.
     cut: BTreeSet<u8>,
+    /// Nothing leaves from these addresses or comes to them.
+    unplugged: BTreeSet<IpAddr>,
     events: [Vec<(AssociationId, HostEvent)>; 2],
     datagrams: u64,
 }
@@ -46,7 +48,8 @@ fn address(host: usize, network: u8) -> IpAddr {
 
 fn host(index: usize, networks: std::ops::Range<u8>, seed: u64) -> Host {
     let addresses = networks.map(|network| address(index, network)).collect();
-    let settings = Settings { addresses, mtu: 1_500, is_in_udp: true, most_accepted: 100 };
+    let shared_key = b"between us".to_vec();
+    let settings = Settings { addresses, mtu: 1_500, is_in_udp: true, most_accepted: 100, shared_key };
     Host::new(settings, Secret([seed as u8; 32]), Streams { seed, ..STREAMS })
 }
 
@@ -64,6 +67,7 @@ impl World {
             network: BTreeMap::new(),
             sent: 0,
             cut: BTreeSet::new(),
+            unplugged: BTreeSet::new(),
             events: [Vec::new(), Vec::new()],
             datagrams: 0,
         }
@@ -111,7 +115,11 @@ impl World {
             for (route, datagram) in datagrams {
                 self.datagrams += 1;
                 let IpAddr::V4(local) = route.local else { unreachable!("all are of version 4") };
-                if self.cut.contains(&local.octets()[2]) || self.rng.bernoulli(self.weather.loss) {
+                let is_unplugged = [route.local, route.remote].iter().any(|it| self.unplugged.contains(it));
+                if is_unplugged
+                    || self.cut.contains(&local.octets()[2])
+                    || self.rng.bernoulli(self.weather.loss)
+                {
                     continue;
                 }
                 if self.rng.bernoulli(self.weather.duplication) {
@@ -292,6 +300,72 @@ fn an_association_moves_to_the_address_that_is_left() {
     let expected: Vec<Vec<u8>> = (0..400).map(|number| message(0, false, number, 1_000).bytes).collect();
     assert!(received[&(0, false)] == expected);
     assert!(world.events[0].iter().any(|(_, event)| matches!(event, HostEvent::PathChanged { .. })));
+}
+
+/// RFC 5061: an end that moves adds the address where it is now, has the peer send there, and takes the one
+/// away that it has left; nothing is lost.
+#[test]
+fn an_end_moves_to_another_address() {
+    let weather = Weather { loss: 0.05, duplication: 0.05, reordering: 0.1 };
+    let mut world = World::new(1, weather);
+    let id = world.connect(&config(r#"{"rto_min": "200 ms", "rto_max": "1 s"}"#), 1);
+    world.run_for(Duration::from_secs(3));
+    let peer = world.accepted();
+    let (old, new) = (address(0, 0), address(0, 7));
+    let ours = |address| Place { address, is_ours: true };
+    let theirs = |address| Place { address, is_ours: false };
+    for number in 0..300 {
+        if number == 50 {
+            world.hosts[0].add_address(world.now, id, new).expect("the peer understands");
+        }
+        if number == 150 {
+            assert!(has(&world, 0, &HostEvent::AddressAdded(ours(new))), "{:?}", world.events[0]);
+            world.hosts[0].set_peer_primary(world.now, id, new).expect("it is there");
+            world.hosts[0].remove_address(world.now, id, old).expect("there is another one");
+        }
+        if number == 200 {
+            world.unplugged.insert(old);
+        }
+        world.send(0, id, message(0, false, number, 1_000));
+        world.send(1, peer, message(1, false, number, 1_000));
+        world.run_for(Duration::from_millis(40));
+    }
+    world.run_for(Duration::from_secs(20));
+    for (index, stream) in [(1, 0), (0, 1)] {
+        let expected: Vec<_> = (0..300).map(|number| message(stream, false, number, 1_000).bytes).collect();
+        assert!(world.received(index)[&(stream, false)] == expected);
+    }
+    for (index, place) in [(0, ours as fn(IpAddr) -> Place), (1, theirs)] {
+        assert!(has(&world, index, &HostEvent::AddressAdded(place(new))));
+        assert!(has(&world, index, &HostEvent::AddressDeleted(place(old))));
+    }
+    assert_eq!(ending(&world, 0), None);
+    let error = world.hosts[0].remove_address(world.now, id, new).expect_err("it is the last one");
+    assert!(error.contains("is the only one of the association"), "{error}");
+    let error = world.hosts[0].remove_address(world.now, id, old).expect_err("it is gone");
+    assert!(error.contains("is no part of the association"), "{error}");
+}
+
+/// RFC 4895: ends with different secrets do not believe each other's changes.
+#[test]
+fn a_change_that_is_signed_with_another_secret_is_not_heeded() {
+    let mut world = World::new(1, Weather::default());
+    let settings = Settings {
+        addresses: vec![address(0, 0)],
+        mtu: 1_500,
+        is_in_udp: true,
+        most_accepted: 1,
+        shared_key: b"another".to_vec(),
+    };
+    world.hosts[0] = Host::new(settings, Secret([9; 32]), STREAMS);
+    let id = world.connect(&Config::default(), 1);
+    world.run_for(Duration::from_millis(500));
+    let malformed = world.hosts[1].malformed();
+    world.hosts[0].add_address(world.now, id, address(0, 7)).expect("it can be asked for");
+    world.run_for(Duration::from_secs(2));
+    assert!(world.hosts[1].malformed() > malformed);
+    assert!(!has(&world, 1, &HostEvent::AddressAdded(Place { address: address(0, 7), is_ours: false })));
+    assert_eq!(world.hosts[1].addresses(world.accepted()).expect("it lives").0.len(), 1);
 }
 
 /// RFC 9260 section 5.2.4 A: the end that is left over goes on with the one that begins again.

@@ -314,6 +314,9 @@ pub enum Event {
     AddressAdded(PathId),
     /// A path is part of the association no longer (RFC 5061).
     AddressDeleted(PathId),
+    /// The peer has refused to add or delete this end's address on this path, or to make it the primary one
+    /// (RFC 5061).
+    AddressRefused(PathId),
     /// The connection has ended.
     Closed(CloseReason),
     /// The connection is open; data may flow.
@@ -365,6 +368,7 @@ impl Event {
             Self::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
             Self::AddressAdded(path) => ("address_added", format!("path {}", path.0)),
             Self::AddressDeleted(path) => ("address_deleted", format!("path {}", path.0)),
+            Self::AddressRefused(path) => ("address_refused", format!("path {}", path.0)),
             Self::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
             Self::Connected => ("connected", String::new()),
             Self::PathChanged { path, state } => {

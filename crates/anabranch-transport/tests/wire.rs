@@ -11,7 +11,7 @@ use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::bytes::{Secret, Sending as _};
 use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Reset, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
-use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::sctp::authentication::{Hmac, association_key, key_vector};
 use anabranch_transport::wire::sctp::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
@@ -108,7 +108,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 5]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 6]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -125,6 +125,7 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             ip: if addresses > 1 { ip } else { IpVersion::Ipv4 },
             forward_tsn_supported: can[0] || can[4],
             asconf_supported: can[1],
+            hmac: if can[1] && can[5] { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can[2],
             reconfig_supported: can[3],
             lists_forward_tsn: can[4],
@@ -142,6 +143,7 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
             local_initial_tsn,
             peer: Init { cookie_preservative: None, ..peer },
             tie_tag,
+            key_bytes: 0,
             keeps_addresses,
         },
     )
@@ -174,7 +176,7 @@ fn asconfs(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         let request =
             |(correlation, change, path)| AddressRequest { correlation, change, path: PathId(path) };
         let requests = requests.into_iter().map(request).collect();
-        Chunk::Asconf(Box::new(Asconf { serial, ip, requests }))
+        Chunk::Asconf(Box::new(Asconf { serial, ip, requests, refused: Vec::new() }))
     });
     let errors = option::of(prop_oneof![Just(AddressError::LastAddress), Just(AddressError::SourceAddress)]);
     let answer = (any::<u32>(), vec((any::<u32>(), errors), 0..6)).prop_map(move |(serial, responses)| {
@@ -182,7 +184,7 @@ fn asconfs(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         let responses: Vec<_> = responses.into_iter().map(response).collect();
         // The addresses' version is known from an error that repeats one.
         let ip = if responses.iter().any(|it| it.error.is_some()) { ip } else { IpVersion::Ipv4 };
-        Chunk::AsconfAck(Box::new(AsconfAck { serial, ip, responses }))
+        Chunk::AsconfAck(Box::new(AsconfAck { serial, ip, responses, refused: Vec::new() }))
     });
     prop_oneof![ask, answer]
 }
@@ -232,7 +234,7 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         1 => (any::<bool>(), option::of(causes()))
             .prop_map(|(tag_reflected, cause)| Chunk::Abort(Abort { tag_reflected, cause })),
         1 => Just(Chunk::CookieAck),
-        1 => Just(Chunk::Auth),
+        1 => prop_oneof![Just(Chunk::Auth(Hmac::Sha1)), Just(Chunk::Auth(Hmac::Sha256))],
         1 => Just(Chunk::ShutdownAck),
         1 => any::<u32>().prop_map(|cumulative_tsn| Chunk::Shutdown { cumulative_tsn }),
     ]
@@ -260,11 +262,11 @@ fn sctp_packets(ip: IpVersion) -> impl Strategy<Value = Body> {
         |((source_port, destination_port), verification_tag, mut chunks)| {
             // One AUTH in a packet, and one before what must be signed.
             let is_signed =
-                |chunk: &Chunk| matches!(chunk, Chunk::Auth | Chunk::Asconf(_) | Chunk::AsconfAck(_));
+                |chunk: &Chunk| matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_) | Chunk::AsconfAck(_));
             let signed = chunks.iter().position(is_signed);
-            chunks.retain(|chunk| !matches!(chunk, Chunk::Auth));
+            chunks.retain(|chunk| !matches!(chunk, Chunk::Auth(_)));
             if let Some(place) = signed {
-                chunks.insert(place.min(chunks.len()), Chunk::Auth);
+                chunks.insert(place.min(chunks.len()), Chunk::Auth(Hmac::Sha256));
             }
             let first = chunks.remove(0);
             Body::Sctp(SctpPacket { source_port, destination_port, verification_tag, first, rest: chunks })
@@ -660,6 +662,7 @@ fn both_ends_have_the_same_key() {
             ip: IpVersion::Ipv4,
             forward_tsn_supported: true,
             asconf_supported: true,
+            hmac: Hmac::Sha256,
             interleaving_supported: true,
             reconfig_supported: true,
             lists_forward_tsn: true,
@@ -677,7 +680,7 @@ fn both_ends_have_the_same_key() {
         packet.emit(PathId(0), &world, &mut bytes);
         key_vector(&bytes).expect("it authenticates")
     });
-    assert_eq!(vectors[0].len(), 36 + 6 + 6);
+    assert_eq!(vectors[0].len(), 36 + 6 + 8);
     assert_ne!(vectors[0], vectors[1]);
     assert_eq!(association_key(&vectors[0], &vectors[1]), association_key(&vectors[1], &vectors[0]));
 }
@@ -700,12 +703,14 @@ fn a_forged_cookie_is_refused() {
             ip: IpVersion::Ipv4,
             forward_tsn_supported: false,
             asconf_supported: false,
+            hmac: Hmac::Sha1,
             interleaving_supported: false,
             reconfig_supported: false,
             lists_forward_tsn: false,
             cookie_preservative: None,
         },
         tie_tag: None,
+        key_bytes: 0,
         keeps_addresses: false,
     };
     let packet = SctpPacket {

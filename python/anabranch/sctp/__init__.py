@@ -20,6 +20,8 @@ A server that gives every message back, and a client (`python -m asyncio` runs t
 
 from .association import (
     Abandoned,
+    AddressAdded,
+    AddressRemoved,
     Association,
     AssociationClosedError,
     Event,
@@ -36,6 +38,8 @@ from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
 __all__ = [
     "ENCAPSULATION_PORT",
     "Abandoned",
+    "AddressAdded",
+    "AddressRemoved",
     "Association",
     "AssociationClosedError",
     "Endpoint",

@@ -1,6 +1,7 @@
 """An association: messages both ways, over the paths that there are."""
 
 import asyncio
+import ipaddress
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -87,7 +88,29 @@ class StreamReset:
     """None: all of its streams."""
 
 
-Event = Abandoned | PathChanged | PrimaryChanged | Restarted | StreamReset
+@dataclass(frozen=True)
+class AddressAdded:
+    """An address of the peer has become part of the association."""
+
+    address: str
+
+
+@dataclass(frozen=True)
+class AddressRemoved:
+    """An address of the peer is part of the association no longer."""
+
+    address: str
+
+
+Event = (
+    Abandoned
+    | AddressAdded
+    | AddressRemoved
+    | PathChanged
+    | PrimaryChanged
+    | Restarted
+    | StreamReset
+)
 
 
 class AssociationClosedError(LiveError):
@@ -127,6 +150,7 @@ class Association:
         self._changed = asyncio.Event()
         self._is_open = False
         self._resets: dict[int, list[asyncio.Future[bool]]] = {}
+        self._changes: dict[str, asyncio.Future[bool]] = {}
 
     async def send(
         self,
@@ -263,6 +287,55 @@ class Association:
         """Makes a path the one that data goes over first, as far as its policy allows."""
         self._host.command(self._number, "set_primary", path)
 
+    async def add_address(self, address: str) -> None:
+        """Adds an address of this end (RFC 5061); waits until the peer has agreed.
+
+        A socket is bound to it where there is none yet.
+
+        Raises
+        ------
+        LiveError
+            It cannot be bound, or the peer lets no addresses change or refuses this one.
+        AssociationClosedError
+            The association has ended.
+        """
+        await self._change("add", address)
+
+    async def remove_address(self, address: str) -> None:
+        """Takes an address of this end from the association; waits until the peer has agreed.
+
+        Nothing leaves from there any more from now on, and what had been sent from there and is not
+        acknowledged is sent again from another one.
+
+        Raises
+        ------
+        LiveError
+            It is not part of the association, or the only one, or the peer lets no addresses
+            change or refuses this.
+        AssociationClosedError
+            The association has ended.
+        """
+        await self._change("remove", address)
+
+    def set_peer_primary(self, address: str) -> None:
+        """Asks the peer to send to this address of ours first (RFC 5061 section 4.2.4)."""
+        self._check_open()
+        self._host.change_address(self._number, "set_peer_primary", address)
+
+    async def _change(self, change: str, address: str) -> None:
+        self._check_open()
+        key = str(ipaddress.ip_address(address)) if _is_address(address) else address
+        answer = self._changes[key] = asyncio.get_running_loop().create_future()
+        try:
+            self._host.change_address(self._number, change, address)
+            await until(self._changed, lambda: answer.done() or self._reason is not None)
+        finally:
+            self._changes.pop(key, None)
+        if not answer.done():
+            self._check_open()
+        if not answer.result():
+            raise LiveError(f"the peer refuses to {change} the address {address}")
+
     async def reset_streams(self, streams: Iterable[int]) -> None:
         """Has outgoing streams begin anew (RFC 6525); waits until the peer has agreed.
 
@@ -342,6 +415,13 @@ class Association:
         if not self._is_open:
             self._check_open()
 
+    def _take_change(self, kind: str, address: str, *, is_ours: bool) -> None:
+        if not is_ours:
+            what = AddressAdded if kind == "address_added" else AddressRemoved
+            self._events.append(what(address))
+        elif (answer := self._changes.get(address)) is not None and not answer.done():
+            answer.set_result(kind != "address_refused")
+
     def _take(self, kind: str, particulars: object) -> None:
         """Something has happened."""
         match kind, particulars:
@@ -360,6 +440,11 @@ class Association:
                 self._events.append(PrimaryChanged(before, after))
             case "abandoned", int(number):
                 self._events.append(Abandoned(number))
+            case (
+                ("address_added" | "address_deleted" | "address_refused"),
+                (str(address), bool(is_ours)),
+            ):
+                self._take_change(kind, address, is_ours=is_ours)
             case "restarted", _:
                 self._events.append(Restarted())
                 for answer in itertools.chain(*self._resets.values()):
@@ -371,3 +456,11 @@ class Association:
                 for answer in self._resets.pop(stream, []):
                     answer.set_result(kind == "stream_reset")
         self._changed.set()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -313,7 +313,13 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
     let carrier = want.encapsulation.map_or(Carrier::Ip, Carrier::Udp);
     // With the headers of IP and UDP.
     let mtu = want.mtu + if carrier == Carrier::Ip { 20 } else { 28 };
-    let settings = DriverSettings { addresses: want.local.clone(), carrier, mtu, most_accepted: 1 };
+    let settings = DriverSettings {
+        addresses: want.local.clone(),
+        carrier,
+        mtu,
+        most_accepted: 1,
+        shared_key: Vec::new(),
+    };
     let state = Arc::new(Mutex::new(State {
         want,
         id: None,

@@ -16,6 +16,7 @@ use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_re
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::SctpPacket;
+use anabranch_transport::wire::sctp::authentication::key_vector;
 use anabranch_transport::wire::sctp::chunk::Chunk;
 use anabranch_transport::wire::{Body, Packet, ip};
 
@@ -27,9 +28,11 @@ use crate::route::{Route, source_for, version};
 use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
-const MOST_ADDRESSES: usize = 16;
+pub(super) const MOST_ADDRESSES: usize = 16;
 /// The first of the ports that nobody is given (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
+/// A key vector with a list of all chunk types is no longer than that, in bytes.
+const MOST_KEY_BYTES: usize = 512;
 /// The header of UDP, in bytes.
 const UDP_HEADER: u32 = 8;
 
@@ -48,6 +51,18 @@ pub struct Settings {
     pub is_in_udp: bool,
     /// Associations that peers may have opened at the same time; what comes then is refused.
     pub most_accepted: usize,
+    /// A secret that this end and its peers share, with which changes of addresses are signed besides what
+    /// both ends say of themselves (RFC 4895 section 6.1); empty for none.
+    pub shared_key: Vec<u8>,
+}
+
+/// An address that has come or gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address.
+    pub address: IpAddr,
+    /// Whether it is one of this end.
+    pub is_ours: bool,
 }
 
 /// A message to send.
@@ -101,6 +116,12 @@ pub enum HostEvent {
         /// The port of ours at which it was waited for.
         port: u16,
     },
+    /// An address has become part of the association (RFC 5061).
+    AddressAdded(Place),
+    /// An address is part of the association no longer.
+    AddressDeleted(Place),
+    /// The peer has refused to add or delete an address of this end, or to prefer it.
+    AddressRefused(Place),
     /// The association has ended, and its number means nothing any more.
     Closed {
         /// Why.
@@ -154,6 +175,10 @@ struct Arrival<'a> {
     route: Route,
     /// The addresses that it lists.
     addresses: Vec<IpAddr>,
+    /// The key vector of its sender, where it opens something.
+    key_vector: Vec<u8>,
+    /// Addresses that are to be added, and their paths.
+    new: Vec<(PathId, IpAddr)>,
     staged: Staged,
     datagram: &'a [u8],
 }
@@ -161,20 +186,20 @@ struct Arrival<'a> {
 /// Associations, those who wait for some, and what is to be sent. See the [module](self).
 #[derive(Debug)]
 pub struct Host {
-    settings: Settings,
+    pub(super) settings: Settings,
     /// The addresses that are listed in INIT, by version of IP; none where the system chooses.
     own: [Vec<IpAddr>; 2],
-    secret: Secret,
+    pub(super) secret: Secret,
     numbers: SecretNumbers,
     streams: Streams,
     /// By port and by version of IP.
     listeners: BTreeMap<(u16, bool), Listener>,
-    associations: BTreeMap<AssociationId, Live>,
+    pub(super) associations: BTreeMap<AssociationId, Live>,
     next_id: u64,
     /// By verification tag.
     by_tag: BTreeMap<u32, AssociationId>,
     /// By the peer's address, its port and ours: several peers may share these behind one address.
-    by_address: ByAddress,
+    pub(super) by_address: ByAddress,
     alarms: Alarms<AssociationId>,
     /// Those that peers have opened.
     accepted: BTreeSet<AssociationId>,
@@ -212,7 +237,7 @@ impl Host {
     }
 
     /// What an association's packets have room for, in bytes with the header of IP.
-    const fn mtu(&self) -> u32 {
+    pub(super) const fn mtu(&self) -> u32 {
         if self.settings.is_in_udp { self.settings.mtu - UDP_HEADER } else { self.settings.mtu }
     }
 
@@ -237,6 +262,7 @@ impl Host {
         listener.draw_from(self.numbers.split_off());
         listener.list_addresses(self.own[ip as usize].len() as u8);
         listener.offer_extensions();
+        listener.enable_reconfiguration();
         Ok(listener)
     }
 
@@ -283,6 +309,7 @@ impl Host {
         end.set_ports([local_port, peer_port]);
         end.list_addresses(self.own[ip as usize].len() as u8);
         end.offer_extensions();
+        end.enable_reconfiguration(&[])?;
         let ports = [local_port, peer_port];
         let route = |&(remote, port): &(IpAddr, Option<u16>)| Route {
             local: source_for(&self.settings.addresses, remote),
@@ -399,9 +426,11 @@ impl Host {
 
     /// Gives an association its packet.
     fn give(&mut self, now: Time, id: AssociationId, arrival: Arrival<'_>) {
-        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let Arrival { mut packet, route, addresses, staged, datagram, key_vector, new } = arrival;
+        self.make_room(now, id, route, &new);
         let live = self.associations.get_mut(&id).expect("it owns the packet");
-        let Some(path) = live.path_to(route.remote) else { return };
+        let Some(path) = live.path_from(route) else { return };
+        live.note_arrival(path, route.local);
         // RFC 6951 section 5.4: where the peer is behind a translator, its port may change.
         live.routes[path.index()].port = route.port;
         packet.path = path;
@@ -416,6 +445,7 @@ impl Host {
         match &mut sctp.first {
             Chunk::Init(init) => {
                 live.listed = usable(&addresses, route.remote);
+                live.listed_key.clone_from(&key_vector);
                 (init.addresses, init.ip) = (live.listed.len() as u8, version(route.remote));
                 let new = live.listed.iter().copied().filter(|address| live.path_to(*address).is_none());
                 let new: Vec<_> = new.collect();
@@ -432,6 +462,10 @@ impl Host {
         }
         let live = self.associations.get_mut(&id).expect("it owns the packet");
         let tag = live.end.verification_tag();
+        let secret = &self.secret;
+        if !key_vector.is_empty() && live.end.begins_with(&packet) {
+            live.agree_on_key(&self.settings.shared_key, secret, &packet, &key_vector);
+        }
         live.end.handle_input(now, Input::Packet(packet));
         let new_tag = live.end.verification_tag();
         if new_tag != tag {
@@ -446,10 +480,18 @@ impl Host {
     fn refuse_restart(&mut self, id: AssociationId, init: &Packet, new: &[IpAddr]) {
         let routes = &self.associations[&id].routes;
         let ip = version(routes[0].remote);
-        let Some(reply) = refuse_restart(init, ip, new) else { return };
+        let Some(mut reply) = refuse_restart(init, ip, new) else { return };
         let own = &self.own[ip as usize];
-        let writing = Writing { routes, own, peers: &[], outgoing: None, secret: &self.secret };
-        put(&mut self.outbox, &reply, &writing);
+        let writing = Writing {
+            routes,
+            own,
+            peers: &[],
+            peer_key: &[],
+            key: &[],
+            outgoing: None,
+            secret: &self.secret,
+        };
+        put(&mut self.outbox, &mut reply, &writing);
     }
 
     /// A peer that restarts has these addresses left of those that it had: the number of the path to the one
@@ -462,6 +504,8 @@ impl Host {
         for route in live.routes.extract_if(.., |route| !left.contains(&route.remote)) {
             remove_address(&mut self.by_address, (route.remote, peers, own), id);
         }
+        live.changing.clear();
+        live.heard_at.clear();
         live.end.restart(echo, &vec![mtu; live.routes.len()]);
         live.path_to(from.remote).expect("the packet has come from there")
     }
@@ -484,7 +528,7 @@ impl Host {
                 continue;
             }
             // Settings may allow no more paths than there are.
-            if live.end.add_path(now, mtu).is_err() {
+            if live.end.add_listed_path(now, mtu).is_err() {
                 continue;
             }
             let local = source_for(&self.settings.addresses, remote);
@@ -496,7 +540,7 @@ impl Host {
 
     /// A packet that belongs to no association.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
-        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let Arrival { mut packet, route, addresses, staged, datagram, key_vector, .. } = arrival;
         let ip = version(route.remote);
         let Body::Sctp(sctp) = &mut packet.body else { return };
         let ports = [sctp.destination_port, sctp.source_port];
@@ -512,15 +556,21 @@ impl Host {
         };
         match answer {
             Answer::Nothing => {}
-            Answer::Reply(reply) => {
+            Answer::Reply(mut reply) => {
                 let (routes, own) = (&[route], &self.own[ip as usize]);
-                let writing = Writing { routes, own, peers: &peers, outgoing: None, secret: &self.secret };
-                put(&mut self.outbox, &reply, &writing);
+                let (peers, peer_key) = (peers.as_slice(), key_vector.as_slice());
+                let secret = &self.secret;
+                let writing = Writing { routes, own, peers, peer_key, key: &[], outgoing: None, secret };
+                put(&mut self.outbox, &mut reply, &writing);
             }
             Answer::Accepted(end) => {
                 let id = self.new_id();
                 let mut live = Live::new(*end, route, ports);
                 live.incoming.staged = staged;
+                if !key_vector.is_empty() {
+                    let tag = live.end.verification_tag();
+                    live.set_key(&self.settings.shared_key, &self.secret, tag, &key_vector);
+                }
                 self.add(id, live);
                 self.accepted.insert(id);
                 self.events.push_back((id, HostEvent::Accepted { port: ports[0] }));
@@ -531,12 +581,13 @@ impl Host {
     }
 
     /// Does what an association wants done.
-    fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
+    pub(super) fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
         let live = self.associations.get_mut(&id).expect("it is there");
         let before = live.timeout;
         let own = &self.own[version(live.routes[0].remote) as usize];
         let (events, unread) = (&mut self.events, live.unread);
         live.drain(now, datagram, own, &self.secret, &mut self.outbox, |event| events.push_back((id, event)));
+        let has_moved = std::mem::take(&mut live.has_moved);
         if live.unread != unread {
             live.end.set_unread(live.unread);
         }
@@ -545,6 +596,9 @@ impl Host {
             return;
         }
         self.alarms.set(id, before, live.timeout);
+        if has_moved {
+            self.note_moves(id);
+        }
     }
 
     fn remove(&mut self, id: AssociationId, timeout: Time) {
@@ -595,16 +649,23 @@ impl Stack for Host {
     type Event = (AssociationId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
-        let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
+        let tag = datagram.get(4..8).and_then(|tag| tag.try_into().ok()).map(u32::from_be_bytes);
+        let live = tag.and_then(|tag| self.by_tag.get(&tag)).map(|id| &self.associations[id]);
+        let (secret, staged) = (&self.secret, Vec::new());
+        let mut reading = Reading { datagram, secret, staged, route, live, new: Vec::new() };
         let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
             self.malformed += 1;
             return;
         };
-        let Reading { staged, .. } = reading;
+        let Reading { staged, new, .. } = reading;
+        // That of an INIT or INIT ACK is in it, that of a cookie was.
+        let mut key_vector = key_vector(datagram).unwrap_or(parsed.key_vector);
+        key_vector.truncate(MOST_KEY_BYTES);
         let size = version(route.remote).header_bytes() + datagram.len() as u32;
         let body = Body::Sctp(parsed.packet);
         let packet = Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size, body });
-        let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
+        let addresses = parsed.addresses;
+        let arrival = Arrival { packet, route, addresses, key_vector, new, staged, datagram };
         match self.owner(&arrival) {
             Some(id) => self.give(now, id, arrival),
             None => self.give_to_listener(now, arrival),
@@ -637,10 +698,10 @@ impl Stack for Host {
 }
 
 /// By the peer's address, its port and ours.
-type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
+pub(super) type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
 
 /// An association is not at this address any more.
-fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: AssociationId) {
+pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: AssociationId) {
     if let Some(ids) = by_address.get_mut(&key) {
         ids.retain(|other| *other != id);
         if ids.is_empty() {
@@ -651,7 +712,7 @@ fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: Assoc
 
 /// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
 /// each once, that of its packet included.
-fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
+pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
         let leads_elsewhere = address.is_unspecified()

@@ -30,7 +30,9 @@ use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie};
+use crate::wire::sctp::chunk::{
+    Abort, Chunk, Cookie, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie,
+};
 use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
 use crate::wire::{Body, Packet};
 
@@ -286,6 +288,30 @@ impl Association {
         self.local_tag
     }
 
+    /// The path that data goes over first.
+    pub const fn primary_path(&self) -> PathId {
+        self.selection.primary
+    }
+
+    /// Whether what this packet says of its sender counts: an INIT ACK that is waited for, or a cookie that
+    /// opens this association.
+    pub fn begins_with(&self, packet: &Packet) -> bool {
+        let Body::Sctp(sctp) = &packet.body else { return false };
+        match &sctp.first {
+            Chunk::InitAck(_) => self.state == State::CookieWait,
+            Chunk::CookieEcho(cookie) => match &**cookie {
+                Cookie::Own(cookie) => {
+                    let is_open =
+                        !matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait);
+                    cookie.local_tag == self.local_tag
+                        && (!is_open || cookie.peer.initiate_tag != self.peer_tag)
+                }
+                Cookie::Foreign(_) => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Bytes that this end keeps for its application at most.
     pub const fn receive_buffer(&self) -> u32 {
         self.parameters.receive_buffer
@@ -467,7 +493,7 @@ impl Association {
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
             // What it authenticates is genuine.
-            Chunk::Auth => {}
+            Chunk::Auth(_) => {}
             Chunk::Reconfig(reconfig) => self.on_reconfig(now, path, reconfig),
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
@@ -704,7 +730,7 @@ impl Endpoint for Association {
     }
 
     fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        self.append_path(now, mtu)
+        self.append_path(now, mtu, self.reconfiguration.is_none())
     }
 
     /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new

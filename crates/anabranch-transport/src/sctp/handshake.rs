@@ -8,6 +8,7 @@ use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
 use crate::secret::NumberSource;
 use crate::time::{Duration, Time};
+use crate::wire::sctp::authentication::Hmac;
 use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
 
 /// The opening end's side of the handshake.
@@ -56,6 +57,7 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, ex
         ip,
         forward_tsn_supported: parameters.partial_reliability,
         asconf_supported: false,
+        hmac: if extensions { Hmac::Sha256 } else { Hmac::Sha1 },
         interleaving_supported: parameters.interleaving,
         reconfig_supported: extensions,
         lists_forward_tsn: extensions && parameters.partial_reliability,
@@ -83,6 +85,7 @@ pub(super) fn answer(
         // What it wished for is in `life`.
         peer: Init { cookie_preservative: None, ..*init },
         tie_tag,
+        key_bytes: 0,
         keeps_addresses,
     };
     InitAck { init: own, cookie: Cookie::Own(cookie) }
@@ -261,7 +264,7 @@ impl Association {
         self.peer_rwnd = peer.a_rwnd;
         self.received = ReceivedTsns::new(peer.initial_tsn);
         self.advertised = self.parameters.receive_buffer;
-        self.expect_asconf_from(peer.initial_tsn);
+        self.expect_asconf_from(peer);
         self.begin_stream_reconfiguration(peer.reconfig_supported, peer.initial_tsn);
         self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use smallvec::SmallVec;
 
+use super::authentication::Hmac;
 use super::codes;
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
@@ -28,8 +29,8 @@ pub enum Chunk {
     Asconf(Box<Asconf>),
     /// Answers [`Chunk::Asconf`] (RFC 5061 section 4.1.2).
     AsconfAck(Box<AsconfAck>),
-    /// Authenticates the chunks after it in its packet (RFC 4895 section 4.1), with HMAC-SHA-1.
-    Auth,
+    /// Authenticates the chunks after it in its packet (RFC 4895 section 4.1).
+    Auth(Hmac),
     /// Answers [`Chunk::CookieEcho`] (section 3.3.12).
     CookieAck,
     /// Gives the State Cookie back (section 3.3.11).
@@ -231,6 +232,20 @@ pub struct Asconf {
     pub ip: IpVersion,
     /// What is asked for, in order.
     pub requests: Vec<AddressRequest>,
+    /// What else is asked for, and cannot be done.
+    pub refused: Vec<RefusedRequest>,
+}
+
+/// A request that is about no address, or one that is not known, or something else that nobody here can do;
+/// only of chunks that have come as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRequest {
+    /// Names the request in the answer.
+    pub correlation: u32,
+    /// Why it is refused: the code of an error cause.
+    pub cause: u16,
+    /// The request, with its header and without padding.
+    pub request: Box<[u8]>,
 }
 
 /// One request of an ASCONF chunk (RFC 5061 section 4.2).
@@ -251,6 +266,8 @@ pub enum AddressChange {
     Add,
     /// Delete IP Address (section 4.2.2).
     Delete,
+    /// The same with the wildcard address: all but that of this path, from which it is sent (section 5.1 D8).
+    DeleteOthers,
     /// Set Primary IP Address (section 4.2.4): send to it from now on.
     SetPrimary,
 }
@@ -264,6 +281,8 @@ pub struct AsconfAck {
     pub ip: IpVersion,
     /// The answers; none where all requests were carried out.
     pub responses: Vec<AddressResponse>,
+    /// The answers to further requests, and other errors.
+    pub refused: Vec<RefusedRequest>,
 }
 
 /// The answer to one request.
@@ -308,6 +327,8 @@ pub struct Init {
     /// ASCONF, ASCONF-ACK and AUTH in the Supported Extensions parameter (RFC 5061 section 4.2.7), with the
     /// parameters that AUTH needs (RFC 4895 section 3).
     pub asconf_supported: bool,
+    /// With these, the first algorithm of HMAC-ALGO that is known here.
+    pub hmac: Hmac,
     /// I-DATA, and I-FORWARD-TSN with partial reliability, in the Supported Extensions parameter (RFC 8260
     /// section 2.2.1).
     pub interleaving_supported: bool,
@@ -374,6 +395,9 @@ pub struct StateCookie {
     /// Where it answers an INIT for an association that is there: a number by which that is known again
     /// (RFC 9260 section 5.2.2; the two Tie-Tags as one).
     pub tie_tag: Option<u64>,
+    /// The length of the peer's key vector, which is in the cookie, in bytes: only what has come as bytes has
+    /// one (RFC 4895 section 6.1).
+    pub key_bytes: u16,
     /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be
     /// kept.
     pub keeps_addresses: bool,
@@ -386,7 +410,7 @@ impl StateCookie {
 
     pub(super) const fn wire_size(&self) -> u32 {
         let tie_tag = if self.tie_tag.is_some() { 8 } else { 0 };
-        Self::BYTES + tie_tag + self.kept_addresses() * self.address_bytes()
+        Self::BYTES + tie_tag + padded(self.key_bytes as u32) + self.kept_addresses() * self.address_bytes()
     }
 
     /// How many addresses are in it. One that is not listed is known from the packet.
@@ -541,7 +565,8 @@ impl Init {
 impl Asconf {
     fn wire_size(&self) -> u32 {
         let address = address_bytes(self.ip);
-        8 + address + self.requests.len() as u32 * (8 + address)
+        let refused: u32 = self.refused.iter().map(|it| padded(it.request.len() as u32)).sum();
+        8 + address + self.requests.len() as u32 * (8 + address) + refused
     }
 }
 
@@ -550,7 +575,8 @@ impl AsconfAck {
         // An error is a cause of 4 bytes with the request in it.
         let error = 4 + 8 + address_bytes(self.ip);
         let size = |response: &AddressResponse| 8 + if response.error.is_some() { error } else { 0 };
-        8 + self.responses.iter().map(size).sum::<u32>()
+        let refused: u32 = self.refused.iter().map(|it| 8 + 4 + padded(it.request.len() as u32)).sum();
+        8 + self.responses.iter().map(size).sum::<u32>() + refused
     }
 }
 
@@ -570,7 +596,7 @@ impl Chunk {
             Self::Abort(_) => ("abort", None),
             Self::Asconf(_) => ("asconf", None),
             Self::AsconfAck(_) => ("asconf_ack", None),
-            Self::Auth => ("auth", None),
+            Self::Auth(_) => ("auth", None),
             Self::CookieAck => ("cookie_ack", None),
             Self::CookieEcho(_) => ("cookie_echo", None),
             Self::Data(data) => ("data", Some(data.tsn)),
@@ -613,8 +639,8 @@ impl Chunk {
             Self::Abort(abort) => 4 + abort.cause.as_ref().map_or(0, ErrorCause::wire_size),
             Self::Asconf(asconf) => asconf.wire_size(),
             Self::AsconfAck(ack) => ack.wire_size(),
-            // RFC 4895 section 4.1: 8 bytes and the HMAC of 20.
-            Self::Auth => 28,
+            // RFC 4895 section 4.1.
+            Self::Auth(hmac) => 8 + hmac.bytes() as u32,
             Self::CookieEcho(cookie) => 4 + cookie.wire_size(),
             Self::Error(cause) => 4 + cause.wire_size(),
             Self::IData(data) => data.wire_size(),

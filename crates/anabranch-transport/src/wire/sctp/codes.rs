@@ -49,6 +49,10 @@ pub(super) const fn is_known(kind: u8) -> bool {
     )
 }
 
+/// The same for parameters (RFC 9260 section 3.2.1).
+pub(super) const REPORT_PARAMETER: u16 = 0x4000;
+pub(super) const READ_ON_PARAMETER: u16 = 0x8000;
+
 /// Flags of DATA and I-DATA (RFC 9260 section 3.3.1, RFC 8260 section 2.1).
 pub(super) mod data_flag {
     pub(crate) const ENDING: u8 = 1;
@@ -90,11 +94,14 @@ pub(super) mod parameter {
 /// Codes of error causes.
 pub(super) mod cause {
     pub(crate) const STALE_COOKIE: u16 = 3;
+    pub(crate) const UNRESOLVABLE_ADDRESS: u16 = 5;
     pub(crate) const UNRECOGNIZED_CHUNK: u16 = 6;
+    pub(crate) const UNRECOGNIZED_PARAMETER: u16 = 8;
     pub(crate) const COOKIE_WHILE_SHUTTING_DOWN: u16 = 10;
     pub(crate) const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
     pub(crate) const USER_INITIATED_ABORT: u16 = 12;
     pub(crate) const LAST_ADDRESS: u16 = 0xa0;
+    pub(crate) const RESOURCE_SHORTAGE: u16 = 0xa1;
     pub(crate) const SOURCE_ADDRESS: u16 = 0xa2;
     pub(crate) const ILLEGAL_ASCONF_ACK: u16 = 0xa3;
 }

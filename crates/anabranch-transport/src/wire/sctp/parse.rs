@@ -5,16 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smallvec::SmallVec;
 
 use super::SctpPacket;
-use super::authentication::{CHUNK_CODE_BYTES, COOKIE_CODE_BYTES, HMAC_SHA_1, is_genuine, is_own_cookie};
+use super::authentication::{COOKIE_CODE_BYTES, Hmac, is_genuine, is_own_cookie};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
-    OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+    OtherCause, PairMark, RefusedRequest, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
     COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6,
-    COOKIE_LISTS_FORWARD_TSN, COOKIE_RECONFIG, COOKIE_TIE_TAG, HEARTBEAT_MARK,
+    COOKIE_LISTS_FORWARD_TSN, COOKIE_RECONFIG, COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
 };
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
@@ -28,6 +28,9 @@ pub struct Parsed {
     pub packet: SctpPacket,
     /// The addresses that an INIT or INIT ACK in it lists, or that our own cookie in it keeps.
     pub addresses: Vec<IpAddr>,
+    /// The peer's key vector that our own cookie in it keeps (RFC 4895 section 6.1); empty where there is
+    /// none.
+    pub key_vector: Vec<u8>,
 }
 
 const fn malformed(problem: &'static str) -> Malformed {
@@ -56,7 +59,7 @@ impl SctpPacket {
         if crc32c::crc32c_append(in_its_place, &bytes[12..]) != checksum {
             return Err(malformed("the checksum is wrong"));
         }
-        let mut addresses = Vec::new();
+        let mut listed = Listed::default();
         let mut chunks = Vec::new();
         let mut is_signed = false;
         while !reader.is_empty() {
@@ -76,12 +79,11 @@ impl SctpPacket {
                     if std::mem::replace(&mut is_signed, true) {
                         return Err(malformed("there are two AUTH chunks"));
                     }
-                    check_signature(header.value, whole, receiving)?;
-                    chunks.push(Chunk::Auth);
+                    chunks.push(Chunk::Auth(check_signature(header.value, whole, receiving)?));
                 }
                 // RFC 5061 section 4.1: only signed ones are believed.
                 chunk::ASCONF | chunk::ASCONF_ACK if !is_signed => {}
-                _ => chunks.push(header.chunk(receiving, &mut addresses)?),
+                _ => chunks.push(header.chunk(receiving, &mut listed)?),
             }
             if !codes::is_known(header.kind) && header.kind & codes::READ_ON == 0 {
                 break;
@@ -99,21 +101,34 @@ impl SctpPacket {
         }
         let first = chunks.remove(0);
         let packet = SctpPacket { source_port, destination_port, verification_tag, first, rest: chunks };
-        Ok(Parsed { packet, addresses })
+        let Listed { addresses, key_vector } = listed;
+        Ok(Parsed { packet, addresses, key_vector })
     }
 }
 
+/// What a packet lists of its sender.
+#[derive(Default)]
+struct Listed {
+    addresses: Vec<IpAddr>,
+    key_vector: Vec<u8>,
+}
+
 /// RFC 4895 section 6.3: `value` of the AUTH chunk that `signed` begins with.
-fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> Result<(), Malformed> {
+fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> Result<Hmac, Malformed> {
     let mut reader = Reader(value);
-    let fields = (reader.u16(), reader.u16());
-    if fields != (Some(0), Some(HMAC_SHA_1)) || reader.0.len() != CHUNK_CODE_BYTES {
+    let (shared_key, algorithm) = (reader.u16(), reader.u16());
+    let algorithm = algorithm.and_then(Hmac::of).filter(|hmac| reader.0.len() == hmac.bytes());
+    let Some(hmac) = algorithm.filter(|_| shared_key == Some(0)) else {
         return Err(malformed("an AUTH chunk is signed in a way that was not agreed on"));
-    }
+    };
     let key = receiving.association_key().ok_or(malformed("an AUTH chunk without an association"))?;
     let mut blank = signed.to_vec();
-    blank[8..8 + CHUNK_CODE_BYTES].fill(0);
-    if is_genuine(key, &blank, reader.0) { Ok(()) } else { Err(malformed("an AUTH chunk is not genuine")) }
+    blank[8..8 + hmac.bytes()].fill(0);
+    if is_genuine(hmac, key, &blank, reader.0) {
+        Ok(hmac)
+    } else {
+        Err(malformed("an AUTH chunk is not genuine"))
+    }
 }
 
 /// A chunk's header and what it contains, without padding.
@@ -131,7 +146,7 @@ impl<'a> ChunkHeader<'a> {
         Some(Self { kind, flags, value })
     }
 
-    fn chunk(&self, receiving: &mut impl Receiving, addresses: &mut Vec<IpAddr>) -> Result<Chunk, Malformed> {
+    fn chunk(&self, receiving: &mut impl Receiving, listed: &mut Listed) -> Result<Chunk, Malformed> {
         let Self { kind, flags, value } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
@@ -142,7 +157,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
-                let cookie = StateCookie::verified(value, receiving.secret(), addresses)
+                let cookie = StateCookie::verified(value, receiving.secret(), listed)
                     .ok_or(malformed("a cookie is not ours"))?;
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
@@ -159,11 +174,11 @@ impl<'a> ChunkHeader<'a> {
             chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
             chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(SHORT)?),
-            chunk::INIT => Chunk::Init(Box::new(init(reader, addresses)?.0)),
+            chunk::INIT => Chunk::Init(Box::new(init(reader, &mut listed.addresses)?.0)),
             chunk::INIT_ACK => {
-                let (init, cookie) = init(reader, addresses)?;
+                let (init, cookie) = init(reader, &mut listed.addresses)?;
                 let cookie = cookie.ok_or(malformed("an INIT ACK has no cookie"))?;
-                let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Vec::new()) {
+                let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Listed::default()) {
                     Some(own) => Cookie::Own(own),
                     None => Cookie::Foreign(cookie.into()),
                 };
@@ -326,13 +341,14 @@ fn init<'a>(
         ip: IpVersion::Ipv4,
         forward_tsn_supported: false,
         asconf_supported: false,
+        hmac: Hmac::Sha1,
         interleaving_supported: false,
         reconfig_supported: false,
         lists_forward_tsn: false,
         cookie_preservative: None,
     };
     let mut cookie = None;
-    let (mut supports_asconf, mut can_authenticate) = (false, false);
+    let (mut supports_asconf, mut can_authenticate, mut hmac) = (false, false, Hmac::Sha1);
     while let Some((kind, mut value)) = parameter(&mut reader) {
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
@@ -356,60 +372,108 @@ fn init<'a>(
                 init.forward_tsn_supported |= init.lists_forward_tsn;
             }
             parameter::RANDOM => can_authenticate = true,
+            parameter::HMAC_ALGORITHMS => {
+                hmac = std::iter::from_fn(|| value.u16()).find_map(Hmac::of).unwrap_or_default();
+            }
             _ => {}
         }
     }
     init.asconf_supported = supports_asconf && can_authenticate;
+    if init.asconf_supported {
+        init.hmac = hmac;
+    }
     init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
     Ok((init, cookie))
 }
 
-fn asconf(mut reader: Reader<'_>, receiving: &impl Receiving) -> Option<Asconf> {
+fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asconf> {
     let serial = reader.u32()?;
     let (kind, value) = parameter(&mut reader)?;
     let ip = match address(kind, value)? {
         IpAddr::V4(_) => IpVersion::Ipv4,
         IpAddr::V6(_) => IpVersion::Ipv6,
     };
-    let mut requests = Vec::new();
-    while let Some((kind, mut value)) = parameter(&mut reader) {
+    let (mut requests, mut refused) = (Vec::new(), Vec::new());
+    loop {
+        let whole = reader.0;
+        let Some((kind, mut value)) = parameter(&mut reader) else { break };
+        let request: Box<[u8]> = whole[..4 + value.0.len()].into();
+        let correlation = value.u32()?;
         let change = match kind {
             parameter::ADD_ADDRESS => AddressChange::Add,
             parameter::DELETE_ADDRESS => AddressChange::Delete,
             parameter::SET_PRIMARY => AddressChange::SetPrimary,
-            _ => continue,
+            _ => {
+                if kind & codes::REPORT_PARAMETER != 0 {
+                    refused.push(RefusedRequest {
+                        correlation,
+                        cause: cause::UNRECOGNIZED_PARAMETER,
+                        request,
+                    });
+                }
+                if kind & codes::READ_ON_PARAMETER == 0 {
+                    break;
+                }
+                continue;
+            }
         };
-        let correlation = value.u32()?;
-        let (kind, value) = parameter(&mut value)?;
-        // An address that nobody knows is that of no path.
-        let path = receiving.path_to(address(kind, value)?)?;
-        requests.push(AddressRequest { correlation, change, path });
+        let address = parameter(&mut value).and_then(|(kind, value)| address(kind, value));
+        match address.map(|address| place(change, address, receiving)) {
+            Some(Ok((change, path))) => requests.push(AddressRequest { correlation, change, path }),
+            Some(Err(cause)) => refused.push(RefusedRequest { correlation, cause, request }),
+            None => {
+                refused.push(RefusedRequest { correlation, cause: cause::UNRESOLVABLE_ADDRESS, request });
+            }
+        }
     }
-    Some(Asconf { serial, ip, requests })
+    Some(Asconf { serial, ip, requests, refused })
+}
+
+/// What is asked for, and the path that it is about; or why it cannot be done (RFC 5061 sections 4.3 and 5.2).
+fn place(
+    change: AddressChange,
+    address: IpAddr,
+    receiving: &mut impl Receiving,
+) -> Result<(AddressChange, PathId), u16> {
+    if address.is_unspecified() {
+        let change = if change == AddressChange::Delete { AddressChange::DeleteOthers } else { change };
+        let path = receiving.path_of_packet().ok_or(cause::UNRESOLVABLE_ADDRESS)?;
+        return Ok((change, path));
+    }
+    match change {
+        AddressChange::Add => receiving.path_to_new(address).ok_or(cause::RESOURCE_SHORTAGE),
+        _ => receiving.path_to(address).ok_or(cause::UNRESOLVABLE_ADDRESS),
+    }
+    .map(|path| (change, path))
 }
 
 fn asconf_ack(mut reader: Reader<'_>) -> Option<AsconfAck> {
     let serial = reader.u32()?;
-    let (mut ip, mut responses) = (IpVersion::Ipv4, Vec::new());
+    let (mut ip, mut responses, mut refused) = (IpVersion::Ipv4, Vec::new(), Vec::new());
     while let Some((kind, mut value)) = parameter(&mut reader) {
         let correlation = value.u32()?;
         let error = match kind {
             parameter::SUCCESS_INDICATION => None,
             parameter::ERROR_CAUSE_INDICATION => {
                 let (code, request) = parameter(&mut value)?;
+                let error = match code {
+                    cause::LAST_ADDRESS => AddressError::LastAddress,
+                    cause::SOURCE_ADDRESS => AddressError::SourceAddress,
+                    cause => {
+                        refused.push(RefusedRequest { correlation, cause, request: request.0.into() });
+                        continue;
+                    }
+                };
                 if request.0.len() > 20 {
                     ip = IpVersion::Ipv6;
                 }
-                Some(match code {
-                    cause::LAST_ADDRESS => AddressError::LastAddress,
-                    _ => AddressError::SourceAddress,
-                })
+                Some(error)
             }
             _ => continue,
         };
         responses.push(AddressResponse { correlation, error });
     }
-    Some(AsconfAck { serial, ip, responses })
+    Some(AsconfAck { serial, ip, responses, refused })
 }
 
 /// The first error cause, if there is one.
@@ -428,7 +492,7 @@ fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
 
 impl StateCookie {
     /// A cookie that has this end's code, and the addresses in it; none of others'.
-    fn verified(bytes: &[u8], secret: &Secret, addresses: &mut Vec<IpAddr>) -> Option<Self> {
+    fn verified(bytes: &[u8], secret: &Secret, listed: &mut Listed) -> Option<Self> {
         if bytes.len() < Self::BYTES as usize {
             return None;
         }
@@ -443,6 +507,7 @@ impl StateCookie {
         let (initiate_tag, a_rwnd) = (reader.u32()?, reader.u32()?);
         let (outbound_streams, max_inbound_streams) = (reader.u16()?, reader.u16()?);
         let (initial_tsn, count, abilities) = (reader.u32()?, reader.u8()?, reader.u8()?);
+        let key_field = reader.u16()?;
         let can = |bit: u8| abilities & bit != 0;
         let peer = Init {
             initiate_tag,
@@ -454,15 +519,25 @@ impl StateCookie {
             ip: if can(COOKIE_IPV6) { IpVersion::Ipv6 } else { IpVersion::Ipv4 },
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
+            hmac: if key_field & COOKIE_SHA_256 != 0 { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can(COOKIE_INTERLEAVING),
             reconfig_supported: can(COOKIE_RECONFIG),
             lists_forward_tsn: can(COOKIE_LISTS_FORWARD_TSN),
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
-        reader.u16()?;
+        let key_bytes = key_field & !COOKIE_SHA_256;
         let tie_tag = if can(COOKIE_TIE_TAG) { Some(reader.u64()?) } else { None };
-        let cookie = Self { created_at, life, local_tag, local_initial_tsn, peer, tie_tag, keeps_addresses };
+        let cookie = Self {
+            created_at,
+            life,
+            local_tag,
+            local_initial_tsn,
+            peer,
+            tie_tag,
+            key_bytes,
+            keeps_addresses,
+        };
         if bytes.len() != cookie.wire_size() as usize {
             return None;
         }
@@ -472,8 +547,9 @@ impl StateCookie {
         };
         for _ in 0..cookie.kept_addresses() {
             let octets = Reader(reader.take(cookie.address_bytes() as usize)?);
-            addresses.push(address(kind, octets)?);
+            listed.addresses.push(address(kind, octets)?);
         }
+        listed.key_vector = reader.take(key_bytes.into())?.into();
         Some(cookie)
     }
 }
