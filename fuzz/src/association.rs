@@ -32,7 +32,7 @@ impl Dialect for Overheard {
         shown.port = sctp.source_port;
         for chunk in sctp.chunks() {
             match chunk {
-                Chunk::Init(init) => {
+                Chunk::Init(init, _) => {
                     (shown.tag, shown.tsn, shown.serial) =
                         (init.initiate_tag, init.initial_tsn.wrapping_sub(1), init.initial_tsn);
                 }

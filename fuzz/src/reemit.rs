@@ -40,7 +40,9 @@ pub fn sctp(packet: &SctpPacket, listed: &[IpAddr], world: &mut World) {
     let is_foreign = packet.chunks().any(|chunk| match chunk {
         Chunk::Asconf(asconf) => asconf.ip != world.ip,
         Chunk::AsconfAck(ack) => ack.ip != world.ip,
-        Chunk::Init(init) => is_others(init),
+        // Nobody sends such a thing.
+        Chunk::Illegal(_) => true,
+        Chunk::Init(init, _) => is_others(init),
         Chunk::InitAck(ack) => is_others(&ack.init),
         _ => false,
     });

@@ -12,6 +12,7 @@ mod protocols;
 mod python;
 mod run;
 pub mod script;
+mod sctp;
 mod shell;
 mod tcp;
 mod verdict;
@@ -28,7 +29,8 @@ pub struct Options<'a> {
 }
 
 /// The profiles of all protocols.
-const PROFILES: [&str; 10] = [
+const PROFILES: [&str; 11] = [
+    "freebsd",
     "freebsd_10",
     "linux",
     "linux_2_6_20",

@@ -3,7 +3,7 @@
 use crate::executor::Executor;
 use crate::script::{Action, Body, Script};
 use crate::verdict::{Step, Stop};
-use crate::{Options, tcp};
+use crate::{Options, sctp, tcp};
 
 /// The executor of the protocol that a script is about.
 pub(crate) fn executor_of(script: &Script, options: &Options<'_>) -> Step<Box<dyn Executor>> {
@@ -19,7 +19,7 @@ pub(crate) fn executor_of(script: &Script, options: &Options<'_>) -> Step<Box<dy
         |statement| matches!(&statement.action, Action::Packet(packet) if matches!(packet.body, Body::Sctp(_))),
     );
     if sends_sctp || opens("IPPROTO_SCTP") {
-        return Err(Stop::needs("SCTP"));
+        return Ok(Box::new(sctp::SctpExecutor::new(script, options)?));
     }
     if opens("IPPROTO_UDP") || opens("SOCK_DGRAM") {
         return Err(Stop::needs("UDP"));

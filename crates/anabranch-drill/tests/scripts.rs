@@ -28,7 +28,7 @@ fn run(text: &str, folder: &Path) -> Report {
 fn our_own_scripts_pass() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let found = scripts(&folder);
-    assert!(found.len() >= 7, "only {} scripts", found.len());
+    assert!(found.len() >= 15, "only {} scripts", found.len());
     for path in found {
         let text = fs::read_to_string(&path).expect("it can be read");
         let report = run(&text, path.parent().expect("it has a folder"));
@@ -106,6 +106,49 @@ fn what_is_not_there_is_named_and_never_passed() {
         let report = server(rest);
         assert_eq!((report.verdict, report.reason.as_deref()), (Verdict::NotApplicable, Some(reason)));
         assert_eq!(report.line, Some(8));
+    }
+}
+
+/// What a script comes to that opens an association of a server and goes on like this.
+fn association(rest: &str) -> Report {
+    let opening = "0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0 listen(3, 1) = 0\n\
+                   +0 < sctp: INIT[flgs=0, tag=1, a_rwnd=1500, os=1, is=1, tsn=1]\n\
+                   +0 > sctp: INIT_ACK[flgs=0, tag=2, a_rwnd=..., os=..., is=..., tsn=1, ...]\n\
+                   +.1 < sctp: COOKIE_ECHO[flgs=0, len=..., val=...]\n+0 > sctp: COOKIE_ACK[flgs=0]\n\
+                   +0 accept(3, ..., ...) = 4\n";
+    run(&format!("{opening}{rest}"), Path::new("."))
+}
+
+#[test]
+fn what_differs_of_chunks_is_told() {
+    let write = "+0 write(4, ..., 100) = 100\n";
+    for (wanted, reason) in [
+        ("DATA[flgs=BE, len=116, tsn=2, sid=0, ssn=0, ppid=0]", "tsn of DATA differs"),
+        ("DATA[flgs=B, len=116, tsn=1, sid=0, ssn=0, ppid=0]", "flgs of DATA differs"),
+        ("DATA[flgs=BE, len=120, tsn=1, sid=0, ssn=0, ppid=0]", "the length of DATA is 116"),
+        ("SHUTDOWN[flgs=0, cum_tsn=0]", "type of SHUTDOWN differs"),
+        ("DATA[flgs=BE, len=116, tsn=1, sid=0, ssn=0, ppid=0]; COOKIE_ACK[flgs=0]", "there is no COOKIE_ACK"),
+    ] {
+        let report = association(&format!("{write}+0 > sctp: {wanted}\n"));
+        assert_eq!((report.verdict, report.line), (Verdict::Failed, Some(9)), "{wanted}");
+        assert_eq!(report.reason.as_deref(), Some(reason), "{wanted}");
+        let seen = "> sctp: DATA[flgs=BE, len=116, tsn=1, sid=0, ssn=0, ppid=0]";
+        assert_eq!(report.seen.as_deref(), Some(seen));
+    }
+    for (rest, reason) in [
+        ("+0 < sctp: ASCONF[flgs=0]", "needs the chunk ASCONF"),
+        ("+0 < sctp: SHUTDOWN[flgs=0, cum_tsn=0, more=1]", "needs SHUTDOWN with more=1"),
+        (
+            "+0 < sctp: DATA[flgs=X, len=20, tsn=1, sid=0, ssn=0, ppid=0]",
+            "needs DATA without flgs or with another one",
+        ),
+        ("+0 < [ttl 1] sctp: COOKIE_ACK[flgs=0]", "needs \"ttl 1\" in the IP header"),
+        ("+0 setsockopt(4, IPPROTO_SCTP, SCTP_DREAMS, [1], 4) = 0", "needs the socket option SCTP_DREAMS"),
+        ("+0 `sysctl -w net.inet.sctp.nrsack_enable=1`", "needs NR-SACK"),
+        ("+0 epoll_create(4) = 5", "needs the system call epoll_create"),
+    ] {
+        let report = association(&format!("{rest}\n"));
+        assert_eq!((report.verdict, report.reason.as_deref()), (Verdict::NotApplicable, Some(reason)));
     }
 }
 

@@ -101,7 +101,9 @@ impl Driver {
         let shared_key = settings.shared_key.clone();
         let is_in_udp = matches!(settings.carrier, Carrier::Udp(_));
         let host = |addresses, Randomness { secret, streams }| {
-            let settings = Settings { addresses, mtu, is_in_udp, most_accepted, shared_key };
+            let offers_extensions = true;
+            let settings =
+                Settings { addresses, mtu, is_in_udp, most_accepted, offers_extensions, shared_key };
             sctp::Host::new(settings, secret, streams)
         };
         Self::drive(settings, host, listener)

@@ -49,7 +49,14 @@ fn address(host: usize, network: u8) -> IpAddr {
 fn host(index: usize, networks: std::ops::Range<u8>, seed: u64) -> Host {
     let addresses = networks.map(|network| address(index, network)).collect();
     let shared_key = b"between us".to_vec();
-    let settings = Settings { addresses, mtu: 1_500, is_in_udp: true, most_accepted: 100, shared_key };
+    let settings = Settings {
+        addresses,
+        mtu: 1_500,
+        is_in_udp: true,
+        most_accepted: 100,
+        offers_extensions: true,
+        shared_key,
+    };
     Host::new(settings, Secret([seed as u8; 32]), Streams { seed, ..STREAMS })
 }
 
@@ -355,6 +362,7 @@ fn a_change_that_is_signed_with_another_secret_is_not_heeded() {
         mtu: 1_500,
         is_in_udp: true,
         most_accepted: 1,
+        offers_extensions: true,
         shared_key: b"another".to_vec(),
     };
     world.hosts[0] = Host::new(settings, Secret([9; 32]), STREAMS);

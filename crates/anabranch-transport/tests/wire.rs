@@ -123,12 +123,12 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             addresses,
             // A single address is not listed, so that its version is not known from it.
             ip: if addresses > 1 { ip } else { IpVersion::Ipv4 },
-            forward_tsn_supported: can[0] || can[4],
+            forward_tsn_supported: can[0],
             asconf_supported: can[1],
             hmac: if can[1] && can[5] { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can[2],
             reconfig_supported: can[3],
-            lists_forward_tsn: can[4],
+            is_explicit: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
         },
     )
@@ -141,7 +141,7 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
             life: Duration::from_nanos(life),
             local_tag,
             local_initial_tsn,
-            peer: Init { cookie_preservative: None, ..peer },
+            peer: Init { cookie_preservative: None, is_explicit: false, ..peer },
             tie_tag,
             key_bytes: 0,
             keeps_addresses,
@@ -240,6 +240,19 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     ]
 }
 
+/// Parameters that nobody knows and that are to be reported, behind which reading goes on.
+fn parameters() -> impl Strategy<Value = Box<[u8]>> {
+    vec(vec(any::<u8>(), 0..20), 0..3).prop_map(|values| {
+        let mut bytes = Vec::new();
+        for value in values {
+            bytes.extend([0xc1, 7, 0, 4 + value.len() as u8]);
+            bytes.extend(&value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes.into()
+    })
+}
+
 /// Chunks that come alone.
 fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     let cookie = prop_oneof![
@@ -247,8 +260,12 @@ fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         vec(any::<u8>(), 0..300).prop_map(|bytes| Cookie::Foreign(bytes.into())),
     ];
     prop_oneof![
-        inits(ip).prop_map(|init| Chunk::Init(Box::new(init))),
-        (inits(ip), cookie).prop_map(|(init, cookie)| Chunk::InitAck(Box::new(InitAck { init, cookie }))),
+        (inits(ip), parameters()).prop_map(|(init, unrecognized)| Chunk::Init(Box::new(init), unrecognized)),
+        (inits(ip), cookie, parameters(), parameters()).prop_map(|(init, cookie, reported, unrecognized)| {
+            // INIT ACK has FORWARD-TSN to name, and nothing else.
+            let init = Init { is_explicit: init.is_explicit && init.forward_tsn_supported, ..init };
+            Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
+        }),
         any::<bool>().prop_map(|tag_reflected| Chunk::ShutdownComplete { tag_reflected }),
     ]
 }
@@ -665,7 +682,7 @@ fn both_ends_have_the_same_key() {
             hmac: Hmac::Sha256,
             interleaving_supported: true,
             reconfig_supported: true,
-            lists_forward_tsn: true,
+            is_explicit: false,
             cookie_preservative: None,
         };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
@@ -673,7 +690,7 @@ fn both_ends_have_the_same_key() {
             source_port: 1,
             destination_port: 2,
             verification_tag: 0,
-            first: Chunk::Init(Box::new(init)),
+            first: Chunk::Init(Box::new(init), Box::default()),
             rest: Vec::new(),
         };
         let mut bytes = Vec::new();
@@ -706,7 +723,7 @@ fn a_forged_cookie_is_refused() {
             hmac: Hmac::Sha1,
             interleaving_supported: false,
             reconfig_supported: false,
-            lists_forward_tsn: false,
+            is_explicit: false,
             cookie_preservative: None,
         },
         tie_tag: None,
@@ -828,7 +845,7 @@ fn partial_reliability_is_offered_in_either_way() {
         let checksum = crc32c::crc32c(&bytes);
         bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
         let parsed = SctpPacket::parse(&bytes, &mut World::new(IpVersion::Ipv4)).expect("a packet");
-        let Chunk::Init(init) = &parsed.packet.first else { panic!("an INIT") };
+        let Chunk::Init(init, _) = &parsed.packet.first else { panic!("an INIT") };
         assert_eq!(init.forward_tsn_supported, is_offered);
     }
 }

@@ -89,7 +89,7 @@ const LIVE: [(&str, &str); 13] = [
 ];
 
 /// The modules of `anabranch-drill`.
-const DRILL: [(&str, &str); 9] = [
+const DRILL: [(&str, &str); 10] = [
     ("script", ""),
     ("parser", "script"),
     ("verdict", ""),
@@ -97,7 +97,8 @@ const DRILL: [(&str, &str); 9] = [
     ("python", "verdict"),
     ("executor", "python script verdict"),
     ("tcp", "executor python script verdict"),
-    ("protocols", "executor script tcp verdict"),
+    ("sctp", "executor python script verdict"),
+    ("protocols", "executor script sctp tcp verdict"),
     ("run", "executor protocols python script shell verdict"),
 ];
 

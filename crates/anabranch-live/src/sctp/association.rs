@@ -13,7 +13,7 @@ use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie};
 use anabranch_transport::wire::{Body, Packet};
 
 use super::host::{HostEvent, Inbound, MOST_ADDRESSES, Place, usable};
-use super::incoming::{Incoming, Staged, offset_of};
+use super::incoming::{Incoming, Staged, offset_of, tsn_of};
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::route::Route;
@@ -317,7 +317,8 @@ impl Live {
                 Some(bytes) => {
                     self.unread += bytes.len() as u64;
                     let (stream, ppid, unordered) = (received.stream, received.ppid, received.unordered);
-                    tell(HostEvent::Received(Inbound { stream, ppid, unordered, bytes }));
+                    let tsn = tsn_of(received.payload.offset);
+                    tell(HostEvent::Received(Inbound { stream, ppid, unordered, tsn, bytes }));
                 }
                 // The peer breaks the protocol.
                 None => self.end.handle_input(now, Input::Command(Command::Abort)),

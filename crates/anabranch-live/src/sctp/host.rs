@@ -51,6 +51,9 @@ pub struct Settings {
     pub is_in_udp: bool,
     /// Associations that peers may have opened at the same time; what comes then is refused.
     pub most_accepted: usize,
+    /// Whether associations let streams begin anew (RFC 6525) and addresses come and go (RFC 5061), where
+    /// their peers do.
+    pub offers_extensions: bool,
     /// A secret that this end and its peers share, with which changes of addresses are signed besides what
     /// both ends say of themselves (RFC 4895 section 6.1); empty for none.
     pub shared_key: Vec<u8>,
@@ -89,6 +92,8 @@ pub struct Inbound {
     pub ppid: u32,
     /// Whether it was delivered without regard to order.
     pub unordered: bool,
+    /// The TSN of its first fragment.
+    pub tsn: u32,
     /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
     /// read.
     pub bytes: Vec<u8>,
@@ -261,8 +266,10 @@ impl Host {
         let mut listener = config.listen(&site)?;
         listener.draw_from(self.numbers.split_off());
         listener.list_addresses(self.own[ip as usize].len() as u8);
-        listener.offer_extensions();
-        listener.enable_reconfiguration();
+        if self.settings.offers_extensions {
+            listener.offer_extensions();
+            listener.enable_reconfiguration();
+        }
         Ok(listener)
     }
 
@@ -308,8 +315,10 @@ impl Host {
         end.draw_from(self.numbers.split_off());
         end.set_ports([local_port, peer_port]);
         end.list_addresses(self.own[ip as usize].len() as u8);
-        end.offer_extensions();
-        end.enable_reconfiguration(&[])?;
+        if self.settings.offers_extensions {
+            end.offer_extensions();
+            end.enable_reconfiguration(&[])?;
+        }
         let ports = [local_port, peer_port];
         let route = |&(remote, port): &(IpAddr, Option<u16>)| Route {
             local: source_for(&self.settings.addresses, remote),
@@ -399,6 +408,19 @@ impl Host {
         Ok(())
     }
 
+    /// Lets an association have other [options](Association::set_options).
+    ///
+    /// # Errors
+    /// When the settings are impossible: one sentence.
+    pub fn set_options(&mut self, now: Time, id: AssociationId, config: &Config) -> Result<(), String> {
+        let parameters = config.resolve()?;
+        if let Some(live) = self.associations.get_mut(&id) {
+            live.end.set_options(now, &parameters);
+            self.drain(now, id, &[]);
+        }
+        Ok(())
+    }
+
     /// The application has read so many bytes of what has arrived.
     pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
@@ -424,6 +446,18 @@ impl Host {
         ids.iter().filter(is_there).find(|id| owns(id)).copied()
     }
 
+    /// Whether a packet of an association's peer has another tag than the association's, so that it is
+    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie.
+    fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
+        let Body::Sctp(sctp) = &arrival.packet.body else { return false };
+        let Route { remote, port, .. } = arrival.route;
+        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
+        let is_there = |id: &AssociationId| {
+            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+        };
+        !matches!(sctp.first, Chunk::CookieEcho(_)) && ids.is_some_and(|ids| ids.iter().any(is_there))
+    }
+
     /// Gives an association its packet.
     fn give(&mut self, now: Time, id: AssociationId, arrival: Arrival<'_>) {
         let Arrival { mut packet, route, addresses, staged, datagram, key_vector, new } = arrival;
@@ -443,7 +477,7 @@ impl Host {
         let restarts = live.end.restarts_with(now, &packet);
         let Body::Sctp(sctp) = &mut packet.body else { return };
         match &mut sctp.first {
-            Chunk::Init(init) => {
+            Chunk::Init(init, _) => {
                 live.listed = usable(&addresses, route.remote);
                 live.listed_key.clone_from(&key_vector);
                 (init.addresses, init.ip) = (live.listed.len() as u8, version(route.remote));
@@ -545,7 +579,7 @@ impl Host {
         let Body::Sctp(sctp) = &mut packet.body else { return };
         let ports = [sctp.destination_port, sctp.source_port];
         let peers = usable(&addresses, route.remote);
-        if let Chunk::Init(init) = &mut sctp.first {
+        if let Chunk::Init(init, _) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
         let is_full = self.accepted.len() >= self.settings.most_accepted;
@@ -649,6 +683,10 @@ impl Stack for Host {
     type Event = (AssociationId, HostEvent);
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
+        // RFC 9260 section 8.4, rule 1.
+        if is_no_host(route.remote) {
+            return;
+        }
         let tag = datagram.get(4..8).and_then(|tag| tag.try_into().ok()).map(u32::from_be_bytes);
         let live = tag.and_then(|tag| self.by_tag.get(&tag)).map(|id| &self.associations[id]);
         let (secret, staged) = (&self.secret, Vec::new());
@@ -668,6 +706,7 @@ impl Stack for Host {
         let arrival = Arrival { packet, route, addresses, key_vector, new, staged, datagram };
         match self.owner(&arrival) {
             Some(id) => self.give(now, id, arrival),
+            None if self.has_wrong_tag(&arrival) => {}
             None => self.give_to_listener(now, arrival),
         }
     }
@@ -710,15 +749,17 @@ pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16)
     }
 }
 
+/// Whether an address is not that of one host.
+fn is_no_host(address: IpAddr) -> bool {
+    address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4])
+}
+
 /// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
 /// each once, that of its packet included.
 pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
-        let leads_elsewhere = address.is_unspecified()
-            || address.is_multicast()
-            || address == IpAddr::from([255; 4])
-            || address.is_loopback() && !from.is_loopback();
+        let leads_elsewhere = is_no_host(address) || address.is_loopback() && !from.is_loopback();
         if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -50,7 +50,8 @@ pub(super) const fn offset_of(tsn: u32) -> u64 {
     (tsn as u64) << CHUNK_BITS
 }
 
-const fn tsn_of(offset: u64) -> u32 {
+/// The TSN of the chunk whose bytes an offset stands for.
+pub(super) const fn tsn_of(offset: u64) -> u32 {
     (offset >> CHUNK_BITS) as u32
 }
 

@@ -74,7 +74,7 @@ pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
         Chunk::Abort(_)
         | Chunk::CookieAck
         | Chunk::Error(_)
-        | Chunk::Init(_)
+        | Chunk::Init(..)
         | Chunk::ShutdownComplete { .. } => None,
         Chunk::ShutdownAck => Some(Chunk::ShutdownComplete { tag_reflected: true }),
         _ => Some(Chunk::Abort(Abort { tag_reflected: true, cause: None })),
@@ -149,6 +149,8 @@ pub struct Association {
     /// As many Gap Ack Blocks and duplicates as fit into a packet with a SACK alone.
     pub(super) sack_entries: usize,
     pub(super) peer_takes_forward_tsn: bool,
+    /// Nagle's algorithm is not asked: nothing was outstanding when the first of these packets left.
+    pub(super) is_past_nagle: bool,
     /// The application waits for room in the send buffer.
     pub(super) has_refused: bool,
 
@@ -157,11 +159,16 @@ pub struct Association {
     /// What the last SACK left of the receive buffer, in bytes.
     pub(super) advertised: u32,
     pub(super) received: ReceivedTsns,
+    /// Streams that the peer may send on.
+    pub(super) inbound_streams: u16,
     pub(super) reassembly: Reassembly,
     /// Reassembly with interleaving; what waits there is counted above.
     pub(super) interleaved: Interleaved,
     pub(super) delayed_sack: DelayedSack,
 
+    /// Chunks that answer the packet at hand and go together, and the position of their packet.
+    answers: Vec<Chunk>,
+    answers_from: usize,
     pub(super) outputs: VecDeque<Output>,
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     pub(super) spare: Vec<Box<Packet>>,
@@ -245,13 +252,17 @@ impl Association {
             fragment_limit: 0,
             sack_entries: 0,
             peer_takes_forward_tsn: false,
+            is_past_nagle: false,
             has_refused: false,
             unread: 0,
             advertised: 0,
             received: ReceivedTsns::new(0),
+            inbound_streams: parameters.max_inbound_streams,
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
+            answers: Vec::new(),
+            answers_from: 0,
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),
@@ -315,6 +326,16 @@ impl Association {
     /// Bytes that this end keeps for its application at most.
     pub const fn receive_buffer(&self) -> u32 {
         self.parameters.receive_buffer
+    }
+
+    /// Streams that this end sends on.
+    pub fn outbound_streams(&self) -> u16 {
+        self.next_mid.len() as u16
+    }
+
+    /// Streams that the peer sends on.
+    pub const fn inbound_streams(&self) -> u16 {
+        self.inbound_streams
     }
 
     /// Whether the association ends or has ended, so that it takes no more messages.
@@ -434,6 +455,9 @@ impl Association {
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
             }
+            if !self.answers.is_empty() {
+                self.send_answers(path);
+            }
         } else {
             self.out_of_the_blue(path, sctp);
         }
@@ -450,7 +474,8 @@ impl Association {
         let tag = packet.verification_tag;
         match &packet.first {
             // Section 8.5.1 A: INIT carries tag 0.
-            Chunk::Init(_) => tag == 0 && self.state != State::Ended,
+            Chunk::Init(..) => tag == 0 && self.state != State::Ended,
+            Chunk::Illegal(illegal) if illegal.is_init() => tag == 0 && self.state != State::Ended,
             Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
                 // Section 8.5.1 B and C.
                 let expected = if *tag_reflected { self.peer_tag } else { self.local_tag };
@@ -463,13 +488,51 @@ impl Association {
         }
     }
 
+    /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
+    /// at once (section 6.10).
+    #[cold]
+    pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
+        let size: u32 = self.answers.iter().map(Chunk::wire_size).sum();
+        if self.headers_bytes + size + chunk.wire_size() > self.paths[path.index()].mtu {
+            self.send_answers(path);
+        }
+        if self.answers.is_empty() {
+            self.answers_from = self.outputs.len();
+        }
+        self.answers.push(chunk);
+    }
+
+    /// Whether there is an answer that a chunk of this size fits behind.
+    pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
+        let answers: u32 = self.answers.iter().map(Chunk::wire_size).sum();
+        answers > 0 && self.headers_bytes + answers + size <= self.paths[path.index()].mtu
+    }
+
+    #[cold]
+    fn send_answers(&mut self, path: PathId) {
+        let mut answers = std::mem::take(&mut self.answers);
+        if answers.is_empty() || self.state == State::Ended {
+            return;
+        }
+        let size = self.headers_bytes + answers.iter().map(Chunk::wire_size).sum::<u32>();
+        let mut packet = self.packet_with(self.peer_tag, answers.remove(0));
+        if let Body::Sctp(sctp) = &mut packet.body {
+            sctp.rest = answers;
+        }
+        self.transmit(path, packet, size);
+        // Before what was sent because of the packet's other chunks.
+        if let Some(last) = self.outputs.pop_back() {
+            self.outputs.insert(self.answers_from.min(self.outputs.len()), last);
+        }
+    }
+
     /// Answers a packet that does not belong to the association.
     #[cold]
     fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
         let lives = !matches!(self.state, State::Closed | State::Ended);
         match answer_out_of_the_blue(packet) {
             // RFC 9260 section 8.5: a wrong tag in an association that lives is silently discarded.
-            Some(Chunk::Abort(_)) if lives => {}
+            Some(_) if lives => {}
             None => {}
             Some(answer) => self.transmit_with_tag(path, packet.verification_tag, answer),
         }
@@ -484,7 +547,8 @@ impl Association {
             Chunk::ForwardTsn(forward) => self.on_forward_tsn(now, path, forward),
             Chunk::IData(data) => self.on_i_data(path, data),
             Chunk::IForwardTsn(forward) => self.on_i_forward_tsn(now, path, forward),
-            Chunk::Init(init) => self.on_init(now, path, init),
+            Chunk::Illegal(illegal) => self.on_illegal(now, path, tag, illegal),
+            Chunk::Init(init, unrecognized) => self.on_init(now, path, init, unrecognized),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, ack),
             Chunk::CookieEcho(cookie) => self.on_cookie_echo(now, path, tag, cookie),
             Chunk::CookieAck => self.on_cookie_ack(now, path),
@@ -779,6 +843,9 @@ impl Endpoint for Association {
         }
         if self.stream_reconfiguration.is_some() {
             self.continue_stream_reconfiguration(now);
+        }
+        if self.parameters.procedures.bundles_forward_tsn {
+            self.bundle_forward_tsn();
         }
     }
 

@@ -60,6 +60,10 @@ pub struct Config {
     /// Max.Init.Retransmits; default 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_init_retransmits: Option<u32>,
+    /// The longest time after which INIT and COOKIE ECHO are sent again (RFC 6458 section 8.1.3); default
+    /// RTO.Max.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_init_timeout: Option<Duration>,
     /// Whether heartbeats are sent; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hb_enabled: Option<bool>,
@@ -126,9 +130,12 @@ pub struct Config {
     /// profile `freebsd_10` 233016 B, in profile ns2 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// Streams in each direction, from 1 to 65535; default 10.
+    /// Streams to send on, from 1 to 65535, as far as the peer allows; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u16>,
+    /// Streams that the peer may send on, from 1 to 65535; default `streams`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_inbound_streams: Option<u16>,
     /// Which stream sends next (RFC 8260 section 3); default "fcfs": the order in which messages were handed
     /// over.
     #[serde(skip_serializing_if = "Option::is_none")]

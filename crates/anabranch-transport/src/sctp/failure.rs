@@ -7,6 +7,7 @@ use crate::endpoint::{CloseReason, Event, Output};
 use crate::ground::PathId;
 use crate::path::{PathEvent, PathState};
 use crate::time::Time;
+use crate::wire::sctp::chunk::{Abort, Chunk};
 
 /// What counts as an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Association {
         }
         // Section 8.1.
         if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row > max) {
-            self.end(now, CloseReason::Lost);
+            self.give_up(now);
             return;
         }
         let errors = self.status[index].error_count;
@@ -59,6 +60,16 @@ impl Association {
             self.status[index].heartbeats_lost += 1;
         }
         self.tell_selector(now, PathEvent::ErrorCounted(path));
+    }
+
+    /// The peer no longer answers: the association ends (section 8.1).
+    #[cold]
+    pub(super) fn give_up(&mut self, now: Time) {
+        if self.parameters.procedures.aborts_unreachable_peers && self.state != State::CookieWait {
+            let abort = Abort { tag_reflected: false, cause: None };
+            self.transmit_one(self.selection.current, Chunk::Abort(abort));
+        }
+        self.end(now, CloseReason::Lost);
     }
 
     /// RFC 7829 section 3.2: more errors than PFMR, not more than PMR.

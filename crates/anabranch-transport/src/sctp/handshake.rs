@@ -8,8 +8,15 @@ use crate::ground::{IpVersion, PathId};
 use crate::path::{PathEvent, PathState};
 use crate::secret::NumberSource;
 use crate::time::{Duration, Time};
+use crate::wire::Body;
 use crate::wire::sctp::authentication::Hmac;
-use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Init, InitAck, StateCookie};
+use crate::wire::sctp::chunk::{
+    Abort, Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Illegal, Init, InitAck, StateCookie,
+};
+
+/// A Forward-TSN-Supported parameter (RFC 3758 section 3.1), which an end without partial reliability does
+/// not know.
+const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
 
 /// The opening end's side of the handshake.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, ex
         initiate_tag: numbers.tag,
         a_rwnd: parameters.receive_buffer,
         outbound_streams: parameters.streams,
-        max_inbound_streams: parameters.streams,
+        max_inbound_streams: parameters.max_inbound_streams,
         initial_tsn: numbers.initial_tsn,
         addresses: 1,
         ip,
@@ -60,7 +67,7 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, ex
         hmac: if extensions { Hmac::Sha256 } else { Hmac::Sha1 },
         interleaving_supported: parameters.interleaving,
         reconfig_supported: extensions,
-        lists_forward_tsn: extensions && parameters.partial_reliability,
+        is_explicit: false,
         cookie_preservative: None,
     }
 }
@@ -71,6 +78,7 @@ pub(super) fn answer(
     now: Time,
     parameters: &Parameters,
     init: &Init,
+    unrecognized: &[u8],
     own: Init,
     keeps_addresses: bool,
     tie_tag: Option<u64>,
@@ -83,12 +91,21 @@ pub(super) fn answer(
         local_tag: own.initiate_tag,
         local_initial_tsn: own.initial_tsn,
         // What it wished for is in `life`.
-        peer: Init { cookie_preservative: None, ..*init },
+        peer: Init { cookie_preservative: None, is_explicit: false, ..*init },
         tie_tag,
         key_bytes: 0,
         keeps_addresses,
     };
-    InitAck { init: own, cookie: Cookie::Own(cookie) }
+    // Section 5.1.1: no more streams than the peer allows.
+    let own = Init { outbound_streams: own.outbound_streams.min(init.max_inbound_streams), ..own };
+    let (reported, unrecognized) = (unrecognized.into(), Box::default());
+    InitAck { init: own, cookie: Cookie::Own(cookie), reported, unrecognized }
+}
+
+/// The ABORT that answers an INIT that breaks the protocol, to be sent with its tag.
+pub(super) fn refusal(illegal: &Illegal) -> Option<Chunk> {
+    illegal.initiate_tag()?;
+    Some(Chunk::Abort(Abort { tag_reflected: false, cause: Some(illegal.cause.clone()) }))
 }
 
 /// The error that a cookie is too old, if it is (section 5.1.5 step 3).
@@ -110,7 +127,7 @@ impl Association {
 
     fn send_init(&mut self, now: Time) {
         let init = Init { cookie_preservative: self.handshake.cookie_preservative, ..self.own_init() };
-        self.transmit_with_tag(self.handshake.path, 0, Chunk::Init(Box::new(init)));
+        self.transmit_with_tag(self.handshake.path, 0, Chunk::Init(Box::new(init), Box::default()));
         self.start_t1(now);
     }
 
@@ -123,6 +140,7 @@ impl Association {
 
     fn start_t1(&mut self, now: Time) {
         let rto = self.paths[self.handshake.path.index()].rto.rto;
+        let rto = self.parameters.max_init_timeout.map_or(rto, |most| rto.min(most));
         self.handshake.timer = self.deadline(now, rto);
     }
 
@@ -133,6 +151,7 @@ impl Association {
     fn init_with(&self, numbers: Numbers) -> Init {
         Init {
             addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
+            is_explicit: self.listed_addresses.is_some(),
             asconf_supported: self.reconfiguration.is_some(),
             ..offer(&self.parameters, self.ip, numbers, self.stream_reconfiguration.is_some())
         }
@@ -142,7 +161,7 @@ impl Association {
     /// from our own tag and TSN, and the state stays as it is. Later it does too, but the answer has a new tag
     /// and a new TSN (section 5.2.2): the peer may have restarted.
     #[cold]
-    pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init) {
+    pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init, unrecognized: &[u8]) {
         if self.state == State::ShutdownAckSent {
             // Section 9.2: the peer has not seen our SHUTDOWN ACK.
             self.send_shutdown_ack(now);
@@ -157,7 +176,8 @@ impl Association {
                 (self.init_with(numbers), Some(tie_tag))
             }
         };
-        let ack = answer(now, &self.parameters, init, own, self.listed_addresses.is_some(), tie_tag);
+        let keeps_addresses = self.listed_addresses.is_some();
+        let ack = answer(now, &self.parameters, init, unrecognized, own, keeps_addresses, tie_tag);
         self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
 
@@ -173,6 +193,49 @@ impl Association {
         self.handshake.path = path;
         self.state = State::CookieEchoed;
         self.send_cookie_echo(now);
+        let mut unrecognized = ack.unrecognized.to_vec();
+        if ack.init.forward_tsn_supported && !self.parameters.partial_reliability {
+            unrecognized.extend(FORWARD_TSN_SUPPORTED);
+        }
+        if !unrecognized.is_empty() {
+            // Section 3.2.1: behind the COOKIE ECHO, in its packet.
+            let error = Chunk::Error(ErrorCause::unrecognized(&unrecognized));
+            if let Some(Output::Transmit(packet)) = self.outputs.back_mut()
+                && let Body::Sctp(sctp) = &mut packet.body
+                && packet.size + error.wire_size() <= self.paths[path.index()].mtu
+            {
+                packet.size += error.wire_size();
+                sctp.rest.push(error);
+            }
+        }
+    }
+
+    /// A chunk breaks the protocol: the association is aborted, or not opened.
+    #[cold]
+    pub(super) fn on_illegal(&mut self, now: Time, path: PathId, tag: u32, illegal: &Illegal) {
+        let cause = Some(illegal.cause.clone());
+        match (illegal.is_init(), illegal.is_init_ack()) {
+            // Section 3.3.2: it changes nothing of an association that there is.
+            (true, _) => {
+                if let Some(abort) = refusal(illegal) {
+                    self.transmit_with_tag(path, illegal.initiate_tag().unwrap_or(0), abort);
+                }
+            }
+            // Section 3.3.3; in any other state INIT ACK is discarded.
+            (_, true) => {
+                if self.state == State::CookieWait {
+                    let to = illegal.initiate_tag();
+                    let abort = Abort { tag_reflected: to.is_none(), cause };
+                    self.transmit_with_tag(path, to.unwrap_or(tag), Chunk::Abort(abort));
+                    self.end(now, CloseReason::Aborted);
+                }
+            }
+            _ => {
+                if let Some(cause) = cause {
+                    self.abort(now, cause);
+                }
+            }
+        }
     }
 
     /// Section 5.1 D; section 5.2.4 when the association exists.
@@ -200,7 +263,7 @@ impl Association {
                 // From Closed the ordinary case; otherwise both ends opened at once and this is
                 // section 5.2.4 case B or D.
                 self.adopt_peer(&cookie.peer);
-                self.transmit_one(path, Chunk::CookieAck);
+                self.answer(path, Chunk::CookieAck);
                 self.open(now, path);
             }
             // Section 5.2.4 case D: our COOKIE ACK was lost.
@@ -245,7 +308,7 @@ impl Association {
         self.handshake.timer = Time::NEVER;
         self.handshake.attempts += 1;
         if self.handshake.attempts > self.parameters.max_init_retransmits {
-            self.end(now, CloseReason::Lost);
+            self.give_up(now);
             return;
         }
         let path = self.handshake.path;
@@ -269,6 +332,7 @@ impl Association {
         self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.
         self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
+        self.inbound_streams = peer.outbound_streams.min(self.parameters.max_inbound_streams);
         // RFC 8260 section 2.2.1: I-DATA where both ends support it.
         self.interleaves = peer.interleaving_supported && self.parameters.interleaving;
         if self.interleaves {

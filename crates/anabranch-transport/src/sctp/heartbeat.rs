@@ -4,7 +4,6 @@ use super::association::{Association, State};
 use super::config::{HeartbeatPeriod, HeartbeatRule};
 use super::failure::Strike;
 use crate::cc::{CongestionControl as _, IdleEvent};
-use crate::endpoint::CloseReason;
 use crate::ground::PathId;
 use crate::path::PathState;
 use crate::rng::{Draw as _, Rng};
@@ -159,7 +158,7 @@ impl Association {
             }
             // The association is given up before another heartbeat (`sctp_sf_sendbeat_8_3`).
             if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row >= max) {
-                self.end(now, CloseReason::Lost);
+                self.give_up(now);
                 return;
             }
             self.send_heartbeat(now, path);

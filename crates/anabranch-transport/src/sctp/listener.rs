@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::association::{Association, Numbers, answer_out_of_the_blue, blank_packet};
 use super::config::Config;
-use super::handshake::{answer, offer, staleness};
+use super::handshake::{answer, offer, refusal, staleness};
 use super::parameters::Parameters;
 use crate::endpoint::{Endpoint as _, Input, Site};
 use crate::ground::{IpVersion, PathId};
@@ -85,7 +85,7 @@ pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     let Body::Sctp(sctp) = &packet.body else { return None };
     let (tag, chunk) = match &sctp.first {
         // Section 8.4, rule 3: an ABORT with the tag that the peer has chosen.
-        Chunk::Init(init) if sctp.verification_tag == 0 => {
+        Chunk::Init(init, _) if sctp.verification_tag == 0 => {
             (init.initiate_tag, Chunk::Abort(Abort { tag_reflected: false, cause: None }))
         }
         _ => (sctp.verification_tag, answer_out_of_the_blue(sctp)?),
@@ -97,7 +97,7 @@ pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
 /// has not got (RFC 9260 section 5.2.2).
 pub fn refuse_restart(packet: &Packet, ip: IpVersion, addresses: &[IpAddr]) -> Option<Box<Packet>> {
     let Body::Sctp(sctp) = &packet.body else { return None };
-    let Chunk::Init(init) = &sctp.first else { return None };
+    let Chunk::Init(init, _) = &sctp.first else { return None };
     let cause = ErrorCause::Other(Box::new(OtherCause::restart_with_new_addresses(addresses)));
     let abort = Chunk::Abort(Abort { tag_reflected: false, cause: Some(cause) });
     Some(reply(packet.path, sctp, init.initiate_tag, abort, ip))
@@ -128,15 +128,20 @@ impl crate::listener::Listener for Listener {
         let tag = sctp.verification_tag;
         match &sctp.first {
             // Section 8.5.1 A: INIT carries tag 0.
-            Chunk::Init(_) if tag != 0 => Answer::Nothing,
-            Chunk::Init(init) => {
+            Chunk::Init(..) if tag != 0 => Answer::Nothing,
+            Chunk::Illegal(illegal) if illegal.is_init() => match refusal(illegal) {
+                Some(abort) if tag == 0 => self.reply(path, sctp, illegal.initiate_tag().unwrap_or(0), abort),
+                _ => Answer::Nothing,
+            },
+            Chunk::Init(init, unrecognized) => {
                 let numbers = Numbers::draw(&mut self.numbers);
                 let own = offer(&self.parameters, self.place.ip, numbers, self.offers_extensions);
                 let addresses = self.listed_addresses.unwrap_or(self.place.mtus.len() as u8);
                 let asconf_supported = self.addresses_change;
-                let own = Init { addresses, asconf_supported, ..own };
-                let keeps_addresses = self.listed_addresses.is_some();
-                let ack = Box::new(answer(now, &self.parameters, init, own, keeps_addresses, None));
+                let is_explicit = self.listed_addresses.is_some();
+                let own = Init { addresses, asconf_supported, is_explicit, ..own };
+                let ack = answer(now, &self.parameters, init, unrecognized, own, is_explicit, None);
+                let ack = Box::new(ack);
                 self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
             }
             Chunk::CookieEcho(cookie) => {

@@ -35,6 +35,7 @@ mod linux_failover_drills;
 mod listener;
 pub mod load_sharing;
 mod opaque;
+mod options;
 mod outstanding;
 pub mod parameters;
 mod path;

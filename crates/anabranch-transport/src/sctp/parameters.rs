@@ -24,6 +24,7 @@ pub struct Parameters {
     pub(super) path_max_retrans: u32,
     pub(super) pf_max_retrans: Option<u32>,
     pub(super) max_init_retransmits: u32,
+    pub(super) max_init_timeout: Option<Duration>,
     pub(super) heartbeat: HeartbeatParameters,
     pub(super) path_verification: bool,
     pub(super) max_burst: Option<u32>,
@@ -38,6 +39,7 @@ pub struct Parameters {
     pub(super) send_buffer: u64,
     pub(super) receive_buffer: u32,
     pub(super) streams: u16,
+    pub(super) max_inbound_streams: u16,
     pub(super) stream_scheduler: stream_scheduler::Config,
     pub(super) interleaving: bool,
     pub(super) bundle_max: u32,
@@ -168,6 +170,7 @@ impl Config {
                 .unwrap_or(if linux { Limit::At(0) } else { Limit::Off })
                 .count(),
             max_init_retransmits: self.max_init_retransmits.unwrap_or(8),
+            max_init_timeout: self.max_init_timeout,
             heartbeat: HeartbeatParameters {
                 enabled: self.hb_enabled.unwrap_or(true),
                 interval: self.hb_interval.unwrap_or(Duration::from_secs(30)),
@@ -214,6 +217,7 @@ impl Config {
             },
             receive_buffer,
             streams: self.streams.unwrap_or(10),
+            max_inbound_streams: self.max_inbound_streams.or(self.streams).unwrap_or(10),
             stream_scheduler: self.stream_scheduler.clone().unwrap_or_default(),
             interleaving: self.interleaving.unwrap_or(false),
             bundle_max: match (self.bundling.unwrap_or(true), self.bundle_max) {
@@ -293,6 +297,7 @@ impl Config {
             ("missing_reports", self.missing_reports),
             ("hb_max_burst", self.hb_max_burst),
             ("streams", self.streams.map(u32::from)),
+            ("max_inbound_streams", self.max_inbound_streams.map(u32::from)),
             ("bundle_max", self.bundle_max.and_then(Limit::count)),
             ("max_burst", self.max_burst.and_then(Limit::count)),
         ];

@@ -8,6 +8,7 @@ use super::tsn;
 use crate::endpoint::{Event, Output, Reliability};
 use crate::ground::Payload;
 use crate::time::Time;
+use crate::wire::Body;
 use crate::wire::sctp::chunk::{Chunk, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream};
 
 impl Association {
@@ -184,6 +185,38 @@ impl Association {
         }
     }
 
+    /// The FORWARD TSN that was sent last shares the packet of the data behind it, where they fit into one.
+    #[cold]
+    pub(super) fn bundle_forward_tsn(&mut self) {
+        let is_alone = |output: &Output| {
+            matches!(output, Output::Transmit(packet)
+                if matches!(&packet.body, Body::Sctp(sctp)
+                    if matches!(sctp.first, Chunk::ForwardTsn(_)) && sctp.rest.is_empty()))
+        };
+        let Some(at) = self.outputs.iter().rposition(is_alone) else { return };
+        let (Some(Output::Transmit(forward)), Some(Output::Transmit(data))) =
+            (self.outputs.get(at), self.outputs.get(at + 1))
+        else {
+            return;
+        };
+        let (Body::Sctp(first), Body::Sctp(second)) = (&forward.body, &data.body) else { return };
+        let size = data.size + first.first.wire_size();
+        let has_data = matches!(second.first, Chunk::Data(_));
+        if !has_data || forward.path != data.path || size > self.paths[data.path.index()].mtu {
+            return;
+        }
+        let Some(Output::Transmit(forward)) = self.outputs.remove(at) else { return };
+        if let (Body::Sctp(mut first), Some(Output::Transmit(data))) =
+            (forward.body, self.outputs.get_mut(at))
+            && let Body::Sctp(second) = &mut data.body
+        {
+            std::mem::swap(&mut first.first, &mut second.first);
+            second.rest.insert(0, first.first);
+            data.size = size;
+        }
+        self.stats.packets_sent -= 1;
+    }
+
     /// The chunks that a FORWARD TSN passes.
     fn passed(&self) -> impl Iterator<Item = &Sent> {
         let cumulative = self.outstanding.cumulative_tsn();
@@ -192,11 +225,14 @@ impl Association {
     }
 
     fn forward_tsn(&self) -> Chunk {
+        // As many as fit into a packet in any case.
+        let by_chunk =
+            self.parameters.procedures.names_streams_by_chunk && self.passed().count() <= self.sack_entries;
         let mut streams: Vec<SkippedStream> = Vec::new();
         for chunk in self.passed().filter(|chunk| !chunk.message.unordered) {
             // C4: the largest stream sequence number of every stream; later chunks have later ones.
             let ssn = chunk.mid as u16;
-            match streams.iter_mut().find(|skip| skip.stream == chunk.message.stream) {
+            match streams.iter_mut().find(|skip| !by_chunk && skip.stream == chunk.message.stream) {
                 Some(skip) => skip.ssn = ssn,
                 None => streams.push(SkippedStream { stream: chunk.message.stream, ssn }),
             }

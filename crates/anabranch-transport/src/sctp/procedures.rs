@@ -8,6 +8,19 @@ procedures! {
     /// in the descriptions are those of profile rfc9260 and all others but linux.
     2 columns:
 
+    /// Whether a peer that no longer answers is sent an ABORT when the association is given up, as Linux
+    /// (`sctp_cmd_assoc_failed`) and FreeBSD do (`sctp_threshold_management`); default false, with profile
+    /// linux too: no study has counted it.
+    aborts_unreachable_peers: [false, false];
+    /// Whether a FORWARD TSN shares the packet of the data behind it, as with FreeBSD
+    /// (`sctp_chunk_output`; RFC 3758 section 3.5 leaves it open); default false.
+    bundles_forward_tsn: [false, false];
+    /// Whether a FORWARD TSN names a stream for every chunk of it that is skipped, as with FreeBSD
+    /// (`send_forward_tsn`), or once with the largest number; default false.
+    names_streams_by_chunk: [false, false];
+    /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding,
+    /// as with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
+    asks_nagle_once: [false, false];
     /// Whether an error changes the path's state before it backs the timer off, so that the first heartbeat
     /// on a suspect path waits for the RTO before it; default false, in profile linux true
     /// (`sctp_do_8_2_transport_strike`).

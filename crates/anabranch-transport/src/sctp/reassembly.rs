@@ -36,6 +36,12 @@ impl Stream {
 }
 
 impl Reassembly {
+    /// Whether a chunk is the first one of its message, or one that fits behind the one with the TSN before,
+    /// where that waits (section 6.9).
+    pub(super) fn continues(&self, tsn: u64, data: &Data) -> bool {
+        data.beginning || self.fragments.get(&(tsn - 1)).is_none_or(|before| is_next(before, data))
+    }
+
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
     pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
         if data.beginning && data.ending && data.unordered {
@@ -145,15 +151,37 @@ impl Reassembly {
     /// First and last TSN of the message that the fragment belongs to, if all of it is there.
     fn whole_message(&self, tsn: u64) -> Option<(u64, u64)> {
         let mut first = tsn;
-        while !self.fragments.get(&first)?.beginning {
+        let mut fragment = self.fragments.get(&tsn)?;
+        while !fragment.beginning {
             first -= 1;
+            let before = self.fragments.get(&first)?;
+            if !is_next(before, fragment) {
+                return None;
+            }
+            fragment = before;
         }
         let mut last = tsn;
-        while !self.fragments.get(&last)?.ending {
+        let mut fragment = self.fragments.get(&tsn)?;
+        while !fragment.ending {
             last += 1;
+            let behind = self.fragments.get(&last)?;
+            if !is_next(fragment, behind) {
+                return None;
+            }
+            fragment = behind;
         }
         Some((first, last))
     }
+}
+
+/// Whether a fragment can follow another one in a message: RFC 9260 section 6.9 has the same stream, number
+/// and U bit in all of them.
+const fn is_next(before: &Data, data: &Data) -> bool {
+    !before.ending
+        && !data.beginning
+        && before.stream == data.stream
+        && before.unordered == data.unordered
+        && (data.unordered || before.ssn == data.ssn)
 }
 
 /// The message that this chunk begins, of so many bytes.

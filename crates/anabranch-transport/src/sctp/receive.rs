@@ -8,7 +8,7 @@ use crate::endpoint::{Event, Output, Received};
 use crate::ground::PathId;
 use crate::path::PathState;
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Chunk, Data, ForwardTsn, IData, IForwardTsn, Sack};
+use crate::wire::sctp::chunk::{Chunk, Data, ErrorCause, ForwardTsn, IData, IForwardTsn, Sack};
 
 /// As many Gap Ack Blocks as Linux reports at most (`SCTP_MAX_GABS`).
 const LINUX_MAX_GAP_BLOCKS: usize = 16;
@@ -33,22 +33,26 @@ impl Association {
             }
             Arrival::Refused => return,
         };
-        if self.stream_reconfiguration.is_some() && self.holds_data(tsn, data) {
-            return;
+        if data.stream >= self.inbound_streams {
+            self.report_invalid_stream(path, data.stream);
+        } else if self.stream_reconfiguration.is_some() && self.holds_data(tsn, data) {
+            // Until its stream begins anew.
+        } else if tsn <= self.received.cumulative && !self.reassembly.continues(tsn, data) {
+            // Section 6.9: the fragments of a message follow each other and have one number. Out of sequence
+            // a FORWARD TSN may still pass the one before.
+            self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
+        } else {
+            self.deliver_data(tsn, data);
         }
-        self.deliver_data(tsn, data);
     }
 
     #[inline(always)]
     pub(super) fn deliver_data(&mut self, tsn: u64, data: &Data) {
-        // Section 6.5: data for a stream that is not there is acknowledged and dropped.
-        if data.stream < self.parameters.streams {
-            let Self { reassembly, outputs, stats, .. } = self;
-            reassembly.insert(tsn, *data, |message| {
-                stats.messages_delivered += 1;
-                outputs.push_back(Output::Event(Event::Received(message)));
-            });
-        }
+        let Self { reassembly, outputs, stats, .. } = self;
+        reassembly.insert(tsn, *data, |message| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        });
     }
 
     /// RFC 8260 section 2.2.3.
@@ -58,20 +62,25 @@ impl Association {
             return;
         }
         let Arrival::New(tsn) = self.take_tsn(path, data.tsn, data.immediate) else { return };
-        if self.stream_reconfiguration.is_some() && self.holds_i_data(tsn, data) {
-            return;
+        if data.stream >= self.inbound_streams {
+            self.report_invalid_stream(path, data.stream);
+        } else if self.stream_reconfiguration.is_none() || !self.holds_i_data(tsn, data) {
+            self.deliver_i_data(data);
         }
-        self.deliver_i_data(data);
     }
 
     pub(super) fn deliver_i_data(&mut self, data: &IData) {
-        if data.stream < self.parameters.streams {
-            let Self { interleaved, reassembly, outputs, stats, .. } = self;
-            interleaved.insert(data, &mut reassembly.bytes, |message| {
-                stats.messages_delivered += 1;
-                outputs.push_back(Output::Event(Event::Received(message)));
-            });
-        }
+        let Self { interleaved, reassembly, outputs, stats, .. } = self;
+        interleaved.insert(data, &mut reassembly.bytes, |message| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        });
+    }
+
+    /// Section 6.5: data for a stream that is not there is acknowledged, reported and dropped.
+    #[cold]
+    fn report_invalid_stream(&mut self, path: PathId, stream: u16) {
+        self.answer(path, Chunk::Error(ErrorCause::invalid_stream(stream)));
     }
 
     /// User data with this TSN has arrived.
@@ -114,10 +123,15 @@ impl Association {
 
     #[inline(never)]
     pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
+        if !self.peer_takes_forward_tsn {
+            // RFC 3758 section 3.3: it was not agreed on.
+            self.answer(path, Chunk::Opaque(Box::new(forward.report())));
+            return;
+        }
         let Some(new_cumulative) = self.take_forward_tsn(now, path, forward.new_cumulative_tsn) else {
             return;
         };
-        let streams = self.parameters.streams;
+        let streams = self.inbound_streams;
         let Self { reassembly, outputs, stats, .. } = self;
         let skipped = forward.streams.iter().filter(|skip| skip.stream < streams);
         reassembly.forward(new_cumulative, skipped, |message| {
@@ -132,7 +146,7 @@ impl Association {
         if !self.interleaves || self.take_forward_tsn(now, path, forward.new_cumulative_tsn).is_none() {
             return;
         }
-        let streams = self.parameters.streams;
+        let streams = self.inbound_streams;
         let Self { interleaved, reassembly, outputs, stats, .. } = self;
         for skip in forward.messages.iter().filter(|skip| skip.stream < streams) {
             interleaved.forward(*skip, &mut reassembly.bytes, |message| {
@@ -182,9 +196,14 @@ impl Association {
         self.delayed_sack.immediate |= duplicates && !new_data;
         self.delayed_sack.packets += 1;
         if self.state == State::ShutdownSent {
-            // Section 9.2: every packet with data is answered with SHUTDOWN at once.
+            // Section 9.2: every packet with data is answered with SHUTDOWN at once, and with a SACK where
+            // that cannot acknowledge all that has arrived.
             self.answer_data_with_shutdown(now);
-            self.send_sack();
+            if self.received.has_gaps() || !self.received.duplicates.is_empty() {
+                self.send_sack();
+            } else {
+                self.delayed_sack.sent();
+            }
         } else if self.delayed_sack.immediate
             || self.delayed_sack.packets >= self.parameters.sack_frequency
             || self.parameters.sack_delay == Duration::ZERO
@@ -198,8 +217,12 @@ impl Association {
     pub(super) fn send_sack(&mut self) {
         let path = self.sack_path();
         let packets = self.packets_to_report();
-        let sack = self.take_sack();
-        self.transmit_one(path, Chunk::Sack(packets, sack));
+        let sack = Chunk::Sack(packets, self.take_sack());
+        if self.answers_with(path, sack.wire_size()) {
+            self.answer(path, sack);
+        } else {
+            self.transmit_one(path, sack);
+        }
     }
 
     /// Where a SACK goes.

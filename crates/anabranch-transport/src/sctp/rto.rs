@@ -107,6 +107,14 @@ impl RtoEstimator {
         self.rto = rto.max(parameters.min).min(parameters.max);
     }
 
+    /// RTO.Initial, RTO.Min or RTO.Max are others from now on.
+    pub(super) fn set_limits(&mut self, parameters: &RtoParameters) {
+        if self.srtt.is_none() {
+            self.rto = parameters.initial;
+        }
+        self.rto = self.rto.max(parameters.min).min(parameters.max);
+    }
+
     /// Doubles the timeout (section 6.3.3 E2).
     pub(super) fn back_off(&mut self, parameters: &RtoParameters) {
         if parameters.backoff == RtoBackoff::Exponential {

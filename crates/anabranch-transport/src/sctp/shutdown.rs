@@ -132,6 +132,9 @@ impl Association {
         if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
             self.transmit_one(path, Chunk::ShutdownComplete { tag_reflected: false });
             self.end(now, CloseReason::Shutdown);
+        } else if matches!(self.state, State::CookieWait | State::CookieEchoed) {
+            // Section 8.5.1 E: as one that belongs to no association.
+            self.transmit_with_tag(path, self.local_tag, Chunk::ShutdownComplete { tag_reflected: true });
         }
     }
 
@@ -147,7 +150,7 @@ impl Association {
         self.shutdown.t2 = Time::NEVER;
         self.errors_in_a_row += 1;
         if self.parameters.association_max_retrans.is_some_and(|max| self.errors_in_a_row > max) {
-            self.end(now, CloseReason::Lost);
+            self.give_up(now);
             return;
         }
         let path = self.shutdown.path;

@@ -285,7 +285,7 @@ impl Association {
                 | Reconfiguration::ResetOutgoing { request, .. }
                 | Reconfiguration::ResetTsn { request } => *request,
             };
-            let result = self.answer(from, number, parameter);
+            let result = self.carry_out_request(from, number, parameter);
             answers.push(Reconfiguration::Response { response: number, result, tsns: None });
         }
         let mut answers = answers.into_iter();
@@ -296,7 +296,7 @@ impl Association {
     }
 
     /// What becomes of a request of the peer's.
-    fn answer(&mut self, from: PathId, number: u32, parameter: &Reconfiguration) -> u32 {
+    fn carry_out_request(&mut self, from: PathId, number: u32, parameter: &Reconfiguration) -> u32 {
         let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
         // A copy of one of the last requests has the answer that it had, or has by now.
         if let Some(known) = reset.answer_to(number) {
@@ -341,7 +341,7 @@ impl Association {
 
     /// Section 5.2.2: the peer resets outgoing streams of its own.
     fn peer_resets(&mut self, from: PathId, number: u32, last_tsn: u32, streams: &[u16]) -> u32 {
-        if streams.iter().any(|stream| *stream >= self.parameters.streams) {
+        if streams.iter().any(|stream| *stream >= self.inbound_streams) {
             return outcome::WRONG_SSN;
         }
         let streams = (!streams.is_empty()).then(|| streams.iter().copied().collect());

@@ -49,8 +49,11 @@ pub enum Chunk {
     IData(IData),
     /// [`Chunk::ForwardTsn`] for [`Chunk::IData`] (RFC 8260 section 2.3.1).
     IForwardTsn(IForwardTsn),
-    /// Opens an association (section 3.3.2).
-    Init(Box<Init>),
+    /// One that breaks the protocol, so that the association is to be aborted.
+    Illegal(Box<Illegal>),
+    /// Opens an association (section 3.3.2). The bytes are parameters that this library does not know and
+    /// that are to be reported (section 3.2.1), as they came.
+    Init(Box<Init>, Box<[u8]>),
     /// Answers [`Chunk::Init`] (section 3.3.3).
     InitAck(Box<InitAck>),
     /// One that this library does not know, or whose contents are the peer's business: as it came.
@@ -304,7 +307,7 @@ pub enum AddressError {
 }
 
 /// What INIT and INIT ACK have in common.
-#[expect(clippy::struct_excessive_bools, reason = "what an end can do")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter that is there or not")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
     /// The verification tag the sender wants to see.
@@ -334,8 +337,9 @@ pub struct Init {
     pub interleaving_supported: bool,
     /// RE-CONFIG in the Supported Extensions parameter (RFC 6525 section 5.1.1).
     pub reconfig_supported: bool,
-    /// FORWARD TSN in the Supported Extensions parameter, too.
-    pub lists_forward_tsn: bool,
+    /// Whether it names, too, what a peer may take for granted: in INIT the Supported Address Types, and
+    /// FORWARD-TSN among the Supported Extensions.
+    pub is_explicit: bool,
     /// Cookie Preservative parameter: longer cookie life wished for (RFC 9260 section 3.3.2.1).
     pub cookie_preservative: Option<Duration>,
 }
@@ -347,6 +351,37 @@ pub struct InitAck {
     pub init: Init,
     /// State Cookie parameter.
     pub cookie: Cookie,
+    /// Parameters of the INIT that its receiver does not know (RFC 9260 section 3.2.2).
+    pub reported: Box<[u8]>,
+    /// Parameters of this chunk that this library does not know and that are to be reported, as they came.
+    pub unrecognized: Box<[u8]>,
+}
+
+/// A chunk that breaks the protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Illegal {
+    /// The chunk as it came.
+    pub chunk: Opaque,
+    /// What an ABORT says of it.
+    pub cause: ErrorCause,
+}
+
+impl Illegal {
+    /// Whether it is an INIT.
+    pub const fn is_init(&self) -> bool {
+        self.chunk.kind == codes::chunk::INIT
+    }
+
+    /// Whether it is an INIT ACK.
+    pub const fn is_init_ack(&self) -> bool {
+        self.chunk.kind == codes::chunk::INIT_ACK
+    }
+
+    /// The tag that its sender wants to see, where it is an INIT or an INIT ACK that has one.
+    pub fn initiate_tag(&self) -> Option<u32> {
+        let tag = self.chunk.value.first_chunk().map(|tag| u32::from_be_bytes(*tag));
+        tag.filter(|tag| *tag != 0 && (self.is_init() || self.is_init_ack()))
+    }
 }
 
 /// A State Cookie as it travels.
@@ -490,6 +525,28 @@ impl OtherCause {
 }
 
 impl ErrorCause {
+    /// Invalid Stream Identifier (RFC 9260 section 3.3.10.1).
+    pub fn invalid_stream(stream: u16) -> Self {
+        let mut value = Vec::with_capacity(4);
+        value.u16(stream);
+        value.u16(0);
+        Self::other(codes::cause::INVALID_STREAM, value)
+    }
+
+    /// Unrecognized Parameters (section 3.3.10.8): these, as they came.
+    pub fn unrecognized(parameters: &[u8]) -> Self {
+        Self::other(codes::cause::UNRECOGNIZED_PARAMETERS, parameters.to_vec())
+    }
+
+    /// Protocol Violation (section 3.3.10.13), in these words.
+    pub fn violation(words: &str) -> Self {
+        Self::other(codes::cause::PROTOCOL_VIOLATION, words.as_bytes().to_vec())
+    }
+
+    pub(super) fn other(code: u16, value: Vec<u8>) -> Self {
+        Self::Other(Box::new(OtherCause { code, value: value.into() }))
+    }
+
     fn wire_size(&self) -> u32 {
         match self {
             Self::Other(other) => 4 + padded(other.value.len() as u32),
@@ -500,6 +557,10 @@ impl ErrorCause {
 }
 
 impl Opaque {
+    const fn wire_size(&self) -> u32 {
+        4 + padded(self.value.len() as u32)
+    }
+
     /// What is repeated of a chunk in the report on it, in bytes: the report fits into any packet.
     const MOST_REPORTED: usize = 256;
 
@@ -516,13 +577,33 @@ impl Opaque {
             return None;
         }
         let shown = &self.value[..self.value.len().min(Self::MOST_REPORTED)];
+        Some(Self::reporting(self.kind, self.flags, (4 + self.value.len()) as u16, shown))
+    }
+
+    /// An ERROR chunk that says that a chunk is not known, of whose value so much is shown.
+    fn reporting(kind: u8, flags: u8, length: u16, shown: &[u8]) -> Self {
         let mut value = Vec::with_capacity(8 + shown.len());
         value.u16(codes::cause::UNRECOGNIZED_CHUNK);
         value.u16(8 + shown.len() as u16);
-        value.extend([self.kind, self.flags]);
-        value.u16((4 + self.value.len()) as u16);
+        value.extend([kind, flags]);
+        value.u16(length);
         value.extend(shown);
-        Some(Self { kind: codes::chunk::ERROR, flags: 0, value: value.into() })
+        Self { kind: codes::chunk::ERROR, flags: 0, value: value.into() }
+    }
+}
+
+impl ForwardTsn {
+    /// The report on one that was not agreed on: its type asks for it (RFC 9260 section 3.2).
+    pub fn report(&self) -> Opaque {
+        let mut chunk = Vec::with_capacity(8 + 4 * self.streams.len());
+        let shown = self.streams.iter().take(Opaque::MOST_REPORTED / 4 - 2);
+        chunk.u32(self.new_cumulative_tsn);
+        shown.for_each(|skipped| {
+            chunk.u16(skipped.stream);
+            chunk.u16(skipped.ssn);
+        });
+        let length = 8 + 4 * self.streams.len() as u16;
+        Opaque::reporting(codes::chunk::FORWARD_TSN, 0, length, &chunk)
     }
 }
 
@@ -541,7 +622,7 @@ impl IData {
 }
 
 impl Init {
-    const fn parameters_bytes(&self) -> u32 {
+    const fn parameters_bytes(&self, is_ack: bool) -> u32 {
         // RFC 9260 section 3.3.2.1: address parameters, needed only when there are several; Cookie
         // Preservative 8; Forward-TSN-Supported 4.
         let addresses = if self.addresses > 1 { self.addresses as u32 * address_bytes(self.ip) } else { 0 };
@@ -549,12 +630,17 @@ impl Init {
         let asconf = if self.asconf_supported { 3 } else { 0 };
         let interleaving =
             if self.interleaving_supported { 1 + self.forward_tsn_supported as u32 } else { 0 };
-        let extensions =
-            asconf + interleaving + self.reconfig_supported as u32 + self.lists_forward_tsn as u32;
+        let extensions = asconf
+            + interleaving
+            + self.reconfig_supported as u32
+            + (self.is_explicit && self.forward_tsn_supported) as u32;
+        // Supported Address Types with one of them.
+        let types = if self.is_explicit && !is_ack { 8 } else { 0 };
         let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
         // RANDOM of 32 bytes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
         let authentication = if self.asconf_supported { 36 + 8 + 8 } else { 0 };
         addresses
+            + types
             + supported
             + authentication
             + if self.forward_tsn_supported { 4 } else { 0 }
@@ -606,7 +692,8 @@ impl Chunk {
             Self::HeartbeatAck(_) => ("heartbeat_ack", None),
             Self::IData(data) => ("i_data", Some(data.tsn)),
             Self::IForwardTsn(forward) => ("i_forward_tsn", Some(forward.new_cumulative_tsn)),
-            Self::Init(_) => ("init", None),
+            Self::Illegal(_) => ("illegal", None),
+            Self::Init(..) => ("init", None),
             Self::InitAck(_) => ("init_ack", None),
             Self::Opaque(_) => ("opaque", None),
             Self::Reconfig(_) => ("re_config", None),
@@ -646,9 +733,15 @@ impl Chunk {
             Self::IData(data) => data.wire_size(),
             // RFC 8260 section 2.3.1: 8 bytes a stream.
             Self::IForwardTsn(forward) => 8 + 8 * forward.messages.len() as u32,
-            Self::Init(init) => 20 + init.parameters_bytes(),
-            Self::InitAck(ack) => 20 + ack.init.parameters_bytes() + 4 + ack.cookie.wire_size(),
-            Self::Opaque(opaque) => 4 + padded(opaque.value.len() as u32),
+            Self::Illegal(illegal) => illegal.chunk.wire_size(),
+            Self::Init(init, unrecognized) => 20 + init.parameters_bytes(false) + unrecognized.len() as u32,
+            Self::InitAck(ack) => {
+                let InitAck { init, cookie, reported, unrecognized } = &**ack;
+                let reports = reported.len() + 4 * parameters(reported).count();
+                let others = (reports + unrecognized.len()) as u32;
+                20 + init.parameters_bytes(true) + 4 + cookie.wire_size() + others
+            }
+            Self::Opaque(opaque) => opaque.wire_size(),
             Self::Reconfig(reconfig) => reconfig.wire_size(),
             Self::Shutdown { .. } => 8,
             Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => 4,
@@ -659,6 +752,16 @@ impl Chunk {
             | Self::Sack(..) => unreachable!("measured by the caller"),
         }
     }
+}
+
+/// Parameters one behind the other, each with its header and its padding.
+pub(super) fn parameters(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
+        let (parameter, rest) = bytes.split_at_checked(length.next_multiple_of(4).max(4))?;
+        bytes = rest;
+        Some(parameter)
+    })
 }
 
 /// Chunks are padded to 4 bytes (RFC 9260 section 3.2).

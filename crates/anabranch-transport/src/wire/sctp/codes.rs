@@ -27,7 +27,8 @@ pub(super) mod chunk {
 }
 
 /// What an end does with a chunk whose type it does not know (RFC 9260 section 3.2): the bit of those that
-/// are reported, and of those behind which the packet is read on.
+/// are reported, and of those behind which the packet is read on. With parameters (section 3.2.1) these are
+/// the same bits of the upper byte.
 pub(super) const REPORT: u8 = 0x40;
 pub(super) const READ_ON: u8 = 0x80;
 
@@ -49,9 +50,10 @@ pub(super) const fn is_known(kind: u8) -> bool {
     )
 }
 
-/// The same for parameters (RFC 9260 section 3.2.1).
-pub(super) const REPORT_PARAMETER: u16 = 0x4000;
-pub(super) const READ_ON_PARAMETER: u16 = 0x8000;
+/// The same for a parameter of this type (section 3.2.1).
+pub(super) const fn does(kind: u16, bit: u8) -> bool {
+    kind & ((bit as u16) << 8) != 0
+}
 
 /// Flags of DATA and I-DATA (RFC 9260 section 3.3.1, RFC 8260 section 2.1).
 pub(super) mod data_flag {
@@ -72,13 +74,17 @@ pub(super) mod parameter {
     pub(crate) const IPV4_ADDRESS: u16 = 5;
     pub(crate) const IPV6_ADDRESS: u16 = 6;
     pub(crate) const STATE_COOKIE: u16 = 7;
+    pub(crate) const UNRECOGNIZED: u16 = 8;
     pub(crate) const COOKIE_PRESERVATIVE: u16 = 9;
+    pub(crate) const HOST_NAME_ADDRESS: u16 = 11;
+    pub(crate) const SUPPORTED_ADDRESS_TYPES: u16 = 12;
     pub(crate) const RESET_OUTGOING: u16 = 13;
     pub(crate) const RESET_INCOMING: u16 = 14;
     pub(crate) const RESET_TSN: u16 = 15;
     pub(crate) const RECONFIGURATION_RESPONSE: u16 = 16;
     pub(crate) const ADD_OUTGOING_STREAMS: u16 = 17;
     pub(crate) const ADD_INCOMING_STREAMS: u16 = 18;
+    pub(crate) const ECN_CAPABLE: u16 = 0x8000;
     pub(crate) const RANDOM: u16 = 0x8002;
     pub(crate) const CHUNK_LIST: u16 = 0x8003;
     pub(crate) const HMAC_ALGORITHMS: u16 = 0x8004;
@@ -89,17 +95,23 @@ pub(super) mod parameter {
     pub(crate) const ERROR_CAUSE_INDICATION: u16 = 0xc003;
     pub(crate) const SET_PRIMARY: u16 = 0xc004;
     pub(crate) const SUCCESS_INDICATION: u16 = 0xc005;
+    pub(crate) const ADAPTATION_LAYER: u16 = 0xc006;
 }
 
 /// Codes of error causes.
 pub(super) mod cause {
+    pub(crate) const INVALID_STREAM: u16 = 1;
+    pub(crate) const MISSING_PARAMETER: u16 = 2;
     pub(crate) const STALE_COOKIE: u16 = 3;
     pub(crate) const UNRESOLVABLE_ADDRESS: u16 = 5;
     pub(crate) const UNRECOGNIZED_CHUNK: u16 = 6;
-    pub(crate) const UNRECOGNIZED_PARAMETER: u16 = 8;
+    pub(crate) const INVALID_PARAMETER: u16 = 7;
+    pub(crate) const UNRECOGNIZED_PARAMETERS: u16 = 8;
+    pub(crate) const NO_USER_DATA: u16 = 9;
     pub(crate) const COOKIE_WHILE_SHUTTING_DOWN: u16 = 10;
     pub(crate) const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
     pub(crate) const USER_INITIATED_ABORT: u16 = 12;
+    pub(crate) const PROTOCOL_VIOLATION: u16 = 13;
     pub(crate) const LAST_ADDRESS: u16 = 0xa0;
     pub(crate) const RESOURCE_SHORTAGE: u16 = 0xa1;
     pub(crate) const SOURCE_ADDRESS: u16 = 0xa2;

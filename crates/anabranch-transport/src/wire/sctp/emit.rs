@@ -7,7 +7,7 @@ use super::authentication::{Hmac, chunk_code, cookie_code, offer};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, RefusedRequest, Sack,
-    StateCookie,
+    StateCookie, parameters,
 };
 use super::codes::{SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use crate::ground::{IpVersion, PathId};
@@ -96,14 +96,22 @@ impl<S: Sending> Emission<'_, S> {
             }
             Chunk::IData(data) => self.i_data(data),
             Chunk::IForwardTsn(forward) => self.i_forward_tsn(forward),
-            Chunk::Init(init) => self.with_header(chunk::INIT, 0, |emission| emission.init(init, None)),
-            Chunk::InitAck(ack) => {
-                self.with_header(chunk::INIT_ACK, 0, |emission| emission.init(&ack.init, Some(&ack.cookie)));
-            }
-            Chunk::Opaque(opaque) => {
-                let Opaque { kind, flags, value } = &**opaque;
-                self.with_header(*kind, *flags, |emission| emission.out.extend(value));
-            }
+            Chunk::Illegal(illegal) => self.opaque(&illegal.chunk),
+            Chunk::Init(init, unrecognized) => self.with_header(chunk::INIT, 0, |emission| {
+                emission.init(init, false);
+                emission.out.pad(emission.start);
+                emission.out.extend(unrecognized);
+            }),
+            Chunk::InitAck(ack) => self.with_header(chunk::INIT_ACK, 0, |emission| {
+                emission.init(&ack.init, true);
+                for reported in parameters(&ack.reported) {
+                    emission.parameter(parameter::UNRECOGNIZED, |emission| emission.out.extend(reported));
+                }
+                emission.parameter(parameter::STATE_COOKIE, |emission| emission.cookie(&ack.cookie));
+                emission.out.pad(emission.start);
+                emission.out.extend(&ack.unrecognized);
+            }),
+            Chunk::Opaque(opaque) => self.opaque(opaque),
             Chunk::Reconfig(reconfig) => {
                 self.with_header(chunk::RECONFIG, 0, |emission| reconfig.emit(emission.out));
             }
@@ -117,6 +125,10 @@ impl<S: Sending> Emission<'_, S> {
                 self.with_header(chunk::SHUTDOWN_COMPLETE, flags, |_| {});
             }
         }
+    }
+
+    fn opaque(&mut self, Opaque { kind, flags, value }: &Opaque) {
+        self.with_header(*kind, *flags, |emission| emission.out.extend(value));
     }
 
     /// A chunk with its header (RFC 9260 section 3.2); the padding behind it does not count for its length.
@@ -220,23 +232,20 @@ impl<S: Sending> Emission<'_, S> {
         });
     }
 
-    /// INIT, or with a cookie INIT ACK.
-    fn init(&mut self, init: &Init, cookie: Option<&Cookie>) {
+    /// What INIT and INIT ACK have in common.
+    fn init(&mut self, init: &Init, is_ack: bool) {
         let out = &mut *self.out;
         out.u32(init.initiate_tag);
         out.u32(init.a_rwnd);
         out.u16(init.outbound_streams);
         out.u16(init.max_inbound_streams);
         out.u32(init.initial_tsn);
-        if init.addresses > 1 {
-            for address in self.sending.own_addresses().into_iter().take(init.addresses.into()) {
-                self.address(address);
-            }
+        // In the order of FreeBSD (`sctp_send_initiate`).
+        if init.forward_tsn_supported {
+            self.parameter(parameter::FORWARD_TSN_SUPPORTED, |_| {});
         }
-        if let Some(increment) = init.cookie_preservative {
-            let milliseconds = increment.as_nanos().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32;
-            self.parameter(parameter::COOKIE_PRESERVATIVE, |emission| emission.out.u32(milliseconds));
-        }
+        let forward_tsn: &[u8] =
+            if init.is_explicit && init.forward_tsn_supported { &[chunk::FORWARD_TSN] } else { &[] };
         let asconf: &[u8] =
             if init.asconf_supported { &[chunk::ASCONF, chunk::ASCONF_ACK, chunk::AUTH] } else { &[] };
         let interleaving: &[u8] = match (init.interleaving_supported, init.forward_tsn_supported) {
@@ -245,8 +254,7 @@ impl<S: Sending> Emission<'_, S> {
             (false, _) => &[],
         };
         let reconfig: &[u8] = if init.reconfig_supported { &[chunk::RECONFIG] } else { &[] };
-        let forward_tsn: &[u8] = if init.lists_forward_tsn { &[chunk::FORWARD_TSN] } else { &[] };
-        let extensions = [asconf, interleaving, reconfig, forward_tsn].concat();
+        let extensions = [forward_tsn, asconf, interleaving, reconfig].concat();
         if !extensions.is_empty() {
             self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| emission.out.extend(extensions));
         }
@@ -257,11 +265,21 @@ impl<S: Sending> Emission<'_, S> {
                 self.out.extend(parameter);
             }
         }
-        if init.forward_tsn_supported {
-            self.parameter(parameter::FORWARD_TSN_SUPPORTED, |_| {});
+        if let Some(increment) = init.cookie_preservative {
+            let milliseconds = increment.as_nanos().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32;
+            self.parameter(parameter::COOKIE_PRESERVATIVE, |emission| emission.out.u32(milliseconds));
         }
-        if let Some(cookie) = cookie {
-            self.parameter(parameter::STATE_COOKIE, |emission| emission.cookie(cookie));
+        if init.is_explicit && !is_ack {
+            let kind = match self.sending.ip() {
+                IpVersion::Ipv4 => parameter::IPV4_ADDRESS,
+                IpVersion::Ipv6 => parameter::IPV6_ADDRESS,
+            };
+            self.parameter(parameter::SUPPORTED_ADDRESS_TYPES, |emission| emission.out.u16(kind));
+        }
+        if init.addresses > 1 {
+            for address in self.sending.own_addresses().into_iter().take(init.addresses.into()) {
+                self.address(address);
+            }
         }
     }
 
@@ -380,9 +398,8 @@ pub(super) const COOKIE_IPV6: u8 = 8;
 /// The peer's addresses are in the cookie.
 pub(super) const COOKIE_ADDRESSES: u8 = 16;
 pub(super) const COOKIE_RECONFIG: u8 = 32;
-pub(super) const COOKIE_LISTS_FORWARD_TSN: u8 = 64;
-/// The same beside the length of its key vector: it takes HMAC-SHA-256.
-pub(super) const COOKIE_SHA_256: u16 = 1 << 15;
+/// It takes HMAC-SHA-256.
+pub(super) const COOKIE_SHA_256: u8 = 64;
 /// A Tie-Tag is in the cookie.
 pub(super) const COOKIE_TIE_TAG: u8 = 128;
 
@@ -409,12 +426,11 @@ impl StateCookie {
             (peer.ip == IpVersion::Ipv6, COOKIE_IPV6),
             (self.keeps_addresses, COOKIE_ADDRESSES),
             (peer.reconfig_supported, COOKIE_RECONFIG),
-            (peer.lists_forward_tsn, COOKIE_LISTS_FORWARD_TSN),
+            (peer.hmac == Hmac::Sha256, COOKIE_SHA_256),
             (self.tie_tag.is_some(), COOKIE_TIE_TAG),
         ];
         bytes.u8(abilities.into_iter().filter(|(has, _)| *has).fold(0, |all, (_, bit)| all | bit));
-        let sha_256 = if peer.hmac == Hmac::Sha256 { COOKIE_SHA_256 } else { 0 };
-        bytes.u16(self.key_bytes | sha_256);
+        bytes.u16(self.key_bytes);
         if let Some(tie_tag) = self.tie_tag {
             bytes.u64(tie_tag);
         }

@@ -8,18 +8,18 @@ use super::SctpPacket;
 use super::authentication::{COOKIE_CODE_BYTES, Hmac, is_genuine, is_own_cookie};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
-    OtherCause, PairMark, RefusedRequest, Sack, SkippedMessage, SkippedStream, StateCookie,
+    Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Illegal, Init, InitAck,
+    Opaque, OtherCause, PairMark, RefusedRequest, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
-    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6,
-    COOKIE_LISTS_FORWARD_TSN, COOKIE_RECONFIG, COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
+    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, COOKIE_RECONFIG,
+    COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
 };
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
 use crate::time::{Duration, Time};
-use crate::wire::bytes::{Malformed, Piece, Reader, Receiving, Secret};
+use crate::wire::bytes::{Append as _, Malformed, Piece, Reader, Receiving, Secret};
 
 /// An SCTP packet that came as bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ const SHORT: Malformed = malformed("a field lies behind the end");
 impl SctpPacket {
     /// Reads a packet: everything behind the header of IP, or of UDP where it is in one (RFC 6951).
     ///
-    /// A chunk that is cut off at the end is as if it had not been there (RFC 9260 section 6.10).
+    /// A chunk that is cut off at the end is [illegal](Chunk::Illegal) (RFC 9260 section 6.10).
     ///
     /// # Errors
     /// When the bytes are no packet, the checksum is wrong, or what is signed is not genuine: nothing of it
@@ -64,7 +64,18 @@ impl SctpPacket {
         let mut is_signed = false;
         while !reader.is_empty() {
             let whole = reader.0;
-            let Some(header) = ChunkHeader::read(&mut reader) else { break };
+            let Some(header) = ChunkHeader::read(&mut reader) else {
+                // Section 6.10: that must not be. Whoever sends such an INIT is nobody yet.
+                if let [kind, flags, _, _, value @ ..] = whole
+                    && codes::is_known(*kind)
+                    && *kind != chunk::INIT
+                {
+                    let chunk = Opaque { kind: *kind, flags: *flags, value: value.into() };
+                    let cause = ErrorCause::violation("a chunk is cut off");
+                    chunks.push(Chunk::Illegal(Box::new(Illegal { chunk, cause })));
+                }
+                break;
+            };
             let padding = header.value.len().next_multiple_of(4) - header.value.len();
             // The padding of the last chunk may be missing.
             reader.take(padding.min(reader.0.len()));
@@ -93,7 +104,8 @@ impl SctpPacket {
             return Err(malformed("there is no chunk"));
         }
         let alone = |chunk: &Chunk| {
-            matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+            matches!(chunk, Chunk::Init(..) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+                || matches!(chunk, Chunk::Illegal(illegal) if illegal.is_init() || illegal.is_init_ack())
         };
         if chunks.len() > 1 && chunks.iter().any(alone) {
             // RFC 9260 section 6.10.
@@ -146,19 +158,37 @@ impl<'a> ChunkHeader<'a> {
         Some(Self { kind, flags, value })
     }
 
+    /// The chunk, or one that is illegal (RFC 9260 section 3.3.10.13: fields behind its end break the
+    /// protocol).
     fn chunk(&self, receiving: &mut impl Receiving, listed: &mut Listed) -> Result<Chunk, Malformed> {
+        let known = listed.addresses.len();
+        let illegal = |cause| {
+            let chunk = Opaque { kind: self.kind, flags: self.flags, value: self.value.into() };
+            Chunk::Illegal(Box::new(Illegal { chunk, cause }))
+        };
+        match self.legal(receiving, listed) {
+            Ok(chunk) => Ok(chunk),
+            Err(Fault::Silent(problem)) => Err(problem),
+            Err(Fault::Told(cause)) => {
+                listed.addresses.truncate(known);
+                Ok(illegal(cause))
+            }
+        }
+    }
+
+    fn legal(&self, receiving: &mut impl Receiving, listed: &mut Listed) -> Result<Chunk, Fault> {
         let Self { kind, flags, value } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
         Ok(match kind {
             chunk::ABORT => Chunk::Abort(Abort { tag_reflected, cause: first_cause(&mut reader) }),
-            chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(SHORT)?)),
-            chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(SHORT)?)),
+            chunk::ASCONF => Chunk::Asconf(Box::new(asconf(reader, receiving).ok_or(Fault::Silent(SHORT))?)),
+            chunk::ASCONF_ACK => Chunk::AsconfAck(Box::new(asconf_ack(reader).ok_or(Fault::Silent(SHORT))?)),
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
                 let cookie = StateCookie::verified(value, receiving.secret(), listed)
-                    .ok_or(malformed("a cookie is not ours"))?;
+                    .ok_or(Fault::Silent(malformed("a cookie is not ours")))?;
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
             chunk::DATA => Chunk::Data(data(flags, reader, receiving)?),
@@ -169,25 +199,32 @@ impl<'a> ChunkHeader<'a> {
                 }
                 _ => self.opaque(),
             },
-            chunk::FORWARD_TSN => Chunk::ForwardTsn(forward_tsn(reader).ok_or(SHORT)?),
+            chunk::FORWARD_TSN => forward_tsn(reader).map_or_else(|| self.opaque(), Chunk::ForwardTsn),
             chunk::HEARTBEAT => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::Heartbeat),
             chunk::HEARTBEAT_ACK => heartbeat_info(reader).map_or_else(|| self.opaque(), Chunk::HeartbeatAck),
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
-            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(SHORT)?),
-            chunk::INIT => Chunk::Init(Box::new(init(reader, &mut listed.addresses)?.0)),
+            chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(Fault::Silent(SHORT))?),
+            chunk::INIT => {
+                let Beginning { init, unrecognized, .. } = init(reader, &mut listed.addresses, kind)?;
+                Chunk::Init(Box::new(init), unrecognized.into())
+            }
             chunk::INIT_ACK => {
-                let (init, cookie) = init(reader, &mut listed.addresses)?;
-                let cookie = cookie.ok_or(malformed("an INIT ACK has no cookie"))?;
+                let Beginning { init, cookie, reported, unrecognized } =
+                    init(reader, &mut listed.addresses, kind)?;
+                // Section 3.3.3: it must have one.
+                let missing = [0, 0, 0, 1, 0, parameter::STATE_COOKIE as u8];
+                let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
                 let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Listed::default()) {
                     Some(own) => Cookie::Own(own),
                     None => Cookie::Foreign(cookie.into()),
                 };
-                Chunk::InitAck(Box::new(InitAck { init, cookie }))
+                let (reported, unrecognized) = (reported.into(), unrecognized.into());
+                Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
             }
             chunk::RECONFIG => Reconfig::parse(reader)
                 .map_or_else(|| self.opaque(), |reconfig| Chunk::Reconfig(Box::new(reconfig))),
-            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(SHORT)?),
-            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(SHORT)? },
+            chunk::SACK => Chunk::Sack(flags, sack(&mut reader).ok_or(Fault::Silent(SHORT))?),
+            chunk::SHUTDOWN => Chunk::Shutdown { cumulative_tsn: reader.u32().ok_or(Fault::Silent(SHORT))? },
             chunk::SHUTDOWN_ACK => Chunk::ShutdownAck,
             chunk::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { tag_reflected },
             _ => self.opaque(),
@@ -199,7 +236,27 @@ impl<'a> ChunkHeader<'a> {
     }
 }
 
-fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Data, Malformed> {
+/// Why a chunk cannot be taken.
+enum Fault {
+    /// Nothing is to be said about it.
+    Silent(Malformed),
+    /// This is what an ABORT says.
+    Told(ErrorCause),
+}
+
+impl Fault {
+    fn told(code: u16, value: &[u8]) -> Self {
+        Self::Told(ErrorCause::other(code, value.to_vec()))
+    }
+}
+
+impl From<Malformed> for Fault {
+    fn from(problem: Malformed) -> Self {
+        Self::told(cause::PROTOCOL_VIOLATION, problem.problem.as_bytes())
+    }
+}
+
+fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Data, Fault> {
     let mut header = || Some((reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
     let (tsn, stream, ssn, ppid) = header().ok_or(SHORT)?;
     Ok(Data {
@@ -215,7 +272,7 @@ fn data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Re
     })
 }
 
-fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<IData, Malformed> {
+fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<IData, Fault> {
     let mut header = || {
         let (tsn, stream) = (reader.u32()?, reader.u16()?);
         reader.u16()?;
@@ -239,10 +296,11 @@ fn i_data(flags: u8, mut reader: Reader<'_>, receiving: &mut impl Receiving) -> 
     })
 }
 
-fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Malformed> {
+fn kept(piece: Piece, reader: Reader<'_>, receiving: &mut impl Receiving) -> Result<Payload, Fault> {
     if reader.is_empty() {
-        // RFC 9260 section 6.2: the association is to be aborted; here it is as if nothing had come.
-        return Err(malformed("a chunk of user data has none"));
+        // RFC 9260 section 6.2.
+        let (Piece::Data { tsn } | Piece::IData { tsn, .. }) = piece else { return Err(SHORT.into()) };
+        return Err(Fault::told(cause::NO_USER_DATA, &tsn.to_be_bytes()));
     }
     Ok(Payload { offset: receiving.keep(piece, reader.0), length: reader.0.len() as u32 })
 }
@@ -320,16 +378,46 @@ fn heartbeat_info(mut reader: Reader<'_>) -> Option<HeartbeatInfo> {
     Some(HeartbeatInfo { sent_at: Time::from_nanos(sent_at), nonce, path: PathId(path), padding: 0, pair })
 }
 
-/// INIT, or INIT ACK with its cookie. Unknown parameters are left out: none that matters here needs a report
-/// (RFC 9260 section 3.2.2).
+/// An INIT, or an INIT ACK.
+struct Beginning<'a> {
+    init: Init,
+    cookie: Option<&'a [u8]>,
+    /// Parameters that the peer reports.
+    reported: Vec<u8>,
+    /// Parameters that are to be reported to the peer.
+    unrecognized: Vec<u8>,
+}
+
+/// As many bytes of unknown parameters are reported at most, so that the report fits into any packet.
+const MOST_REPORTED: usize = 256;
+
+/// Keeps a parameter to be reported, with its padding, if there is room.
+fn keep_parameter(kept: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    if kept.len() + value.len() + 4 <= MOST_REPORTED {
+        let start = kept.len();
+        kept.u16(kind);
+        kept.u16(4 + value.len() as u16);
+        kept.extend(value);
+        kept.pad(start);
+    }
+}
+
+/// INIT or INIT ACK, as `chunk_kind` says.
 fn init<'a>(
     mut reader: Reader<'a>,
     addresses: &mut Vec<IpAddr>,
-) -> Result<(Init, Option<&'a [u8]>), Malformed> {
+    chunk_kind: u8,
+) -> Result<Beginning<'a>, Fault> {
     let mut header = || Some((reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?, reader.u32()?));
-    let (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn) = header().ok_or(SHORT)?;
+    let (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn) =
+        header().ok_or(Fault::Silent(SHORT))?;
+    if initiate_tag == 0 && chunk_kind == chunk::INIT {
+        // RFC 9260 section 3.3.2.
+        return Err(Fault::Silent(malformed("an INIT has the tag 0")));
+    }
     if initiate_tag == 0 || outbound_streams == 0 || max_inbound_streams == 0 {
-        return Err(malformed("an INIT has a tag or a number of streams that is 0"));
+        // Sections 3.3.2 and 3.3.3.
+        return Err(Fault::told(cause::INVALID_PARAMETER, &[]));
     }
     let mut init = Init {
         initiate_tag,
@@ -344,12 +432,17 @@ fn init<'a>(
         hmac: Hmac::Sha1,
         interleaving_supported: false,
         reconfig_supported: false,
-        lists_forward_tsn: false,
+        is_explicit: false,
         cookie_preservative: None,
     };
     let mut cookie = None;
-    let (mut supports_asconf, mut can_authenticate, mut hmac) = (false, false, Hmac::Sha1);
-    while let Some((kind, mut value)) = parameter(&mut reader) {
+    let (mut reported, mut unrecognized) = (Vec::new(), Vec::new());
+    let (mut supports_asconf, mut can_authenticate, mut names_forward_tsn) = (false, false, false);
+    let mut hmac = Hmac::Sha1;
+    while !reader.is_empty() {
+        let Some((kind, mut value)) = parameter(&mut reader) else {
+            return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"a parameter is cut off"));
+        };
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
                 addresses.push(address(kind, value).ok_or(SHORT)?);
@@ -362,28 +455,65 @@ fn init<'a>(
                 let milliseconds = value.u32().ok_or(SHORT)?;
                 init.cookie_preservative = Some(Duration::from_nanos(u64::from(milliseconds) * 1_000_000));
             }
+            // RFC 3758 section 3.1: it has no value.
+            parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
+                return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"Forward-TSN-Supported has a value"));
+            }
             parameter::FORWARD_TSN_SUPPORTED => init.forward_tsn_supported = true,
             parameter::SUPPORTED_EXTENSIONS => {
                 let has = |kind: u8| value.0.contains(&kind);
                 supports_asconf = has(chunk::ASCONF) && has(chunk::ASCONF_ACK) && has(chunk::AUTH);
                 init.interleaving_supported = has(chunk::I_DATA);
                 init.reconfig_supported = has(chunk::RECONFIG);
-                init.lists_forward_tsn = has(chunk::FORWARD_TSN);
-                init.forward_tsn_supported |= init.lists_forward_tsn;
+                names_forward_tsn = has(chunk::FORWARD_TSN);
             }
             parameter::RANDOM => can_authenticate = true,
             parameter::HMAC_ALGORITHMS => {
                 hmac = std::iter::from_fn(|| value.u16()).find_map(Hmac::of).unwrap_or_default();
             }
-            _ => {}
+            // Section 3.3.2.1.
+            parameter::HOST_NAME_ADDRESS => {
+                let mut host = Vec::new();
+                keep_parameter(&mut host, kind, value.0);
+                return Err(Fault::told(cause::UNRESOLVABLE_ADDRESS, &host));
+            }
+            parameter::SUPPORTED_ADDRESS_TYPES => init.is_explicit = chunk_kind == chunk::INIT,
+            parameter::UNRECOGNIZED => {
+                let whole = value.0;
+                if let Some((kind, inner)) = parameter(&mut value)
+                    && value.is_empty()
+                    && whole.len() == 4 + inner.0.len().next_multiple_of(4)
+                {
+                    keep_parameter(&mut reported, kind, inner.0);
+                }
+            }
+            parameter::ADAPTATION_LAYER
+            | parameter::CHUNK_LIST
+            | parameter::ECN_CAPABLE
+            | parameter::SET_PRIMARY => {}
+            // RFC 9260 section 3.2.1.
+            kind => {
+                if codes::does(kind, codes::REPORT) {
+                    keep_parameter(&mut unrecognized, kind, value.0);
+                }
+                if !codes::does(kind, codes::READ_ON) {
+                    reader = Reader(&[]);
+                }
+            }
         }
     }
+    // RFC 3758 has a parameter of its own for it, RFC 5061 section 4.2.7 the list: either will do.
+    let has_parameter = init.forward_tsn_supported;
+    init.forward_tsn_supported |= names_forward_tsn;
     init.asconf_supported = supports_asconf && can_authenticate;
     if init.asconf_supported {
         init.hmac = hmac;
     }
+    if chunk_kind == chunk::INIT_ACK {
+        init.is_explicit = names_forward_tsn && has_parameter;
+    }
     init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
-    Ok((init, cookie))
+    Ok(Beginning { init, cookie, reported, unrecognized })
 }
 
 fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asconf> {
@@ -404,14 +534,14 @@ fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asco
             parameter::DELETE_ADDRESS => AddressChange::Delete,
             parameter::SET_PRIMARY => AddressChange::SetPrimary,
             _ => {
-                if kind & codes::REPORT_PARAMETER != 0 {
+                if codes::does(kind, codes::REPORT) {
                     refused.push(RefusedRequest {
                         correlation,
-                        cause: cause::UNRECOGNIZED_PARAMETER,
+                        cause: cause::UNRECOGNIZED_PARAMETERS,
                         request,
                     });
                 }
-                if kind & codes::READ_ON_PARAMETER == 0 {
+                if !codes::does(kind, codes::READ_ON) {
                     break;
                 }
                 continue;
@@ -507,7 +637,7 @@ impl StateCookie {
         let (initiate_tag, a_rwnd) = (reader.u32()?, reader.u32()?);
         let (outbound_streams, max_inbound_streams) = (reader.u16()?, reader.u16()?);
         let (initial_tsn, count, abilities) = (reader.u32()?, reader.u8()?, reader.u8()?);
-        let key_field = reader.u16()?;
+        let key_bytes = reader.u16()?;
         let can = |bit: u8| abilities & bit != 0;
         let peer = Init {
             initiate_tag,
@@ -519,14 +649,13 @@ impl StateCookie {
             ip: if can(COOKIE_IPV6) { IpVersion::Ipv6 } else { IpVersion::Ipv4 },
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
-            hmac: if key_field & COOKIE_SHA_256 != 0 { Hmac::Sha256 } else { Hmac::Sha1 },
+            hmac: if can(COOKIE_SHA_256) { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can(COOKIE_INTERLEAVING),
             reconfig_supported: can(COOKIE_RECONFIG),
-            lists_forward_tsn: can(COOKIE_LISTS_FORWARD_TSN),
+            is_explicit: false,
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
-        let key_bytes = key_field & !COOKIE_SHA_256;
         let tie_tag = if can(COOKIE_TIE_TAG) { Some(reader.u64()?) } else { None };
         let cookie = Self {
             created_at,
