@@ -39,7 +39,7 @@ CAUSES = {
     r"Duplicate ACK|D-SACK Sequence|Retransmitted TSN|Duplicate TSN": "lost",
     r"ACKed segment that wasn't captured": "lost",
     r"More than N TSNs were gap-acknowledged": "lost",
-    r"4 NOP in a row": "options",
+    r"N NOP in a row": "options",
     r"TCP (window|Zero Window|window specified)|window is (full|now completely full)": "window",
     r"keep-alive": "window",
     r"Connection reset": "reset",

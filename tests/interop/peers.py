@@ -61,6 +61,15 @@ class Peer:
         return self.name
 
 
+def available(*wanted: Peer) -> None:
+    """Skips with the sentence that says what is missing."""
+    for peer in wanted:
+        try:
+            peer.command()
+        except MissingError as error:
+            pytest.skip(str(error))
+
+
 @dataclass
 class Report:
     """What a peer says at its end."""
@@ -377,6 +386,9 @@ ANABRANCH = Peer(
     speaks_raw_ip=True,
 )
 """Ours. It lists addresses only where it has several."""
+
+STREAM = Peer("anabranch", lambda: [str(example("stream_peer"))])
+"""Our TCP and MPTCP."""
 
 USRSCTP = Peer("usrsctp", usrsctp, speaks_raw_ip=True, lists_addresses=True)
 DCSCTP = Peer("dcsctp", functools.cache(lambda: [str(_cargo("dcsctp", "dcsctp-peer"))]))

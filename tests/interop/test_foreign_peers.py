@@ -11,7 +11,7 @@ import namespaces
 import peers
 import pytest
 from namespaces import Network
-from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer, slow
+from peers import AIORTC, DCSCTP, IS_FULL, PION, USRSCTP, Load, Peer, available, slow
 from running import Running
 
 BULK = Load(messages=100_000, timeout=500) if IS_FULL else Load(messages=1000, timeout=90)
@@ -30,15 +30,6 @@ PAIRS = [
     for connect in peers.PEERS
     if USRSCTP in (listen, connect) and listen is not connect
 ] + [(DCSCTP, PION)]
-
-
-def available(*wanted: Peer) -> None:
-    """Skips with the sentence that says what is missing."""
-    for peer in wanted:
-        try:
-            peer.command()
-        except peers.MissingError as error:
-            pytest.skip(str(error))
 
 
 def closing(load: Load, listen: Peer, connect: Peer) -> Load:

@@ -76,10 +76,7 @@ def tun(network: Network) -> Iterator[str]:
 @pytest.mark.parametrize("congestion", ["reno", "cubic"])
 @pytest.mark.parametrize("listener", ["kernel", "gvisor"])
 def test_tcp_of_gvisor(listener: str, congestion: str) -> None:
-    try:
-        GVISOR.command()
-    except peers.MissingError as error:
-        pytest.skip(str(error))
+    peers.available(GVISOR)
     addresses = {"kernel": ["10.78.0.1"], "gvisor": ["10.78.0.2"]}
     connector = "gvisor" if listener == "kernel" else "kernel"
     with Network(1).running() as network, tun(network) as device:

@@ -6,7 +6,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import peers
 import pytest
 import tunnels
 from peers import GVISOR, IS_FULL, Cell, slow
@@ -21,14 +20,7 @@ LIMIT = 500 if IS_FULL else 60
 @pytest.fixture(scope="module")
 def router() -> Iterator[Tunnels]:
     """Ours behind its first device, gVisor behind its second."""
-    lacks = tunnels.missing()
-    if lacks:
-        pytest.skip(f"left out, since {lacks}")
-    try:
-        peers.example("stream_peer")
-        GVISOR.command()
-    except peers.MissingError as error:
-        pytest.skip(str(error))
+    tunnels.available(GVISOR)
     with Tunnels(paths=2).running() as made:
         made.sysctl(net__ipv4__ip_forward=1)
         yield made

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import peers
 import pytest
 import tunnels
-from peers import IS_FULL, KERNEL, Cell, MissingError, slow
+from peers import IS_FULL, KERNEL, Cell, slow
 from running import Running
 from test_kernel_tcp import MEGABYTE, assert_exact, both, mb_per_s, named, scalar
 from tunnels import Tunnels
@@ -28,15 +27,9 @@ Meanwhile = Callable[[Tunnels, Running, Running], None]
 @pytest.fixture(scope="module")
 def host() -> Iterator[Tunnels]:
     """A kernel with MPTCP, and our place beside it."""
-    lacks = tunnels.missing()
-    if lacks:
-        pytest.skip(f"left out, since {lacks}")
+    tunnels.available()
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         pytest.skip("left out, since this kernel has no MPTCP")
-    try:
-        peers.example("stream_peer")
-    except MissingError as error:
-        pytest.skip(str(error))
     with Tunnels(paths=2).running() as made:
         made.sysctl(net__mptcp__enabled=1)
         made.mptcp("limits", "set", "subflows", "4", "add_addr_accepted", "4")

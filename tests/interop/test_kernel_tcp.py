@@ -7,10 +7,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import peers
 import pytest
 import tunnels
-from peers import IS_FULL, KERNEL, Cell, MissingError, slow
+from peers import IS_FULL, KERNEL, Cell, slow
 from running import Running
 from tunnels import Tunnels
 
@@ -39,13 +38,7 @@ CONTROLS = [
 @pytest.fixture(scope="module")
 def host() -> Iterator[Tunnels]:
     """A kernel, and our place beside it."""
-    lacks = tunnels.missing()
-    if lacks:
-        pytest.skip(f"left out, since {lacks}")
-    try:
-        peers.example("stream_peer")
-    except MissingError as error:
-        pytest.skip(str(error))
+    tunnels.available()
     with Tunnels().running() as made:
         yield made
 

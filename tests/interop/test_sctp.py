@@ -39,14 +39,6 @@ def root() -> None:
         pytest.skip(f"left out, since {lacks}")
 
 
-def available(*others: Peer) -> None:
-    for peer in (ANABRANCH, *others):
-        try:
-            peer.command()
-        except peers.MissingError as error:
-            pytest.skip(str(error))
-
-
 def ends(ours: str, other: Peer) -> tuple[Peer, Peer]:
     """Who listens and who connects."""
     return (ANABRANCH, other) if ours == "listens" else (other, ANABRANCH)
@@ -77,7 +69,7 @@ ALL = pytest.mark.parametrize("other", peers.PEERS, ids=str)
 def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
     feature = f"bulk over UDP, {loss} loss, ours {ours}"
     cell(feature, other)
-    available(other)
+    peers.available(ANABRANCH, other)
     # Those that cannot shut down answer it, so that ours always begins.
     closer = "listen" if ours == "listens" else "connect"
     load = lingering(dataclasses.replace(BULK, closer=closer), loss)
@@ -93,7 +85,7 @@ def test_bulk_both_ways(other: Peer, ours: str, loss: str, cell: Cell) -> None:
 def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
     feature = f"bulk over IP, {loss} loss, ours {ours}"
     cell(feature, USRSCTP)
-    available(USRSCTP)
+    peers.available(ANABRANCH, USRSCTP)
     network = Network(1, peers.relay(), [LOSSES[loss]])
     with network.running():
         load = lingering(BULK, loss)
@@ -107,7 +99,7 @@ def test_bulk_over_raw_ip(ours: str, loss: str, cell: Cell) -> None:
 @ALL
 def test_messages_of_all_sizes_on_many_streams(other: Peer, cell: Cell) -> None:
     cell("64 streams, messages of 8 to 60,000 octets", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     count = 3400 if IS_FULL else 200
     load = Load(count, size="8-60000", streams=64, options=LINGER, timeout=BULK.timeout)
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
@@ -116,7 +108,7 @@ def test_messages_of_all_sizes_on_many_streams(other: Peer, cell: Cell) -> None:
 @ALL
 def test_unordered_messages(other: Peer, cell: Cell) -> None:
     cell("unordered", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     load = dataclasses.replace(BULK, size="8-3000", options=("--unordered", *TIMERS, *LINGER))
     if IS_FULL:
         load = dataclasses.replace(load, messages=67_000)
@@ -134,7 +126,7 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
     if other is PION and sender == "theirs" and "lifetime" in limit:
         # association.go: `since` is set anew before the age is looked at.
         pytest.xfail("pion 1.12.1 never gives up by time")
-    available(other)
+    peers.available(ANABRANCH, other)
     options = (*limit.split("="), *LINGER)
     # Losses are known after 20 ms and more: no message is worth sending again then.
     load = Load(messages=2000, back=0, rate=1000, options=options, is_counted=False)
@@ -153,7 +145,7 @@ def test_partial_reliability(other: Peer, sender: str, limit: str, cell: Cell) -
 @pytest.mark.parametrize("other", [USRSCTP, DCSCTP, PION], ids=str)
 def test_interleaved_messages(other: Peer, cell: Cell) -> None:
     cell("I-DATA (RFC 8260)", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     count = 3400 if IS_FULL else 200
     options = ("--interleaving", *LINGER)
     load = Load(count, size="8-60000", options=options, timeout=BULK.timeout)
@@ -213,7 +205,7 @@ def test_a_shutdown_of_theirs(other: Peer, ours: str, cell: Cell) -> None:
     cell(f"shutdown by them, ours {ours}", other)
     if not other.has_shutdown:
         pytest.skip(f"{other} cannot begin one")
-    available(other)
+    peers.available(ANABRANCH, other)
     closer = "connect" if ours == "listens" else "listen"
     outcome = peers.over_loopback(*ends(ours, other), Load(closer=closer))
     exact(outcome)
@@ -224,7 +216,7 @@ def test_a_shutdown_of_theirs(other: Peer, ours: str, cell: Cell) -> None:
 @ALL
 def test_an_abort(other: Peer, by: str, cell: Cell) -> None:
     cell(f"abort by {by}", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     pair = (other, ANABRANCH) if by == "us" else (ANABRANCH, other)
     outcome = peers.over_loopback(*pair, Load(messages=100, close="abort"))
     assert (outcome.listen.end, outcome.connect.end) == ("aborted", "aborted")
@@ -233,7 +225,7 @@ def test_an_abort(other: Peer, by: str, cell: Cell) -> None:
 @ALL
 def test_corruption_costs_time_only(other: Peer, cell: Cell) -> None:
     cell("2 % of the packets with a flipped bit", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     load = dataclasses.replace(BULK, messages=min(BULK.messages, 10_000), options=LINGER)
     outcome = peers.over_loopback(other, ANABRANCH, load, ("--corrupt", "0.02"))
     assert outcome.relays[0]["forward"]["corrupted"] > 0
@@ -246,7 +238,7 @@ def test_corruption_costs_time_only(other: Peer, cell: Cell) -> None:
 @BOTH
 def test_a_transfer_survives_its_path(ours: str, carrier: str, cut: str, cell: Cell) -> None:
     cell(f"failover over {carrier}, {cut}, ours {ours}", USRSCTP)
-    available(USRSCTP)
+    peers.available(ANABRANCH, USRSCTP)
     # A path that is restored is heard of within RTO.Max and a half, and the interval of heartbeats.
     seconds = 67 if IS_FULL else 10
     load = Load(messages=1500 * seconds, rate=1500, options=(*FAILOVER, *LINGER), timeout=180)

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import namespaces
 import peers
+import pytest
+from peers import Peer
 from running import Running
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 
 
 def missing() -> str | None:
@@ -25,6 +26,14 @@ def missing() -> str | None:
     if not Path("/dev/net/tun").exists():
         return "there is no /dev/net/tun"
     return namespaces.missing()
+
+
+def available(*others: Peer) -> None:
+    """Skips with the sentence that says what is missing for our end and others."""
+    lacks = missing()
+    if lacks:
+        pytest.skip(f"left out, since {lacks}")
+    peers.available(peers.STREAM, *others)
 
 
 class Tunnels:
@@ -87,7 +96,7 @@ class Tunnels:
         used = range(self.paths if devices is None else devices)
         devices_of = ";".join(f"t{path}={ours(path, version)}" for path in used)
         line = [
-            str(peers.example("stream_peer")),
+            *peers.STREAM.command(),
             role,
             "--tun",
             devices_of,

@@ -14,6 +14,7 @@ mod run;
 pub mod script;
 mod sctp;
 mod shell;
+mod sockets;
 mod tcp;
 mod verdict;
 

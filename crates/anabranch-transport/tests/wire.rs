@@ -108,7 +108,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 6]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 7]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -127,8 +127,9 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             asconf_supported: can[1],
             hmac: if can[1] && can[5] { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can[2],
-            reconfig_supported: can[3],
-            is_explicit: can[4],
+            reconfig_supported: can[6],
+            names_forward_tsn: can[0] && can[3],
+            names_address_types: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
         },
     )
@@ -141,7 +142,12 @@ fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
             life: Duration::from_nanos(life),
             local_tag,
             local_initial_tsn,
-            peer: Init { cookie_preservative: None, is_explicit: false, ..peer },
+            peer: Init {
+                cookie_preservative: None,
+                names_forward_tsn: false,
+                names_address_types: false,
+                ..peer
+            },
             tie_tag,
             key_bytes: 0,
             keeps_addresses,
@@ -262,8 +268,8 @@ fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     prop_oneof![
         (inits(ip), parameters()).prop_map(|(init, unrecognized)| Chunk::Init(Box::new(init), unrecognized)),
         (inits(ip), cookie, parameters(), parameters()).prop_map(|(init, cookie, reported, unrecognized)| {
-            // INIT ACK has FORWARD-TSN to name, and nothing else.
-            let init = Init { is_explicit: init.is_explicit && init.forward_tsn_supported, ..init };
+            // INIT ACK names no types of addresses.
+            let init = Init { names_address_types: false, ..init };
             Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
         }),
         any::<bool>().prop_map(|tag_reflected| Chunk::ShutdownComplete { tag_reflected }),
@@ -682,7 +688,8 @@ fn both_ends_have_the_same_key() {
             hmac: Hmac::Sha256,
             interleaving_supported: true,
             reconfig_supported: true,
-            is_explicit: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
@@ -723,7 +730,8 @@ fn a_forged_cookie_is_refused() {
             hmac: Hmac::Sha1,
             interleaving_supported: false,
             reconfig_supported: false,
-            is_explicit: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         },
         tie_tag: None,

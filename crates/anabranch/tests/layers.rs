@@ -89,15 +89,16 @@ const LIVE: [(&str, &str); 13] = [
 ];
 
 /// The modules of `anabranch-drill`.
-const DRILL: [(&str, &str); 10] = [
+const DRILL: [(&str, &str); 11] = [
     ("script", ""),
     ("parser", "script"),
     ("verdict", ""),
     ("shell", "verdict"),
     ("python", "verdict"),
     ("executor", "python script verdict"),
-    ("tcp", "executor python script verdict"),
-    ("sctp", "executor python script verdict"),
+    ("sockets", "executor script verdict"),
+    ("tcp", "executor python script sockets verdict"),
+    ("sctp", "executor python script sockets verdict"),
     ("protocols", "executor script sctp tcp verdict"),
     ("run", "executor protocols python script shell verdict"),
 ];

@@ -8,11 +8,9 @@ use anabranch_transport::time::{Duration, Time};
 use super::{FIRST_PORT, Known, REMOTE, Role, SERVER_PORT, SctpExecutor, Socket};
 use crate::executor::{Reply, number};
 use crate::script::{Call, Term, setting};
+use crate::sockets;
 use crate::verdict::{Step, Stop};
 
-/// Flags of files.
-const FILE_FLAGS: [(&str, i64); 4] =
-    [("O_NONBLOCK", 0o4000), ("O_RDONLY", 0), ("O_RDWR", 2), ("O_WRONLY", 1)];
 /// Flags of messages, as FreeBSD numbers them.
 const MESSAGE_FLAGS: [(&str, i64); 1] = [("SCTP_UNORDERED", UNORDERED)];
 const UNORDERED: i64 = 0x400;
@@ -44,7 +42,10 @@ impl SctpExecutor {
             "bind" => Ok(Reply::Returns(0)),
             "close" => Ok(self.close(now, descriptor)),
             "connect" | "sctp_connectx" => self.connect(now, descriptor),
-            "fcntl" => self.fcntl(descriptor, call),
+            "fcntl" => {
+                let socket = self.sockets.get_mut(&descriptor).expect("it is there");
+                sockets::fcntl(&mut socket.is_nonblocking, call)
+            }
             "getsockopt" => self.getsockopt(call),
             "listen" => {
                 let socket = self.sockets.get_mut(&descriptor).expect("it is there");
@@ -114,14 +115,8 @@ impl SctpExecutor {
         let is_nonblocking = socket.is_nonblocking;
         if let Role::Association(id) = socket.role {
             let known = self.associations.entry(id).or_default();
-            return Ok(match known.error.take() {
-                Some(error) => Reply::Error(error),
-                None if known.closed.is_some() => Reply::Error("ECONNABORTED"),
-                None if known.is_connected && is_nonblocking => Reply::Error("EISCONN"),
-                None if known.is_connected => Reply::Returns(0),
-                None if is_nonblocking => Reply::Error("EALREADY"),
-                None => Reply::Blocks,
-            });
+            let (is_closed, is_connected) = (known.closed.is_some(), known.is_connected);
+            return Ok(sockets::connect_again(&mut known.error, is_closed, is_connected, is_nonblocking));
         }
         let config = socket.config.clone();
         let opened = self.host.connect(now, &config, FIRST_PORT, &[(REMOTE, None)], SERVER_PORT);
@@ -186,20 +181,6 @@ impl SctpExecutor {
             _ => return Err(Stop::needs(format!("shutdown of {how}"))),
         }
         Ok(Reply::Returns(0))
-    }
-
-    fn fcntl(&mut self, descriptor: i64, call: &Call) -> Step<Reply> {
-        let socket = self.sockets.get_mut(&descriptor).expect("it is there");
-        match (call.arguments.get(1).and_then(Term::word), call.arguments.get(2)) {
-            (Some("F_GETFL"), None) => Ok(Reply::Returns(2 | if socket.is_nonblocking { 0o4000 } else { 0 })),
-            (Some("F_SETFL"), Some(flags)) => {
-                let flags =
-                    number(flags, &FILE_FLAGS).ok_or_else(|| Stop::needs(format!("the flags {flags}")))?;
-                socket.is_nonblocking = flags & 0o4000 != 0;
-                Ok(Reply::Returns(0))
-            }
-            _ => Err(Stop::needs("another use of fcntl")),
-        }
     }
 
     /// The association of a descriptor.

@@ -33,6 +33,16 @@ const fn padding(length: usize) -> usize {
     length.next_multiple_of(4) - length
 }
 
+/// The next chunk, parameter or error cause of these bytes: its first two bytes and its value; none where
+/// there is no whole one.
+pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<([u8; 2], &'a [u8])> {
+    let [a, b, high, low, ..] = **bytes else { return None };
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    let value = bytes.get(4..length)?;
+    *bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    Some(([a, b], value))
+}
+
 impl Item {
     /// Appends its bytes with their padding, which is returned in bytes.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> usize {

@@ -42,8 +42,13 @@ const SERVER_PORT: u16 = 8_080;
 const FIRST_PORT: u16 = 40_000;
 /// The common header, in bytes.
 const COMMON_HEADER: usize = 12;
+/// Types of chunks, and a State Cookie parameter's.
+const ABORT: u8 = 6;
+const HEARTBEAT: u8 = 4;
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
+const SHUTDOWN_COMPLETE: u8 = 14;
+const STATE_COOKIE: [u8; 2] = [0, 7];
 
 /// A descriptor.
 #[derive(Debug)]
@@ -178,7 +183,7 @@ impl SctpExecutor {
             }
         }
         let (first, reflected) = match chunks[..] {
-            [kind @ (6 | 14), flags, ..] if !is_raw => (kind, flags & 1 != 0),
+            [kind @ (ABORT | SHUTDOWN_COMPLETE), flags, ..] if !is_raw => (kind, flags & 1 != 0),
             [kind, ..] => (kind, false),
             _ => (0, false),
         };
@@ -245,9 +250,8 @@ impl SctpExecutor {
         let word = |at: usize| {
             chunks.get(at..at + 4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
         };
-        if chunks.first() == Some(&4) {
-            let length = usize::from(u16::from_be_bytes([chunks[2], chunks[3]]));
-            self.under_test.heartbeat = chunks.get(4..length).unwrap_or(&[]).to_vec();
+        if let Some(([HEARTBEAT, _], value)) = form::next(&mut &*chunks) {
+            self.under_test.heartbeat = value.to_vec();
         }
         let is_first = matches!(chunks.first(), Some(&(INIT | INIT_ACK)));
         let (true, true, Some(tag), Some(tsn)) = (is_first, self.under_test.learns, word(4), word(16)) else {
@@ -263,12 +267,10 @@ impl SctpExecutor {
             numbers.script_tsn = number("tsn").unwrap_or(0);
         }
         let mut parameters = &chunks[20.min(chunks.len())..];
-        while let [a, b, high, low, ..] = *parameters {
-            let length = usize::from(u16::from_be_bytes([high, low]));
-            if [a, b] == [0, 7] {
-                self.under_test.cookie = parameters.get(4..length).unwrap_or(&[]).to_vec();
+        while let Some((kind, value)) = form::next(&mut parameters) {
+            if kind == STATE_COOKIE {
+                self.under_test.cookie = value.to_vec();
             }
-            parameters = parameters.get(length.next_multiple_of(4).max(4)..).unwrap_or(&[]);
         }
     }
 }

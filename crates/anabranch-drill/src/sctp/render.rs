@@ -1,24 +1,16 @@
 //! A packet that went out, in the words of a script.
 
+use super::form::next;
 use super::names::{CAUSES, CHUNKS, PARAMETERS, name};
 use super::statement::Numbers;
 
 /// The packet behind the common header.
 pub(super) fn packet(mut chunks: &[u8], numbers: &Numbers) -> String {
     let mut words = Vec::new();
-    while let Some((kind, flags, value)) = next(&mut chunks) {
+    while let Some(([kind, flags], value)) = next(&mut chunks) {
         words.push(chunk(kind, flags, value, numbers));
     }
     format!("> sctp: {}", words.join("; "))
-}
-
-/// The next chunk: type, flags and value.
-fn next<'a>(bytes: &mut &'a [u8]) -> Option<(u8, u8, &'a [u8])> {
-    let [kind, flags, high, low, ..] = **bytes else { return None };
-    let length = usize::from(u16::from_be_bytes([high, low]));
-    let value = bytes.get(4..length)?;
-    *bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-    Some((kind, flags, value))
 }
 
 /// The numbers of these widths that bytes begin with; zero where there are none.
@@ -117,11 +109,8 @@ fn chunk(kind: u8, flags: u8, value: &[u8], known: &Numbers) -> String {
 
 /// The next parameter or error cause; none where there is no more.
 fn item(bytes: &mut &[u8], table: &[(&'static str, u16)]) -> Option<String> {
-    let [a, b, high, low, ..] = **bytes else { return None };
-    let kind = u16::from_be_bytes([a, b]);
-    let length = usize::from(u16::from_be_bytes([high, low]));
-    let value = bytes.get(4..length)?;
-    *bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    let (kind, value) = next(bytes)?;
+    let (kind, length) = (u16::from_be_bytes(kind), value.len() + 4);
     let Some(name) = name(table, kind) else {
         return Some(format!("0x{kind:04x}[len={length}, val=...]"));
     };

@@ -37,6 +37,7 @@ fn freebsd() -> Config {
             asks_nagle_once: Some(true),
             bundles_forward_tsn: Some(true),
             first_sack_at_once: Some(true),
+            names_address_types: Some(true),
             names_streams_by_chunk: Some(true),
             ..Default::default()
         }),

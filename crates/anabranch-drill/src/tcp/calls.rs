@@ -8,11 +8,9 @@ use super::writing::Manner;
 use super::{Descriptor, Role, TcpExecutor, UnderTest};
 use crate::executor::{Reply, number};
 use crate::script::{Call, Term};
+use crate::sockets;
 use crate::verdict::{Step, Stop};
 
-/// Flags of files.
-const FILE_FLAGS: [(&str, i64); 4] =
-    [("O_NONBLOCK", 0o4000), ("O_RDONLY", 0), ("O_RDWR", 2), ("O_WRONLY", 1)];
 /// Flags of messages that are known here.
 const MESSAGE_FLAGS: [(&str, i64); 5] =
     [("MSG_DONTWAIT", 0x40), ("MSG_EOR", EOR), ("MSG_MORE", MORE), ("MSG_NOSIGNAL", 0x4000), ("MSG_PEEK", 2)];
@@ -116,14 +114,9 @@ impl TcpExecutor {
         if let Role::Connection(index) = socket.role {
             let is_nonblocking = socket.is_nonblocking;
             let connection = &mut self.connections[index];
-            return Ok(match connection.error.take() {
-                Some(error) => Reply::Error(error),
-                None if connection.closed.is_some() => Reply::Error("ECONNABORTED"),
-                None if connection.is_connected && is_nonblocking => Reply::Error("EISCONN"),
-                None if connection.is_connected => Reply::Returns(0),
-                None if is_nonblocking => Reply::Error("EALREADY"),
-                None => Reply::Blocks,
-            });
+            let (is_closed, is_connected) = (connection.closed.is_some(), connection.is_connected);
+            let error = &mut connection.error;
+            return Ok(sockets::connect_again(error, is_closed, is_connected, is_nonblocking));
         }
         let (settings, is_nonblocking) = (socket.settings.clone(), socket.is_nonblocking);
         let index = self.connect(now, &settings)?;
@@ -185,16 +178,7 @@ impl TcpExecutor {
 
     fn fcntl(&mut self, descriptor: i64, call: &Call) -> Step<Reply> {
         let Some(socket) = self.descriptors.get_mut(&descriptor) else { return Ok(Reply::Error("EBADF")) };
-        match (call.arguments.get(1).and_then(Term::word), call.arguments.get(2)) {
-            (Some("F_GETFL"), None) => Ok(Reply::Returns(2 | if socket.is_nonblocking { 0o4000 } else { 0 })),
-            (Some("F_SETFL"), Some(flags)) => {
-                let flags =
-                    number(flags, &FILE_FLAGS).ok_or_else(|| Stop::needs(format!("the flags {flags}")))?;
-                socket.is_nonblocking = flags & 0o4000 != 0;
-                Ok(Reply::Returns(0))
-            }
-            _ => Err(Stop::needs("another use of fcntl")),
-        }
+        sockets::fcntl(&mut socket.is_nonblocking, call)
     }
 
     fn ioctl(&mut self, descriptor: i64, call: &Call) -> Step<Reply> {

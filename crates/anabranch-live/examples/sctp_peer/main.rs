@@ -16,11 +16,11 @@ use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::Time;
 use clap::Parser;
-use payload::{Flow, Sizes};
-use rustix::time::{ClockId, clock_gettime};
+use payload::{Course, Flow, Sizes};
 use serde_json::{Map, Value, json};
 
 #[derive(Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
 struct Arguments {
     #[arg(value_parser = ["listen", "connect"])]
     role: String,
@@ -110,12 +110,8 @@ impl Arguments {
 struct State {
     want: Arguments,
     id: Option<AssociationId>,
-    established: Option<Instant>,
-    last_data: Option<Instant>,
-    ended: Option<Instant>,
+    course: Course,
     end: &'static str,
-    sent: Flow,
-    received: Flow,
     waiting: VecDeque<Outbound>,
     next: u32,
     is_closing: bool,
@@ -131,7 +127,7 @@ struct State {
 
 impl State {
     fn on_event(&mut self, host: &mut Host, now: Time, id: AssociationId, event: HostEvent) {
-        let seconds = self.established.map_or(0.0, |at| at.elapsed().as_secs_f64());
+        let seconds = self.course.established.map_or(0.0, |at| at.elapsed().as_secs_f64());
         let remote = |host: &Host, path: usize| {
             host.addresses(id)
                 .and_then(|(routes, _)| routes.get(path))
@@ -140,15 +136,15 @@ impl State {
         match event {
             HostEvent::Accepted { .. } | HostEvent::Connected => {
                 self.id = Some(id);
-                self.established = Some(Instant::now());
+                self.course.established = Some(Instant::now());
                 self.end = "lost";
                 println!("{}", json!({"event": "established"}));
             }
             HostEvent::Received(message) => {
                 let (stream, bytes) = (message.stream, message.bytes);
-                self.received.check(stream.into(), &bytes, self.want.size);
-                self.last_data = Some(Instant::now());
-                let (count, total) = (self.received.messages, self.want.receive);
+                self.course.received.check(stream.into(), &bytes, self.want.size);
+                self.course.last_data = Some(Instant::now());
+                let (count, total) = (self.course.received.messages, self.want.receive);
                 if total >= 10 && count.is_multiple_of(total / 10) {
                     println!("{}", json!({"event": "received", "messages": count}));
                 }
@@ -160,17 +156,17 @@ impl State {
             HostEvent::Closed { reason, .. } => {
                 self.end = match reason {
                     CloseReason::Aborted => "aborted",
-                    CloseReason::Lost if self.established.is_none() => "refused",
+                    CloseReason::Lost if self.course.established.is_none() => "refused",
                     CloseReason::Lost => "lost",
                     CloseReason::Shutdown => "shutdown",
                 };
-                self.ended = Some(Instant::now());
+                self.course.ended = Some(Instant::now());
             }
             HostEvent::Abandoned(_) => self.abandoned += 1,
             HostEvent::Restarted => {
                 // The peer begins from its first message.
                 self.restarts += 1;
-                self.received = Flow::default();
+                self.course.received = Flow::default();
                 println!("{}", json!({"event": "restarted"}));
             }
             HostEvent::StreamReset { .. } => self.resets_sent += 1,
@@ -204,7 +200,7 @@ impl State {
 
     /// The next message that is due, in the order of the command line; none before its time.
     fn next_message(&mut self) -> Option<Outbound> {
-        let begin = self.established?;
+        let begin = self.course.established?;
         if self.next == self.want.send {
             return None;
         }
@@ -223,7 +219,7 @@ impl State {
 
     /// Hands over messages until there is no room, and closes when all is done.
     fn pump(&mut self, host: &mut Host, now: Time) {
-        let Some(id) = self.id.filter(|_| self.ended.is_none() && !self.is_closing) else { return };
+        let Some(id) = self.id.filter(|_| self.course.ended.is_none() && !self.is_closing) else { return };
         if self.is_resetting(host, now, id) {
             return;
         }
@@ -231,7 +227,7 @@ impl State {
             let (stream, bytes) = (message.stream, message.bytes.clone());
             match host.send(now, id, message) {
                 Ok(_) => {
-                    self.sent.count(stream.into(), &bytes);
+                    self.course.sent.count(stream.into(), &bytes);
                     if self.is_resetting(host, now, id) {
                         return;
                     }
@@ -245,7 +241,7 @@ impl State {
                 Err(Refusal::Impossible) => self.errors.push(format!("stream {stream} takes no message")),
             }
         }
-        if self.next < self.want.send || self.received.messages < self.want.receive {
+        if self.next < self.want.send || self.course.received.messages < self.want.receive {
             return;
         }
         let command = match self.want.close.as_str() {
@@ -274,18 +270,11 @@ impl State {
     }
 
     fn report(&self) -> Value {
-        let since = |at: Option<Instant>| match (self.established, at) {
-            (Some(from), Some(at)) => (at - from).as_secs_f64(),
-            _ => 0.0,
-        };
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let mut all = Map::new();
         all.insert("peer".into(), "anabranch".into());
         all.insert("role".into(), self.want.role.clone().into());
         all.insert("end".into(), self.end.into());
-        all.insert("established".into(), self.established.is_some().into());
-        self.sent.report("sent", &mut all);
-        self.received.report("received", &mut all);
+        self.course.report(&mut all);
         all.insert("abandoned".into(), self.abandoned.into());
         all.insert("resets_sent".into(), self.resets_sent.into());
         all.insert("resets_received".into(), self.resets_received.into());
@@ -293,9 +282,6 @@ impl State {
         all.insert("restarts".into(), self.restarts.into());
         all.insert("path_events".into(), json!(self.path_events));
         all.insert("errors".into(), json!(self.errors));
-        all.insert("wall_s".into(), since(Some(self.ended.unwrap_or_else(Instant::now))).into());
-        all.insert("data_s".into(), since(self.last_data).into());
-        all.insert("cpu_s".into(), (cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9).into());
         Value::Object(all)
     }
 }
@@ -323,12 +309,8 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
     let state = Arc::new(Mutex::new(State {
         want,
         id: None,
-        established: None,
-        last_data: None,
-        ended: None,
+        course: Course::new(),
         end: "refused",
-        sent: Flow::default(),
-        received: Flow::default(),
         waiting: VecDeque::new(),
         next: 0,
         is_closing: false,
@@ -366,10 +348,10 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
         // Messages that are due by the clock wait for this; the others do not.
         std::thread::sleep(Duration::from_millis(2));
         let mut now = lock(&state);
-        if now.ended.is_some_and(|ended| ended.elapsed() >= linger) {
+        if now.course.ended.is_some_and(|ended| ended.elapsed() >= linger) {
             break;
         }
-        if now.ended.is_none() && begin.elapsed() >= limit {
+        if now.course.ended.is_none() && begin.elapsed() >= limit {
             now.end = "timeout";
             break;
         }
@@ -391,5 +373,5 @@ fn main() -> ExitCode {
     };
     let state = lock(&state);
     println!("{}", state.report());
-    ExitCode::from(u8::from(state.established.is_none() || state.end == "timeout"))
+    ExitCode::from(u8::from(state.course.established.is_none() || state.end == "timeout"))
 }

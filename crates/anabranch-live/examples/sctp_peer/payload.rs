@@ -1,7 +1,9 @@
-//! What every peer sends and checks, as in `payload.h`; the rules stand in README.md.
+//! What every peer sends, checks and says at its end, as in `payload.h`; the rules stand in README.md.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -127,5 +129,37 @@ impl Flow {
             into.insert("duplicates".into(), self.duplicates.into());
             into.insert("out_of_order".into(), self.out_of_order.into());
         }
+    }
+}
+
+/// What an end has been through.
+pub(crate) struct Course {
+    pub(crate) established: Option<Instant>,
+    pub(crate) last_data: Option<Instant>,
+    pub(crate) ended: Option<Instant>,
+    pub(crate) sent: Flow,
+    pub(crate) received: Flow,
+}
+
+impl Course {
+    /// Of an end that is not there yet.
+    pub(crate) fn new() -> Self {
+        let (sent, received) = (Flow::default(), Flow::default());
+        Self { established: None, last_data: None, ended: None, sent, received }
+    }
+
+    /// The fields of a report that a stack need not know of: times in seconds from the beginning on.
+    pub(crate) fn report(&self, into: &mut Map<String, Value>) {
+        let since = |at: Option<Instant>| match (self.established, at) {
+            (Some(from), Some(at)) => (at - from).as_secs_f64(),
+            _ => 0.0,
+        };
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        into.insert("established".into(), self.established.is_some().into());
+        self.sent.report("sent", into);
+        self.received.report("received", into);
+        into.insert("wall_s".into(), since(Some(self.ended.unwrap_or_else(Instant::now))).into());
+        into.insert("data_s".into(), since(self.last_data).into());
+        into.insert("cpu_s".into(), (cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9).into());
     }
 }

@@ -438,24 +438,23 @@ impl Host {
             return Some(*id);
         }
         // INIT, whose tag is 0, and what carries a tag of its sender's.
-        let Route { remote, port, .. } = arrival.route;
-        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port))?;
-        let is_there = |id: &&AssociationId| {
-            self.associations[*id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
-        };
-        ids.iter().filter(is_there).find(|id| owns(id)).copied()
+        self.with_peer(sctp, arrival.route).find(owns)
+    }
+
+    /// The associations with the peer that a packet comes from.
+    fn with_peer(&self, sctp: &SctpPacket, from: Route) -> impl Iterator<Item = AssociationId> {
+        let Route { remote, port, .. } = from;
+        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
+        ids.into_iter().flatten().copied().filter(move |id| {
+            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
+        })
     }
 
     /// Whether a packet of an association's peer has another tag than the association's, so that it is
     /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie.
     fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
         let Body::Sctp(sctp) = &arrival.packet.body else { return false };
-        let Route { remote, port, .. } = arrival.route;
-        let ids = self.by_address.get(&(remote, sctp.source_port, sctp.destination_port));
-        let is_there = |id: &AssociationId| {
-            self.associations[id].routes.iter().any(|known| (known.remote, known.port) == (remote, port))
-        };
-        !matches!(sctp.first, Chunk::CookieEcho(_)) && ids.is_some_and(|ids| ids.iter().any(is_there))
+        !matches!(sctp.first, Chunk::CookieEcho(_)) && self.with_peer(sctp, arrival.route).next().is_some()
     }
 
     /// Gives an association its packet.

@@ -492,8 +492,7 @@ impl Association {
     /// at once (section 6.10).
     #[cold]
     pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
-        let size: u32 = self.answers.iter().map(Chunk::wire_size).sum();
-        if self.headers_bytes + size + chunk.wire_size() > self.paths[path.index()].mtu {
+        if self.answers_size() + chunk.wire_size() > self.paths[path.index()].mtu {
             self.send_answers(path);
         }
         if self.answers.is_empty() {
@@ -504,17 +503,22 @@ impl Association {
 
     /// Whether there is an answer that a chunk of this size fits behind.
     pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
-        let answers: u32 = self.answers.iter().map(Chunk::wire_size).sum();
-        answers > 0 && self.headers_bytes + answers + size <= self.paths[path.index()].mtu
+        !self.answers.is_empty() && self.answers_size() + size <= self.paths[path.index()].mtu
+    }
+
+    /// The size of the packet with all answers.
+    #[cold]
+    fn answers_size(&self) -> u32 {
+        self.headers_bytes + self.answers.iter().map(Chunk::wire_size).sum::<u32>()
     }
 
     #[cold]
     fn send_answers(&mut self, path: PathId) {
+        let size = self.answers_size();
         let mut answers = std::mem::take(&mut self.answers);
         if answers.is_empty() || self.state == State::Ended {
             return;
         }
-        let size = self.headers_bytes + answers.iter().map(Chunk::wire_size).sum::<u32>();
         let mut packet = self.packet_with(self.peer_tag, answers.remove(0));
         if let Body::Sctp(sctp) = &mut packet.body {
             sctp.rest = answers;

@@ -67,7 +67,8 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, ex
         hmac: if extensions { Hmac::Sha256 } else { Hmac::Sha1 },
         interleaving_supported: parameters.interleaving,
         reconfig_supported: extensions,
-        is_explicit: false,
+        names_forward_tsn: false,
+        names_address_types: parameters.procedures.names_address_types,
         cookie_preservative: None,
     }
 }
@@ -91,21 +92,27 @@ pub(super) fn answer(
         local_tag: own.initiate_tag,
         local_initial_tsn: own.initial_tsn,
         // What it wished for is in `life`.
-        peer: Init { cookie_preservative: None, is_explicit: false, ..*init },
+        peer: Init {
+            cookie_preservative: None,
+            names_forward_tsn: false,
+            names_address_types: false,
+            ..*init
+        },
         tie_tag,
         key_bytes: 0,
         keeps_addresses,
     };
-    // Section 5.1.1: no more streams than the peer allows.
-    let own = Init { outbound_streams: own.outbound_streams.min(init.max_inbound_streams), ..own };
+    // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses.
+    let outbound_streams = own.outbound_streams.min(init.max_inbound_streams);
+    let own = Init { outbound_streams, names_address_types: false, ..own };
     let (reported, unrecognized) = (unrecognized.into(), Box::default());
     InitAck { init: own, cookie: Cookie::Own(cookie), reported, unrecognized }
 }
 
-/// The ABORT that answers an INIT that breaks the protocol, to be sent with its tag.
-pub(super) fn refusal(illegal: &Illegal) -> Option<Chunk> {
-    illegal.initiate_tag()?;
-    Some(Chunk::Abort(Abort { tag_reflected: false, cause: Some(illegal.cause.clone()) }))
+/// The ABORT that answers an INIT that breaks the protocol, and its tag, where the INIT has one.
+pub(super) fn refusal(illegal: &Illegal) -> Option<(u32, Chunk)> {
+    let abort = Abort { tag_reflected: false, cause: Some(illegal.cause.clone()) };
+    Some((illegal.initiate_tag()?, Chunk::Abort(abort)))
 }
 
 /// The error that a cookie is too old, if it is (section 5.1.5 step 3).
@@ -151,7 +158,7 @@ impl Association {
     fn init_with(&self, numbers: Numbers) -> Init {
         Init {
             addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
-            is_explicit: self.listed_addresses.is_some(),
+            names_forward_tsn: self.listed_addresses.is_some(),
             asconf_supported: self.reconfiguration.is_some(),
             ..offer(&self.parameters, self.ip, numbers, self.stream_reconfiguration.is_some())
         }
@@ -213,28 +220,19 @@ impl Association {
     /// A chunk breaks the protocol: the association is aborted, or not opened.
     #[cold]
     pub(super) fn on_illegal(&mut self, now: Time, path: PathId, tag: u32, illegal: &Illegal) {
-        let cause = Some(illegal.cause.clone());
-        match (illegal.is_init(), illegal.is_init_ack()) {
+        if illegal.is_init() {
             // Section 3.3.2: it changes nothing of an association that there is.
-            (true, _) => {
-                if let Some(abort) = refusal(illegal) {
-                    self.transmit_with_tag(path, illegal.initiate_tag().unwrap_or(0), abort);
-                }
+            if let Some((tag, abort)) = refusal(illegal) {
+                self.transmit_with_tag(path, tag, abort);
             }
+        } else if !illegal.is_init_ack() {
+            self.abort(now, illegal.cause.clone());
+        } else if self.state == State::CookieWait {
             // Section 3.3.3; in any other state INIT ACK is discarded.
-            (_, true) => {
-                if self.state == State::CookieWait {
-                    let to = illegal.initiate_tag();
-                    let abort = Abort { tag_reflected: to.is_none(), cause };
-                    self.transmit_with_tag(path, to.unwrap_or(tag), Chunk::Abort(abort));
-                    self.end(now, CloseReason::Aborted);
-                }
-            }
-            _ => {
-                if let Some(cause) = cause {
-                    self.abort(now, cause);
-                }
-            }
+            let to = illegal.initiate_tag();
+            let abort = Abort { tag_reflected: to.is_none(), cause: Some(illegal.cause.clone()) };
+            self.transmit_with_tag(path, to.unwrap_or(tag), Chunk::Abort(abort));
+            self.end(now, CloseReason::Aborted);
         }
     }
 

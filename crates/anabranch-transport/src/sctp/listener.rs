@@ -130,7 +130,7 @@ impl crate::listener::Listener for Listener {
             // Section 8.5.1 A: INIT carries tag 0.
             Chunk::Init(..) if tag != 0 => Answer::Nothing,
             Chunk::Illegal(illegal) if illegal.is_init() => match refusal(illegal) {
-                Some(abort) if tag == 0 => self.reply(path, sctp, illegal.initiate_tag().unwrap_or(0), abort),
+                Some((own, abort)) if tag == 0 => self.reply(path, sctp, own, abort),
                 _ => Answer::Nothing,
             },
             Chunk::Init(init, unrecognized) => {
@@ -138,11 +138,10 @@ impl crate::listener::Listener for Listener {
                 let own = offer(&self.parameters, self.place.ip, numbers, self.offers_extensions);
                 let addresses = self.listed_addresses.unwrap_or(self.place.mtus.len() as u8);
                 let asconf_supported = self.addresses_change;
-                let is_explicit = self.listed_addresses.is_some();
-                let own = Init { addresses, asconf_supported, is_explicit, ..own };
-                let ack = answer(now, &self.parameters, init, unrecognized, own, is_explicit, None);
-                let ack = Box::new(ack);
-                self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(ack))
+                let is_listed = self.listed_addresses.is_some();
+                let own = Init { addresses, asconf_supported, names_forward_tsn: is_listed, ..own };
+                let ack = answer(now, &self.parameters, init, unrecognized, own, is_listed, None);
+                self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(Box::new(ack)))
             }
             Chunk::CookieEcho(cookie) => {
                 // Section 5.1.5 step 2: the tag is the one in the cookie.

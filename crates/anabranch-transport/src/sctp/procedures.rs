@@ -18,6 +18,10 @@ procedures! {
     /// Whether a FORWARD TSN names a stream for every chunk of it that is skipped, as with FreeBSD
     /// (`send_forward_tsn`), or once with the largest number; default false.
     names_streams_by_chunk: [false, false];
+    /// Whether INIT names the types of addresses that its sender supports, as with FreeBSD
+    /// (`sctp_send_initiate`; RFC 9260 section 3.3.2.1 leaves it open); default false, since some peers drop
+    /// such an INIT.
+    names_address_types: [false, false];
     /// Whether Nagle's algorithm lets all packets pass that may leave together when nothing is outstanding,
     /// as with FreeBSD (`sctp_med_chunk_output`), or is asked for every one of them; default false.
     asks_nagle_once: [false, false];

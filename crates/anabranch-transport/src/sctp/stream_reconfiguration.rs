@@ -107,13 +107,12 @@ impl StreamReconfiguration {
     }
 
     fn note(&mut self, number: u32, result: u32) {
-        match self.answer_to(number) {
-            Some(known) => *known = result,
-            None => {
-                self.answered.truncate(MOST_REQUESTS - 1);
-                self.answered.push_front((number, result));
-            }
+        if let Some(known) = self.answer_to(number) {
+            *known = result;
+            return;
         }
+        self.answered.truncate(MOST_REQUESTS - 1);
+        self.answered.push_front((number, result));
     }
 
     /// Payloads that are kept back.
@@ -123,9 +122,8 @@ impl StreamReconfiguration {
 }
 
 impl Association {
-    /// Has this end say in its INIT or INIT ACK that it understands RE-CONFIG (RFC 6525), and list FORWARD
-    /// TSN among the Supported Extensions besides saying it in a parameter of its own (RFC 3758 section
-    /// 3.3.1), for peers that know one of the two. To be called before the association is opened.
+    /// Has this end say in its INIT or INIT ACK that it understands RE-CONFIG (RFC 6525). To be called before
+    /// the association is opened.
     pub fn offer_extensions(&mut self) {
         self.stream_reconfiguration = Some(Box::default());
         self.has_rare_timers = true;

@@ -13,9 +13,9 @@ use clap::Parser;
 use dcsctp::api::{
     DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime, StreamId,
 };
-use payload::{Flow, Sizes};
+use payload::{Course, Sizes};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::Timespec;
 use serde_json::{Map, Value, json};
 
 #[derive(Parser)]
@@ -82,12 +82,8 @@ struct Peer {
     udp: UdpSocket,
     sctp: Box<dyn DcSctpSocket>,
     begin: Instant,
-    established: Option<Instant>,
-    last_data: Option<Instant>,
-    ended: Option<Instant>,
+    course: Course,
     end: &'static str,
-    sent: Flow,
-    received: Flow,
     echoes: VecDeque<Message>,
     next: u32,
     is_full: bool,
@@ -124,12 +120,8 @@ impl Peer {
             udp,
             sctp,
             begin: Instant::now(),
-            established: None,
-            last_data: None,
-            ended: None,
+            course: Course::new(),
             end: "refused",
-            sent: Flow::default(),
-            received: Flow::default(),
             echoes: VecDeque::new(),
             next: 0,
             is_full: false,
@@ -163,7 +155,7 @@ impl Peer {
             let wait = self.write();
             self.close_when_done();
             self.drain();
-            let until = match self.ended {
+            let until = match self.course.ended {
                 Some(ended) if now >= ended + linger => return,
                 Some(ended) => ended + linger,
                 None if now >= limit => {
@@ -198,9 +190,9 @@ impl Peer {
     }
 
     fn take(&mut self, message: Message) {
-        self.received.check(message.stream_id.0.into(), &message.payload, self.want.size);
-        self.last_data = Some(Instant::now());
-        let (count, total) = (self.received.messages, self.want.receive);
+        self.course.received.check(message.stream_id.0.into(), &message.payload, self.want.size);
+        self.course.last_data = Some(Instant::now());
+        let (count, total) = (self.course.received.messages, self.want.receive);
         if total >= 10 && count.is_multiple_of(total / 10) {
             println!("{}", json!({"event": "received", "messages": count}));
         }
@@ -221,7 +213,7 @@ impl Peer {
     /// Hands messages to the socket while it takes them; how long to wait before the next one is due.
     fn write(&mut self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        let Some(established) = self.established.filter(|_| self.ended.is_none() && !self.is_closing) else {
+        let Some(established) = self.course.established.filter(|_| self.course.ended.is_none() && !self.is_closing) else {
             return LONG;
         };
         while let Some(message) = self.echoes.pop_front() {
@@ -262,7 +254,7 @@ impl Peer {
         let kept = payload.clone();
         let message = Message::new(StreamId(stream as u16), PpId(53), payload);
         match self.sctp.send(message, &self.options()) {
-            Ok(()) => self.sent.count(stream, &kept),
+            Ok(()) => self.course.sent.count(stream, &kept),
             Err(SendError::ResourceExhaustion) => {
                 self.is_full = true;
                 return false;
@@ -292,8 +284,8 @@ impl Peer {
     }
 
     fn close_when_done(&mut self) {
-        let is_done = self.next == self.want.send && self.received.messages >= self.want.receive;
-        if self.established.is_none() || self.ended.is_some() || self.is_closing || !is_done {
+        let is_done = self.next == self.want.send && self.course.received.messages >= self.want.receive;
+        if self.course.established.is_none() || self.course.ended.is_some() || self.is_closing || !is_done {
             return;
         }
         match self.want.close.as_str() {
@@ -310,9 +302,9 @@ impl Peer {
     }
 
     fn over(&mut self, end: &'static str) {
-        if self.ended.is_none() {
+        if self.course.ended.is_none() {
             self.end = end;
-            self.ended = Some(Instant::now());
+            self.course.ended = Some(Instant::now());
         }
     }
 
@@ -323,7 +315,7 @@ impl Peer {
                     let _ = self.udp.send(&packet);
                 }
                 SocketEvent::OnConnected() => {
-                    self.established = Some(Instant::now());
+                    self.course.established = Some(Instant::now());
                     self.end = "lost";
                     self.interleaving = self.sctp.get_metrics().is_some_and(|known| known.uses_message_interleaving);
                     println!("{}", json!({"event": "established"}));
@@ -356,18 +348,11 @@ impl Peer {
     }
 
     fn report(&self) -> Value {
-        let since = |at: Option<Instant>| match (self.established, at) {
-            (Some(from), Some(at)) => (at - from).as_secs_f64(),
-            _ => 0.0,
-        };
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let mut all = Map::new();
         all.insert("peer".into(), "dcsctp".into());
         all.insert("role".into(), self.want.role.clone().into());
         all.insert("end".into(), self.end.into());
-        all.insert("established".into(), self.established.is_some().into());
-        self.sent.report("sent", &mut all);
-        self.received.report("received", &mut all);
+        self.course.report(&mut all);
         all.insert("abandoned".into(), 0.into());
         all.insert("resets_sent".into(), self.resets_sent.into());
         all.insert("resets_received".into(), self.resets_received.into());
@@ -375,9 +360,6 @@ impl Peer {
         all.insert("interleaving".into(), self.interleaving.into());
         all.insert("path_events".into(), json!([]));
         all.insert("errors".into(), json!(self.errors));
-        all.insert("wall_s".into(), since(Some(self.ended.unwrap_or_else(Instant::now))).into());
-        all.insert("data_s".into(), since(self.last_data).into());
-        all.insert("cpu_s".into(), (cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9).into());
         Value::Object(all)
     }
 }
@@ -393,5 +375,5 @@ fn main() -> ExitCode {
     };
     peer.run();
     println!("{}", peer.report());
-    ExitCode::from(u8::from(peer.established.is_none() || peer.end == "timeout"))
+    ExitCode::from(u8::from(peer.course.established.is_none() || peer.end == "timeout"))
 }

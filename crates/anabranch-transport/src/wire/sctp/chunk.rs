@@ -337,9 +337,11 @@ pub struct Init {
     pub interleaving_supported: bool,
     /// RE-CONFIG in the Supported Extensions parameter (RFC 6525 section 5.1.1).
     pub reconfig_supported: bool,
-    /// Whether it names, too, what a peer may take for granted: in INIT the Supported Address Types, and
-    /// FORWARD-TSN among the Supported Extensions.
-    pub is_explicit: bool,
+    /// FORWARD-TSN is named among the Supported Extensions, too (RFC 5061 section 4.2.7), where partial
+    /// reliability is supported.
+    pub names_forward_tsn: bool,
+    /// INIT names the Supported Address Types (RFC 9260 section 3.3.2.1).
+    pub names_address_types: bool,
     /// Cookie Preservative parameter: longer cookie life wished for (RFC 9260 section 3.3.2.1).
     pub cookie_preservative: Option<Duration>,
 }
@@ -561,9 +563,6 @@ impl Opaque {
         4 + padded(self.value.len() as u32)
     }
 
-    /// What is repeated of a chunk in the report on it, in bytes: the report fits into any packet.
-    const MOST_REPORTED: usize = 256;
-
     /// The answer to it, where it is a heartbeat (RFC 9260 section 8.3): its information as it came.
     pub fn heartbeat_ack(&self) -> Option<Self> {
         let kind = codes::chunk::HEARTBEAT_ACK;
@@ -576,7 +575,7 @@ impl Opaque {
         if codes::is_known(self.kind) || self.kind & codes::REPORT == 0 {
             return None;
         }
-        let shown = &self.value[..self.value.len().min(Self::MOST_REPORTED)];
+        let shown = &self.value[..self.value.len().min(codes::MOST_REPORTED)];
         Some(Self::reporting(self.kind, self.flags, (4 + self.value.len()) as u16, shown))
     }
 
@@ -596,7 +595,7 @@ impl ForwardTsn {
     /// The report on one that was not agreed on: its type asks for it (RFC 9260 section 3.2).
     pub fn report(&self) -> Opaque {
         let mut chunk = Vec::with_capacity(8 + 4 * self.streams.len());
-        let shown = self.streams.iter().take(Opaque::MOST_REPORTED / 4 - 2);
+        let shown = self.streams.iter().take(codes::MOST_REPORTED / 4 - 2);
         chunk.u32(self.new_cumulative_tsn);
         shown.for_each(|skipped| {
             chunk.u16(skipped.stream);
@@ -633,9 +632,9 @@ impl Init {
         let extensions = asconf
             + interleaving
             + self.reconfig_supported as u32
-            + (self.is_explicit && self.forward_tsn_supported) as u32;
+            + (self.names_forward_tsn && self.forward_tsn_supported) as u32;
         // Supported Address Types with one of them.
-        let types = if self.is_explicit && !is_ack { 8 } else { 0 };
+        let types = if self.names_address_types && !is_ack { 8 } else { 0 };
         let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
         // RANDOM of 32 bytes 36, CHUNKS with two types 8, HMAC-ALGO with SHA-1 8 (RFC 4895 section 3).
         let authentication = if self.asconf_supported { 36 + 8 + 8 } else { 0 };

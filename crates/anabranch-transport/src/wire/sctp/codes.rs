@@ -32,6 +32,10 @@ pub(super) mod chunk {
 pub(super) const REPORT: u8 = 0x40;
 pub(super) const READ_ON: u8 = 0x80;
 
+/// What is repeated at most of a chunk or of parameters in the report on them, in bytes: it fits into any
+/// packet.
+pub(super) const MOST_REPORTED: usize = 256;
+
 /// Whether this is the type of a chunk that is understood.
 pub(super) const fn is_known(kind: u8) -> bool {
     matches!(

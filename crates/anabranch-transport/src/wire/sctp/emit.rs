@@ -245,7 +245,7 @@ impl<S: Sending> Emission<'_, S> {
             self.parameter(parameter::FORWARD_TSN_SUPPORTED, |_| {});
         }
         let forward_tsn: &[u8] =
-            if init.is_explicit && init.forward_tsn_supported { &[chunk::FORWARD_TSN] } else { &[] };
+            if init.names_forward_tsn && init.forward_tsn_supported { &[chunk::FORWARD_TSN] } else { &[] };
         let asconf: &[u8] =
             if init.asconf_supported { &[chunk::ASCONF, chunk::ASCONF_ACK, chunk::AUTH] } else { &[] };
         let interleaving: &[u8] = match (init.interleaving_supported, init.forward_tsn_supported) {
@@ -269,7 +269,7 @@ impl<S: Sending> Emission<'_, S> {
             let milliseconds = increment.as_nanos().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32;
             self.parameter(parameter::COOKIE_PRESERVATIVE, |emission| emission.out.u32(milliseconds));
         }
-        if init.is_explicit && !is_ack {
+        if init.names_address_types && !is_ack {
             let kind = match self.sending.ip() {
                 IpVersion::Ipv4 => parameter::IPV4_ADDRESS,
                 IpVersion::Ipv6 => parameter::IPV6_ADDRESS,

@@ -248,11 +248,15 @@ impl Fault {
     fn told(code: u16, value: &[u8]) -> Self {
         Self::Told(ErrorCause::other(code, value.to_vec()))
     }
+
+    fn violation(words: &str) -> Self {
+        Self::Told(ErrorCause::violation(words))
+    }
 }
 
 impl From<Malformed> for Fault {
     fn from(problem: Malformed) -> Self {
-        Self::told(cause::PROTOCOL_VIOLATION, problem.problem.as_bytes())
+        Self::violation(problem.problem)
     }
 }
 
@@ -388,12 +392,9 @@ struct Beginning<'a> {
     unrecognized: Vec<u8>,
 }
 
-/// As many bytes of unknown parameters are reported at most, so that the report fits into any packet.
-const MOST_REPORTED: usize = 256;
-
 /// Keeps a parameter to be reported, with its padding, if there is room.
 fn keep_parameter(kept: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    if kept.len() + value.len() + 4 <= MOST_REPORTED {
+    if kept.len() + value.len() + 4 <= codes::MOST_REPORTED {
         let start = kept.len();
         kept.u16(kind);
         kept.u16(4 + value.len() as u16);
@@ -432,7 +433,8 @@ fn init<'a>(
         hmac: Hmac::Sha1,
         interleaving_supported: false,
         reconfig_supported: false,
-        is_explicit: false,
+        names_forward_tsn: false,
+        names_address_types: false,
         cookie_preservative: None,
     };
     let mut cookie = None;
@@ -441,7 +443,7 @@ fn init<'a>(
     let mut hmac = Hmac::Sha1;
     while !reader.is_empty() {
         let Some((kind, mut value)) = parameter(&mut reader) else {
-            return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"a parameter is cut off"));
+            return Err(Fault::violation("a parameter is cut off"));
         };
         match kind {
             parameter::IPV4_ADDRESS | parameter::IPV6_ADDRESS => {
@@ -457,7 +459,7 @@ fn init<'a>(
             }
             // RFC 3758 section 3.1: it has no value.
             parameter::FORWARD_TSN_SUPPORTED if !value.is_empty() => {
-                return Err(Fault::told(cause::PROTOCOL_VIOLATION, b"Forward-TSN-Supported has a value"));
+                return Err(Fault::violation("Forward-TSN-Supported has a value"));
             }
             parameter::FORWARD_TSN_SUPPORTED => init.forward_tsn_supported = true,
             parameter::SUPPORTED_EXTENSIONS => {
@@ -477,7 +479,7 @@ fn init<'a>(
                 keep_parameter(&mut host, kind, value.0);
                 return Err(Fault::told(cause::UNRESOLVABLE_ADDRESS, &host));
             }
-            parameter::SUPPORTED_ADDRESS_TYPES => init.is_explicit = chunk_kind == chunk::INIT,
+            parameter::SUPPORTED_ADDRESS_TYPES => init.names_address_types = chunk_kind == chunk::INIT,
             parameter::UNRECOGNIZED => {
                 let whole = value.0;
                 if let Some((kind, inner)) = parameter(&mut value)
@@ -502,16 +504,13 @@ fn init<'a>(
             }
         }
     }
-    // RFC 3758 has a parameter of its own for it, RFC 5061 section 4.2.7 the list: either will do.
-    let has_parameter = init.forward_tsn_supported;
-    init.forward_tsn_supported |= names_forward_tsn;
     init.asconf_supported = supports_asconf && can_authenticate;
     if init.asconf_supported {
         init.hmac = hmac;
     }
-    if chunk_kind == chunk::INIT_ACK {
-        init.is_explicit = names_forward_tsn && has_parameter;
-    }
+    // RFC 5061 section 4.2.7: either of the two says it.
+    init.forward_tsn_supported |= names_forward_tsn;
+    init.names_forward_tsn = names_forward_tsn;
     init.addresses = u8::try_from(addresses.len()).unwrap_or(u8::MAX).max(1);
     Ok(Beginning { init, cookie, reported, unrecognized })
 }
@@ -652,7 +651,8 @@ impl StateCookie {
             hmac: if can(COOKIE_SHA_256) { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can(COOKIE_INTERLEAVING),
             reconfig_supported: can(COOKIE_RECONFIG),
-            is_explicit: false,
+            names_forward_tsn: false,
+            names_address_types: false,
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
