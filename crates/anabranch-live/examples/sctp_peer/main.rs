@@ -20,7 +20,7 @@ use payload::{Course, Flow, Sizes};
 use serde_json::{Map, Value, json};
 
 #[derive(Parser)]
-#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct Arguments {
     #[arg(value_parser = ["listen", "connect"])]
     role: String,
