@@ -48,6 +48,7 @@ bench: ## speed of the engine
 
 lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes nothing
 	cargo fmt --all --check
+	git ls-files '*.rs' | xargs $(BIN)/python tools/comment_width.py --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p anabranch --no-default-features -- -D warnings
 	$(BIN)/ruff check

@@ -1,4 +1,5 @@
-//! Two hosts of TCP or MPTCP and a network in virtual time: every octet arrives, in its place, whatever the network does.
+//! Two hosts of TCP or MPTCP and a network in virtual time: every octet arrives, in its place, whatever the
+//! network does.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -49,8 +50,27 @@ struct World<E: StreamEnd> {
     sent: u64,
     /// Nothing passes on this network.
     cut: Option<u8>,
+    /// Somebody changes what is sent on this network, and makes TCP's checksum right again.
+    meddled: Option<u8>,
     /// Octets that came on each network.
     carried: [u64; 2],
+}
+
+/// Changes the last whole word of a segment that has data, and its checksum with it (RFC 1624).
+fn meddle(segment: &mut [u8]) {
+    let header = usize::from(segment[12] >> 4) * 4;
+    let last = (segment.len() & !1) - 2;
+    if last < header {
+        return;
+    }
+    let word = |segment: &[u8], place: usize| u16::from_be_bytes([segment[place], segment[place + 1]]);
+    let (old, checksum) = (word(segment, last), word(segment, 16));
+    let new = old ^ 0x0100;
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    segment[last..last + 2].copy_from_slice(&new.to_be_bytes());
+    segment[16..18].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
 fn address(host: usize, network: u8) -> IpAddr {
@@ -79,6 +99,7 @@ impl<E: StreamEnd> World<E> {
             network: BTreeMap::new(),
             sent: 0,
             cut: None,
+            meddled: None,
             carried: [0; 2],
         }
     }
@@ -119,6 +140,9 @@ impl<E: StreamEnd> World<E> {
                 self.carried[usize::from(network)] += bytes.len() as u64;
                 if self.rng.bernoulli(self.weather.duplication) {
                     self.put(1 - index, route, bytes.clone());
+                }
+                if self.meddled == Some(network) {
+                    meddle(&mut bytes);
                 }
                 if self.rng.bernoulli(self.weather.damage) {
                     let bit = self.rng.below(bytes.len() as u64 * 8) as usize;
@@ -230,7 +254,35 @@ fn both_paths_carry_a_stream_and_one_alone_after_a_cut() {
     }
 }
 
-/// RFC 9293 section 3.10.7.4, RFC 6191: between the same addresses and ports, while the end that has closed is in TIME-WAIT.
+/// RFC 8684 section 3.7: with checksums, what somebody changes on one path goes on the other one, and a
+/// connection with only that path ends; without them nobody finds out.
+#[test]
+fn checksums_of_mappings_find_who_meddles() {
+    let checksums = mptcp::Config { checksums: Some(true), ..mptcp::Config::default() };
+    let mut world = World::<mptcp::Connection>::new(2, Weather::default());
+    world.connect(&checksums, 0, [2_000_000, 2_000_000]);
+    world.run_for(Duration::from_millis(300));
+    assert!(world.carried.iter().all(|bytes| *bytes > 0), "{:?}", world.carried);
+    world.meddled = Some(1);
+    world.run_for(Duration::from_secs(900));
+    world.assert_exact();
+    for (config, reason) in
+        [(checksums, CloseReason::Aborted), (mptcp::Config::default(), CloseReason::Shutdown)]
+    {
+        let mut world = World::<mptcp::Connection>::new(1, Weather::default());
+        world.connect(&config, 0, [1_000_000, 1_000_000]);
+        world.run_for(Duration::from_millis(100));
+        world.meddled = Some(0);
+        world.run_for(Duration::from_secs(900));
+        let closed = world.users.each_ref().map(|user| user.closed);
+        let is_exact = world.users.each_ref().map(|user| user.is_exact);
+        let finds_out = reason == CloseReason::Aborted;
+        assert_eq!((closed, is_exact), ([Some(reason); 2], [finds_out; 2]));
+    }
+}
+
+/// RFC 9293 section 3.10.7.4, RFC 6191: between the same addresses and ports, while the end that has closed
+/// is in TIME-WAIT.
 #[test]
 fn a_connection_follows_another_one_at_once() {
     let mut world = World::<tcp::Connection>::new(1, Weather::default());

@@ -30,7 +30,7 @@ func pattern() []byte {
 func exchangeOctets(connection *gonet.TCPConn) map[string]any {
 	content := pattern()
 	failures := make(chan error, 2)
-	enough := make(chan struct{})
+	enough, isEnough := make(chan struct{}), false
 	sent := uint(0)
 	go func() {
 		for sent < send {
@@ -50,9 +50,9 @@ func exchangeOctets(connection *gonet.TCPConn) map[string]any {
 	some := make([]byte, 1<<18)
 	var failure error
 	for {
-		if received >= receive && enough != nil {
+		if received >= receive && !isEnough {
 			close(enough)
-			enough = nil
+			isEnough = true
 		}
 		n, err := connection.Read(some)
 		start := received % period
@@ -67,7 +67,7 @@ func exchangeOctets(connection *gonet.TCPConn) map[string]any {
 			break
 		}
 	}
-	if enough != nil {
+	if !isEnough {
 		close(enough)
 	}
 	if err := <-failures; failure == nil {

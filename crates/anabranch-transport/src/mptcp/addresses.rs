@@ -339,8 +339,7 @@ impl Connection {
                     self.on_address_removed(now, address);
                 }
             }
-            // Mappings have no checksums here, so that none can be wrong.
-            Signal::Fail { .. } => {}
+            Signal::Fail { .. } => self.on_fail(now, path),
             Signal::FastClose => self.on_fast_close(now, path),
             Signal::Priority { is_backup } => self.subflows[path].is_asked_backup = is_backup,
         }

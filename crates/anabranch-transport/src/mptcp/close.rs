@@ -1,10 +1,11 @@
 //! Closing: `DATA_FIN` and the end of the subflows, and giving up at once (RFC 8684 sections 3.3.3 and 3.5).
 
 use super::connection::{Connection, State};
+use super::damage;
 use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
 use crate::tcp::subflow::Phase;
 use crate::time::Time;
-use crate::wire::mptcp::{Options, Signal};
+use crate::wire::mptcp::{Options, Reset, Signal};
 
 impl Connection {
     /// Sends `DATA_FIN` on acknowledgements of its own where no data carries it (Linux:
@@ -75,7 +76,7 @@ impl Connection {
 
     /// Ends the connection by a reset of every subflow that tells the peer of all of them.
     #[cold]
-    fn fast_close(&mut self, now: Time, reason: CloseReason) {
+    pub(super) fn fast_close(&mut self, now: Time, reason: CloseReason) {
         if self.state == State::Established {
             for subflow in &mut self.subflows {
                 let has_peer = matches!(subflow.phase, Phase::Open | Phase::Closing);
@@ -125,8 +126,10 @@ impl Connection {
     /// The options of a reset.
     #[cold]
     pub(super) fn reset_options(&mut self, path: usize) -> (Options, u32) {
-        let signal = self.subflows[path].signal.take().filter(|signal| *signal == Signal::FastClose);
-        let bytes = signal.map_or(0, |signal| signal.wire_bytes(self.ip));
-        (Options { signal, ..Options::default() }, bytes)
+        let is_of_reset = |signal: &Signal| matches!(signal, Signal::Fail { .. } | Signal::FastClose);
+        let signal = self.subflows[path].signal.take().filter(is_of_reset);
+        let reset = matches!(signal, Some(Signal::Fail { .. })).then_some(damage::RESET);
+        let bytes = signal.map_or(0, |signal| signal.wire_bytes(self.ip)) + reset.map_or(0, |_| Reset::BYTES);
+        (Options { signal, reset, ..Options::default() }, bytes)
     }
 }

@@ -268,6 +268,9 @@ impl Connection {
             }
             return;
         }
+        if options.is_damaged {
+            return self.on_damaged(now, path, options.data_position);
+        }
         if let Some(acknowledged) = options.data_ack {
             let window = u64::from(segment.window) << self.subflows[path].tcp.peer_scale();
             self.on_data_ack(now, acknowledged, self.offered(window));

@@ -61,7 +61,7 @@ impl Connection {
     fn reset(&mut self) {
         self.keys = [Some(self.draw()), None];
         self.announcements.clear();
-        self.has_checksums = false;
+        self.has_checksums = self.parameters.checksums;
         self.sender = self.sender.renewed(self.last_now);
         let is_paused = std::mem::take(&mut self.receiver).is_paused;
         self.receiver.is_paused = is_paused;
@@ -111,7 +111,7 @@ impl Connection {
                 self.stats.connections += 1;
                 self.subflows[path].begin(false, false);
                 if handshake.is_some() {
-                    self.has_checksums = options.has_checksum;
+                    self.has_checksums |= options.has_checksum;
                     self.state = State::Opening;
                     let window = self.offered(u64::from(segment.window));
                     self.sender.open(0, window);
@@ -139,7 +139,7 @@ impl Connection {
         match (options.handshake, subflow.joins) {
             (Some(Handshake::Capable { sender_key, .. }), false) => {
                 self.keys[1] = sender_key;
-                self.has_checksums = options.has_checksum;
+                self.has_checksums |= options.has_checksum;
                 let window = self.offered(u64::from(segment.window));
                 self.sender.open(0, window);
             }

@@ -10,8 +10,9 @@
 //! Keys, tokens and the codes of `MP_JOIN` are real; the numbers of the connection are positions here, and
 //! become data sequence numbers where a packet becomes bytes ([`crate::wire::mptcp`]).
 //!
-//! Known deviations: no checksums, hence no `MP_FAIL`, and fall-back to TCP only when the peer's SYN, SYN-ACK
-//! or third segment has no `MP_CAPABLE`; no `MP_TCPRST`. An address that comes at side A is announced and
+//! Known deviations: the checksum of a mapping that takes several segments is not looked at; no infinite
+//! mappings, and fall-back to TCP only when the peer's SYN, SYN-ACK or third segment has no `MP_CAPABLE`;
+//! `MP_TCPRST` only with `MP_FAIL`. An address that comes at side A is announced and
 //! joined by side A, so that nobody joins an address because of `ADD_ADDR` alone. A mapping is one segment.
 //! The receive buffer does not tune itself: the window is the whole buffer from the beginning. Data that a
 //! subflow holds above a gap of its own reaches the connection when the gap is filled, as in Linux. Subflows
@@ -22,6 +23,9 @@ mod addresses;
 mod close;
 pub mod config;
 mod connection;
+mod damage;
+#[cfg(test)]
+mod damage_drills;
 #[cfg(test)]
 mod drills;
 #[cfg(test)]

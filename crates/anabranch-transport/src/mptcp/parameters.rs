@@ -11,6 +11,7 @@ use crate::time::Duration;
 use crate::units::Bytes;
 
 /// An MPTCP endpoint's settings, all of them set and possible. Made by [`Config::resolve`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Of a subflow, the connection's buffers included.
@@ -27,6 +28,7 @@ pub struct Parameters {
     pub(super) stale_counts: StaleCounts,
     pub(super) rejoin: Option<Duration>,
     pub(super) close_timeout: Duration,
+    pub(super) checksums: bool,
     pub(super) backup: Vec<u8>,
     /// Bytes of a DSS option, padded to whole words: with a mapping and without. None are on the wire when
     /// both are 0.
@@ -87,18 +89,20 @@ impl Config {
                 Rejoin::Never => None,
             },
             close_timeout: self.close_timeout.unwrap_or(Duration::from_secs(60)),
+            checksums: self.checksums.unwrap_or(false),
             backup: self.backup.clone(),
             short_ack: 8,
             // 4 bytes more in the acknowledgement, of which 2 were padding, and 2 of padding.
             longer_ack: if linux { 4 } else { 0 },
             space: if linux {
                 // Linux, mptcp_established_options_dss: 4 bytes, a data sequence number of 8, subflow
-                // sequence number 4, length 2, and a data acknowledgement, which has 8 bytes where it answers
-                // such a mapping: 12 bytes in a pure acknowledgement, and in a mapping 4 bytes more.
+                // sequence number 4, length 2, checksum or padding 2, and a data acknowledgement, which has 8
+                // bytes where it answers such a mapping: 12 bytes in a pure acknowledgement, and in a mapping
+                // 4 bytes more.
                 OptionSpace { data: 24, ack: 12 }
             } else {
                 // RFC 8684 section 3.3: 4 bytes, data acknowledgement 4, data sequence number 4, subflow
-                // sequence number 4, length 2, without the checksum.
+                // sequence number 4, length 2, and the checksum or padding, 2.
                 OptionSpace { data: 20, ack: 8 }
             },
         })
@@ -123,6 +127,9 @@ impl Config {
             return Err(format!(
                 "receive_buffer = {size} is not in profile kheirkhah_v1, which has no limit; leave it out"
             ));
+        }
+        if self.checksums == Some(true) && self.profile == Profile::KheirkhahV1 {
+            return Err("checksums = true is not in profile kheirkhah_v1; leave it out".into());
         }
         if self.receiver == Some(Receiver::AsCited) && self.profile != Profile::KheirkhahV1 {
             return Err("receiver = \"as_cited\" is only in profile kheirkhah_v1; use \"textbook\"".into());
@@ -201,6 +208,10 @@ mod tests {
             (
                 r#"{"tcp": {"path": 0}}"#,
                 "tcp.path is not a subflow's own; set the flow's paths of the connection instead",
+            ),
+            (
+                r#"{"profile": "kheirkhah_v1", "checksums": true}"#,
+                "checksums = true is not in profile kheirkhah_v1; leave it out",
             ),
             (r#"{"tcp": {"ack_every": 0}}"#, "tcp.ack_every = 0 is too small; it must be at least 1"),
             (r#"{"backup": [2]}"#, "backup = [2] is not one of the flow's paths, 0 to 1"),

@@ -119,7 +119,7 @@ impl Segment {
             return;
         }
         let signal = options.signal.map_or(0, |signal| signal.wire_bytes(sending.ip()));
-        let reset = if options.reset.is_some() { 4 } else { 0 };
+        let reset = options.reset.map_or(0, |_| Reset::BYTES);
         let room = (self.option_bytes as usize).saturating_sub((signal + reset) as usize + out.len());
         let has_ack = options.data_ack.is_some();
         let mapping = if options.has_checksum { 8 } else { 6 };

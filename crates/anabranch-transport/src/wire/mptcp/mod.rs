@@ -36,9 +36,11 @@ pub struct Options {
     pub signal: Option<Signal>,
     /// `MP_TCPRST` (section 3.6): why the subflow is reset.
     pub reset: Option<Reset>,
-    /// The mapping has a checksum (section 3.3.1), which was right if it could be computed of the segment
-    /// alone; with `MP_CAPABLE`, flag A: mappings are to have one.
+    /// The mapping has a checksum (section 3.3.1); with `MP_CAPABLE`, flag A: mappings are to have one.
     pub has_checksum: bool,
+    /// The checksum was found wrong, so that the payload is not to be believed (section 3.7). It can be
+    /// computed where the segment has all that is mapped.
+    pub is_damaged: bool,
 }
 
 /// Why a subflow is reset.
@@ -48,6 +50,11 @@ pub struct Reset {
     pub reason: u8,
     /// Flag T: it may work later.
     pub is_transient: bool,
+}
+
+impl Reset {
+    /// On the wire.
+    pub const BYTES: u32 = 4;
 }
 
 /// Identifiers of addresses.

@@ -6,7 +6,7 @@ use super::checksum::PseudoHeader;
 use super::emit::{BACKUP, CHECKSUMS, ECHO, TRANSIENT, VERSION, dss, subtype};
 use super::keys::{address_code, first_data_sequence};
 use super::{Handshake, Join, Options, Reset, Segment, Signal};
-use crate::wire::bytes::{Malformed, Reader, Receiving};
+use crate::wire::bytes::{Reader, Receiving};
 use crate::wire::tcp;
 
 /// What a DSS option says (section 3.3).
@@ -30,9 +30,6 @@ pub(in crate::wire) struct Carrier<'a> {
     pub(in crate::wire) segment: &'a tcp::Segment,
     pub(in crate::wire) payload: &'a [u8],
 }
-
-/// Section 3.7: such data is not to be believed. It is as if the segment had not come.
-const DAMAGED: Malformed = Malformed { protocol: "MPTCP", problem: "the checksum of a mapping is wrong" };
 
 /// A number of the connection, or its low half.
 #[derive(Clone, Copy)]
@@ -64,16 +61,12 @@ impl Options {
         values: &[&[u8]],
         carrier: Carrier<'_>,
         receiving: &mut impl Receiving,
-    ) -> Result<Option<Self>, Malformed> {
+    ) -> Option<Self> {
         let mut options = Self::default();
-        let mut is_damaged = false;
         for value in values {
-            let _ = options.take(Reader(value), carrier, receiving, &mut is_damaged);
+            let _ = options.take(Reader(value), carrier, receiving);
         }
-        if is_damaged {
-            return Err(DAMAGED);
-        }
-        Ok((options != Self::default()).then_some(options))
+        (options != Self::default()).then_some(options)
     }
 
     fn take(
@@ -81,7 +74,6 @@ impl Options {
         mut value: Reader<'_>,
         carrier: Carrier<'_>,
         receiving: &mut impl Receiving,
-        is_damaged: &mut bool,
     ) -> Option<()> {
         let Carrier { segment, payload } = carrier;
         let first = value.u8()?;
@@ -105,7 +97,7 @@ impl Options {
                     {
                         let sequence = first_data_sequence(peers_key);
                         let header = PseudoHeader { sequence, subflow: 1, length };
-                        *is_damaged |= header.checksum(payload, checksum) != 0;
+                        self.is_damaged |= header.checksum(payload, checksum) != 0;
                     }
                 }
                 self.handshake = Some(Handshake::Capable { sender_key, receiver_key });
@@ -133,7 +125,7 @@ impl Options {
                     if is_alone || (place == 0 && data == payload.len() as u64) {
                         let covered = if is_alone { &[] } else { payload };
                         let header = PseudoHeader { sequence: first.wrapping_add(start), subflow, length };
-                        *is_damaged |= header.checksum(covered, checksum) != 0;
+                        self.is_damaged |= header.checksum(covered, checksum) != 0;
                     }
                 }
             }

@@ -61,7 +61,7 @@ impl Segment {
             segment.payload = Payload { offset, length: reader.0.len() as u32 };
         }
         let carrier = mptcp::Carrier { segment: &segment, payload: reader.0 };
-        let mptcp = mptcp::Options::parse(&mptcp, carrier, receiving)?;
+        let mptcp = mptcp::Options::parse(&mptcp, carrier, receiving);
         Ok((segment, mptcp))
     }
 

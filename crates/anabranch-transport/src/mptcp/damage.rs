@@ -1,0 +1,45 @@
+//! What somebody between the ends has changed: the checksum of its mapping is wrong (RFC 8684 section 3.7).
+
+use super::connection::{Connection, State};
+use crate::endpoint::{CloseReason, Command, Endpoint as _, Input};
+use crate::tcp::subflow::Phase;
+use crate::time::Time;
+use crate::wire::mptcp::{Reset, Signal};
+
+/// Why a subflow is reset that brought damaged data: middlebox interference (section 3.6).
+pub(super) const RESET: Reset = Reset { reason: 6, is_transient: false };
+
+impl Connection {
+    /// Data that maps to this position is damaged, and its subflow is not to be trusted any more: a reset
+    /// with `MP_FAIL` ends it, and the peer sends the data again on another one. The only subflow cannot go
+    /// on without one that may be trusted: this end knows no infinite mappings, so that the connection ends.
+    #[cold]
+    pub(super) fn on_damaged(&mut self, now: Time, path: usize, position: Option<u64>) {
+        if self.state != State::Established || !self.has_another(path) {
+            return self.fast_close(now, CloseReason::Aborted);
+        }
+        let position = position.unwrap_or(self.receiver.next);
+        let subflow = &mut self.subflows[path];
+        subflow.signal = Some(Signal::Fail { position });
+        subflow.tcp.handle_input(now, Input::Command(Command::Abort));
+        subflow.is_dirty = true;
+    }
+
+    /// What this end has sent on a subflow arrived damaged. Its peer has reset it, or wishes to go on with it
+    /// alone by an infinite mapping.
+    #[cold]
+    pub(super) fn on_fail(&mut self, now: Time, path: usize) {
+        if self.subflows[path].phase == Phase::Closed || self.state != State::Established {
+            return;
+        }
+        if !self.has_another(path) {
+            return self.fast_close(now, CloseReason::Aborted);
+        }
+        self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));
+        self.subflows[path].is_dirty = true;
+    }
+
+    fn has_another(&self, path: usize) -> bool {
+        self.subflows.iter().enumerate().any(|(other, subflow)| other != path && subflow.is_established())
+    }
+}
