@@ -17,7 +17,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from anabranch.sctp import Association, Restarted, Sight, StreamReset, Talk
+from anabranch.sctp import (
+    AddressAdded,
+    AddressRemoved,
+    Association,
+    Restarted,
+    Sight,
+    StreamReset,
+    Talk,
+)
 from anabranch.support import terminal
 
 from .app import write_json
@@ -227,6 +235,10 @@ async def _telling(association: Association) -> AsyncIterator[None]:
     async def tell() -> None:
         async for event in association.events():
             match event:
+                case AddressAdded(address):
+                    say(f"{_peer(association)} has the address {address}, too")
+                case AddressRemoved(address):
+                    say(f"{_peer(association)} has left the address {address}")
                 case Restarted():
                     say(f"{_peer(association)} has restarted")
                 case StreamReset(None):

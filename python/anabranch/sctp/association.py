@@ -324,17 +324,16 @@ class Association:
 
     async def _change(self, change: str, address: str) -> None:
         self._check_open()
-        key = str(ipaddress.ip_address(address)) if _is_address(address) else address
-        answer = self._changes[key] = asyncio.get_running_loop().create_future()
-        try:
-            self._host.change_address(self._number, change, address)
-            await until(self._changed, lambda: answer.done() or self._reason is not None)
-        finally:
-            self._changes.pop(key, None)
+        if address in self._changes:
+            raise LiveError(f"address = {address}: a change of it is on its way already")
+        self._host.change_address(self._number, change, address)
+        answer = asyncio.get_running_loop().create_future()
+        self._changes[str(ipaddress.ip_address(address))] = answer
+        await until(self._changed, lambda: answer.done() or self._reason is not None)
         if not answer.done():
             self._check_open()
         if not answer.result():
-            raise LiveError(f"the peer refuses to {change} the address {address}")
+            raise LiveError(f"address = {address}: the peer refuses to {change} it")
 
     async def reset_streams(self, streams: Iterable[int]) -> None:
         """Has outgoing streams begin anew (RFC 6525); waits until the peer has agreed.
@@ -419,7 +418,7 @@ class Association:
         if not is_ours:
             what = AddressAdded if kind == "address_added" else AddressRemoved
             self._events.append(what(address))
-        elif (answer := self._changes.get(address)) is not None and not answer.done():
+        elif (answer := self._changes.pop(address, None)) is not None:
             answer.set_result(kind != "address_refused")
 
     def _take(self, kind: str, particulars: object) -> None:
@@ -447,20 +446,13 @@ class Association:
                 self._take_change(kind, address, is_ours=is_ours)
             case "restarted", _:
                 self._events.append(Restarted())
-                for answer in itertools.chain(*self._resets.values()):
+                for answer in itertools.chain(*self._resets.values(), self._changes.values()):
                     answer.set_result(False)
                 self._resets.clear()
+                self._changes.clear()
             case "stream_reset_by_peer", (int() | None) as stream:
                 self._events.append(StreamReset(stream))
             case ("stream_reset" | "stream_reset_refused"), int(stream):
                 for answer in self._resets.pop(stream, []):
                     answer.set_result(kind == "stream_reset")
         self._changed.set()
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
