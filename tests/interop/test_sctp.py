@@ -160,7 +160,7 @@ def test_stream_resets(other: Peer, by: str, interleaving: bool, cell: Cell) -> 
     cell(f"streams reset by {by} (RFC 6525){words}", other)
     if interleaving and not other.has_interleaving:
         pytest.skip(f"{other} has no I-DATA")
-    available(other)
+    peers.available(ANABRANCH, other)
     options = (*(["--interleaving"] if interleaving else []), *LINGER)
     load = Load(1000, back=0, streams=4, options=options, of_client=("--reset-streams",))
     pair = (other, ANABRANCH) if by == "us" else (ANABRANCH, other)
@@ -177,7 +177,7 @@ def test_stream_resets(other: Peer, by: str, interleaving: bool, cell: Cell) -> 
 def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
     """It is killed and opens the association, which lives at our end, again (section 5.2.4)."""
     cell("restart of the peer", other)
-    available(other)
+    peers.available(ANABRANCH, other)
     server, client = peers.free_ports(2)
     load = Load(1000, back=0, rate=500, options=LINGER)
     listens = peers.on_loopback(ANABRANCH, "listen", load, (server, client))

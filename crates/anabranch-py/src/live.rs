@@ -176,7 +176,8 @@ impl LiveHost {
         self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
     }
 
-    /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. What the peer says of it is news.
+    /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. What the peer says of it is
+    /// news.
     fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
         let (address, id) = (address(text)?, AssociationId(number));
         if change == "add" {

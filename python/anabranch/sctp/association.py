@@ -452,7 +452,7 @@ class Association:
                 self._changes.clear()
             case "stream_reset_by_peer", (int() | None) as stream:
                 self._events.append(StreamReset(stream))
-            case ("stream_reset" | "stream_reset_refused"), int(stream):
+            case (("stream_reset" | "stream_reset_refused"), int(stream)):
                 for answer in self._resets.pop(stream, []):
                     answer.set_result(kind == "stream_reset")
         self._changed.set()

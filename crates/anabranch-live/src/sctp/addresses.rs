@@ -1,9 +1,10 @@
-//! Addresses that come and go while an association lives (RFC 5061), and what their changes are signed with (RFC
-//! 4895).
+//! Addresses that come and go while an association lives (RFC 5061), and what their changes are signed with
+//! (RFC 4895).
 //!
-//! A path leads from an address of ours to one of the peer's. Each address of the peer has one, and each address
-//! that this end adds gets one more, to the address of the peer that data goes to. When an address of ours goes,
-//! its path goes with it; other paths that have left from there leave from another one from then on.
+//! A path leads from an address of ours to one of the peer's. Each address of the peer has one, and each
+//! address that this end adds gets one more, to the address of the peer that data goes to. When an address of
+//! ours goes, its path goes with it; other paths that have left from there leave from another one from then
+//! on.
 
 use std::net::IpAddr;
 
@@ -158,8 +159,8 @@ impl Host {
         }
     }
 
-    /// The peer asks for addresses to be added: there are paths for them, which are no part of the association
-    /// so far.
+    /// The peer asks for addresses to be added: there are paths for them, which are no part of the
+    /// association so far.
     pub(super) fn make_room(&mut self, now: Time, id: AssociationId, from: Route, new: &[(PathId, IpAddr)]) {
         let mtu = self.mtu();
         let Some(live) = self.associations.get_mut(&id) else { return };

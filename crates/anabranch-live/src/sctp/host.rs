@@ -395,9 +395,9 @@ impl Host {
         }
     }
 
-    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged (RFC 6525); until
-    /// then they take no message. [`HostEvent::StreamReset`] or [`HostEvent::StreamResetRefused`] tells of
-    /// each what has become of it.
+    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged (RFC 6525);
+    /// until then they take no message. [`HostEvent::StreamReset`] or [`HostEvent::StreamResetRefused`] tells
+    /// of each what has become of it.
     ///
     /// # Errors
     /// When the association is not open, the peer cannot do that, or a stream is not there: one sentence.
@@ -509,7 +509,8 @@ impl Host {
         self.finish(now, id, datagram);
     }
 
-    /// RFC 9260 section 5.2.2: a peer that restarts brings no addresses along that its association has not got.
+    /// RFC 9260 section 5.2.2: a peer that restarts brings no addresses along that its association has not
+    /// got.
     fn refuse_restart(&mut self, id: AssociationId, init: &Packet, new: &[IpAddr]) {
         let routes = &self.associations[&id].routes;
         let ip = version(routes[0].remote);

@@ -165,8 +165,8 @@ impl Association {
     }
 
     /// Section 5.1 B; section 5.2.1 for an INIT while the association is being opened: the answer is made
-    /// from our own tag and TSN, and the state stays as it is. Later it does too, but the answer has a new tag
-    /// and a new TSN (section 5.2.2): the peer may have restarted.
+    /// from our own tag and TSN, and the state stays as it is. Later it does too, but the answer has a new
+    /// tag and a new TSN (section 5.2.2): the peer may have restarted.
     #[cold]
     pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init, unrecognized: &[u8]) {
         if self.state == State::ShutdownAckSent {

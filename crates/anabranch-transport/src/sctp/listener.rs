@@ -93,8 +93,8 @@ pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
     Some(reply(packet.path, sctp, tag, chunk, ip))
 }
 
-/// The answer to an INIT of a peer that seems to have restarted, but with these addresses which its association
-/// has not got (RFC 9260 section 5.2.2).
+/// The answer to an INIT of a peer that seems to have restarted, but with these addresses which its
+/// association has not got (RFC 9260 section 5.2.2).
 pub fn refuse_restart(packet: &Packet, ip: IpVersion, addresses: &[IpAddr]) -> Option<Box<Packet>> {
     let Body::Sctp(sctp) = &packet.body else { return None };
     let Chunk::Init(init, _) = &sctp.first else { return None };

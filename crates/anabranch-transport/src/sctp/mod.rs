@@ -2,8 +2,8 @@
 //!
 //! Source: RFC 9260 (with RFC 4960 and RFC 2960 where a profile asks for them), RFC 3758 and RFC 7496
 //! (partial reliability), RFC 5061 (addresses that come and go), RFC 6525 (streams that begin anew), RFC 7829
-//! (potentially failed paths), RFC 8260 (interleaving and stream schedulers). The two ends of a flow are two [`Association`]s; they are
-//! alike, except that one of them opens.
+//! (potentially failed paths), RFC 8260 (interleaving and stream schedulers). The two ends of a flow are two
+//! [`Association`]s; they are alike, except that one of them opens.
 //!
 //! Known deviations: DATA is not bundled with COOKIE ECHO (RFC 9260 section 5.1 allows it); no partial
 //! delivery (section 6.9), so a message must fit into the peer's receive buffer;

@@ -43,7 +43,8 @@ impl Association {
             && staleness(now, own).is_none()
     }
 
-    /// Whether the association is so far open that an INIT of the peer means that it restarts (section 5.2.2).
+    /// Whether the association is so far open that an INIT of the peer means that it restarts (section
+    /// 5.2.2).
     pub const fn takes_init_for_restart(&self) -> bool {
         !matches!(self.state, State::Closed | State::CookieWait | State::Ended | State::ShutdownAckSent)
     }

@@ -20,8 +20,8 @@ pub trait Sending {
         Vec::new()
     }
 
-    /// The key vector of the peer whose INIT is answered (RFC 4895 section 6.1), as many bytes as the answer's
-    /// cookie says.
+    /// The key vector of the peer whose INIT is answered (RFC 4895 section 6.1), as many bytes as the
+    /// answer's cookie says.
     fn peer_key_vector(&self) -> &[u8] {
         &[]
     }

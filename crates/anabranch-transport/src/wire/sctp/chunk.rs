@@ -324,8 +324,8 @@ pub struct Init {
     pub addresses: u8,
     /// The addresses' version.
     pub ip: IpVersion,
-    /// Partial reliability, in the Forward-TSN-Supported parameter (RFC 3758 section 3.1). Of a peer that only
-    /// lists FORWARD TSN in Supported Extensions this is true as well.
+    /// Partial reliability, in the Forward-TSN-Supported parameter (RFC 3758 section 3.1). Of a peer that
+    /// only lists FORWARD TSN in Supported Extensions this is true as well.
     pub forward_tsn_supported: bool,
     /// ASCONF, ASCONF-ACK and AUTH in the Supported Extensions parameter (RFC 5061 section 4.2.7), with the
     /// parameters that AUTH needs (RFC 4895 section 3).

@@ -558,7 +558,8 @@ fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asco
     Some(Asconf { serial, ip, requests, refused })
 }
 
-/// What is asked for, and the path that it is about; or why it cannot be done (RFC 5061 sections 4.3 and 5.2).
+/// What is asked for, and the path that it is about; or why it cannot be done (RFC 5061 sections 4.3 and
+/// 5.2).
 fn place(
     change: AddressChange,
     address: IpAddr,
