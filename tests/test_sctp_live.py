@@ -98,6 +98,99 @@ def test_an_end_that_aborts_is_an_exception_to_the_other() -> None:
     run(work)
 
 
+def test_streams_begin_anew() -> None:
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            for number in range(3):
+                await ours.send(bytes([number]), stream=2)
+            waiting = asyncio.create_task(ours.reset_streams([5, 2]))
+            await asyncio.sleep(0)
+            # It waits for the reset, so that the peer hears of it first.
+            await ours.send(b"new", stream=2)
+            await waiting
+            heard = [(await theirs.receive()).data for _ in range(4)]
+            assert heard == [b"\x00", b"\x01", b"\x02", b"new"]
+            events = theirs.events()
+            assert {await anext(events), await anext(events)} == {
+                sctp.StreamReset(2),
+                sctp.StreamReset(5),
+            }
+            with pytest.raises(LiveError, match="there is no stream 10; they are numbered 0 to 9"):
+                await ours.reset_streams([10])
+            with pytest.raises(AnabranchError, match="stream is -1"):
+                await ours.reset_streams([-1])
+            await asyncio.gather(ours.reset_streams([1]), ours.reset_streams([1, 3]))
+            await ours.shutdown()
+            with pytest.raises(sctp.AssociationClosedError):
+                await ours.reset_streams([1])
+
+    run(work)
+
+
+def test_a_peer_that_restarts_is_known_again() -> None:
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK]) as server,
+            server.listen(5001) as listener,
+        ):
+            udp_port = server.udp_port
+            assert udp_port
+
+            async def call(client: sctp.Endpoint) -> sctp.Association:
+                return await client.connect(LOOPBACK, 5001, local_port=4000, udp_port=udp_port)
+
+            async with sctp.Endpoint([LOOPBACK]) as client:
+                first = await call(client)
+                ours = await listener.accept()
+                await first.send(b"before")
+                assert (await ours.receive()).data == b"before"
+                own_port = client.udp_port
+            # Nothing has been said of the end.
+            async with sctp.Endpoint([LOOPBACK], udp_port=own_port) as client:
+                second = await call(client)
+                assert await anext(ours.events()) == sctp.Restarted()
+                await second.send(b"after")
+                assert (await ours.receive()).data == b"after"
+                await ours.shutdown()
+                assert (ours.reason, second.reason) == ("shutdown", "shutdown")
+
+    run(work)
+
+
+def test_an_end_moves_to_another_address() -> None:
+    before, after = "127.0.0.11", "127.0.0.12"
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK], shared_key=b"ours") as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([before], shared_key=b"ours") as client,
+        ):
+            assert server.udp_port
+            ours = await client.connect(LOOPBACK, 5001, udp_port=server.udp_port)
+            theirs = await listener.accept()
+            await ours.add_address(after)
+            ours.set_peer_primary(after)
+            await ours.remove_address(before)
+            seen: list[sctp.Event] = []
+            async for event in theirs.events():
+                seen.append(event)
+                if event == sctp.AddressRemoved(before):
+                    break
+            assert sctp.AddressAdded(after) in seen
+            await theirs.send(b"to where you are")
+            assert (await ours.receive()).data == b"to where you are"
+            await ours.send(b"thanks")
+            assert (await theirs.receive()).data == b"thanks"
+            with pytest.raises(LiveError, match="is the only one of the association"):
+                await ours.remove_address(after)
+            with pytest.raises(LiveError, match=r"192\.0\.2\.77.*cannot be bound"):
+                await ours.add_address("192.0.2.77")
+            await ours.shutdown()
+
+    run(work)
+
+
 def test_nobody_waits_at_the_port() -> None:
     async def work() -> None:
         async with sctp.Endpoint([LOOPBACK]) as server, sctp.Endpoint([LOOPBACK]) as client:

@@ -80,7 +80,14 @@ fuzz_target!(|input: &[u8]| {
         serde_json::from_str(SETTINGS[usize::from(script.byte() & 3)]).expect("possible settings");
     let mut ends = [0, 1].map(|index| {
         let addresses = vec![address(index)];
-        let settings = Settings { addresses, mtu: 1_500, is_in_udp: true, most_accepted: 4 };
+        let settings = Settings {
+            addresses,
+            mtu: 1_500,
+            is_in_udp: true,
+            most_accepted: 4,
+            offers_extensions: true,
+            shared_key: Vec::new(),
+        };
         let streams = Streams { seed: 1, replication: index as u64 };
         Talker { host: Host::new(settings, Secret([index as u8; 32]), streams), ids: Vec::new(), reads: true }
     });

@@ -4,6 +4,7 @@
 where `tools/interop_page.py` writes what came of it; the fixture `cell` says which.
 """
 
+import contextlib
 import dataclasses
 import time
 
@@ -149,6 +150,53 @@ def test_interleaved_messages(other: Peer, cell: Cell) -> None:
     options = ("--interleaving", *LINGER)
     load = Load(count, size="8-60000", options=options, timeout=BULK.timeout)
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
+
+
+@pytest.mark.parametrize("interleaving", [False, True], ids=["", "I-DATA"])
+@pytest.mark.parametrize("by", ["us", "them"])
+@ALL
+def test_stream_resets(other: Peer, by: str, interleaving: bool, cell: Cell) -> None:  # noqa: FBT001
+    words = ", I-DATA" if interleaving else ""
+    cell(f"streams reset by {by} (RFC 6525){words}", other)
+    if interleaving and not other.has_interleaving:
+        pytest.skip(f"{other} has no I-DATA")
+    peers.available(ANABRANCH, other)
+    options = (*(["--interleaving"] if interleaving else []), *LINGER)
+    load = Load(1000, back=0, streams=4, options=options, of_client=("--reset-streams",))
+    pair = (other, ANABRANCH) if by == "us" else (ANABRANCH, other)
+    if not pair[1].has_shutdown:
+        load = dataclasses.replace(load, closer="listen")
+    outcome = peers.over_loopback(*pair, load, LOSSES["1 %"])
+    exact(outcome)
+    for end in (outcome.connect, outcome.listen):
+        assert (end.resets_failed, end.errors) == (0, [])
+    assert (outcome.connect.resets_sent, outcome.listen.resets_received) == (4, 4)
+
+
+@pytest.mark.parametrize("other", [USRSCTP], ids=str)
+def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
+    """It is killed and opens the association, which lives at our end, again (section 5.2.4)."""
+    cell("restart of the peer", other)
+    peers.available(ANABRANCH, other)
+    server, client = peers.free_ports(2)
+    load = Load(1000, back=0, rate=500, options=LINGER)
+    listens = peers.on_loopback(ANABRANCH, "listen", load, (server, client))
+    connects = peers.on_loopback(other, "connect", load, (client, server))
+    with contextlib.ExitStack() as stack:
+        ours = peers.PeerAtWork(listens)
+        stack.callback(ours.stop)
+        ours.wait_for("listening")
+        first = peers.PeerAtWork(connects)
+        stack.callback(first.stop)
+        ours.wait_for("received", messages=200)
+        first.stop()
+        second = peers.PeerAtWork(connects)
+        stack.callback(second.stop)
+        ours.wait_for("restarted")
+        outcome = Outcome(connect=second.report(60), listen=ours.report(60))
+    exact(outcome)
+    assert outcome.listen.more["restarts"] == 1
+    assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
 
 
 @BOTH

@@ -56,6 +56,8 @@ pub struct DriverSettings {
     pub mtu: u32,
     /// Associations that peers may have opened at the same time.
     pub most_accepted: usize,
+    /// A secret shared with the peers, as in [`Settings`]; empty for none.
+    pub shared_key: Vec<u8>,
 }
 
 /// Something to be done with the host.
@@ -63,6 +65,8 @@ type Job<H> = Box<dyn FnOnce(&mut H, Time) + Send>;
 
 /// What a driver does next.
 enum Order<H> {
+    /// Let packets leave from this address, too.
+    Bind(IpAddr, Sender<Result<(), String>>),
     Do(Job<H>),
     Stop,
 }
@@ -98,9 +102,13 @@ impl Driver {
     /// When a socket cannot be bound: one sentence that names the address, and what is missing.
     pub fn start(settings: DriverSettings, listener: Listener) -> Result<Self, String> {
         let (mtu, most_accepted) = (settings.mtu, settings.most_accepted);
+        let shared_key = settings.shared_key.clone();
         let is_in_udp = matches!(settings.carrier, Carrier::Udp(_));
         let host = |addresses, Randomness { secret, streams }| {
-            sctp::Host::new(Settings { addresses, mtu, is_in_udp, most_accepted }, secret, streams)
+            let offers_extensions = true;
+            let settings =
+                Settings { addresses, mtu, is_in_udp, most_accepted, offers_extensions, shared_key };
+            sctp::Host::new(settings, secret, streams)
         };
         Self::drive(settings, host, listener)
     }
@@ -116,7 +124,7 @@ impl<H: Stack> Driver<H> {
         host: impl FnOnce(Vec<IpAddr>, Randomness) -> H,
         listener: Listener<H>,
     ) -> Result<Self, String> {
-        let DriverSettings { mut addresses, carrier, mtu, .. } = settings;
+        let DriverSettings { mut addresses, mut carrier, mtu, .. } = settings;
         if let (Carrier::Tun(devices), true) = (&carrier, addresses.is_empty()) {
             addresses = devices.iter().flat_map(|device| device.addresses.clone()).collect();
         }
@@ -125,6 +133,9 @@ impl<H: Stack> Driver<H> {
             Some(Socket::Udp(udp)) => Some(udp.port().map_err(|error| error.to_string())?),
             _ => None,
         };
+        if let (Carrier::Udp(own), Some(port)) = (&mut carrier, port) {
+            *own = port;
+        }
         let start = || -> io::Result<Started<H>> {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -133,8 +144,19 @@ impl<H: Stack> Driver<H> {
             let (orders, inbox) = channel();
             let (clock, buffers) = (Clock::start(), Buffers::new());
             let devices = BTreeMap::new();
-            let mut driver =
-                Loop { host, sockets, poll, clock, inbox, listener, buffers, devices, is_blocked: false };
+            let mut driver = Loop {
+                host,
+                sockets,
+                carrier,
+                mtu,
+                poll,
+                clock,
+                inbox,
+                listener,
+                buffers,
+                devices,
+                is_blocked: false,
+            };
             driver.register()?;
             Ok((driver, waker, orders))
         };
@@ -195,6 +217,17 @@ impl<H> Driver<H> {
         inbox.recv().ok()
     }
 
+    /// Lets packets leave from this address and come there, too.
+    ///
+    /// # Errors
+    /// When no socket can be bound there: one sentence.
+    pub fn bind(&self, address: IpAddr) -> Result<(), String> {
+        let (answer, inbox) = channel();
+        let _ = self.orders.send(Order::Bind(address, answer));
+        let _ = self.waker.wake();
+        inbox.recv().unwrap_or_else(|_| Err("the driver has stopped".into()))
+    }
+
     /// Stops the thread. Associations are not closed: their peers will notice.
     pub fn stop(&mut self) {
         let _ = self.orders.send(Order::Stop);
@@ -225,6 +258,16 @@ impl Socket {
             Self::Tun(tun) => tun.has(local),
             Self::Udp(udp) => udp.local == local,
         }
+    }
+
+    /// Whether it is bound to no address, so that packets from this one leave here, too.
+    const fn is_for_any(&self, local: IpAddr) -> bool {
+        let bound = match self {
+            Self::Raw(raw) => raw.local,
+            Self::Tun(_) => return false,
+            Self::Udp(udp) => udp.local,
+        };
+        bound.is_unspecified() && bound.is_ipv4() == local.is_ipv4()
     }
 
     /// Whether packets to this address can leave here.
@@ -309,6 +352,9 @@ type Started<H> = (Loop<H>, Arc<Waker>, Sender<Order<H>>);
 struct Loop<H: Stack> {
     host: H,
     sockets: Vec<Socket>,
+    /// With the port that all sockets of UDP have.
+    carrier: Carrier,
+    mtu: u32,
     poll: Poll,
     clock: Clock,
     inbox: Receiver<Order<H>>,
@@ -324,6 +370,22 @@ impl<H: Stack> Loop<H> {
     fn register(&mut self) -> io::Result<()> {
         for (index, socket) in self.sockets.iter_mut().enumerate() {
             socket.register(self.poll.registry(), Token(index))?;
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, address: IpAddr) -> Result<(), String> {
+        if self.sockets.iter().any(|socket| socket.has(address) || socket.is_for_any(address)) {
+            return Ok(());
+        }
+        if matches!(self.carrier, Carrier::Tun(_)) {
+            return Err(format!("address = {address} is behind none of the devices"));
+        }
+        for mut socket in bind::<H>(&[address], &self.carrier, self.mtu)? {
+            socket
+                .register(self.poll.registry(), Token(self.sockets.len()))
+                .map_err(|error| format!("address = {address} cannot be bound: {error}"))?;
+            self.sockets.push(socket);
         }
         Ok(())
     }
@@ -351,6 +413,10 @@ impl<H: Stack> Loop<H> {
             }
             while let Ok(order) = self.inbox.try_recv() {
                 match order {
+                    Order::Bind(address, answer) => {
+                        let _ = answer.send(self.bind(address));
+                        ready.resize(self.sockets.len(), false);
+                    }
                     Order::Do(job) => job(&mut self.host, self.clock.now()),
                     Order::Stop => {
                         self.settle();

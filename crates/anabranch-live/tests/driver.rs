@@ -16,7 +16,8 @@ const LENGTH: usize = 4_096;
 
 fn settings() -> DriverSettings {
     let addresses = vec![[127, 0, 0, 1].into()];
-    DriverSettings { addresses, carrier: Carrier::Udp(0), mtu: 1_500, most_accepted: 10 }
+    let (carrier, shared_key) = (Carrier::Udp(0), Vec::new());
+    DriverSettings { addresses, carrier, mtu: 1_500, most_accepted: 10, shared_key }
 }
 
 fn pump(host: &mut Host, now: Time, id: AssociationId, left: &mut u64) {

@@ -89,6 +89,7 @@ impl LiveHost {
         mtu: u32,
         most_accepted: usize,
         announce_at: u16,
+        shared_key: Vec<u8>,
     ) -> PyResult<Self> {
         let addresses = addresses.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
         let carrier = carrier_port.map_or(Carrier::Ip, Carrier::Udp);
@@ -112,7 +113,7 @@ impl LiveHost {
                 let _ = bell.send(&[1]);
             }
         });
-        let settings = DriverSettings { addresses, carrier, mtu, most_accepted };
+        let settings = DriverSettings { addresses, carrier, mtu, most_accepted, shared_key };
         let driver = Driver::start(settings, listener).map_err(LiveError::new_err)?;
         Ok(Self { driver: Mutex::new(Some(driver)), news })
     }
@@ -192,6 +193,29 @@ impl LiveHost {
             other => return Err(LiveError::new_err(format!("there is no command `{other}`"))),
         };
         self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
+    }
+
+    /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. What the peer says of it is
+    /// news.
+    fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
+        let (address, id) = (address(text)?, AssociationId(number));
+        if change == "add" {
+            let bound = py.detach(|| lock(&self.driver).as_ref().map(|driver| driver.bind(address)));
+            bound.unwrap_or_else(|| Err("the endpoint is closed".into())).map_err(LiveError::new_err)?;
+        }
+        let change = match change {
+            "add" => Host::add_address,
+            "remove" => Host::remove_address,
+            "set_peer_primary" => Host::set_peer_primary,
+            other => return Err(LiveError::new_err(format!("there is no change `{other}`"))),
+        };
+        self.ask(py, move |host, now| change(host, now, id, address))?.map_err(LiveError::new_err)
+    }
+
+    /// Has outgoing streams begin anew; what becomes of each is news.
+    fn reset_streams(&self, py: Python<'_>, number: u64, streams: Vec<u16>) -> PyResult<()> {
+        self.ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
+            .map_err(LiveError::new_err)
     }
 
     /// So many messages of an association have been read, with so many bytes. Does not wait.
@@ -286,11 +310,18 @@ const fn kind(event: &HostEvent) -> &'static str {
     match event {
         HostEvent::Abandoned(_) => "abandoned",
         HostEvent::Accepted { .. } => "accepted",
+        HostEvent::AddressAdded(_) => "address_added",
+        HostEvent::AddressDeleted(_) => "address_deleted",
+        HostEvent::AddressRefused(_) => "address_refused",
         HostEvent::Closed { .. } => "closed",
         HostEvent::Connected => "connected",
         HostEvent::PathChanged { .. } => "path_changed",
         HostEvent::PrimaryChanged { .. } => "primary_changed",
         HostEvent::Received(_) => "received",
+        HostEvent::Restarted => "restarted",
+        HostEvent::StreamReset { .. } => "stream_reset",
+        HostEvent::StreamResetByPeer { .. } => "stream_reset_by_peer",
+        HostEvent::StreamResetRefused { .. } => "stream_reset_refused",
         HostEvent::Writable => "writable",
         _ => "other",
     }
@@ -300,6 +331,11 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
     match event {
         HostEvent::Abandoned(number) => number.into_bound_py_any(py),
         HostEvent::Accepted { port } => port.into_bound_py_any(py),
+        HostEvent::AddressAdded(place)
+        | HostEvent::AddressDeleted(place)
+        | HostEvent::AddressRefused(place) => {
+            (place.address.to_string(), place.is_ours).into_bound_py_any(py)
+        }
         HostEvent::Closed { reason, counted } => {
             let reason = match reason {
                 CloseReason::Aborted => "aborted",
@@ -314,6 +350,10 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
             let bytes = PyBytes::new(py, &message.bytes);
             (bytes, message.stream, message.ppid, message.unordered).into_bound_py_any(py)
         }
+        HostEvent::StreamReset { stream } | HostEvent::StreamResetRefused { stream } => {
+            stream.into_bound_py_any(py)
+        }
+        HostEvent::StreamResetByPeer { stream } => stream.into_bound_py_any(py),
         _ => Ok(py.None().into_bound(py)),
     }
 }

@@ -46,6 +46,9 @@ class Endpoint:
         The largest IP packet in bytes, from 576 to 65535.
     most_accepted
         Associations that peers may have opened at the same time; what comes then is refused.
+    shared_key
+        A secret that this end shares with its peers: changes of addresses are signed with it
+        besides what both ends say of themselves when an association is opened (RFC 4895).
 
     Raises
     ------
@@ -60,10 +63,12 @@ class Endpoint:
         udp_port: int | None = 0,
         mtu: int = 1500,
         most_accepted: int = 10_000,
+        shared_key: bytes = b"",
     ) -> None:
         self._addresses = list(addresses)
         self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)
         self._mtu = whole("mtu", mtu, 576, 65_535)
+        self._shared_key = bytes(shared_key)
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
         self._host: LiveHost | None = None
         self._bell: asyncio.DatagramTransport | None = None
@@ -79,7 +84,9 @@ class Endpoint:
         )
         port = self._bell.get_extra_info("sockname")[1]
         try:
-            self._host = LiveHost(self._addresses, self._carrier, self._mtu, self._most, port)
+            self._host = LiveHost(
+                self._addresses, self._carrier, self._mtu, self._most, port, self._shared_key
+            )
         except BaseException:
             self._bell.close()
             raise

@@ -108,7 +108,10 @@ impl Incoming {
 
     fn remove(&mut self, tsn: u32) -> Option<Kept> {
         let kept = self.kept.remove(&tsn)?;
-        if let Some(fragment) = fragment(kept.piece) {
+        if let Some(fragment) = fragment(kept.piece)
+            // A stream that has begun anew uses its numbers again.
+            && self.fragments.get(&fragment) == Some(&tsn)
+        {
             self.fragments.remove(&fragment);
         }
         self.cost -= kept.bytes.len() + PIECE_COST;
@@ -133,6 +136,11 @@ impl Incoming {
         if self.cost >= self.sweep_at.max(LEAST_SWEPT) {
             self.sweep(end);
         }
+    }
+
+    /// Forgets all but the datagram at hand: the peer has restarted, and its TSNs mean something else.
+    pub(super) fn forget(&mut self) {
+        *self = Self { staged: std::mem::take(&mut self.staged), ..Self::default() };
     }
 
     /// Forgets what is neither a fragment nor a message that waits: copies, and what was given up.

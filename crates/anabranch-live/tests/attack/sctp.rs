@@ -62,6 +62,8 @@ impl Talker {
             mtu: 1_500,
             is_in_udp: true,
             most_accepted: MOST_ACCEPTED,
+            offers_extensions: true,
+            shared_key: Vec::new(),
         };
         let streams = Streams { seed: index as u64, replication: 0 };
         Self {

@@ -441,6 +441,31 @@ fn heartbeat_ack(count: usize) -> Numbers {
     numbers.check()
 }
 
+/// The time in our own heartbeat comes back changed: it lies ahead.
+#[test]
+fn a_heartbeat_from_the_future() {
+    let _alone = alone();
+    let mut world = world();
+    let listed_address = IpAddr::from([10, 9, 9, 9]);
+    let mut peer = Peer::new(stranger(1));
+    let listed =
+        [words([peer.tag, 100_000, 10 << 16 | 10, TSN]), words([5 << 16 | 8]), vec![10, 9, 9, 9]].concat();
+    let cookie = peer.ask_with(&mut world, &sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &listed)]));
+    world.inject(SERVER, peer.address, &peer.echo(&cookie));
+    let id = *world.ends[SERVER].accepted.last().expect("it is open");
+    let is_heartbeat = |bytes: &[u8]| bytes[12] == kind::HEARTBEAT;
+    let (_, heartbeat) = world.strays.iter().find(|(_, bytes)| is_heartbeat(bytes)).expect("it is asked");
+    let right = heartbeat[16..].to_vec();
+    let mut wrong = right.clone();
+    wrong[4..12].fill(0xff);
+    for (value, acknowledged) in [(wrong, 0), (right, 1)] {
+        let ack = peer.packet(&[chunk(kind::HEARTBEAT_ACK, 0, &value)]);
+        world.inject(SERVER, listed_address, &ack);
+        let end = world.ends[SERVER].host.endpoint(id).expect("it lives");
+        assert_eq!(end.stats().heartbeats_acked, acknowledged);
+    }
+}
+
 fn asconf(count: usize) -> Numbers {
     let mut world = world();
     let peer = Peer::open(stranger(1), &mut world);

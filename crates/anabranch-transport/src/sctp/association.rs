@@ -18,6 +18,7 @@ use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
 use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
+use super::stream_reconfiguration::StreamReconfiguration;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
@@ -29,7 +30,9 @@ use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie};
+use crate::wire::sctp::chunk::{
+    Abort, Chunk, Cookie, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie,
+};
 use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
 use crate::wire::{Body, Packet};
 
@@ -102,7 +105,7 @@ pub struct Association {
     pub(super) parameters: Parameters,
     pub(super) ip: IpVersion,
     /// Our port and the peer's.
-    ports: [u16; 2],
+    pub(super) ports: [u16; 2],
     /// IP header and common header, in bytes.
     pub(super) headers_bytes: u32,
     pub(super) state: State,
@@ -127,6 +130,8 @@ pub struct Association {
     pub(super) heartbeat: HeartbeatScheduler,
     /// Addresses come and go (RFC 5061).
     pub(super) reconfiguration: Option<Box<Reconfiguration>>,
+    /// Streams may begin anew (RFC 6525).
+    pub(super) stream_reconfiguration: Option<Box<StreamReconfiguration>>,
 
     /// Data leaves on several paths at the same time.
     pub(super) load_sharing: Option<Box<LoadSharing>>,
@@ -171,7 +176,7 @@ pub struct Association {
     answers_left: u32,
     pub(super) outputs: VecDeque<Output>,
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    spare: Vec<Box<Packet>>,
+    pub(super) spare: Vec<Box<Packet>>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
 }
@@ -190,24 +195,38 @@ impl Association {
         streams: Streams,
         name: &str,
     ) -> Self {
-        let primary = PathId(parameters.primary_path);
         if let Err(error) = parameters.check_paths(mtus) {
             panic!("{error}");
         }
-        let mut numbers = NumberSource::Stream(streams.stream(&format!("{name}/handshake")));
+        let numbers = NumberSource::Stream(streams.stream(&format!("{name}/handshake")));
+        let mut parameters = parameters.clone();
+        parameters.rto.clock = parameters.rto.clock.started(streams, name);
+        let heartbeat = HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat")));
+        let ports = [PORTS[side.index()], PORTS[side.peer().index()]];
+        Self::closed(parameters, ports, mtus, ip, numbers, heartbeat)
+    }
+
+    /// One that is closed.
+    pub(super) fn closed(
+        parameters: Parameters,
+        ports: [u16; 2],
+        mtus: &[u32],
+        ip: IpVersion,
+        mut numbers: NumberSource,
+        heartbeat: HeartbeatScheduler,
+    ) -> Self {
+        let primary = PathId(parameters.primary_path);
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
         let mut paths: Vec<Path> =
-            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, numbers.bits() as u32)).collect();
+            mtus.iter().map(|&mtu| Path::new(&parameters, mtu, ip, numbers.bits() as u32)).collect();
         let load_sharing = parameters
             .load_sharing
             .as_ref()
-            .map(|config| Box::new(LoadSharing::new(config, parameters, ip, &mut paths)));
+            .map(|config| Box::new(LoadSharing::new(config, &parameters, ip, &mut paths)));
         let Numbers { tag: local_tag, initial_tsn: local_initial_tsn } = Numbers::draw(&mut numbers);
-        let mut parameters = parameters.clone();
-        parameters.rto.clock = parameters.rto.clock.started(streams, name);
         let mut association = Self {
             ip,
-            ports: [PORTS[side.index()], PORTS[side.peer().index()]],
+            ports,
             headers_bytes: headers,
             state: State::Closed,
             local_tag,
@@ -223,8 +242,9 @@ impl Association {
             probing: None,
             has_rare_timers: false,
             errors_in_a_row: 0,
-            heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
+            heartbeat,
             reconfiguration: None,
+            stream_reconfiguration: None,
             load_sharing,
             queue: SendQueue::new(parameters.stream_scheduler.build()),
             outstanding: Outstanding::new(local_initial_tsn, &parameters, mtus.len()),
@@ -283,6 +303,30 @@ impl Association {
     /// The tag that packets to this end carry.
     pub const fn verification_tag(&self) -> u32 {
         self.local_tag
+    }
+
+    /// The path that data goes over first.
+    pub const fn primary_path(&self) -> PathId {
+        self.selection.primary
+    }
+
+    /// Whether what this packet says of its sender counts: an INIT ACK that is waited for, or a cookie that
+    /// opens this association.
+    pub fn begins_with(&self, packet: &Packet) -> bool {
+        let Body::Sctp(sctp) = &packet.body else { return false };
+        match &sctp.first {
+            Chunk::InitAck(_) => self.state == State::CookieWait,
+            Chunk::CookieEcho(cookie) => match &**cookie {
+                Cookie::Own(cookie) => {
+                    let is_open =
+                        !matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait);
+                    cookie.local_tag == self.local_tag
+                        && (!is_open || cookie.peer.initiate_tag != self.peer_tag)
+                }
+                Cookie::Foreign(_) => false,
+            },
+            _ => false,
+        }
     }
 
     /// Bytes that this end keeps for its application at most.
@@ -368,6 +412,13 @@ impl Association {
     #[inline(never)]
     fn enqueue(&mut self, now: Time, message: Message) {
         let length = message.payload.length;
+        if let Some(reset) = &self.stream_reconfiguration
+            && reset.is_paused(message.stream)
+        {
+            self.has_refused = true;
+            self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+            return;
+        }
         if !self.accepts_messages() || !self.can_take(message.stream, u64::from(length)) {
             self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
             return;
@@ -451,7 +502,9 @@ impl Association {
                 let is_expected = tag == expected && (knows_peer || !tag_reflected);
                 is_expected && !matches!(self.state, State::Closed | State::Ended)
             }
-            Chunk::CookieEcho(_) => tag == self.local_tag && self.state != State::Ended,
+            Chunk::CookieEcho(cookie) => {
+                (tag == self.local_tag || self.is_new_beginning(tag, cookie)) && self.state != State::Ended
+            }
             _ => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
         }
     }
@@ -543,9 +596,9 @@ impl Association {
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
-            // What AUTH authenticates is genuine. RFC 6525 section 5.1: nobody was told that RE-CONFIG would
-            // be heeded.
-            Chunk::Auth | Chunk::Reconfig(_) => {}
+            // What it authenticates is genuine.
+            Chunk::Auth(_) => {}
+            Chunk::Reconfig(reconfig) => self.on_reconfig(now, path, reconfig),
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
@@ -573,6 +626,7 @@ impl Association {
         self.shutdown = ShutdownTimers::default();
         self.stop_heartbeats();
         self.stop_t4();
+        self.stop_reconfiguration_timer();
         self.delayed_sack.sent();
         self.probing = None;
         for path in &mut self.paths {
@@ -610,6 +664,11 @@ impl Association {
         {
             self.on_t4(now);
         }
+        if self.has_rare_timers
+            && self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.timer() <= now)
+        {
+            self.on_reconfiguration_timer(now);
+        }
         if self.shutdown.t2 <= now {
             self.on_t2(now);
         }
@@ -640,7 +699,8 @@ impl Association {
     #[cold]
     fn next_rare_timeout(&self) -> Time {
         let t4 = self.reconfiguration.as_ref().map_or(Time::NEVER, |addresses| addresses.t4);
-        t4.min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
+        let reset = self.stream_reconfiguration.as_ref().map_or(Time::NEVER, |reset| reset.timer());
+        t4.min(reset).min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
     }
 
     /// When a timer of this length fires.
@@ -774,7 +834,7 @@ impl Endpoint for Association {
     }
 
     fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        self.append_path(now, mtu)
+        self.append_path(now, mtu, self.reconfiguration.is_none())
     }
 
     /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new
@@ -809,7 +869,8 @@ impl Endpoint for Association {
     }
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        self.reassembly.waiting().chain(self.interleaved.waiting()).for_each(each);
+        let held = self.stream_reconfiguration.iter().flat_map(|reset| reset.waiting());
+        self.reassembly.waiting().chain(self.interleaved.waiting()).chain(held).for_each(each);
     }
 
     fn handle_input(&mut self, now: Time, input: Input) {
@@ -819,6 +880,9 @@ impl Endpoint for Association {
             Input::Command(command) => self.on_command(now, command),
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
+        }
+        if self.stream_reconfiguration.is_some() {
+            self.continue_stream_reconfiguration(now);
         }
         if self.parameters.procedures.bundles_forward_tsn {
             self.bundle_forward_tsn();

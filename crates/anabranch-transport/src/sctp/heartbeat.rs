@@ -11,7 +11,7 @@ use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo};
 
 /// What heartbeats have in common over all paths.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HeartbeatScheduler {
     rng: Rng,
     /// The one timer of rule [`HeartbeatRule::OneTimer`].
@@ -262,8 +262,8 @@ impl Association {
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };
-        // Section 5.4: the nonce proves that the peer saw the heartbeat.
-        if own.heartbeat.nonce != info.nonce {
+        // Section 5.4: the nonce proves that the peer saw the heartbeat; the time may be changed all the same.
+        if own.heartbeat.nonce != info.nonce || info.sent_at > now {
             return;
         }
         let longest = self.parameters.heartbeat.interval + own.rto.rto;

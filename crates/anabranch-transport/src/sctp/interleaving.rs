@@ -117,6 +117,27 @@ impl Interleaved {
         }
     }
 
+    /// Streams begin anew, with both kinds of Message Identifiers (RFC 8260 section 2.3.2). `deliver` is
+    /// called with whole messages that still waited for others that never came.
+    pub(super) fn reset(
+        &mut self,
+        is_reset: impl Fn(u16) -> bool,
+        bytes: &mut u64,
+        deliver: &mut impl FnMut(Received),
+    ) {
+        self.next.retain(|&(stream, _), _| !is_reset(stream));
+        self.messages.retain(|&(stream, unordered, _), message| {
+            if !is_reset(stream) {
+                return true;
+            }
+            *bytes -= message.bytes();
+            if let Some(whole) = message.message(stream, unordered) {
+                deliver(whole);
+            }
+            false
+        });
+    }
+
     /// The fragments that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         self.messages.values().flat_map(|message| message.fragments.values().copied())

@@ -102,6 +102,18 @@ impl Reassembly {
         }
     }
 
+    /// Streams begin anew. `deliver` is called with what still waited in them for messages that never came.
+    pub(super) fn reset(&mut self, is_reset: impl Fn(u16) -> bool, deliver: &mut impl FnMut(Received)) {
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            if is_reset(number as u16) {
+                for message in std::mem::take(stream).early.into_values() {
+                    self.bytes -= u64::from(message.payload.length);
+                    deliver(message);
+                }
+            }
+        }
+    }
+
     /// What waits: fragments, and messages that came too early.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
