@@ -11,12 +11,13 @@ mod sctp_peer;
 mod tcp;
 mod world;
 
-/// Every attack has its row in docs/security.md, and every row is an attack.
+/// Every attack has its row in docs/security.md, and its numbers, and every row is a test.
 #[test]
 fn the_page_has_every_attack() {
     // Others count what is allocated.
     let _alone = world::alone();
     let page = include_str!("../../../../docs/security.md");
+    let (page, numbers) = page.split_once("## What it costs").expect("there are numbers");
     let modules = [
         ("mptcp", include_str!("mptcp.rs")),
         ("sctp", include_str!("sctp.rs")),
@@ -30,6 +31,7 @@ fn the_page_has_every_attack() {
         for name in names {
             let name = format!("`{module}::{}`", name.trim_end_matches(','));
             assert!(page.contains(&name), "{name} is missing");
+            assert!(numbers.contains(&format!("| {name} |")), "the numbers of {name} are missing");
         }
         for named in page.split('`').filter_map(|part| part.strip_prefix(&format!("{module}::"))) {
             assert!(source.contains(&format!("fn {named}(")), "{module}::{named} is no test");

@@ -9,7 +9,7 @@ use anabranch_transport::time::{Duration, Time};
 
 use crate::bytes::{chunk, chunk_of_length, sctp, words};
 use crate::sctp_peer::Peer;
-use crate::world::{CLIENT, End, FEW, Numbers, SERVER, World, address, alone, attacks, stranger};
+use crate::world::{CLIENT, End, FEW, HEADERS, Numbers, SERVER, World, address, alone, attacks, stranger};
 
 pub(crate) const PORT: u16 = 5_001;
 pub(crate) const UDP: u16 = 9_899;
@@ -221,14 +221,7 @@ fn init_flood(count: usize) -> Numbers {
     let mut world = world();
     let numbers = world.attack(count, |world, number| {
         let tag = (world.rng.bits() as u32).max(1);
-        let ports = [1 + (number % 60_000) as u16, PORT];
-        if number % 2 == 0 {
-            return (SERVER, stranger(number), init(ports, tag));
-        }
-        // Unknown parameters, which are reported (section 3.2.1).
-        let fields = words([tag, 100_000, 10 << 16 | 10, 1_000]);
-        let asks = [fields, words([0xffff << 16 | 4]).repeat(number % 100)].concat();
-        (SERVER, stranger(number), sctp(ports, 0, &[chunk(kind::INIT, 0, &asks)]))
+        (SERVER, stranger(number), init([1 + (number % 60_000) as u16, PORT], tag))
     });
     assert_alone(&world);
     assert_eq!(numbers.answers, count, "each has an INIT ACK");
@@ -382,6 +375,37 @@ fn not_of_one_host(count: usize) -> Numbers {
     assert_alone(&world);
     assert_eq!(numbers.answers, 0, "RFC 9260 section 8.4, rule 1");
     numbers.check()
+}
+
+/// Of whatever an INIT consists, the answer has less than three times its bytes.
+#[test]
+fn the_answer_to_init_is_no_lever() {
+    let _alone = alone();
+    let mut world = world();
+    let addresses = (0..50_u8).flat_map(|last| [words([5 << 16 | 8]), vec![10, 9, 9, last]].concat());
+    // Supported Extensions, Random, Chunk List and Requested HMAC Algorithm (RFC 4895, RFC 5061).
+    let signs = [words([0x8008 << 16 | 7]), vec![kind::ASCONF, kind::ASCONF_ACK, kind::AUTH, 0]].concat();
+    let algorithm = words([0x8002 << 16 | 8, 1, 0x8004 << 16 | 6, 1 << 16]);
+    let list = [words([0x8003 << 16 | 6]), vec![kind::ASCONF, kind::ASCONF_ACK, 0, 0]].concat();
+    let asked = [
+        vec![],
+        // Unknown parameters, which are reported (RFC 9260 section 3.2.1).
+        words([0xffff << 16 | 4]),
+        words([0xffff << 16 | 4]).repeat(100),
+        addresses.collect(),
+        words([0xc000 << 16 | 4]),
+        [signs, algorithm, list].concat(),
+    ];
+    for (number, more) in asked.into_iter().enumerate() {
+        let value = [words([9, 100_000, 10 << 16 | 10, 1_000]), more].concat();
+        let packet = sctp([1, PORT], 0, &[chunk(kind::INIT, 0, &value)]);
+        world.answer();
+        world.inject(SERVER, stranger(number), &packet);
+        let answer = world.answer().expect("it is answered");
+        assert_eq!(answer[12], kind::INIT_ACK);
+        let [asked, answered] = [packet.len() + HEADERS, answer.len() + HEADERS];
+        assert!(answered < 3 * asked, "{answered} bytes in answer to {asked}");
+    }
 }
 
 /// RFC 9260 section 8.5.1 B: before the peer's tag is known there is none that a T bit could reflect.

@@ -283,6 +283,7 @@ impl Numbers {
 pub(crate) fn perform(name: &str, attack: impl Fn(usize) -> Numbers, count: usize) {
     let _alone = alone();
     let numbers = attack(count);
+    let name = name.trim_start_matches("attack::");
     println!("{name}: {numbers:?}");
     if count == MANY && std::env::var("ANABRANCH_SECURITY").as_deref() == Ok("write") {
         write(name, &numbers);
@@ -328,13 +329,13 @@ macro_rules! attacks {
 
             #[test]
             fn few() {
-                perform(stringify!($name), super::$name, FEW);
+                perform(module_path!(), super::$name, FEW);
             }
 
             #[test]
             #[ignore = "100,000 packets"]
             fn many() {
-                perform(stringify!($name), super::$name, MANY);
+                perform(module_path!(), super::$name, MANY);
             }
         }
     )*};
