@@ -99,7 +99,9 @@ pub fn segment(
         .any(|(position, near)| position.abs_diff(near) > 1 << 30);
     let is_join = matches!(options.handshake, Some(Handshake::Join(_)));
     let checksum_of_nothing = options.has_checksum && !is_mapped && options.handshake.is_none();
-    if ends_elsewhere || is_mixed || is_far || (is_join && options.has_checksum) || checksum_of_nothing {
+    // Nobody sends a wrong checksum.
+    let is_odd = (is_join && options.has_checksum) || checksum_of_nothing || options.is_damaged;
+    if ends_elsewhere || is_mixed || is_far || is_odd {
         return;
     }
     let sent = mptcp::Segment { tcp, options, option_bytes };
