@@ -152,6 +152,7 @@ def test_a_peer_that_restarts_is_known_again() -> None:
                 await second.send(b"after")
                 assert (await ours.receive()).data == b"after"
                 await ours.shutdown()
+                await second.ended()
                 assert (ours.reason, second.reason) == ("shutdown", "shutdown")
 
     run(work)

@@ -4,16 +4,20 @@
 where `tools/interop_page.py` writes what came of it; the fixture `cell` says which.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 import time
 
 import namespaces
+import payload
 import peers
 import pytest
 from namespaces import Network
 from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
 from running import Running
+
+from anabranch import sctp
 
 BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
 
@@ -197,6 +201,43 @@ def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
     exact(outcome)
     assert outcome.listen.more["restarts"] == 1
     assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
+
+
+def test_addresses_that_come_and_go(cell: Cell) -> None:
+    """Ours moves to another address, and theirs says what it has made of that (RFC 5061, 4895)."""
+    cell("addresses that come and go", USRSCTP)
+    peers.available(USRSCTP)
+    before, after = "127.0.0.1", "127.0.0.2"
+    [port] = peers.free_ports(1)
+
+    async def work() -> peers.Report:
+        async with sctp.Endpoint([before]) as endpoint:
+            assert endpoint.udp_port
+            load = Load(20, back=0, streams=1, closer="listen", options=LINGER)
+            theirs = peers.PeerAtWork(
+                peers.on_loopback(USRSCTP, "listen", load, (port, endpoint.udp_port))
+            )
+            with contextlib.ExitStack() as stack:
+                stack.callback(theirs.stop)
+                theirs.wait_for("listening")
+                ours = await endpoint.connect(before, 5000, udp_port=port)
+                for index in range(20):
+                    if index == 5:
+                        await ours.add_address(after)
+                        ours.set_peer_primary(after)
+                    if index == 10:
+                        await ours.remove_address(before)
+                    await ours.send(payload.filled(0, index, payload.sizes("1000")))
+                await ours.ended()
+                assert ours.reason == "shutdown"
+                return theirs.report(60)
+
+    report = asyncio.run(asyncio.wait_for(work(), 60))
+    assert (report.received_messages, report.corrupt, report.errors) == (20, 0, [])
+    events = [event.partition(" ")[2] for event in report.path_events]
+    assert [f"{after} added", f"{after} primary", f"{before} removed"] == [
+        event for event in events if "confirmed" not in event
+    ]
 
 
 @BOTH
