@@ -48,7 +48,7 @@ pub(crate) struct Talker {
     id: Option<AssociationId>,
     pub(crate) received: u64,
     pub(crate) closed: Option<CloseReason>,
-    /// Associations that others have opened, the latest last.
+    /// Associations that others have opened and that live, the latest last.
     pub(crate) accepted: Vec<AssociationId>,
     pub(crate) endings: usize,
     /// Its application reads what others send.
@@ -111,7 +111,10 @@ impl End for Talker {
                 }
             }
             HostEvent::Closed { reason, .. } if self.id == Some(id) => self.closed = Some(reason),
-            HostEvent::Closed { .. } => self.endings += 1,
+            HostEvent::Closed { .. } => {
+                self.endings += 1;
+                self.accepted.retain(|other| *other != id);
+            }
             _ => {}
         }
     }

@@ -27,7 +27,7 @@ pub(crate) struct Talker<E: StreamEnd> {
     /// Bytes of the attacker's that were delivered.
     pub(crate) believed: u64,
     pub(crate) closed: Option<CloseReason>,
-    /// Connections that others have opened, the latest last.
+    /// Connections that others have opened and that live, the latest last.
     pub(crate) accepted: Vec<ConnectionId>,
 }
 
@@ -68,6 +68,7 @@ impl<E: StreamEnd> End for Talker<E> {
             }
             HostEvent::Received(bytes) => self.believed += bytes.len() as u64,
             HostEvent::Closed(reason) if self.id == Some(id) => self.closed = Some(reason),
+            HostEvent::Closed(_) => self.accepted.retain(|other| *other != id),
             _ => {}
         }
     }
