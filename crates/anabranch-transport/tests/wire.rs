@@ -675,38 +675,53 @@ fn a_packet_byte_by_byte() {
     assert_eq!(bytes, [0x12, 0x34, 0x56, 0x78, 0, 0, 0, 5, 0, 0, 0, 0, 7, 0, 0, 8, 1, 2, 3, 4]);
 }
 
+/// The bytes of an INIT that names every extension, but addresses that change only where asked to.
+fn opening(world: &World, asconf_supported: bool) -> Vec<u8> {
+    let init = Init {
+        initiate_tag: 1,
+        a_rwnd: 1,
+        outbound_streams: 1,
+        max_inbound_streams: 1,
+        initial_tsn: 1,
+        addresses: 1,
+        ip: IpVersion::Ipv4,
+        forward_tsn_supported: true,
+        asconf_supported,
+        hmac: Hmac::Sha256,
+        interleaving_supported: true,
+        reconfig_supported: true,
+        names_forward_tsn: false,
+        names_address_types: false,
+        cookie_preservative: None,
+    };
+    let packet = SctpPacket {
+        source_port: 1,
+        destination_port: 2,
+        verification_tag: 0,
+        first: Chunk::Init(Box::new(init), Box::default()),
+        rest: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    packet.emit(PathId(0), world, &mut bytes);
+    bytes
+}
+
+/// RFC 9260 section 3.2: a chunk's length has the padding of its parameters, but not that of the last one.
+#[test]
+fn the_padding_of_the_last_parameter_is_the_chunks() {
+    let bytes = opening(&World::new(IpVersion::Ipv4), false);
+    // The chunk's header, what every INIT has, FORWARD-TSN, and three types of chunks behind a header.
+    let length = 4 + 16 + 4 + (4 + 3);
+    assert_eq!(bytes[12..16], [1, 0, 0, length]);
+    assert_eq!(bytes.len(), 12 + usize::from(length) + 1);
+}
+
 /// RFC 4895 section 6.1: both ends make the same key of their vectors, whichever they call their own.
 #[test]
 fn both_ends_have_the_same_key() {
     let vectors = [9u8, 4].map(|secret| {
-        let init = Init {
-            initiate_tag: 1,
-            a_rwnd: 1,
-            outbound_streams: 1,
-            max_inbound_streams: 1,
-            initial_tsn: 1,
-            addresses: 1,
-            ip: IpVersion::Ipv4,
-            forward_tsn_supported: true,
-            asconf_supported: true,
-            hmac: Hmac::Sha256,
-            interleaving_supported: true,
-            reconfig_supported: true,
-            names_forward_tsn: false,
-            names_address_types: false,
-            cookie_preservative: None,
-        };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
-        let packet = SctpPacket {
-            source_port: 1,
-            destination_port: 2,
-            verification_tag: 0,
-            first: Chunk::Init(Box::new(init), Box::default()),
-            rest: Vec::new(),
-        };
-        let mut bytes = Vec::new();
-        packet.emit(PathId(0), &world, &mut bytes);
-        key_vector(&bytes).expect("it authenticates")
+        key_vector(&opening(&world, true)).expect("it authenticates")
     });
     assert_eq!(vectors[0].len(), 36 + 6 + 8);
     assert_ne!(vectors[0], vectors[1]);

@@ -103,9 +103,15 @@ pub(super) fn answer(
         key_bytes: 0,
         keeps_addresses,
     };
-    // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses.
-    let outbound_streams = own.outbound_streams.min(init.max_inbound_streams);
-    let own = Init { outbound_streams, names_address_types: false, ..own };
+    // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses, and no
+    // extensions with long parameters that the peer has not got: whoever made it up gets as little as can be.
+    let own = Init {
+        outbound_streams: own.outbound_streams.min(init.max_inbound_streams),
+        names_address_types: false,
+        asconf_supported: own.asconf_supported && init.asconf_supported,
+        reconfig_supported: own.reconfig_supported && init.reconfig_supported,
+        ..own
+    };
     let (reported, unrecognized) = (unrecognized.into(), Box::default());
     InitAck { init: own, cookie: Cookie::Own(cookie), reported, unrecognized }
 }

@@ -101,8 +101,7 @@ impl<S: Sending> Emission<'_, S> {
             Chunk::Illegal(illegal) => self.opaque(&illegal.chunk),
             Chunk::Init(init, unrecognized) => self.with_header(chunk::INIT, 0, |emission| {
                 emission.init(init, false);
-                emission.out.pad(emission.start);
-                emission.out.extend(unrecognized);
+                emission.parameters(unrecognized);
             }),
             Chunk::InitAck(ack) => self.with_header(chunk::INIT_ACK, 0, |emission| {
                 emission.init(&ack.init, true);
@@ -110,8 +109,7 @@ impl<S: Sending> Emission<'_, S> {
                     emission.parameter(parameter::UNRECOGNIZED, |emission| emission.out.extend(reported));
                 }
                 emission.parameter(parameter::STATE_COOKIE, |emission| emission.cookie(&ack.cookie));
-                emission.out.pad(emission.start);
-                emission.out.extend(&ack.unrecognized);
+                emission.parameters(&ack.unrecognized);
             }),
             Chunk::Opaque(opaque) => self.opaque(opaque),
             Chunk::Reconfig(reconfig) => {
@@ -282,6 +280,14 @@ impl<S: Sending> Emission<'_, S> {
             for address in self.sending.own_addresses().into_iter().take(init.addresses.into()) {
                 self.address(address);
             }
+        }
+    }
+
+    /// Parameters behind others, which are padded when something follows.
+    fn parameters(&mut self, parameters: &[u8]) {
+        if !parameters.is_empty() {
+            self.out.pad(self.start);
+            self.out.extend(parameters);
         }
     }
 
