@@ -262,7 +262,8 @@ impl Association {
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };
-        // Section 5.4: the nonce proves that the peer saw the heartbeat; the time may be changed all the same.
+        // Section 5.4: the nonce proves that the peer saw the heartbeat; the time may be changed all the
+        // same.
         if own.heartbeat.nonce != info.nonce || info.sent_at > now {
             return;
         }
