@@ -215,8 +215,10 @@ impl<'a> ChunkHeader<'a> {
                 let missing = [0, 0, 0, 1, 0, parameter::STATE_COOKIE as u8];
                 let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
                 let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Listed::default()) {
-                    Some(own) => Cookie::Own(own),
-                    None => Cookie::Foreign(cookie.into()),
+                    // This end has opened an association with itself. Addresses and keys are in the bytes
+                    // alone, which are given back as they came.
+                    Some(own) if !own.keeps_addresses && own.key_bytes == 0 => Cookie::Own(own),
+                    _ => Cookie::Foreign(cookie.into()),
                 };
                 let (reported, unrecognized) = (reported.into(), unrecognized.into());
                 Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
