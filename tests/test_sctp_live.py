@@ -279,6 +279,89 @@ def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
     run(work)
 
 
+def test_an_endpoint_that_fails_says_why_to_everybody() -> None:
+    """What the engine says when its thread has ended; nothing in it is known to make it end."""
+    sentence = "the endpoint's thread has ended: this is a bug: a state that cannot be"
+
+    class Failed:
+        def __init__(self, host: object) -> None:
+            self._host = host
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._host, name)
+
+        def news(self) -> list[object]:
+            raise LiveError(sentence)
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK]) as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([LOOPBACK]) as client,
+        ):
+            assert server.udp_port
+            ours = await client.connect(LOOPBACK, 5001, udp_port=server.udp_port)
+            theirs = await listener.accept()
+            receiving = asyncio.create_task(theirs.receive())
+            accepting = asyncio.create_task(listener.accept())
+            await asyncio.sleep(0)
+            server._host = Failed(server._host)  # type: ignore[assignment]
+            failed = pytest.raises(sctp.AssociationClosedError, match=r"has failed: .* cannot be")
+            with failed as told:
+                await receiving
+            assert told.value.reason == theirs.reason == "failed"
+            with pytest.raises(LiveError, match=sentence):
+                await accepting
+            await ours.abort()
+
+    run(work)
+
+
+def test_associations_that_nobody_accepts_are_no_more_than_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("anabranch.sctp.endpoint._BACKLOG", 3)
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK]) as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([LOOPBACK]) as client,
+        ):
+            assert server.udp_port
+            opened = [
+                await client.connect(LOOPBACK, 5001, udp_port=server.udp_port) for _ in range(5)
+            ]
+            await opened[3].ended()
+            await opened[4].ended()
+            assert [end.reason for end in opened] == [None, None, None, "aborted", "aborted"]
+            for _ in range(3):
+                await (await listener.accept()).abort()
+
+    run(work)
+
+
+def test_a_transfer_goes_on_beside_noise() -> None:
+    """Datagrams of nobody, from a socket of its own, at the server's port."""
+
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            port = theirs._host.udp_port
+            assert port
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
+                for number in range(300):
+                    for length in range(10):
+                        noise = (number * length).to_bytes(4, "big") * (8 * length)
+                        attacker.sendto(noise, (LOOPBACK, port))
+                    await ours.send(number.to_bytes(4, "big") * 500)
+                    assert (await theirs.receive()).data == number.to_bytes(4, "big") * 500
+            associations, malformed = theirs._host.counts()
+            assert associations == 1
+            assert malformed > 0
+
+    run(work)
+
+
 def test_what_is_no_call_is_said() -> None:
     async def asks(settings: bytes) -> None:
         async with pair() as (ours, theirs):

@@ -60,7 +60,7 @@ fn main() -> Result<(), String> {
                     HostEvent::Received(message) => {
                         received += message.bytes.len() as u64;
                         messages += 1;
-                        host.has_read(now, id, message.bytes.len() as u64);
+                        host.has_read(now, id, 1, message.bytes.len() as u64);
                     }
                     HostEvent::Closed { reason, .. } => drop(done.send((received, messages, reason))),
                     _ => {}

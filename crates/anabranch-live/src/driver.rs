@@ -1,10 +1,12 @@
 //! A host on sockets: one thread, however many associations there are.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
@@ -76,6 +78,8 @@ pub struct Driver<H = sctp::Host> {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     port: Option<u16>,
+    /// Why the thread has ended, where nobody has stopped it.
+    failure: Arc<OnceLock<String>>,
 }
 
 /// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread,
@@ -158,15 +162,40 @@ impl<H: Stack> Driver<H> {
         };
         let (mut driver, waker, orders) =
             start().map_err(|error| format!("the driver cannot start: {error}"))?;
+        let failure = Arc::new(OnceLock::new());
+        let told = Arc::clone(&failure);
+        let work = move || {
+            // What the thread worked with is not looked at again.
+            let end = catch_unwind(AssertUnwindSafe(|| driver.run()));
+            let why = match end {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => format!("this is a bug: {}", panic_message(&*panic)),
+            };
+            let _ = told.set(format!("the endpoint's thread has ended: {why}"));
+        };
         let thread = std::thread::Builder::new()
             .name("anabranch-live".into())
-            .spawn(move || driver.run())
+            .spawn(work)
             .map_err(|error| format!("the driver cannot start: {error}"))?;
-        Ok(Self { orders, waker, thread: Some(thread), port })
+        Ok(Self { orders, waker, thread: Some(thread), port, failure })
     }
 }
 
+/// What somebody said who panicked.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
 impl<H> Driver<H> {
+    /// Why the thread has ended although nobody has stopped it, in one sentence: a panic, or an error of the
+    /// system. From then on nothing is sent or received, orders are not carried out, and
+    /// [`ask`](Self::ask) has no answer.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
     /// The port of UDP, where packets are carried in it.
     pub const fn udp_port(&self) -> Option<u16> {
         self.port
@@ -361,7 +390,7 @@ impl<H: Stack> Loop<H> {
         Ok(())
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         // Sockets that may have more to read.
         let mut ready = vec![false; self.sockets.len()];
@@ -370,7 +399,7 @@ impl<H: Stack> Loop<H> {
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
             {
-                return;
+                return Err(error);
             }
             for event in &events {
                 if event.token() == WAKER {
@@ -391,7 +420,7 @@ impl<H: Stack> Loop<H> {
                     Order::Do(job) => job(&mut self.host, self.clock.now()),
                     Order::Stop => {
                         self.settle();
-                        return;
+                        return Ok(());
                     }
                 }
             }

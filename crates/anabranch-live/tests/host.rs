@@ -136,7 +136,7 @@ impl World {
             }
             while let Some(event) = self.hosts[index].poll_event() {
                 if let (id, HostEvent::Received(message)) = &event {
-                    self.hosts[index].has_read(self.now, *id, message.bytes.len() as u64);
+                    self.hosts[index].has_read(self.now, *id, 1, message.bytes.len() as u64);
                 }
                 self.events[index].push(event);
             }
@@ -532,7 +532,7 @@ fn a_slow_reader_holds_the_sender_back() {
     }
     assert!((19_000..=22_000).contains(&waiting), "{waiting} bytes wait");
     let peer = AssociationId(1);
-    world.hosts[1].has_read(world.now, peer, waiting as u64);
+    world.hosts[1].has_read(world.now, peer, world.events[1].len() as u64, waiting as u64);
     end = world.now + Duration::from_secs(10);
     world.run_until(end);
     assert_eq!(world.received(1)[&(0, false)].len(), 100);

@@ -19,11 +19,17 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::{LiveError, ScenarioError};
 
+/// Associations that peers have opened and nobody has taken note of, at most: while there are as many, others
+/// are refused (as many as Linux lets wait at a listening socket: `SOMAXCONN`).
+const MOST_UNNOTICED: usize = 4096;
+
 /// What there is to tell, and whether it has been said that there is something.
 #[derive(Default)]
 struct News {
     events: Vec<(AssociationId, HostEvent)>,
     is_announced: bool,
+    /// How many of them tell of an association that a peer has opened.
+    accepted: usize,
 }
 
 /// A host on sockets. News are announced by a datagram to a port of the loopback address, which an event loop
@@ -61,7 +67,14 @@ impl LiveHost {
         job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
     ) -> PyResult<T> {
         let answer = py.detach(|| lock(&self.driver).as_ref().and_then(|driver| driver.ask(job)));
-        answer.ok_or_else(|| LiveError::new_err("the endpoint is closed"))
+        answer.ok_or_else(|| {
+            LiveError::new_err(self.failure().unwrap_or_else(|| "the endpoint is closed".into()))
+        })
+    }
+
+    /// Why the thread has ended, where nobody has stopped it.
+    fn failure(&self) -> Option<String> {
+        lock(&self.driver).as_ref().and_then(Driver::failure).map(Into::into)
     }
 }
 
@@ -85,8 +98,14 @@ impl LiveHost {
             .map_err(|error| LiveError::new_err(format!("the loopback address cannot be used: {error}")))?;
         let news = Arc::new(Mutex::new(News::default()));
         let shared = Arc::clone(&news);
-        let listener = Box::new(move |_: &mut Host, _: Time, told: Vec<(AssociationId, HostEvent)>| {
+        let listener = Box::new(move |host: &mut Host, _: Time, told: Vec<(AssociationId, HostEvent)>| {
             let mut news = lock(&shared);
+            let is_new =
+                |(_, event): &&(AssociationId, HostEvent)| matches!(event, HostEvent::Accepted { .. });
+            news.accepted += told.iter().filter(is_new).count();
+            if news.accepted >= MOST_UNNOTICED {
+                host.pause_accepting(true);
+            }
             news.events.extend(told);
             if !std::mem::replace(&mut news.is_announced, true) {
                 drop(news);
@@ -199,22 +218,29 @@ impl LiveHost {
             .map_err(LiveError::new_err)
     }
 
-    /// So many bytes of an association's messages have been read. Does not wait.
-    fn has_read(&self, py: Python<'_>, number: u64, count: u64) {
+    /// So many messages of an association have been read, with so many bytes. Does not wait.
+    fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) {
         py.detach(|| {
             if let Some(driver) = lock(&self.driver).as_ref() {
-                driver.order(move |host, now| host.has_read(now, AssociationId(number), count));
+                driver.order(move |host, now| host.has_read(now, AssociationId(number), messages, count));
             }
         });
     }
 
-    /// What there is to tell since the last call: association, what happened, and its particulars.
+    /// What there is to tell since the last call: association, what happened, and its particulars. Once that
+    /// is all and the thread has ended, the sentence that says why.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let events = {
-            let mut news = lock(&self.news);
-            news.is_announced = false;
-            std::mem::take(&mut news.events)
-        };
+        let News { events, accepted, .. } = std::mem::take(&mut *lock(&self.news));
+        if accepted >= MOST_UNNOTICED
+            && let Some(driver) = lock(&self.driver).as_ref()
+        {
+            driver.order(|host, _| host.pause_accepting(false));
+        }
+        if events.is_empty()
+            && let Some(failure) = self.failure()
+        {
+            return Err(LiveError::new_err(failure));
+        }
         events
             .into_iter()
             .map(|(id, event)| (id.0, kind(&event), particulars(py, event)?).into_pyobject(py))

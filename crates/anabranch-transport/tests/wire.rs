@@ -137,20 +137,24 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
 
 fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
     (any::<(u64, u64, u32, u32, bool, Option<u64>)>(), inits(ip)).prop_map(
-        |((created_at, life, local_tag, local_initial_tsn, keeps_addresses, tie_tag), peer)| StateCookie {
-            created_at: Time::from_nanos(created_at),
-            life: Duration::from_nanos(life),
-            local_tag,
-            local_initial_tsn,
-            peer: Init {
-                cookie_preservative: None,
-                names_forward_tsn: false,
-                names_address_types: false,
-                ..peer
-            },
-            tie_tag,
-            key_bytes: 0,
-            keeps_addresses,
+        move |((created_at, life, local_tag, local_initial_tsn, keeps_addresses, tie_tag), peer)| {
+            StateCookie {
+                created_at: Time::from_nanos(created_at),
+                life: Duration::from_nanos(life),
+                local_tag,
+                local_initial_tsn,
+                peer: Init {
+                    cookie_preservative: None,
+                    names_forward_tsn: false,
+                    names_address_types: false,
+                    // Of the addresses in it, a single one among them.
+                    ip,
+                    ..peer
+                },
+                tie_tag,
+                key_bytes: 0,
+                keeps_addresses,
+            }
         },
     )
 }

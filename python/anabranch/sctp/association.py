@@ -14,6 +14,9 @@ from anabranch.errors import AnabranchError, LiveError, whole
 
 from .waiting import until
 
+_EVENTS_KEPT = 10_000
+"""Events that nobody has asked for; of more the earliest are forgotten."""
+
 _READ_AT_ONCE = 32_768
 """Bytes that may have been read before the peer is told of the room."""
 
@@ -119,12 +122,13 @@ class AssociationClosedError(LiveError):
     Attributes
     ----------
     reason
-        `shutdown` (both ends, in order), `aborted` (by one end) or `lost` (the peer cannot be
-        reached).
+        `shutdown` (both ends, in order), `aborted` (by one end), `lost` (the peer cannot be
+        reached) or `failed` (the endpoint itself; the message says why).
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, why: str = "") -> None:
         how = {
+            "failed": f"has failed: {why}",
             "shutdown": "has been shut down",
             "aborted": "has been aborted",
             "lost": "is lost: the peer does not answer",
@@ -143,9 +147,10 @@ class Association:
         self._host = host
         self._number = number
         self._inbox: deque[Message] = deque()
-        self._events: deque[Event] = deque()
-        self._read = 0
+        self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
+        self._messages_read = self._read = 0
         self._reason: str | None = None
+        self._why = ""
         self._counted: dict[str, float] = {}
         self._changed = asyncio.Event()
         self._is_open = False
@@ -248,9 +253,10 @@ class Association:
             self._check_open()
         message = self._inbox.popleft()
         self._read += len(message.data)
+        self._messages_read += 1
         if self._read >= _READ_AT_ONCE or not self._inbox:
-            self._host.has_read(self._number, self._read)
-            self._read = 0
+            self._host.has_read(self._number, self._messages_read, self._read)
+            self._messages_read = self._read = 0
         return message
 
     def __aiter__(self) -> AsyncIterator[Message]:
@@ -268,7 +274,10 @@ class Association:
             yield message
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to its paths, its peer and to messages that are given up, until it ends."""
+        """What happens to its paths, its peer and to messages that are given up, until it ends.
+
+        Of what nobody has asked for, the latest 10,000 are kept.
+        """
         while True:
             await until(self._changed, lambda: self._events or self._reason is not None)
             if not self._events:
@@ -374,7 +383,7 @@ class Association:
 
     @property
     def reason(self) -> str | None:
-        """How it has ended: `shutdown`, `aborted` or `lost`; None while it lives."""
+        """How it has ended: `shutdown`, `aborted`, `lost` or `failed`; None while it lives."""
         return self._reason
 
     async def shutdown(self) -> None:
@@ -407,12 +416,18 @@ class Association:
 
     def _check_open(self) -> None:
         if self._reason is not None:
-            raise AssociationClosedError(self._reason)
+            raise AssociationClosedError(self._reason, self._why)
 
     async def _opened(self) -> None:
         await until(self._changed, lambda: self._is_open or self._reason is not None)
         if not self._is_open:
             self._check_open()
+
+    def _fail(self, why: str) -> None:
+        """The endpoint has failed."""
+        if self._reason is None:
+            self._reason, self._why = "failed", why
+        self._changed.set()
 
     def _take_change(self, kind: str, address: str, *, is_ours: bool) -> None:
         if not is_ours:

@@ -148,7 +148,7 @@ impl State {
                 if total >= 10 && count.is_multiple_of(total / 10) {
                     println!("{}", json!({"event": "received", "messages": count}));
                 }
-                host.has_read(now, id, bytes.len() as u64);
+                host.has_read(now, id, 1, bytes.len() as u64);
                 if self.want.echo {
                     self.waiting.push_back(self.outbound(stream.into(), bytes));
                 }

@@ -41,11 +41,39 @@ pub(super) struct Live {
     pub(super) timeout: Time,
     /// This end's port and the peer's.
     pub(super) ports: [u16; 2],
-    /// Bytes of messages that the application has been given and has not read.
-    pub(super) unread: u64,
+    /// Messages that the application has been given and has not read.
+    pub(super) unread: Unread,
     /// The message handed over last was refused.
     pub(super) is_refused: bool,
     pub(super) has_ended: bool,
+}
+
+/// A message that waits for the application takes up so much of the receive buffer at least, on average: what
+/// it costs besides its bytes.
+const LEAST_PER_MESSAGE: u64 = 256;
+
+/// Messages that wait for the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unread {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Unread {
+    const fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    pub(super) const fn subtract(&mut self, messages: u64, bytes: u64) {
+        self.messages = self.messages.saturating_sub(messages);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// What they take up of the receive buffer, in bytes.
+    pub(super) fn room(self) -> u64 {
+        self.bytes.max(LEAST_PER_MESSAGE * self.messages)
+    }
 }
 
 /// What packets of an association, or of none yet, are written with.
@@ -189,7 +217,7 @@ impl Live {
             has_moved: false,
             timeout: Time::NEVER,
             ports,
-            unread: 0,
+            unread: Unread::default(),
             is_refused: false,
             has_ended: false,
         }
@@ -315,7 +343,7 @@ impl Live {
             Event::PrimaryChanged { from, to, .. } => tell(HostEvent::PrimaryChanged { from, to }),
             Event::Received(received) => match self.incoming.take(received.payload, datagram) {
                 Some(bytes) => {
-                    self.unread += bytes.len() as u64;
+                    self.unread.add(bytes.len() as u64);
                     let (stream, ppid, unordered) = (received.stream, received.ppid, received.unordered);
                     let tsn = tsn_of(received.payload.offset);
                     tell(HostEvent::Received(Inbound { stream, ppid, unordered, tsn, bytes }));

@@ -24,7 +24,7 @@ use super::association::{Live, Reading, Writing, put};
 use super::incoming::Staged;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
-use crate::route::{Route, source_for, version};
+use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
@@ -94,8 +94,8 @@ pub struct Inbound {
     pub unordered: bool,
     /// The TSN of its first fragment.
     pub tsn: u32,
-    /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
-    /// read.
+    /// The message. It takes up room in the receive buffer, 256 bytes at least where many wait, until
+    /// [`Host::has_read`] says that it has been read.
     pub bytes: Vec<u8>,
 }
 
@@ -208,6 +208,8 @@ pub struct Host {
     alarms: Alarms<AssociationId>,
     /// Those that peers have opened.
     accepted: BTreeSet<AssociationId>,
+    /// Peers may open none for the time being.
+    is_paused: bool,
     events: VecDeque<(AssociationId, HostEvent)>,
     outbox: Outbox,
     /// Datagrams that were no packets.
@@ -235,6 +237,7 @@ impl Host {
             by_address: BTreeMap::new(),
             alarms: Alarms::default(),
             accepted: BTreeSet::new(),
+            is_paused: false,
             events: VecDeque::new(),
             outbox: Outbox::default(),
             malformed: 0,
@@ -276,6 +279,12 @@ impl Host {
     /// No longer waits for peers at a port; associations stay.
     pub fn stop_listening(&mut self, port: u16) {
         self.listeners.retain(|(other, _), _| *other != port);
+    }
+
+    /// Whether peers that ask for an association are refused for the time being, because nobody takes note of
+    /// those that there are.
+    pub const fn pause_accepting(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
     }
 
     /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may
@@ -421,11 +430,11 @@ impl Host {
         Ok(())
     }
 
-    /// The application has read so many bytes of what has arrived.
-    pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
+    /// The application has read so many messages of what has arrived, which have so many bytes together.
+    pub fn has_read(&mut self, now: Time, id: AssociationId, messages: u64, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
-            live.unread = live.unread.saturating_sub(bytes);
-            live.end.set_unread(live.unread);
+            live.unread.subtract(messages, bytes);
+            live.end.set_unread(live.unread.room());
             self.drain(now, id, &[]);
         }
     }
@@ -451,10 +460,16 @@ impl Host {
     }
 
     /// Whether a packet of an association's peer has another tag than the association's, so that it is
-    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie.
+    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie, and SHUTDOWN ACK is answered
+    /// while an association is opened: it belongs to one from before (section 8.5.1 E).
     fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
         let Body::Sctp(sctp) = &arrival.packet.body else { return false };
-        !matches!(sctp.first, Chunk::CookieEcho(_)) && self.with_peer(sctp, arrival.route).next().is_some()
+        let mut ids = self.with_peer(sctp, arrival.route);
+        match sctp.first {
+            Chunk::CookieEcho(_) => false,
+            Chunk::ShutdownAck => ids.any(|id| !self.associations[&id].end.is_opening()),
+            _ => ids.next().is_some(),
+        }
     }
 
     /// Gives an association its packet.
@@ -477,6 +492,7 @@ impl Host {
         let Body::Sctp(sctp) = &mut packet.body else { return };
         match &mut sctp.first {
             Chunk::Init(init, _) => {
+                // The cookie of the answer keeps them.
                 live.listed = usable(&addresses, route.remote);
                 live.listed_key.clone_from(&key_vector);
                 (init.addresses, init.ip) = (live.listed.len() as u8, version(route.remote));
@@ -487,7 +503,7 @@ impl Host {
                     return;
                 }
             }
-            Chunk::InitAck(_) => self.add_routes(now, id, route, &addresses),
+            Chunk::InitAck(_) if live.end.awaits_init_ack() => self.add_routes(now, id, route, &addresses),
             Chunk::CookieEcho(_) if restarts => {
                 packet.path = self.restart(id, &packet, route, &addresses);
             }
@@ -574,15 +590,27 @@ impl Host {
 
     /// A packet that belongs to no association.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
-        let Arrival { mut packet, route, addresses, staged, datagram, key_vector, .. } = arrival;
+        let Arrival { mut packet, mut route, addresses, staged, datagram, key_vector, .. } = arrival;
         let ip = version(route.remote);
         let Body::Sctp(sctp) = &mut packet.body else { return };
+        if let Chunk::CookieEcho(_) = &sctp.first {
+            // Whoever has a cookie has it from the address that it begins with, and no other address is known
+            // to want the association (RFC 9260 section 5.4). An association that began at another one would
+            // send there what a third party asks for.
+            if !addresses.contains(&route.remote) {
+                return;
+            }
+            if route.remote != addresses[0] {
+                let remote = addresses[0];
+                route = Route { local: source_for(&self.settings.addresses, remote), remote, ..route };
+            }
+        }
         let ports = [sctp.destination_port, sctp.source_port];
         let peers = usable(&addresses, route.remote);
         if let Chunk::Init(init, _) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
-        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let is_full = self.is_paused || self.accepted.len() >= self.settings.most_accepted;
         let listener = self.listeners.get_mut(&(ports[0], ip == IpVersion::Ipv6));
         let answer = match listener.filter(|_| !is_full) {
             Some(listener) => listener.handle_packet(now, packet),
@@ -623,7 +651,7 @@ impl Host {
         live.drain(now, datagram, own, &self.secret, &mut self.outbox, |event| events.push_back((id, event)));
         let has_moved = std::mem::take(&mut live.has_moved);
         if live.unread != unread {
-            live.end.set_unread(live.unread);
+            live.end.set_unread(live.unread.room());
         }
         if live.has_ended {
             self.remove(id, before);
@@ -684,7 +712,8 @@ impl Stack for Host {
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
         // RFC 9260 section 8.4, rule 1.
-        if is_no_host(route.remote) {
+        if !is_unicast(route.remote) {
+            self.malformed += 1;
             return;
         }
         let tag = datagram.get(4..8).and_then(|tag| tag.try_into().ok()).map(u32::from_be_bytes);
@@ -749,17 +778,12 @@ pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16)
     }
 }
 
-/// Whether an address is not that of one host.
-fn is_no_host(address: IpAddr) -> bool {
-    address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4])
-}
-
 /// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
 /// each once, that of its packet included.
 pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
-        let leads_elsewhere = is_no_host(address) || address.is_loopback() && !from.is_loopback();
+        let leads_elsewhere = !is_unicast(address) || address.is_loopback() && !from.is_loopback();
         if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -171,12 +171,12 @@ impl Incoming {
         self.sweep_at = 2 * self.cost;
     }
 
-    /// Whether the datagram at hand has to be dropped: so many small pieces wait that they cost many times
-    /// the receive buffer, and it has not the one that the others wait for.
+    /// Whether the datagram at hand has to be dropped: it has user data, so many small pieces wait that they
+    /// cost many times the receive buffer, and it has not the one that the others wait for.
     pub(super) fn is_full(&self, end: &Association) -> bool {
         let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
         let closes_gap =
             |gap: HeadOfLine| self.staged.iter().any(|(piece, _)| u64::from(tsn(*piece)) == gap.missing);
-        self.cost > most && !end.head_of_line().is_some_and(closes_gap)
+        !self.staged.is_empty() && self.cost > most && !end.head_of_line().is_some_and(closes_gap)
     }
 }

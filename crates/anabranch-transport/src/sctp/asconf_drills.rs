@@ -76,6 +76,7 @@ fn give(pair: &mut Pair, to: Side, path: PathId, chunk: Chunk) {
     if let Body::Sctp(sctp) = &mut packet.body {
         sctp.verification_tag = pair.ends[to.index()].local_tag;
         sctp.first = chunk;
+        packet.size = IpVersion::Ipv4.header_bytes() + sctp.wire_size();
     }
     pair.input(to, crate::endpoint::Input::Packet(packet));
 }

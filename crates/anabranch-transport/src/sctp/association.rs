@@ -40,6 +40,9 @@ use crate::wire::{Body, Packet};
 const PORTS: [u16; 2] = [5000, 5001];
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
+/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
+/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
+const MOST_ANSWERED_MORE: u32 = 64;
 /// Stands for a chunk in packets to be filled in; owns nothing.
 const BLANK: Chunk = Chunk::CookieAck;
 
@@ -169,6 +172,8 @@ pub struct Association {
     /// Chunks that answer the packet at hand and go together, and the position of their packet.
     answers: Vec<Chunk>,
     answers_from: usize,
+    /// Bytes that may still be sent in answer to the packet at hand.
+    answers_left: u32,
     pub(super) outputs: VecDeque<Output>,
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     pub(super) spare: Vec<Box<Packet>>,
@@ -263,6 +268,7 @@ impl Association {
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
             answers: Vec::new(),
             answers_from: 0,
+            answers_left: 0,
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),
@@ -341,6 +347,17 @@ impl Association {
     /// Whether the association ends or has ended, so that it takes no more messages.
     pub const fn is_closing(&self) -> bool {
         !self.accepts_messages()
+    }
+
+    /// Whether an INIT of this end has not been answered: only then an INIT ACK means anything (RFC 9260
+    /// section 5.2.3).
+    pub fn awaits_init_ack(&self) -> bool {
+        self.state == State::CookieWait
+    }
+
+    /// Whether the association is being opened by this end.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::CookieEchoed | State::CookieWait)
     }
 
     const fn accepts_messages(&self) -> bool {
@@ -447,6 +464,7 @@ impl Association {
         let is_known =
             self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
         if is_known && self.is_for_us(sctp) {
+            self.answers_left = packet.size + MOST_ANSWERED_MORE;
             self.status[path.index()].last_heard = now;
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
@@ -477,9 +495,12 @@ impl Association {
             Chunk::Init(..) => tag == 0 && self.state != State::Ended,
             Chunk::Illegal(illegal) if illegal.is_init() => tag == 0 && self.state != State::Ended,
             Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
-                // Section 8.5.1 B and C.
+                // Section 8.5.1 B and C. In COOKIE-WAIT the peer's tag is not known: it is no tag that a
+                // stranger could reflect.
+                let knows_peer = !matches!(self.state, State::CookieWait);
                 let expected = if *tag_reflected { self.peer_tag } else { self.local_tag };
-                tag == expected && !matches!(self.state, State::Closed | State::Ended)
+                let is_expected = tag == expected && (knows_peer || !tag_reflected);
+                is_expected && !matches!(self.state, State::Closed | State::Ended)
             }
             Chunk::CookieEcho(cookie) => {
                 (tag == self.local_tag || self.is_new_beginning(tag, cookie)) && self.state != State::Ended
@@ -489,11 +510,17 @@ impl Association {
     }
 
     /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
-    /// at once (section 6.10).
+    /// at once (section 6.10). An answer that no packet has room for, or that there are too many of, is left
+    /// out.
     #[cold]
     pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
-        if self.answers_size() + chunk.wire_size() > self.paths[path.index()].mtu {
+        let (mtu, size) = (self.paths[path.index()].mtu, chunk.wire_size());
+        if self.answers_size() + size > mtu {
             self.send_answers(path);
+        }
+        let headers = if self.answers.is_empty() { self.headers_bytes } else { 0 };
+        if headers + size > mtu || !self.may_answer(headers + size) {
+            return;
         }
         if self.answers.is_empty() {
             self.answers_from = self.outputs.len();
@@ -501,9 +528,18 @@ impl Association {
         self.answers.push(chunk);
     }
 
+    /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
+    #[cold]
+    pub(super) fn may_answer(&mut self, size: u32) -> bool {
+        let left = self.answers_left.checked_sub(size);
+        self.answers_left = left.unwrap_or(self.answers_left);
+        left.is_some()
+    }
+
     /// Whether there is an answer that a chunk of this size fits behind.
     pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
-        !self.answers.is_empty() && self.answers_size() + size <= self.paths[path.index()].mtu
+        let fits = || self.answers_size() + size <= self.paths[path.index()].mtu;
+        !self.answers.is_empty() && size <= self.answers_left && fits()
     }
 
     /// The size of the packet with all answers.

@@ -84,8 +84,9 @@ pub(super) fn answer(
     keeps_addresses: bool,
     tie_tag: Option<u64>,
 ) -> InitAck {
-    // Section 5.2.6: the life may be longer for a peer that asked for it.
-    let extra = init.cookie_preservative.unwrap_or(Duration::ZERO);
+    // Section 5.2.6: the life may be longer for a peer that asked for it; no more than twice as long,
+    // whatever it asks for (section 3.3.2.1).
+    let extra = init.cookie_preservative.unwrap_or(Duration::ZERO).min(parameters.valid_cookie_life);
     let cookie = StateCookie {
         created_at: now,
         life: parameters.valid_cookie_life + extra,
@@ -265,12 +266,12 @@ impl Association {
                 self.open(now, path);
             }
             // Section 5.2.4 case D: our COOKIE ACK was lost.
-            _ if known => self.transmit_one(path, Chunk::CookieAck),
+            _ if known => self.answer(path, Chunk::CookieAck),
             // Case B in an association that is open: both ends opened at once, and the peer has chosen
             // another tag since.
             State::Established if staleness(now, cookie).is_none() => {
                 self.peer_tag = cookie.peer.initiate_tag;
-                self.transmit_one(path, Chunk::CookieAck);
+                self.answer(path, Chunk::CookieAck);
             }
             _ => {}
         }

@@ -251,7 +251,7 @@ impl Association {
             pair.arrived_at = now;
         }
         if !matches!(self.state, State::CookieWait) {
-            self.transmit_one(path, Chunk::HeartbeatAck(info));
+            self.answer(path, Chunk::HeartbeatAck(info));
         }
         if self.state == State::ShutdownSent {
             self.extend_t2(now);
@@ -262,8 +262,8 @@ impl Association {
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };
-        // Section 5.4: the nonce proves that the peer saw the heartbeat.
-        if own.heartbeat.nonce != info.nonce {
+        // Section 5.4: the nonce proves that the peer saw the heartbeat; the time may be changed all the same.
+        if own.heartbeat.nonce != info.nonce || info.sent_at > now {
             return;
         }
         let longest = self.parameters.heartbeat.interval + own.rto.rto;

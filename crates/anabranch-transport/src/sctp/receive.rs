@@ -95,7 +95,7 @@ impl Association {
         self.delayed_sack.immediate |= immediate;
         let tsn = unwrap_tsn(self.received.cumulative, tsn);
         // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
-        if self.free_space() == 0 && tsn > self.received.highest() {
+        if self.received.is_too_far(tsn) || (self.free_space() == 0 && tsn > self.received.highest()) {
             self.delayed_sack.immediate = true;
             return Arrival::Refused;
         }

@@ -75,9 +75,12 @@ pub fn own_key_vector(secret: &Secret, tag: u32, best: Hmac) -> Vec<u8> {
     offer(secret, tag, best).concat()
 }
 
-/// The code of a State Cookie: HMAC-SHA-256, cut to its length.
-pub(super) fn cookie_code(secret: &Secret, cookie: &[u8]) -> [u8; COOKIE_CODE_BYTES] {
-    let code = secret.code(b"cookie", cookie);
+/// The code of a State Cookie: HMAC-SHA-256, cut to its length. The ports, in either order, are signed with
+/// it: a cookie is good between those for which it was made only (RFC 9260 section 5.1.5 step 2).
+pub(super) fn cookie_code(secret: &Secret, ports: [u16; 2], cookie: &[u8]) -> [u8; COOKIE_CODE_BYTES] {
+    let [one, other] = ports.map(u16::to_be_bytes);
+    let message = [cookie, &one.min(other)[..], &one.max(other)[..]].concat();
+    let code = secret.code(b"cookie", &message);
     code[..COOKIE_CODE_BYTES].try_into().expect("it is longer")
 }
 
@@ -112,8 +115,8 @@ fn keyed<M: Mac + KeyInit>(key: &[u8], signed: &[u8]) -> M {
 }
 
 /// The same for the code of a State Cookie.
-pub(super) fn is_own_cookie(secret: &Secret, cookie: &[u8], code: &[u8]) -> bool {
-    let right = cookie_code(secret, cookie);
+pub(super) fn is_own_cookie(secret: &Secret, ports: [u16; 2], cookie: &[u8], code: &[u8]) -> bool {
+    let right = cookie_code(secret, ports, cookie);
     code.len() == right.len() && right.iter().zip(code).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 

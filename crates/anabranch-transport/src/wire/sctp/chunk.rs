@@ -450,9 +450,9 @@ impl StateCookie {
         Self::BYTES + tie_tag + padded(self.key_bytes as u32) + self.kept_addresses() * self.address_bytes()
     }
 
-    /// How many addresses are in it. One that is not listed is known from the packet.
+    /// How many addresses are in it: those that the INIT listed, and that it came from.
     pub(super) const fn kept_addresses(&self) -> u32 {
-        if self.keeps_addresses && self.peer.addresses > 1 { self.peer.addresses as u32 } else { 0 }
+        if self.keeps_addresses { self.peer.addresses as u32 } else { 0 }
     }
 
     /// The size of each, in bytes.

@@ -30,7 +30,8 @@ impl SctpPacket {
             if let Chunk::Auth(hmac) = chunk {
                 signed_from = Some((chunk_start, *hmac));
             }
-            Emission { path, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
+            let ports = [self.source_port, self.destination_port];
+            Emission { path, ports, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
             debug_assert_eq!((out.len() - chunk_start) as u32, chunk.wire_size(), "{chunk:?}");
         }
         if let Some((from, hmac)) = signed_from {
@@ -47,6 +48,7 @@ impl SctpPacket {
 /// The writing of one chunk.
 struct Emission<'a, S> {
     path: PathId,
+    ports: [u16; 2],
     sending: &'a S,
     /// Where in `out` the chunk begins.
     start: usize,
@@ -287,7 +289,8 @@ impl<S: Sending> Emission<'_, S> {
         match cookie {
             Cookie::Own(cookie) => {
                 let (secret, addresses) = (self.sending.secret(), self.sending.peer_addresses());
-                self.out.extend(cookie.signed(secret, &addresses, self.sending.peer_key_vector()));
+                let key_vector = self.sending.peer_key_vector();
+                self.out.extend(cookie.signed(secret, self.ports, &addresses, key_vector));
             }
             Cookie::Foreign(bytes) => self.out.extend(bytes),
         }
@@ -404,9 +407,9 @@ pub(super) const COOKIE_SHA_256: u8 = 64;
 pub(super) const COOKIE_TIE_TAG: u8 = 128;
 
 impl StateCookie {
-    /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's
-    /// own.
-    fn signed(&self, secret: &Secret, addresses: &[IpAddr], key_vector: &[u8]) -> Vec<u8> {
+    /// Its bytes, with the code of the end that made it, in a packet between these ports. The life that the
+    /// peer wished for is in the cookie's own.
+    fn signed(&self, secret: &Secret, ports: [u16; 2], addresses: &[IpAddr], key_vector: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES as usize);
         bytes.u64(self.created_at.as_nanos());
         bytes.u64(self.life.as_nanos());
@@ -443,7 +446,7 @@ impl StateCookie {
         let mut kept = key_vector.to_vec();
         kept.resize(usize::from(self.key_bytes).next_multiple_of(4), 0);
         bytes.extend(kept);
-        let code = cookie_code(secret, &bytes);
+        let code = cookie_code(secret, ports, &bytes);
         bytes.extend(code);
         bytes
     }

@@ -59,6 +59,7 @@ impl SctpPacket {
         if crc32c::crc32c_append(in_its_place, &bytes[12..]) != checksum {
             return Err(malformed("the checksum is wrong"));
         }
+        let ports = [source_port, destination_port];
         let mut listed = Listed::default();
         let mut chunks = Vec::new();
         let mut is_signed = false;
@@ -94,7 +95,7 @@ impl SctpPacket {
                 }
                 // RFC 5061 section 4.1: only signed ones are believed.
                 chunk::ASCONF | chunk::ASCONF_ACK if !is_signed => {}
-                _ => chunks.push(header.chunk(receiving, &mut listed)?),
+                _ => chunks.push(header.chunk(ports, receiving, &mut listed)?),
             }
             if !codes::is_known(header.kind) && header.kind & codes::READ_ON == 0 {
                 break;
@@ -158,15 +159,20 @@ impl<'a> ChunkHeader<'a> {
         Some(Self { kind, flags, value })
     }
 
-    /// The chunk, or one that is illegal (RFC 9260 section 3.3.10.13: fields behind its end break the
-    /// protocol).
-    fn chunk(&self, receiving: &mut impl Receiving, listed: &mut Listed) -> Result<Chunk, Malformed> {
+    /// The chunk, in a packet between these ports, or one that is illegal (RFC 9260 section 3.3.10.13: fields
+    /// behind its end break the protocol).
+    fn chunk(
+        &self,
+        ports: [u16; 2],
+        receiving: &mut impl Receiving,
+        listed: &mut Listed,
+    ) -> Result<Chunk, Malformed> {
         let known = listed.addresses.len();
         let illegal = |cause| {
             let chunk = Opaque { kind: self.kind, flags: self.flags, value: self.value.into() };
             Chunk::Illegal(Box::new(Illegal { chunk, cause }))
         };
-        match self.legal(receiving, listed) {
+        match self.legal(ports, receiving, listed) {
             Ok(chunk) => Ok(chunk),
             Err(Fault::Silent(problem)) => Err(problem),
             Err(Fault::Told(cause)) => {
@@ -176,7 +182,12 @@ impl<'a> ChunkHeader<'a> {
         }
     }
 
-    fn legal(&self, receiving: &mut impl Receiving, listed: &mut Listed) -> Result<Chunk, Fault> {
+    fn legal(
+        &self,
+        ports: [u16; 2],
+        receiving: &mut impl Receiving,
+        listed: &mut Listed,
+    ) -> Result<Chunk, Fault> {
         let Self { kind, flags, value } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
@@ -187,7 +198,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
-                let cookie = StateCookie::verified(value, receiving.secret(), listed)
+                let cookie = StateCookie::verified(value, receiving.secret(), ports, listed)
                     .ok_or(Fault::Silent(malformed("a cookie is not ours")))?;
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
@@ -214,7 +225,8 @@ impl<'a> ChunkHeader<'a> {
                 // Section 3.3.3: it must have one.
                 let missing = [0, 0, 0, 1, 0, parameter::STATE_COOKIE as u8];
                 let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
-                let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Listed::default()) {
+                let others = &mut Listed::default();
+                let cookie = match StateCookie::verified(cookie, receiving.secret(), ports, others) {
                     // This end has opened an association with itself. Addresses and keys are in the bytes
                     // alone, which are given back as they came.
                     Some(own) if !own.keeps_addresses && own.key_bytes == 0 => Cookie::Own(own),
@@ -623,13 +635,13 @@ fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
 }
 
 impl StateCookie {
-    /// A cookie that has this end's code, and the addresses in it; none of others'.
-    fn verified(bytes: &[u8], secret: &Secret, listed: &mut Listed) -> Option<Self> {
+    /// A cookie that has this end's code, made for these ports, and the addresses in it; none of others'.
+    fn verified(bytes: &[u8], secret: &Secret, ports: [u16; 2], listed: &mut Listed) -> Option<Self> {
         if bytes.len() < Self::BYTES as usize {
             return None;
         }
         let (signed, code) = bytes.split_at(bytes.len() - COOKIE_CODE_BYTES);
-        if !is_own_cookie(secret, signed, code) {
+        if !is_own_cookie(secret, ports, signed, code) {
             return None;
         }
         let mut reader = Reader(signed);
