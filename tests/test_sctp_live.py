@@ -192,6 +192,23 @@ def test_an_end_moves_to_another_address() -> None:
     run(work)
 
 
+def test_an_endpoint_connects_to_itself() -> None:
+    here, there, more = LOOPBACK, "127.0.0.21", "127.0.0.22"
+
+    async def work() -> None:
+        async with sctp.Endpoint([here, there]) as endpoint, endpoint.listen(5001) as listener:
+            assert endpoint.udp_port
+            ours = await endpoint.connect(here, 5001, udp_port=endpoint.udp_port)
+            theirs = await listener.accept()
+            assert len(theirs.paths()) == 2
+            await ours.add_address(more)
+            await ours.send(b"to myself")
+            assert (await theirs.receive()).data == b"to myself"
+            await ours.shutdown()
+
+    run(work)
+
+
 def test_nobody_waits_at_the_port() -> None:
     async def work() -> None:
         async with sctp.Endpoint([LOOPBACK]) as server, sctp.Endpoint([LOOPBACK]) as client:

@@ -227,8 +227,10 @@ impl<'a> ChunkHeader<'a> {
                 let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
                 let others = &mut Listed::default();
                 let cookie = match StateCookie::verified(cookie, receiving.secret(), ports, others) {
-                    Some(own) => Cookie::Own(own),
-                    None => Cookie::Foreign(cookie.into()),
+                    // This end has opened an association with itself. Addresses and keys are in the bytes
+                    // alone, which are given back as they came.
+                    Some(own) if !own.keeps_addresses && own.key_bytes == 0 => Cookie::Own(own),
+                    _ => Cookie::Foreign(cookie.into()),
                 };
                 let (reported, unrecognized) = (reported.into(), unrecognized.into());
                 Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
