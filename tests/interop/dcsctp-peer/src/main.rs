@@ -327,6 +327,8 @@ impl Peer {
                 }
                 // The queue is full: told by `send` as well.
                 SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => {}
+                // A copy that the network made comes when the association is over.
+                SocketEvent::OnError(..) if self.course.ended.is_some() => {}
                 SocketEvent::OnError(_, text) => self.errors.push(text),
                 SocketEvent::OnStreamsResetPerformed(streams) => {
                     self.resets_sent += streams.len();
