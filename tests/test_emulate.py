@@ -116,15 +116,15 @@ def test_a_round_trip_is_twice_the_delay() -> None:
     with Emulator(scenario_text(delay="20ms")) as emulator:
         trips = round_trips(emulator, "here", "peer")
         summary = emulator.summary
-    assert 40 <= statistics.median(trips) < 41
-    assert min(trips) >= 40, "nothing is early"
+    assert 40 <= statistics.median(trips) < 43
+    assert 40 <= min(trips) < 41
     assert summary["link.link.forward.delivered_packets"] == len(trips)
     assert summary["emulation.written_packets"] == 2 * len(trips)
     assert 0 < summary["emulation.lateness_p50_ms"] <= summary["emulation.lateness_max_ms"]
 
 
 def test_tcp_gets_what_the_link_carries_and_what_it_is_changed_to() -> None:
-    with Emulator(scenario_text(delay="5ms", rate="20Mbit/s", queue=60)) as emulator:
+    with Emulator(scenario_text(delay="5ms", rate="20Mbit/s", queue=20)) as emulator:
         # 1448 of 1500 bytes are the application's.
         assert 16 < goodput(emulator, "here", "peer", 3) < 19.4
         emulator.set("link", rate="5 Mbit/s")
@@ -149,7 +149,7 @@ def test_nodes_have_names_and_an_address_on_each_path() -> None:
             ("wifi", "wifi", "server"),
             ("lte", "lte", "server"),
         ]
-        assert 10 <= statistics.median(round_trips(emulator, "phone", "server")) < 12
+        assert 10 <= statistics.median(round_trips(emulator, "phone", "server")) < 13
         assert 60 <= statistics.median(round_trips(emulator, "phone", "server.lte")) < 63
         with pytest.raises(AnabranchError, match="there is no node `phne`.*did you mean `phone`"):
             emulator.run("phne", ["true"])
@@ -171,13 +171,14 @@ def test_what_comes_from_an_address_leaves_by_its_path() -> None:
 def test_two_emulations_do_not_meet() -> None:
     text = scenario_text(delay="10ms")
     with Emulator(text) as one, Emulator(scenario_text(delay="30ms")) as other:
-        with started(other, "peer", python(ECHO)):
+        with started(other, "peer", python(ECHO)) as echo:
             refused = one.run(
                 "here", python(PING, "peer", 1), capture_output=True, text=True, timeout=30
             )
             assert "Connection refused" in refused.stderr
+            echo.kill()
             trips = round_trips(one, "here", "peer", 10)
-    assert 20 <= statistics.median(trips) < 22
+    assert 20 <= statistics.median(trips) < 23
 
 
 @pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)

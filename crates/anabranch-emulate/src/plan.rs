@@ -1,7 +1,7 @@
 //! Which nodes there are, and the addresses and devices of each.
 //!
 //! Path P of the scenario, counted from 0, is a network of its own: 10.177.0.0 + 4 P with 30 bits of IPv4, and
-//! fd61:6e61:P:: with 126 bits of IPv6, where the paths' MTU carries IPv6 at all. Its side `a` has the first
+//! `fd61:6e61:P::` with 126 bits of IPv6, where the paths' MTU carries IPv6 at all. Its side `a` has the first
 //! address there, side `b` the second.
 
 use std::fmt::Write as _;
