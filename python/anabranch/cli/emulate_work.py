@@ -185,6 +185,8 @@ def _welcome(emulator: Emulator, tell: Any) -> None:
         tell(f"{name}: {places}")
     node = next(iter(emulator.nodes))
     tell(f"join with: anabranch emulate exec {node} COMMAND; Ctrl-C ends it")
+    # Who reads from a pipe may wait for it.
+    sys.stdout.flush()
 
 
 def _table(before: Sequence[LinkCounters], after: Sequence[LinkCounters], seconds: float) -> Table:

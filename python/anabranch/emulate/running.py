@@ -87,10 +87,12 @@ def announced(emulator: Emulator) -> Iterator[None]:
             line.listen()
             file.write_text(json.dumps(asdict(running)))
             threading.Thread(target=_serve, args=(line, emulator), daemon=True).start()
-            yield
-            # Wakes who waits in `accept`.
-            with suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
+            try:
+                yield
+            finally:
+                # Wakes who waits in `accept`.
+                with suppress(OSError):
+                    line.shutdown(socket.SHUT_RDWR)
     finally:
         for left in (file, place):
             left.unlink(missing_ok=True)
