@@ -16,7 +16,6 @@ from rich.table import Table
 
 from anabranch.emulate import Emulator, LinkCounters, running, scenario_text
 from anabranch.emulate.emulator import start_within
-from anabranch.emulate.oneliner import HERE
 from anabranch.errors import AnabranchError, LiveError, Terminated
 from anabranch.support import terminal
 from anabranch.support.wording import number
@@ -113,7 +112,7 @@ def _become_who_started(found: running.Running) -> None:
 
 
 def _become(prefix: Sequence[str]) -> NoReturn:
-    """This command again, behind this prefix."""
+    """Starts the same command again, behind this prefix."""
     os.environ[running.USER] = str(running.user())
     try:
         os.execvp(prefix[0], [*prefix, sys.executable, "-m", "anabranch", *sys.argv[1:]])
@@ -204,12 +203,16 @@ def _sum_up(
 ) -> None:
     lines = []
     for link in counters:
-        causes = [f"{count} {cause.replace('_', ' ')}" for cause, count in link.drops.items() if count]
+        causes = [
+            f"{count} {cause.replace('_', ' ')}" for cause, count in link.drops.items() if count
+        ]
         drops = f"dropped {link.dropped} ({', '.join(causes)})" if causes else "dropped none"
         line = f"{link.link} {link.direction}: {link.packets} packets, {link.bytes} B, {drops}"
         lines.append(line)
     if "emulation.lateness_p50_ms" in scalars:
-        p50, p99, most = (scalars[f"emulation.lateness_{name}_ms"] for name in ("p50", "p99", "max"))
+        p50, p99, most = (
+            scalars[f"emulation.lateness_{name}_ms"] for name in ("p50", "p99", "max")
+        )
         lines.append(f"lateness: p50 {p50:.3f} ms, p99 {p99:.3f} ms, max {most:.3f} ms")
     for line in lines:
         if to_error:

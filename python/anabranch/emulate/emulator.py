@@ -194,9 +194,7 @@ class Emulator:
 
     def counters(self) -> list[LinkCounters]:
         """Each direction of each link as it is now."""
-        return [
-            LinkCounters(*state, drops=dict(drops)) for *state, drops in self._engine.states()
-        ]
+        return [LinkCounters(*state, drops=dict(drops)) for *state, drops in self._engine.states()]
 
     @property
     def summary(self) -> dict[str, float]:

@@ -66,7 +66,9 @@ def find(pid: int | None = None) -> Running:
         found = [running for running in found if running.pid == pid]
     if not found:
         which = "" if pid is None else f" with --pid {pid}"
-        raise LiveError(f"no emulation of yours runs{which}; `anabranch emulate SCENARIO` starts one")
+        raise LiveError(
+            f"no emulation of yours runs{which}; `anabranch emulate SCENARIO` starts one"
+        )
     if len(found) > 1:
         several = ", ".join(f"{running.pid} ({running.name})" for running in found)
         raise LiveError(f"several emulations run: {several}; name one with --pid")
@@ -172,7 +174,9 @@ def _serve(line: socket.socket, emulator: Emulator) -> None:
             return
         with caller, suppress(OSError):
             caller.settimeout(10)
-            caller.sendall(json.dumps({"error": _obey(_line_of(caller), emulator)}).encode() + b"\n")
+            caller.sendall(
+                json.dumps({"error": _obey(_line_of(caller), emulator)}).encode() + b"\n"
+            )
 
 
 def _obey(text: bytes, emulator: Emulator) -> str:
