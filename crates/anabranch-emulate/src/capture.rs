@@ -40,8 +40,7 @@ impl Capture {
         let section =
             SectionHeaderBlock { endianness: Endianness::Little, options, ..SectionHeaderBlock::default() };
         let refused = |error| format!("the capture cannot be written: {}", io_error(error));
-        let mut writer =
-            PcapNgWriter::with_section_header(BufWriter::new(file), section).map_err(refused)?;
+        let mut writer = PcapNgWriter::with_section_header(BufWriter::new(file), section).map_err(refused)?;
         let mut names = interfaces(plan);
         names.sort_unstable();
         for (_, name) in names {

@@ -143,7 +143,8 @@ impl Carrier {
         let now = self.ports.clock.now();
         let ahead = self.emulation.next_event().max(now) - now;
         let asleep = if ahead > SPIN { ahead - SPIN } else { Duration::ZERO }.min(LONGEST).as_nanos();
-        let timeout = Timespec { tv_sec: (asleep / 1_000_000_000) as i64, tv_nsec: (asleep % 1_000_000_000) as _ };
+        let timeout =
+            Timespec { tv_sec: (asleep / 1_000_000_000) as i64, tv_nsec: (asleep % 1_000_000_000) as _ };
         let devices = self.ports.devices.iter().flatten();
         let mut watched: Vec<PollFd<'_>> = devices.map(|device| PollFd::new(device, PollFlags::IN)).collect();
         watched.push(PollFd::new(bell, PollFlags::IN));

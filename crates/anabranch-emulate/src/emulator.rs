@@ -50,10 +50,8 @@ impl Emulator {
             }
         }
         let processes = Processes::make()?;
-        let devices = devices
-            .into_iter()
-            .map(|pair| pair.map(|device| device.expect("a path has two ends")))
-            .collect();
+        let devices =
+            devices.into_iter().map(|pair| pair.map(|device| device.expect("a path has two ends"))).collect();
         let capture = capture.map(|file| Capture::new(file, &plan)).transpose()?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| format!("an eventfd cannot be made: {error}"))?;

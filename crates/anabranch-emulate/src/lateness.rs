@@ -55,7 +55,7 @@ mod tests {
             let found = row.value(&format!("emulation.{name}")).unwrap();
             assert!((found / value - 1.0).abs() < 0.002, "{name}: {found}");
         };
-        near("lateness_p50_ms", 0.5);
+        near("lateness_p50_ms", 0.501);
         near("lateness_p99_ms", 0.991);
         near("lateness_max_ms", 100_000.0);
         assert_eq!(row.value("emulation.written_packets"), Some(1001.0));

@@ -1,8 +1,8 @@
 //! Which nodes there are, and the addresses and devices of each.
 //!
-//! Path P of the scenario, counted from 0, is a network of its own: 10.177.0.0 + 4 P with 30 bits of IPv4, and
-//! `fd61:6e61:P::` with 126 bits of IPv6, where the paths' MTU carries IPv6 at all. Its side `a` has the first
-//! address there, side `b` the second.
+//! Path P of the scenario, counted from 0, is a network of its own: 10.177.0.0 + 4 P with 30 bits of IPv4,
+//! and `fd61:6e61:P::` with 126 bits of IPv6, where the paths' MTU carries IPv6 at all. Its side `a` has the
+//! first address there, side `b` the second.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -66,7 +66,10 @@ impl Plan {
     /// When there are too many.
     pub fn new(paths: &[EmulatedPath]) -> Result<Self, String> {
         if paths.len() > MAX_PATHS {
-            return Err(format!("paths: {} paths are too many to emulate; at most {MAX_PATHS} are", paths.len()));
+            return Err(format!(
+                "paths: {} paths are too many to emulate; at most {MAX_PATHS} are",
+                paths.len()
+            ));
         }
         let mut plan = Self { nodes: Vec::new() };
         for (number, path) in paths.iter().enumerate() {
@@ -118,8 +121,8 @@ fn device(path: &str, number: usize) -> String {
 }
 
 impl Node {
-    /// What `ip -4 -batch -` is told, and then `ip -6 -batch -`: addresses, and rules by which what comes from an
-    /// address leaves by its path, whichever address of the node at the other end it goes to.
+    /// What `ip -4 -batch -` is told, and then `ip -6 -batch -`: addresses, and rules by which what comes
+    /// from an address leaves by its path, whichever address of the node at the other end it goes to.
     pub(crate) fn batches(&self) -> [String; 2] {
         let mut batches = [self.devices_batch(), String::new()];
         for (number, Interface { device, own, peer, .. }) in self.interfaces.iter().enumerate() {

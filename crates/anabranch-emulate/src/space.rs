@@ -1,8 +1,8 @@
 //! Namespaces: a network for each node, and one of processes for all programs.
 //!
 //! A namespace belongs to a thread: one that leaves that of the process ([`unshare`]) has devices opened and
-//! programs started in the new one. Nothing here has a name in the file system: a namespace ends with the last
-//! descriptor, device or process in it.
+//! programs started in the new one. Nothing here has a name in the file system: a namespace ends with the
+//! last descriptor, device or process in it.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -27,8 +27,8 @@ pub(crate) struct Space {
     pub(crate) mounts: OwnedFd,
 }
 
-/// A namespace of processes. All that run in it end with its first one, which ends when this is dropped or the
-/// process that holds it is gone.
+/// A namespace of processes. All that run in it end with its first one, which ends when this is dropped or
+/// the process that holds it is gone.
 #[derive(Debug)]
 pub(crate) struct Processes {
     /// The namespace.
@@ -67,8 +67,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String {
 /// Makes the namespaces of a node, and in them its devices, one for each interface.
 pub(crate) fn make(node: &Node) -> Result<(Space, Vec<SyncDevice>), String> {
     apart(|| {
-        unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS)
-            .map_err(failed("making a network namespace"))?;
+        unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS).map_err(failed("making a network namespace"))?;
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).map_err(|error| failed("making mounts private")(error.into()))?;
         let open = |name: &str| open(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
@@ -93,8 +92,8 @@ pub(crate) fn make(node: &Node) -> Result<(Space, Vec<SyncDevice>), String> {
     })
 }
 
-/// Opens a device of layer 3 in the network of this thread, without offloads: every packet is whole and has its
-/// checksums.
+/// Opens a device of layer 3 in the network of this thread, without offloads: every packet is whole and has
+/// its checksums.
 fn open(name: &str) -> io::Result<SyncDevice> {
     let device = DeviceBuilder::new()
         .name(name)
@@ -143,8 +142,7 @@ fn name_hosts(lines: &str) -> io::Result<()> {
     let text = format!("{}\n{lines}", fs::read_to_string(HOSTS)?.trim_end());
     let id = rustix::thread::gettid().as_raw_nonzero();
     let file = std::env::temp_dir().join(format!("anabranch-hosts-{}-{id}", std::process::id()));
-    let mounted =
-        fs::write(&file, text).and_then(|()| mount_bind(&file, HOSTS).map_err(io::Error::from));
+    let mounted = fs::write(&file, text).and_then(|()| mount_bind(&file, HOSTS).map_err(io::Error::from));
     // What is mounted stays.
     fs::remove_file(&file)?;
     mounted
@@ -177,15 +175,16 @@ impl Drop for Processes {
     }
 }
 
-/// Moves the calling thread into a network, mounts and, where there is one, a namespace of processes, each given
-/// by a file that stands for it (`/proc/PID/fd/N`). Programs that the thread starts from then on are in them,
-/// with `/` as their current folder. The thread cannot start others after that.
+/// Moves the calling thread into a network, mounts and, where there is one, a namespace of processes, each
+/// given by a file that stands for it (`/proc/PID/fd/N`). Programs that the thread starts from then on are in
+/// them, with `/` as their current folder. The thread cannot start others after that.
 ///
 /// # Errors
 /// One sentence.
 pub fn enter(network: &Path, mounts: &Path, processes: Option<&Path>) -> Result<(), String> {
     let open = |path: &Path| {
-        File::open(path).map_err(|error| format!("the emulation is gone, or not yours ({}: {error})", path.display()))
+        File::open(path)
+            .map_err(|error| format!("the emulation is gone, or not yours ({}: {error})", path.display()))
     };
     let files = [Some(network), Some(mounts), processes];
     let files = files.into_iter().flatten().map(open).collect::<Result<Vec<_>, _>>()?;

@@ -33,7 +33,12 @@ pub(crate) struct Emulation {
 }
 
 impl Emulation {
-    fn start(py: Python<'_>, scenario: &Scenario, replication: u64, capture: Option<PathBuf>) -> PyResult<Self> {
+    fn start(
+        py: Python<'_>,
+        scenario: &Scenario,
+        replication: u64,
+        capture: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let emulator = py.detach(|| {
             // Mistakes of the scenario come before those of the machine.
             anabranch::sim::Emulation::build(scenario, replication)
@@ -156,7 +161,8 @@ impl Emulation {
     }
 }
 
-/// Moves the calling thread into the namespaces that these files stand for; programs that it starts are in them.
+/// Moves the calling thread into the namespaces that these files stand for; programs that it starts are in
+/// them.
 #[pyfunction]
 pub(crate) fn enter_namespaces(network: PathBuf, mounts: PathBuf, processes: PathBuf) -> PyResult<()> {
     emulate::enter(&network, &mounts, Some(&processes)).map_err(LiveError::new_err)

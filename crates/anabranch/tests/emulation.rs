@@ -117,7 +117,10 @@ fn fq_codel_keeps_flows_apart_by_their_hash() {
     emulation.send(Inbound { flow: 77, ..packet(40, 100) });
     let told = until(&mut emulation, Time::from_secs(10));
     let place = told.iter().position(|delivery| delivery.handle == 40).unwrap();
-    assert!(place <= 2, "it waits for the packets that are being sent, not for those that came first: {place}");
+    assert!(
+        place <= 2,
+        "it waits for the packets that are being sent, not for those that came first: {place}"
+    );
     let mut emulation = network(
         r#"
         links.wan = { ends = ["a", "b"], rate = "1 Mbit/s", queue.kind = "fq_codel" }
@@ -227,7 +230,7 @@ fn flows_of_the_scenario_load_the_links() {
     let text = |flows| {
         format!(
             r#"
-            links.wan = {{ ends = ["a", "b"], rate = "1 Mbit/s", delay = "10 ms", queue.packets = 1000 }}
+            links.wan = {{ ends = ["a", "b"], rate = "1 Mbit/s", delay = "10 ms", queue = {{ kind = "drop_tail", packets = 1000 }} }}
             paths.only.via = ["wan"]
             {flows}
             "#
@@ -358,7 +361,8 @@ fn what_cannot_be_is_a_sentence() {
     assert!(refused("wan", "queue.packets", "3").contains("`rate`, `delay` and `loss` can"));
     assert!(refused("free", "rate", "1 Mbit/s").contains("no rate of its own"));
     assert!(error("links.wan.ends = [\"a\", \"b\"]\n[paths]\n").starts_with("paths: there is none"));
-    let loose = "links.one.ends = [\"a\", \"b\"]\nlinks.two.ends = [\"c\", \"d\"]\npaths.p.via = [\"one\", \"two\"]";
+    let loose =
+        "links.one.ends = [\"a\", \"b\"]\nlinks.two.ends = [\"c\", \"d\"]\npaths.p.via = [\"one\", \"two\"]";
     assert_eq!(
         error(loose),
         "paths.p.via: these links do not follow one another; name them in the order of the way"

@@ -52,8 +52,9 @@ def start(wanted: Wanted) -> int:
     """Run it to its end; gives the exit status."""
     _become_root()
     source = wanted.scenario or scenario_text(**wanted.link)
-    options = {"sets": wanted.sets, "replication": wanted.replication, "pcap": wanted.pcap}
-    with Emulator(source, **options) as emulator:
+    with Emulator(
+        source, sets=wanted.sets, replication=wanted.replication, pcap=wanted.pcap
+    ) as emulator:
         node = wanted.node or next(iter(emulator.nodes))
         emulator.places(node)
         with running.announced(emulator):

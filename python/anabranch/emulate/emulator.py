@@ -87,15 +87,14 @@ class Emulator:
         pcap: str | Path | None = None,
     ) -> None:
         # Not where the system has neither network namespaces nor such devices.
-        engine = getattr(_engine, "Emulation", None)
-        if engine is None:
+        if not hasattr(_engine, "Emulation"):
             raise LiveError("an emulation needs network namespaces, which only Linux has")
         pairs = list((sets or {}).items())
         capture = None if pcap is None else os.fspath(pcap)
         if isinstance(scenario, str) and "\n" in scenario:
-            self._engine = engine.parse(scenario, pairs, ".", replication, capture)
+            self._engine = _engine.Emulation.parse(scenario, pairs, ".", replication, capture)
         else:
-            self._engine = engine.load(os.fspath(scenario), pairs, replication, capture)
+            self._engine = _engine.Emulation.load(os.fspath(scenario), pairs, replication, capture)
         self.is_real_time = self._hasten()
         """Whether the system serves the thread that carries packets before all others."""
         self._row: dict[str, float] = {}
@@ -194,7 +193,10 @@ class Emulator:
 
     def counters(self) -> list[LinkCounters]:
         """Each direction of each link as it is now."""
-        return [LinkCounters(*state, drops=dict(drops)) for *state, drops in self._engine.states()]
+        return [
+            LinkCounters(link, direction, rate, queue, packets, size, dict(drops))
+            for link, direction, rate, queue, packets, size, drops in self._engine.states()
+        ]
 
     @property
     def summary(self) -> dict[str, float]:

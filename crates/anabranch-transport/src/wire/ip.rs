@@ -73,8 +73,8 @@ impl Packet {
     /// Its bytes. With an identification it is one that may be fragmented on its way; IPv6 has neither.
     ///
     /// # Panics
-    /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of others, whose
-    /// bytes are not known here.
+    /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of others,
+    /// whose bytes are not known here.
     pub fn emit(&self, identification: Option<u16>, sending: &impl Sending) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size as usize);
         let protocol = match &self.body {

@@ -229,7 +229,8 @@ impl DuplexLink {
         self.directions.iter_mut().for_each(OneWay::expect_changes);
     }
 
-    /// From now on packets of this direction are delayed as those of `other` are, one that has expected changes.
+    /// From now on packets of this direction are delayed as those of `other` are, one that has expected
+    /// changes.
     pub(crate) fn take_delay(&mut self, other: &mut Self, direction: Direction) {
         self.directions[direction.index()].take_delay(&mut other.directions[direction.index()]);
     }

@@ -104,8 +104,8 @@ impl QueuedServer {
         }
     }
 
-    /// From `now` on it serves what waits, and what is left of the packet in service, at the rate that `other`
-    /// has. Packets that have left by then are appended to `releases`.
+    /// From `now` on it serves what waits, and what is left of the packet in service, at the rate that
+    /// `other` has. Packets that have left by then are appended to `releases`.
     pub(crate) fn take_rate(&mut self, now: u64, other: Self, releases: &mut Vec<Release>) {
         self.advance(now, releases);
         self.capacity = other.capacity;

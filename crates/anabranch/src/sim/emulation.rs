@@ -1,10 +1,10 @@
-//! A scenario's links and paths for packets of others: somebody outside hands them in, with the time, and gets
-//! them back when they have come to the other end.
+//! A scenario's links and paths for packets of others: somebody outside hands them in, with the time, and
+//! gets them back when they have come to the other end.
 //!
 //! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
 //! that as load. There is no clock here: the caller says what time it is, and is told when something happens
-//! next. Where a link has a rate, a medium serves it packet by packet ([`QueuedServer`]), so that its rate can
-//! change while packets wait.
+//! next. Where a link has a rate, a medium serves it packet by packet ([`QueuedServer`]), so that its rate
+//! can change while packets wait.
 //!
 //! [`QueuedServer`]: crate::net
 
@@ -127,8 +127,8 @@ const LARGEST_PACKET: Bytes = Bytes(65_535);
 const LIVE_KEYS: [&str; 3] = ["rate", "delay", "loss"];
 
 impl Emulation {
-    /// Builds the network of a scenario, with the random streams of this replication. The scenario's limits of
-    /// a run (`run`) do not count: it runs as long as the caller likes.
+    /// Builds the network of a scenario, with the random streams of this replication. The scenario's limits
+    /// of a run (`run`) do not count: it runs as long as the caller likes.
     ///
     /// # Errors
     /// When the scenario contradicts itself.
@@ -193,8 +193,8 @@ impl Emulation {
         }
     }
 
-    /// A packet enters, at the time of the last [`Emulation::advance`]. Says whether it has been taken: one that
-    /// is larger than its path's MTU is not.
+    /// A packet enters, at the time of the last [`Emulation::advance`]. Says whether it has been taken: one
+    /// that is larger than its path's MTU is not.
     pub fn send(&mut self, packet: Inbound) -> bool {
         let Inbound { path, side, size, ecn, flow, handle } = packet;
         if size > self.paths[path].mtu {
@@ -234,9 +234,10 @@ impl Emulation {
         false
     }
 
-    /// Changes a link from the time of the last [`Emulation::advance`] on: `rate`, `delay` or `loss`, or `reverse.rate` and so on, as a scenario has
-    /// them. What waits in the queue stays there. A loss may be a probability, which is that of a `bernoulli`
-    /// loss; a new process of loss begins anew. Cross traffic stays as it is.
+    /// Changes a link from the time of the last [`Emulation::advance`] on: `rate`, `delay` or `loss`, or
+    /// `reverse.rate` and so on, as a scenario has them. What waits in the queue stays there. A loss may be a
+    /// probability, which is that of a `bernoulli` loss; a new process of loss begins anew. Cross traffic
+    /// stays as it is.
     ///
     /// # Errors
     /// As those of a scenario; then nothing has changed.
@@ -306,8 +307,7 @@ impl Emulation {
             rate: network.media.present_rate(index as u32, direction),
             held: network.media.holds(index as u32, direction),
             delivered: ["delivered_packets", "delivered_bytes"].map(|name| value(name, link, direction)),
-            dropped: DropCause::ALL
-                .map(|cause| value(&format!("{}_packets", cause.name()), link, direction)),
+            dropped: DropCause::ALL.map(|cause| value(&format!("{}_packets", cause.name()), link, direction)),
         };
         directions.map(state).collect()
     }

@@ -197,7 +197,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Adds a portal for each path: a pair of routes on which packets of others travel. Portals follow the flows.
+    /// Adds a portal for each path: a pair of routes on which packets of others travel. Portals follow the
+    /// flows.
     pub(super) fn add_portals(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         let flows = scenario.flows.values().flat_map(|flow| [&flow.from, &flow.to]);
         let mut nodes: IndexSet<&str> = flows.map(String::as_str).collect();
