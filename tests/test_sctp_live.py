@@ -98,6 +98,117 @@ def test_an_end_that_aborts_is_an_exception_to_the_other() -> None:
     run(work)
 
 
+def test_streams_begin_anew() -> None:
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            for number in range(3):
+                await ours.send(bytes([number]), stream=2)
+            waiting = asyncio.create_task(ours.reset_streams([5, 2]))
+            await asyncio.sleep(0)
+            # It waits for the reset, so that the peer hears of it first.
+            await ours.send(b"new", stream=2)
+            await waiting
+            heard = [(await theirs.receive()).data for _ in range(4)]
+            assert heard == [b"\x00", b"\x01", b"\x02", b"new"]
+            events = theirs.events()
+            assert {await anext(events), await anext(events)} == {
+                sctp.StreamReset(2),
+                sctp.StreamReset(5),
+            }
+            with pytest.raises(LiveError, match="there is no stream 10; they are numbered 0 to 9"):
+                await ours.reset_streams([10])
+            with pytest.raises(AnabranchError, match="stream is -1"):
+                await ours.reset_streams([-1])
+            await asyncio.gather(ours.reset_streams([1]), ours.reset_streams([1, 3]))
+            await ours.shutdown()
+            with pytest.raises(sctp.AssociationClosedError):
+                await ours.reset_streams([1])
+
+    run(work)
+
+
+def test_a_peer_that_restarts_is_known_again() -> None:
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK]) as server,
+            server.listen(5001) as listener,
+        ):
+            udp_port = server.udp_port
+            assert udp_port
+
+            async def call(client: sctp.Endpoint) -> sctp.Association:
+                return await client.connect(LOOPBACK, 5001, local_port=4000, udp_port=udp_port)
+
+            async with sctp.Endpoint([LOOPBACK]) as client:
+                first = await call(client)
+                ours = await listener.accept()
+                await first.send(b"before")
+                assert (await ours.receive()).data == b"before"
+                own_port = client.udp_port
+            # Nothing has been said of the end.
+            async with sctp.Endpoint([LOOPBACK], udp_port=own_port) as client:
+                second = await call(client)
+                assert await anext(ours.events()) == sctp.Restarted()
+                await second.send(b"after")
+                assert (await ours.receive()).data == b"after"
+                await ours.shutdown()
+                await second.ended()
+                assert (ours.reason, second.reason) == ("shutdown", "shutdown")
+
+    run(work)
+
+
+def test_an_end_moves_to_another_address() -> None:
+    before, after = "127.0.0.11", "127.0.0.12"
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK], shared_key=b"ours") as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([before], shared_key=b"ours") as client,
+        ):
+            assert server.udp_port
+            ours = await client.connect(LOOPBACK, 5001, udp_port=server.udp_port)
+            theirs = await listener.accept()
+            await ours.add_address(after)
+            ours.set_peer_primary(after)
+            await ours.remove_address(before)
+            seen: list[sctp.Event] = []
+            async for event in theirs.events():
+                seen.append(event)
+                if event == sctp.AddressRemoved(before):
+                    break
+            assert sctp.AddressAdded(after) in seen
+            await theirs.send(b"to where you are")
+            assert (await ours.receive()).data == b"to where you are"
+            await ours.send(b"thanks")
+            assert (await theirs.receive()).data == b"thanks"
+            with pytest.raises(LiveError, match="is the only one of the association"):
+                await ours.remove_address(after)
+            with pytest.raises(LiveError, match=r"192\.0\.2\.77.*cannot be bound"):
+                await ours.add_address("192.0.2.77")
+            await ours.shutdown()
+
+    run(work)
+
+
+def test_an_endpoint_connects_to_itself() -> None:
+    here, there, more = LOOPBACK, "127.0.0.21", "127.0.0.22"
+
+    async def work() -> None:
+        async with sctp.Endpoint([here, there]) as endpoint, endpoint.listen(5001) as listener:
+            assert endpoint.udp_port
+            ours = await endpoint.connect(here, 5001, udp_port=endpoint.udp_port)
+            theirs = await listener.accept()
+            assert len(theirs.paths()) == 2
+            await ours.add_address(more)
+            await ours.send(b"to myself")
+            assert (await theirs.receive()).data == b"to myself"
+            await ours.shutdown()
+
+    run(work)
+
+
 def test_nobody_waits_at_the_port() -> None:
     async def work() -> None:
         async with sctp.Endpoint([LOOPBACK]) as server, sctp.Endpoint([LOOPBACK]) as client:
@@ -164,6 +275,89 @@ def test_a_call_has_the_scalars_of_a_simulated_one() -> None:
                     assert 0 <= outcome.scalars[f"{way}.mean_delay_ms"] < 100
                     assert 1 <= outcome.scalars[f"{way}.mos"] <= 4.5
                 assert outcome.round_trip_ms < 1000
+
+    run(work)
+
+
+def test_an_endpoint_that_fails_says_why_to_everybody() -> None:
+    """What the engine says when its thread has ended; nothing in it is known to make it end."""
+    sentence = "the endpoint's thread has ended: this is a bug: a state that cannot be"
+
+    class Failed:
+        def __init__(self, host: object) -> None:
+            self._host = host
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._host, name)
+
+        def news(self) -> list[object]:
+            raise LiveError(sentence)
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK]) as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([LOOPBACK]) as client,
+        ):
+            assert server.udp_port
+            ours = await client.connect(LOOPBACK, 5001, udp_port=server.udp_port)
+            theirs = await listener.accept()
+            receiving = asyncio.create_task(theirs.receive())
+            accepting = asyncio.create_task(listener.accept())
+            await asyncio.sleep(0)
+            server._host = Failed(server._host)  # type: ignore[assignment]
+            failed = pytest.raises(sctp.AssociationClosedError, match=r"has failed: .* cannot be")
+            with failed as told:
+                await receiving
+            assert told.value.reason == theirs.reason == "failed"
+            with pytest.raises(LiveError, match=sentence):
+                await accepting
+            await ours.abort()
+
+    run(work)
+
+
+def test_associations_that_nobody_accepts_are_no_more_than_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("anabranch.sctp.endpoint._BACKLOG", 3)
+
+    async def work() -> None:
+        async with (
+            sctp.Endpoint([LOOPBACK]) as server,
+            server.listen(5001) as listener,
+            sctp.Endpoint([LOOPBACK]) as client,
+        ):
+            assert server.udp_port
+            opened = [
+                await client.connect(LOOPBACK, 5001, udp_port=server.udp_port) for _ in range(5)
+            ]
+            await opened[3].ended()
+            await opened[4].ended()
+            assert [end.reason for end in opened] == [None, None, None, "aborted", "aborted"]
+            for _ in range(3):
+                await (await listener.accept()).abort()
+
+    run(work)
+
+
+def test_a_transfer_goes_on_beside_noise() -> None:
+    """Datagrams of nobody, from a socket of its own, at the server's port."""
+
+    async def work() -> None:
+        async with pair() as (ours, theirs):
+            port = theirs._host.udp_port
+            assert port
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
+                for number in range(300):
+                    for length in range(10):
+                        noise = (number * length).to_bytes(4, "big") * (8 * length)
+                        attacker.sendto(noise, (LOOPBACK, port))
+                    await ours.send(number.to_bytes(4, "big") * 500)
+                    assert (await theirs.receive()).data == number.to_bytes(4, "big") * 500
+            associations, malformed = theirs._host.counts()
+            assert associations == 1
+            assert malformed > 0
 
     run(work)
 

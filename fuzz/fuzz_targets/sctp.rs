@@ -18,7 +18,7 @@ fuzz_target!(|input: &[u8]| {
     if let Some(vector) = memory::parsing(packet.len(), || key_vector(&packet)) {
         assert!(association_key(&vector, b"another one").len() <= packet.len() + 11);
     }
-    let Ok(Parsed { packet: parsed, addresses }) =
+    let Ok(Parsed { packet: parsed, addresses, .. }) =
         memory::parsing(packet.len(), || SctpPacket::parse(&packet, &mut world))
     else {
         return;

@@ -1,6 +1,7 @@
 //! What the fuzz targets share.
 
 pub mod association;
+pub mod hosts;
 pub mod memory;
 pub mod reemit;
 pub mod script;

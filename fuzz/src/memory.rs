@@ -16,12 +16,16 @@ pub const AT_LEAST: usize = 4096;
 
 /// Calls a parser, and panics where it allocates more, in all, than an input of this length justifies.
 pub fn parsing<T>(length: usize, parse: impl FnOnce() -> T) -> T {
+    within(PER_BYTE * length + AT_LEAST, parse)
+}
+
+/// Calls something, and panics where it allocates more than so many bytes, in all.
+pub fn within<T>(most: usize, work: impl FnOnce() -> T) -> T {
     let region = Region::new(&ALLOCATOR);
-    let parsed = parse();
+    let done = work();
     let taken = region.change().bytes_allocated;
-    let most = PER_BYTE * length + AT_LEAST;
-    assert!(taken <= most, "{taken} bytes were allocated for {length}");
-    parsed
+    assert!(taken <= most, "{taken} bytes were allocated, and {most} are justified");
+    done
 }
 
 /// Memory that something holds.

@@ -97,6 +97,10 @@ pub fn segment(
         .flatten()
         .zip([world.near[1], world.near[0], world.near[0]])
         .any(|(position, near)| position.abs_diff(near) > 1 << 30);
+    // Nobody sends a wrong checksum.
+    if options.is_damaged {
+        return;
+    }
     let is_join = matches!(options.handshake, Some(Handshake::Join(_)));
     let checksum_of_nothing = options.has_checksum && !is_mapped && options.handshake.is_none();
     if ends_elsewhere || is_mixed || is_far || (is_join && options.has_checksum) || checksum_of_nothing {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::Sha256;
 
@@ -14,12 +14,16 @@ pub fn sctp(packet: &mut [u8], world: &World) {
     let mut at = 12;
     while let Some(&[kind, _, high, low]) = packet.get(at..at + 4) {
         let length = usize::from(high) << 8 | usize::from(low);
-        if kind == 15 && length == 28 && packet.len() >= at + 28 {
-            packet[at + 8..at + 28].fill(0);
-            let mut code =
-                Hmac::<Sha1>::new_from_slice(world.association_key()).expect("any length is a key");
-            code.update(&packet[at..]);
-            packet[at + 8..at + 28].copy_from_slice(&code.finalize().into_bytes());
+        // With HMAC-SHA-1, or HMAC-SHA-256.
+        if kind == 15 && [28, 40].contains(&length) && packet.len() >= at + length {
+            packet[at + 8..at + length].fill(0);
+            let signed = &packet[at..];
+            let code = if length == 28 {
+                code::<Hmac<Sha1>>(world.association_key(), signed)
+            } else {
+                code::<Hmac<Sha256>>(world.association_key(), signed)
+            };
+            packet[at + 8..at + length].copy_from_slice(&code);
             break;
         }
         at += length.max(4).next_multiple_of(4);
@@ -29,6 +33,12 @@ pub fn sctp(packet: &mut [u8], world: &World) {
         let checksum = crc32c::crc32c(packet);
         packet[8..12].copy_from_slice(&checksum.to_le_bytes());
     }
+}
+
+fn code<M: Mac + KeyInit>(key: &[u8], signed: &[u8]) -> Vec<u8> {
+    let mut code = <M as KeyInit>::new_from_slice(key).expect("any length is a key");
+    code.update(signed);
+    code.finalize().into_bytes().to_vec()
 }
 
 /// A packet whose checksum is the Internet's and stands there (RFC 1071).

@@ -135,6 +135,8 @@ class Load:
     """Messages per second; 0: as fast as it goes."""
     options: tuple[str, ...] = ()
     """For both."""
+    of_client: tuple[str, ...] = ()
+    """For the one who connects."""
     close: str = "shutdown"
     closer: str = "connect"
     is_counted: bool = True
@@ -170,6 +172,8 @@ def words(load: Load, role: str, ends: tuple[Sequence[str], Sequence[str]]) -> l
     found = [role, "--local", ",".join(ends[0]), "--remote", ",".join(ends[1])]
     found += ["--send", str(sends), "--size", load.size, "--streams", str(load.streams)]
     found += ["--timeout", str(load.timeout), *load.options]
+    if role == "connect":
+        found += load.of_client
     if load.is_counted:
         found += ["--receive", str(receives)]
     if load.rate:
@@ -195,12 +199,19 @@ def run_pair(
         return Outcome(connect=client.report(limit), listen=server.report(limit))
 
 
+def on_loopback(peer: Peer, role: str, load: Load, ports: tuple[int, int]) -> list[str]:
+    """The command line of one end over UDP on this machine, with its port and the other one's."""
+    own = ["127.0.0.1"]
+    port, other = (str(each) for each in ports)
+    ends = ["--encapsulation", port, "--remote-encapsulation", other]
+    return [*peer.command(), *words(load, role, (own, own)), *ends]
+
+
 def over_loopback(
     listen: Peer, connect: Peer, load: Load, impairment: Sequence[str] | None = None
 ) -> Outcome:
     """Over UDP on this machine, through the relay if there is an impairment."""
     server, client, *between = free_ports(4)
-    own = ["127.0.0.1"]
     towards = (server, client) if impairment is None else (between[0], between[1])
     counted: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
@@ -208,18 +219,11 @@ def over_loopback(
             ends = [between[1], server, between[0], client]
             command = [str(relay()), *impairment, "udp", *(f"127.0.0.1:{each}" for each in ends)]
             stack.enter_context(namespaces.relaying(command, counted))
-        commands = [
-            [
-                *peer.command(),
-                *words(load, role, (own, own)),
-                *("--encapsulation", str(port), "--remote-encapsulation", str(other)),
-            ]
-            for peer, role, port, other in (
-                (listen, "listen", server, towards[1]),
-                (connect, "connect", client, towards[0]),
-            )
-        ]
-        outcome = run_pair(commands[0], commands[1], load)
+        outcome = run_pair(
+            on_loopback(listen, "listen", load, (server, towards[1])),
+            on_loopback(connect, "connect", load, (client, towards[0])),
+            load,
+        )
     outcome.relays = [counted] if counted else []
     return outcome
 
@@ -380,7 +384,6 @@ ANABRANCH = Peer(
     "anabranch",
     lambda: [str(example("sctp_peer"))],
     speaks_raw_ip=True,
-    has_reset=False,
 )
 """Ours. It lists addresses only where it has several."""
 

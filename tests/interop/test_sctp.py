@@ -4,15 +4,20 @@
 where `tools/interop_page.py` writes what came of it; the fixture `cell` says which.
 """
 
+import asyncio
+import contextlib
 import dataclasses
 import time
 
 import namespaces
+import payload
 import peers
 import pytest
 from namespaces import Network
 from peers import ANABRANCH, DCSCTP, IS_FULL, PION, USRSCTP, Cell, Load, Outcome, Peer, slow
 from running import Running
+
+from anabranch import sctp
 
 BULK = Load(messages=100_000, timeout=900) if IS_FULL else Load(messages=1000, timeout=60)
 
@@ -149,6 +154,90 @@ def test_interleaved_messages(other: Peer, cell: Cell) -> None:
     options = ("--interleaving", *LINGER)
     load = Load(count, size="8-60000", options=options, timeout=BULK.timeout)
     exact(peers.over_loopback(other, ANABRANCH, load, LOSSES["1 %"]))
+
+
+@pytest.mark.parametrize("interleaving", [False, True], ids=["", "I-DATA"])
+@pytest.mark.parametrize("by", ["us", "them"])
+@ALL
+def test_stream_resets(other: Peer, by: str, interleaving: bool, cell: Cell) -> None:  # noqa: FBT001
+    words = ", I-DATA" if interleaving else ""
+    cell(f"streams reset by {by} (RFC 6525){words}", other)
+    if interleaving and not other.has_interleaving:
+        pytest.skip(f"{other} has no I-DATA")
+    peers.available(ANABRANCH, other)
+    options = (*(["--interleaving"] if interleaving else []), *LINGER)
+    load = Load(1000, back=0, streams=4, options=options, of_client=("--reset-streams",))
+    pair = (other, ANABRANCH) if by == "us" else (ANABRANCH, other)
+    if not pair[1].has_shutdown:
+        load = dataclasses.replace(load, closer="listen")
+    outcome = peers.over_loopback(*pair, load, LOSSES["1 %"])
+    exact(outcome)
+    for end in (outcome.connect, outcome.listen):
+        assert (end.resets_failed, end.errors) == (0, [])
+    assert (outcome.connect.resets_sent, outcome.listen.resets_received) == (4, 4)
+
+
+@pytest.mark.parametrize("other", [USRSCTP], ids=str)
+def test_a_peer_that_restarts(other: Peer, cell: Cell) -> None:
+    """It is killed and opens the association, which lives at our end, again (section 5.2.4)."""
+    cell("restart of the peer", other)
+    peers.available(ANABRANCH, other)
+    server, client = peers.free_ports(2)
+    load = Load(1000, back=0, rate=500, options=LINGER)
+    listens = peers.on_loopback(ANABRANCH, "listen", load, (server, client))
+    connects = peers.on_loopback(other, "connect", load, (client, server))
+    with contextlib.ExitStack() as stack:
+        ours = peers.PeerAtWork(listens)
+        stack.callback(ours.stop)
+        ours.wait_for("listening")
+        first = peers.PeerAtWork(connects)
+        stack.callback(first.stop)
+        ours.wait_for("received", messages=200)
+        first.stop()
+        second = peers.PeerAtWork(connects)
+        stack.callback(second.stop)
+        ours.wait_for("restarted")
+        outcome = Outcome(connect=second.report(60), listen=ours.report(60))
+    exact(outcome)
+    assert outcome.listen.more["restarts"] == 1
+    assert (outcome.listen.end, outcome.connect.end) == ("shutdown", "shutdown")
+
+
+def test_addresses_that_come_and_go(cell: Cell) -> None:
+    """Ours moves to another address, and theirs says what it has made of that (RFC 5061, 4895)."""
+    cell("addresses that come and go", USRSCTP)
+    peers.available(USRSCTP)
+    before, after = "127.0.0.1", "127.0.0.2"
+    [port] = peers.free_ports(1)
+
+    async def work() -> peers.Report:
+        async with sctp.Endpoint([before]) as endpoint:
+            assert endpoint.udp_port
+            load = Load(20, back=0, streams=1, closer="listen", options=LINGER)
+            theirs = peers.PeerAtWork(
+                peers.on_loopback(USRSCTP, "listen", load, (port, endpoint.udp_port))
+            )
+            with contextlib.ExitStack() as stack:
+                stack.callback(theirs.stop)
+                theirs.wait_for("listening")
+                ours = await endpoint.connect(before, 5000, udp_port=port)
+                for index in range(20):
+                    if index == 5:
+                        await ours.add_address(after)
+                        ours.set_peer_primary(after)
+                    if index == 10:
+                        await ours.remove_address(before)
+                    await ours.send(payload.filled(0, index, payload.sizes("1000")))
+                await ours.ended()
+                assert ours.reason == "shutdown"
+                return theirs.report(60)
+
+    report = asyncio.run(asyncio.wait_for(work(), 60))
+    assert (report.received_messages, report.corrupt, report.errors) == (20, 0, [])
+    events = [event.partition(" ")[2] for event in report.path_events]
+    assert [f"{after} added", f"{after} primary", f"{before} removed"] == [
+        event for event in events if "confirmed" not in event
+    ]
 
 
 @BOTH

@@ -389,6 +389,14 @@ static void reset_streams(void) {
 	ask->srs_number_streams = (uint16_t)want.streams;
 	for (uint32_t sid = 0; sid < want.streams; sid++)
 		ask->srs_stream_list[sid] = (uint16_t)sid;
+	/* connectx does not wait, and messages may leave before the association is open. */
+	struct sctp_status status = { 0 };
+	while (status.sstat_state != SCTP_ESTABLISHED) {
+		socklen_t size = sizeof status;
+		if (usrsctp_getsockopt(sock, IPPROTO_SCTP, SCTP_STATUS, &status, &size) != 0)
+			die("SCTP_STATUS");
+		usleep(1000);
+	}
 	/* EAGAIN and EALREADY: another reset is on its way. */
 	while (usrsctp_setsockopt(sock, IPPROTO_SCTP, SCTP_RESET_STREAMS, ask, (socklen_t)length) != 0) {
 		if (errno != EAGAIN && errno != EALREADY)

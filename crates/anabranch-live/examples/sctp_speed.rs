@@ -41,8 +41,13 @@ fn main() -> Result<(), String> {
     let config: Config =
         serde_json::from_str(r#"{"send_buffer": "4 MB", "receive_buffer": "4 MB", "max_burst": "off"}"#)
             .map_err(|error| error.to_string())?;
-    let settings =
-        |carrier| DriverSettings { addresses: vec![[127, 0, 0, 1].into()], carrier, mtu, most_accepted: 10 };
+    let settings = |carrier| DriverSettings {
+        addresses: vec![[127, 0, 0, 1].into()],
+        carrier,
+        mtu,
+        most_accepted: 10,
+        shared_key: Vec::new(),
+    };
 
     let (done, finished) = channel();
     let mut received = 0;
@@ -55,7 +60,7 @@ fn main() -> Result<(), String> {
                     HostEvent::Received(message) => {
                         received += message.bytes.len() as u64;
                         messages += 1;
-                        host.has_read(now, id, message.bytes.len() as u64);
+                        host.has_read(now, id, 1, message.bytes.len() as u64);
                     }
                     HostEvent::Closed { reason, .. } => drop(done.send((received, messages, reason))),
                     _ => {}

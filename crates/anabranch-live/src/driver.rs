@@ -1,10 +1,12 @@
 //! A host on sockets: one thread, however many associations there are.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
@@ -54,6 +56,8 @@ pub struct DriverSettings {
     pub mtu: u32,
     /// Associations that peers may have opened at the same time.
     pub most_accepted: usize,
+    /// A secret shared with the peers, as in [`Settings`]; empty for none.
+    pub shared_key: Vec<u8>,
 }
 
 /// Something to be done with the host.
@@ -61,6 +65,8 @@ type Job<H> = Box<dyn FnOnce(&mut H, Time) + Send>;
 
 /// What a driver does next.
 enum Order<H> {
+    /// Let packets leave from this address, too.
+    Bind(IpAddr, Sender<Result<(), String>>),
     Do(Job<H>),
     Stop,
 }
@@ -72,6 +78,8 @@ pub struct Driver<H = sctp::Host> {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
     port: Option<u16>,
+    /// Why the thread has ended, where nobody has stopped it.
+    failure: Arc<OnceLock<String>>,
 }
 
 /// What a driver tells: the events of a while, the earliest first. It is called from the driver's thread,
@@ -94,9 +102,13 @@ impl Driver {
     /// When a socket cannot be bound: one sentence that names the address, and what is missing.
     pub fn start(settings: DriverSettings, listener: Listener) -> Result<Self, String> {
         let (mtu, most_accepted) = (settings.mtu, settings.most_accepted);
+        let shared_key = settings.shared_key.clone();
         let is_in_udp = matches!(settings.carrier, Carrier::Udp(_));
         let host = |addresses, Randomness { secret, streams }| {
-            sctp::Host::new(Settings { addresses, mtu, is_in_udp, most_accepted }, secret, streams)
+            let offers_extensions = true;
+            let settings =
+                Settings { addresses, mtu, is_in_udp, most_accepted, offers_extensions, shared_key };
+            sctp::Host::new(settings, secret, streams)
         };
         Self::drive(settings, host, listener)
     }
@@ -112,7 +124,7 @@ impl<H: Stack> Driver<H> {
         host: impl FnOnce(Vec<IpAddr>, Randomness) -> H,
         listener: Listener<H>,
     ) -> Result<Self, String> {
-        let DriverSettings { mut addresses, carrier, mtu, .. } = settings;
+        let DriverSettings { mut addresses, mut carrier, mtu, .. } = settings;
         if let (Carrier::Tun(devices), true) = (&carrier, addresses.is_empty()) {
             addresses = devices.iter().flat_map(|device| device.addresses.clone()).collect();
         }
@@ -121,6 +133,9 @@ impl<H: Stack> Driver<H> {
             Some(Socket::Udp(udp)) => Some(udp.port().map_err(|error| error.to_string())?),
             _ => None,
         };
+        if let (Carrier::Udp(own), Some(port)) = (&mut carrier, port) {
+            *own = port;
+        }
         let start = || -> io::Result<Started<H>> {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -129,22 +144,58 @@ impl<H: Stack> Driver<H> {
             let (orders, inbox) = channel();
             let (clock, buffers) = (Clock::start(), Buffers::new());
             let devices = BTreeMap::new();
-            let mut driver =
-                Loop { host, sockets, poll, clock, inbox, listener, buffers, devices, is_blocked: false };
+            let mut driver = Loop {
+                host,
+                sockets,
+                carrier,
+                mtu,
+                poll,
+                clock,
+                inbox,
+                listener,
+                buffers,
+                devices,
+                is_blocked: false,
+            };
             driver.register()?;
             Ok((driver, waker, orders))
         };
         let (mut driver, waker, orders) =
             start().map_err(|error| format!("the driver cannot start: {error}"))?;
+        let failure = Arc::new(OnceLock::new());
+        let told = Arc::clone(&failure);
+        let work = move || {
+            // What the thread worked with is not looked at again.
+            let end = catch_unwind(AssertUnwindSafe(|| driver.run()));
+            let why = match end {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => format!("this is a bug: {}", panic_message(&*panic)),
+            };
+            let _ = told.set(format!("the endpoint's thread has ended: {why}"));
+        };
         let thread = std::thread::Builder::new()
             .name("anabranch-live".into())
-            .spawn(move || driver.run())
+            .spawn(work)
             .map_err(|error| format!("the driver cannot start: {error}"))?;
-        Ok(Self { orders, waker, thread: Some(thread), port })
+        Ok(Self { orders, waker, thread: Some(thread), port, failure })
     }
 }
 
+/// What somebody said who panicked.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
 impl<H> Driver<H> {
+    /// Why the thread has ended although nobody has stopped it, in one sentence: a panic, or an error of the
+    /// system. From then on nothing is sent or received, orders are not carried out, and
+    /// [`ask`](Self::ask) has no answer.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
     /// The port of UDP, where packets are carried in it.
     pub const fn udp_port(&self) -> Option<u16> {
         self.port
@@ -164,6 +215,17 @@ impl<H> Driver<H> {
             let _ = answer.send(job(host, now));
         });
         inbox.recv().ok()
+    }
+
+    /// Lets packets leave from this address and come there, too.
+    ///
+    /// # Errors
+    /// When no socket can be bound there: one sentence.
+    pub fn bind(&self, address: IpAddr) -> Result<(), String> {
+        let (answer, inbox) = channel();
+        let _ = self.orders.send(Order::Bind(address, answer));
+        let _ = self.waker.wake();
+        inbox.recv().unwrap_or_else(|_| Err("the driver has stopped".into()))
     }
 
     /// Stops the thread. Associations are not closed: their peers will notice.
@@ -196,6 +258,16 @@ impl Socket {
             Self::Tun(tun) => tun.has(local),
             Self::Udp(udp) => udp.local == local,
         }
+    }
+
+    /// Whether it is bound to no address, so that packets from this one leave here, too.
+    const fn is_for_any(&self, local: IpAddr) -> bool {
+        let bound = match self {
+            Self::Raw(raw) => raw.local,
+            Self::Tun(_) => return false,
+            Self::Udp(udp) => udp.local,
+        };
+        bound.is_unspecified() && bound.is_ipv4() == local.is_ipv4()
     }
 
     /// Whether packets to this address can leave here.
@@ -280,6 +352,9 @@ type Started<H> = (Loop<H>, Arc<Waker>, Sender<Order<H>>);
 struct Loop<H: Stack> {
     host: H,
     sockets: Vec<Socket>,
+    /// With the port that all sockets of UDP have.
+    carrier: Carrier,
+    mtu: u32,
     poll: Poll,
     clock: Clock,
     inbox: Receiver<Order<H>>,
@@ -299,7 +374,23 @@ impl<H: Stack> Loop<H> {
         Ok(())
     }
 
-    fn run(&mut self) {
+    fn bind(&mut self, address: IpAddr) -> Result<(), String> {
+        if self.sockets.iter().any(|socket| socket.has(address) || socket.is_for_any(address)) {
+            return Ok(());
+        }
+        if matches!(self.carrier, Carrier::Tun(_)) {
+            return Err(format!("address = {address} is behind none of the devices"));
+        }
+        for mut socket in bind::<H>(&[address], &self.carrier, self.mtu)? {
+            socket
+                .register(self.poll.registry(), Token(self.sockets.len()))
+                .map_err(|error| format!("address = {address} cannot be bound: {error}"))?;
+            self.sockets.push(socket);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         // Sockets that may have more to read.
         let mut ready = vec![false; self.sockets.len()];
@@ -308,7 +399,7 @@ impl<H: Stack> Loop<H> {
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
             {
-                return;
+                return Err(error);
             }
             for event in &events {
                 if event.token() == WAKER {
@@ -322,10 +413,14 @@ impl<H: Stack> Loop<H> {
             }
             while let Ok(order) = self.inbox.try_recv() {
                 match order {
+                    Order::Bind(address, answer) => {
+                        let _ = answer.send(self.bind(address));
+                        ready.resize(self.sockets.len(), false);
+                    }
                     Order::Do(job) => job(&mut self.host, self.clock.now()),
                     Order::Stop => {
                         self.settle();
-                        return;
+                        return Ok(());
                     }
                 }
             }

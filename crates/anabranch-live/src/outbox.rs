@@ -9,6 +9,10 @@ use crate::route::Route;
 /// Several packets of one length are sent together only as long as they fit into one of IP.
 const MOST_BYTES_TOGETHER: usize = u16::MAX as usize - 64;
 
+/// So much waits for a device that has no room at most, in bytes; packets that come then are as if the
+/// network had lost them.
+const MOST_WAITING: usize = 16 << 20;
+
 /// Datagrams to be sent, all to the same place.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
@@ -34,6 +38,9 @@ pub(crate) struct Outbox {
 impl Outbox {
     /// Adds a packet, which `write` appends.
     pub(crate) fn push(&mut self, route: Route, ecn: Ecn, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.bytes.len() >= MOST_WAITING {
+            return;
+        }
         let start = self.bytes.len();
         write(&mut self.bytes);
         self.packets.push((route, ecn, start..self.bytes.len()));

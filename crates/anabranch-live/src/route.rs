@@ -23,6 +23,11 @@ pub(crate) const fn version(address: IpAddr) -> IpVersion {
     }
 }
 
+/// Whether an address can be that of one host, so that something may be sent there.
+pub(crate) fn is_unicast(address: IpAddr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4]))
+}
+
 /// Which of our addresses packets to this one should leave from: the one that agrees with it in the most
 /// leading bits, as those of one network do. With one of another version, or none, the system chooses.
 pub(crate) fn source_for(locals: &[IpAddr], remote: IpAddr) -> IpAddr {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Refusal, Route, Settings};
+use anabranch_live::sctp::{AssociationId, Host, HostEvent, Outbound, Place, Refusal, Route, Settings};
 use anabranch_live::stack::Stack as _;
 use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::ground::Ecn;
@@ -36,6 +36,8 @@ struct World {
     sent: u64,
     /// Nothing passes between these last parts of addresses.
     cut: BTreeSet<u8>,
+    /// Nothing leaves from these addresses or comes to them.
+    unplugged: BTreeSet<IpAddr>,
     events: [Vec<(AssociationId, HostEvent)>; 2],
     datagrams: u64,
 }
@@ -44,25 +46,35 @@ fn address(host: usize, network: u8) -> IpAddr {
     IpAddr::from([10, 0, network, host as u8 + 1])
 }
 
+fn host(index: usize, networks: std::ops::Range<u8>, seed: u64) -> Host {
+    let addresses = networks.map(|network| address(index, network)).collect();
+    let shared_key = b"between us".to_vec();
+    let settings = Settings {
+        addresses,
+        mtu: 1_500,
+        is_in_udp: true,
+        most_accepted: 100,
+        offers_extensions: true,
+        shared_key,
+    };
+    Host::new(settings, Secret([seed as u8; 32]), Streams { seed, ..STREAMS })
+}
+
 fn config(text: &str) -> Config {
     serde_json::from_str(text).expect("settings")
 }
 
 impl World {
     fn new(networks: u8, weather: Weather) -> Self {
-        let host = |index: usize| {
-            let addresses = (0..networks).map(|network| address(index, network)).collect();
-            let settings = Settings { addresses, mtu: 1_500, is_in_udp: true, most_accepted: 100 };
-            Host::new(settings, Secret([index as u8; 32]), Streams { seed: index as u64, ..STREAMS })
-        };
         Self {
             now: Time::ZERO,
-            hosts: [host(0), host(1)],
+            hosts: [host(0, 0..networks, 0), host(1, 0..networks, 1)],
             weather,
             rng: STREAMS.stream("weather"),
             network: BTreeMap::new(),
             sent: 0,
             cut: BTreeSet::new(),
+            unplugged: BTreeSet::new(),
             events: [Vec::new(), Vec::new()],
             datagrams: 0,
         }
@@ -71,8 +83,19 @@ impl World {
     /// Host 0 opens an association with host 1, which waits.
     fn connect(&mut self, config: &Config, addresses: u8) -> AssociationId {
         self.hosts[1].listen(PORT, config).expect("the port is free");
+        self.call(config, 0, addresses)
+    }
+
+    /// Host 0 opens an association from this port.
+    fn call(&mut self, config: &Config, port: u16, addresses: u8) -> AssociationId {
         let peer: Vec<_> = (0..addresses).map(|network| (address(1, network), Some(9899))).collect();
-        self.hosts[0].connect(self.now, config, 0, &peer, PORT).expect("the settings are possible")
+        self.hosts[0].connect(self.now, config, port, &peer, PORT).expect("the settings are possible")
+    }
+
+    /// Host 0 loses all that it knows, and has these addresses from now on.
+    fn restart(&mut self, networks: std::ops::Range<u8>) {
+        self.hosts[0] = host(0, networks, 7 + self.sent);
+        self.network.retain(|_, (to, ..)| *to != 0);
     }
 
     fn put(&mut self, to: usize, route: Route, bytes: Vec<u8>) {
@@ -99,7 +122,11 @@ impl World {
             for (route, datagram) in datagrams {
                 self.datagrams += 1;
                 let IpAddr::V4(local) = route.local else { unreachable!("all are of version 4") };
-                if self.cut.contains(&local.octets()[2]) || self.rng.bernoulli(self.weather.loss) {
+                let is_unplugged = [route.local, route.remote].iter().any(|it| self.unplugged.contains(it));
+                if is_unplugged
+                    || self.cut.contains(&local.octets()[2])
+                    || self.rng.bernoulli(self.weather.loss)
+                {
                     continue;
                 }
                 if self.rng.bernoulli(self.weather.duplication) {
@@ -109,7 +136,7 @@ impl World {
             }
             while let Some(event) = self.hosts[index].poll_event() {
                 if let (id, HostEvent::Received(message)) = &event {
-                    self.hosts[index].has_read(self.now, *id, message.bytes.len() as u64);
+                    self.hosts[index].has_read(self.now, *id, 1, message.bytes.len() as u64);
                 }
                 self.events[index].push(event);
             }
@@ -282,6 +309,189 @@ fn an_association_moves_to_the_address_that_is_left() {
     assert!(world.events[0].iter().any(|(_, event)| matches!(event, HostEvent::PathChanged { .. })));
 }
 
+/// RFC 5061: an end that moves adds the address where it is now, has the peer send there, and takes the one
+/// away that it has left; nothing is lost.
+#[test]
+fn an_end_moves_to_another_address() {
+    let weather = Weather { loss: 0.05, duplication: 0.05, reordering: 0.1 };
+    let mut world = World::new(1, weather);
+    let id = world.connect(&config(r#"{"rto_min": "200 ms", "rto_max": "1 s"}"#), 1);
+    world.run_for(Duration::from_secs(3));
+    let peer = world.accepted();
+    let (old, new) = (address(0, 0), address(0, 7));
+    let ours = |address| Place { address, is_ours: true };
+    let theirs = |address| Place { address, is_ours: false };
+    for number in 0..300 {
+        if number == 50 {
+            world.hosts[0].add_address(world.now, id, new).expect("the peer understands");
+        }
+        if number == 150 {
+            assert!(has(&world, 0, &HostEvent::AddressAdded(ours(new))), "{:?}", world.events[0]);
+            world.hosts[0].set_peer_primary(world.now, id, new).expect("it is there");
+            world.hosts[0].remove_address(world.now, id, old).expect("there is another one");
+        }
+        if number == 200 {
+            world.unplugged.insert(old);
+        }
+        world.send(0, id, message(0, false, number, 1_000));
+        world.send(1, peer, message(1, false, number, 1_000));
+        world.run_for(Duration::from_millis(40));
+    }
+    world.run_for(Duration::from_secs(20));
+    for (index, stream) in [(1, 0), (0, 1)] {
+        let expected: Vec<_> = (0..300).map(|number| message(stream, false, number, 1_000).bytes).collect();
+        assert!(world.received(index)[&(stream, false)] == expected);
+    }
+    for (index, place) in [(0, ours as fn(IpAddr) -> Place), (1, theirs)] {
+        assert!(has(&world, index, &HostEvent::AddressAdded(place(new))));
+        assert!(has(&world, index, &HostEvent::AddressDeleted(place(old))));
+    }
+    assert_eq!(ending(&world, 0), None);
+    let error = world.hosts[0].remove_address(world.now, id, new).expect_err("it is the last one");
+    assert!(error.contains("is the only one of the association"), "{error}");
+    let error = world.hosts[0].remove_address(world.now, id, old).expect_err("it is gone");
+    assert!(error.contains("is no part of the association"), "{error}");
+}
+
+/// RFC 4895: ends with different secrets do not believe each other's changes.
+#[test]
+fn a_change_that_is_signed_with_another_secret_is_not_heeded() {
+    let mut world = World::new(1, Weather::default());
+    let settings = Settings {
+        addresses: vec![address(0, 0)],
+        mtu: 1_500,
+        is_in_udp: true,
+        most_accepted: 1,
+        offers_extensions: true,
+        shared_key: b"another".to_vec(),
+    };
+    world.hosts[0] = Host::new(settings, Secret([9; 32]), STREAMS);
+    let id = world.connect(&Config::default(), 1);
+    world.run_for(Duration::from_millis(500));
+    let malformed = world.hosts[1].malformed();
+    world.hosts[0].add_address(world.now, id, address(0, 7)).expect("it can be asked for");
+    world.run_for(Duration::from_secs(2));
+    assert!(world.hosts[1].malformed() > malformed);
+    assert!(!has(&world, 1, &HostEvent::AddressAdded(Place { address: address(0, 7), is_ours: false })));
+    assert_eq!(world.hosts[1].addresses(world.accepted()).expect("it lives").0.len(), 1);
+}
+
+/// RFC 9260 section 5.2.4 A: the end that is left over goes on with the one that begins again.
+#[test]
+fn a_peer_that_restarts_is_known_again() {
+    let mut world = World::new(2, Weather::default());
+    let settings = config(r#"{"rto_min": "200 ms", "rto_max": "1 s"}"#);
+    world.hosts[1].listen(PORT, &settings).expect("the port is free");
+    let id = world.call(&settings, 4_000, 1);
+    world.run_for(Duration::from_millis(500));
+    let peer = world.accepted();
+    // Messages of which fragments are on their way and wait when the end comes.
+    world.cut.insert(0);
+    for number in 0..20 {
+        world.send(0, id, message(0, false, number, 5_000));
+        world.send(1, peer, message(1, false, number, 5_000));
+    }
+    world.run_for(Duration::from_millis(15));
+    world.cut.clear();
+    world.restart(0..2);
+    world.events = [Vec::new(), Vec::new()];
+    let id = world.call(&settings, 4_000, 1);
+    world.run_for(Duration::from_secs(1));
+    assert!(has(&world, 0, &HostEvent::Connected));
+    assert!(has(&world, 1, &HostEvent::Restarted), "{:?}", world.events[1]);
+    assert_eq!(world.hosts[1].associations(), 1);
+    let (routes, _) = world.hosts[1].addresses(peer).expect("it lives");
+    assert_eq!(routes.len(), 2);
+    for number in 100..120 {
+        world.send(0, id, message(0, false, number, 5_000));
+        world.send(1, peer, message(1, false, number, 5_000));
+    }
+    world.run_for(Duration::from_secs(5));
+    for index in 0..2 {
+        let stream = index as u16;
+        let expected: Vec<_> =
+            (100..120).map(|number| message(1 - stream, false, number, 5_000).bytes).collect();
+        assert!(world.received(index)[&(1 - stream, false)] == expected);
+    }
+    world.hosts[1].command(world.now, peer, Command::Shutdown);
+    world.run_for(Duration::from_secs(1));
+    for index in 0..2 {
+        assert_eq!(ending(&world, index), Some(CloseReason::Shutdown));
+        assert_eq!(world.hosts[index].associations(), 0);
+        assert!(world.hosts[index].next_timeout().is_never());
+    }
+}
+
+/// RFC 9260 section 5.2.2: one that comes back with fewer addresses keeps those, and none is added.
+#[test]
+fn a_restart_takes_addresses_away_and_brings_none() {
+    let mut world = World::new(2, Weather::default());
+    world.hosts[1].listen(PORT, &Config::default()).expect("the port is free");
+    world.call(&Config::default(), 4_000, 1);
+    world.run_for(Duration::from_millis(500));
+    let peer = world.accepted();
+    world.restart(0..1);
+    world.call(&Config::default(), 4_000, 1);
+    world.run_for(Duration::from_millis(500));
+    assert!(has(&world, 1, &HostEvent::Restarted));
+    let (routes, _) = world.hosts[1].addresses(peer).expect("it lives");
+    let remotes: Vec<_> = routes.iter().map(|route| route.remote).collect();
+    assert_eq!(remotes, [address(0, 0)]);
+    world.send(1, peer, message(0, false, 0, 100));
+    world.run_for(Duration::from_millis(500));
+    assert_eq!(world.received(0).len(), 1);
+    // Now it wants to have both again.
+    world.restart(0..2);
+    world.events[1].clear();
+    world.call(&Config::default(), 4_000, 1);
+    world.run_for(Duration::from_millis(500));
+    assert_eq!(ending(&world, 0), Some(CloseReason::Aborted));
+    assert!(!has(&world, 1, &HostEvent::Restarted));
+    assert_eq!(world.hosts[1].associations(), 1, "the old one stays");
+    assert!(world.hosts[1].addresses(peer).is_some());
+}
+
+/// Streams that begin anew use their numbers again, and the bytes of messages are still the right ones.
+#[test]
+fn what_a_stream_carries_after_a_reset_is_what_was_sent() {
+    for interleaving in [false, true] {
+        let weather = Weather { loss: 0.05, duplication: 0.05, reordering: 0.2 };
+        let mut world = World::new(2, weather);
+        let settings = config(&format!(r#"{{"interleaving": {interleaving}, "rto_min": "200 ms"}}"#));
+        let id = world.connect(&settings, 2);
+        world.run_for(Duration::from_secs(5));
+        for round in 0..5 {
+            for number in 0..10 {
+                for stream in 0..3 {
+                    world.send(0, id, message(stream, number % 2 == 1, round * 10 + number, 4_000));
+                }
+            }
+            world.hosts[0].reset_streams(world.now, id, &[0, 2]).expect("the peer understands");
+        }
+        world.run_for(Duration::from_secs(60));
+        let received = world.received(1);
+        for stream in 0..3 {
+            for unordered in [false, true] {
+                let mut expected: Vec<_> = (0..50)
+                    .filter(|number| (number % 2 == 1) == unordered)
+                    .map(|number| message(stream, unordered, number, 4_000).bytes)
+                    .collect();
+                let mut found = received[&(stream, unordered)].clone();
+                if unordered {
+                    expected.sort();
+                    found.sort();
+                }
+                assert!(found == expected, "stream {stream}, {unordered}");
+            }
+        }
+        let count = |index: usize, wanted: fn(&HostEvent) -> bool| {
+            world.events[index].iter().filter(|(_, event)| wanted(event)).count()
+        };
+        assert_eq!(count(0, |event| matches!(event, HostEvent::StreamReset { .. })), 10);
+        assert_eq!(count(1, |event| matches!(event, HostEvent::StreamResetByPeer { .. })), 10);
+    }
+}
+
 /// An application that does not read closes the window, and opens it by reading.
 #[test]
 fn a_slow_reader_holds_the_sender_back() {
@@ -322,7 +532,7 @@ fn a_slow_reader_holds_the_sender_back() {
     }
     assert!((19_000..=22_000).contains(&waiting), "{waiting} bytes wait");
     let peer = AssociationId(1);
-    world.hosts[1].has_read(world.now, peer, waiting as u64);
+    world.hosts[1].has_read(world.now, peer, world.events[1].len() as u64, waiting as u64);
     end = world.now + Duration::from_secs(10);
     world.run_until(end);
     assert_eq!(world.received(1)[&(0, false)].len(), 100);

@@ -19,11 +19,17 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::{LiveError, ScenarioError};
 
+/// Associations that peers have opened and nobody has taken note of, at most: while there are as many, others
+/// are refused (as many as Linux lets wait at a listening socket: `SOMAXCONN`).
+const MOST_UNNOTICED: usize = 4096;
+
 /// What there is to tell, and whether it has been said that there is something.
 #[derive(Default)]
 struct News {
     events: Vec<(AssociationId, HostEvent)>,
     is_announced: bool,
+    /// How many of them tell of an association that a peer has opened.
+    accepted: usize,
 }
 
 /// A host on sockets. News are announced by a datagram to a port of the loopback address, which an event loop
@@ -61,7 +67,14 @@ impl LiveHost {
         job: impl FnOnce(&mut Host, Time) -> T + Send + 'static,
     ) -> PyResult<T> {
         let answer = py.detach(|| lock(&self.driver).as_ref().and_then(|driver| driver.ask(job)));
-        answer.ok_or_else(|| LiveError::new_err("the endpoint is closed"))
+        answer.ok_or_else(|| {
+            LiveError::new_err(self.failure().unwrap_or_else(|| "the endpoint is closed".into()))
+        })
+    }
+
+    /// Why the thread has ended, where nobody has stopped it.
+    fn failure(&self) -> Option<String> {
+        lock(&self.driver).as_ref().and_then(Driver::failure).map(Into::into)
     }
 }
 
@@ -76,6 +89,7 @@ impl LiveHost {
         mtu: u32,
         most_accepted: usize,
         announce_at: u16,
+        shared_key: Vec<u8>,
     ) -> PyResult<Self> {
         let addresses = addresses.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
         let carrier = carrier_port.map_or(Carrier::Ip, Carrier::Udp);
@@ -84,8 +98,14 @@ impl LiveHost {
             .map_err(|error| LiveError::new_err(format!("the loopback address cannot be used: {error}")))?;
         let news = Arc::new(Mutex::new(News::default()));
         let shared = Arc::clone(&news);
-        let listener = Box::new(move |_: &mut Host, _: Time, told: Vec<(AssociationId, HostEvent)>| {
+        let listener = Box::new(move |host: &mut Host, _: Time, told: Vec<(AssociationId, HostEvent)>| {
             let mut news = lock(&shared);
+            let is_new =
+                |(_, event): &&(AssociationId, HostEvent)| matches!(event, HostEvent::Accepted { .. });
+            news.accepted += told.iter().filter(is_new).count();
+            if news.accepted >= MOST_UNNOTICED {
+                host.pause_accepting(true);
+            }
             news.events.extend(told);
             if !std::mem::replace(&mut news.is_announced, true) {
                 drop(news);
@@ -93,7 +113,7 @@ impl LiveHost {
                 let _ = bell.send(&[1]);
             }
         });
-        let settings = DriverSettings { addresses, carrier, mtu, most_accepted };
+        let settings = DriverSettings { addresses, carrier, mtu, most_accepted, shared_key };
         let driver = Driver::start(settings, listener).map_err(LiveError::new_err)?;
         Ok(Self { driver: Mutex::new(Some(driver)), news })
     }
@@ -175,22 +195,52 @@ impl LiveHost {
         self.ask(py, move |host, now| host.command(now, AssociationId(number), command))
     }
 
-    /// So many bytes of an association's messages have been read. Does not wait.
-    fn has_read(&self, py: Python<'_>, number: u64, count: u64) {
+    /// Changes this end's addresses: `add`, `remove`, or `set_peer_primary`. What the peer says of it is
+    /// news.
+    fn change_address(&self, py: Python<'_>, number: u64, change: &str, text: &str) -> PyResult<()> {
+        let (address, id) = (address(text)?, AssociationId(number));
+        if change == "add" {
+            let bound = py.detach(|| lock(&self.driver).as_ref().map(|driver| driver.bind(address)));
+            bound.unwrap_or_else(|| Err("the endpoint is closed".into())).map_err(LiveError::new_err)?;
+        }
+        let change = match change {
+            "add" => Host::add_address,
+            "remove" => Host::remove_address,
+            "set_peer_primary" => Host::set_peer_primary,
+            other => return Err(LiveError::new_err(format!("there is no change `{other}`"))),
+        };
+        self.ask(py, move |host, now| change(host, now, id, address))?.map_err(LiveError::new_err)
+    }
+
+    /// Has outgoing streams begin anew; what becomes of each is news.
+    fn reset_streams(&self, py: Python<'_>, number: u64, streams: Vec<u16>) -> PyResult<()> {
+        self.ask(py, move |host, now| host.reset_streams(now, AssociationId(number), &streams))?
+            .map_err(LiveError::new_err)
+    }
+
+    /// So many messages of an association have been read, with so many bytes. Does not wait.
+    fn has_read(&self, py: Python<'_>, number: u64, messages: u64, count: u64) {
         py.detach(|| {
             if let Some(driver) = lock(&self.driver).as_ref() {
-                driver.order(move |host, now| host.has_read(now, AssociationId(number), count));
+                driver.order(move |host, now| host.has_read(now, AssociationId(number), messages, count));
             }
         });
     }
 
-    /// What there is to tell since the last call: association, what happened, and its particulars.
+    /// What there is to tell since the last call: association, what happened, and its particulars. Once that
+    /// is all and the thread has ended, the sentence that says why.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let events = {
-            let mut news = lock(&self.news);
-            news.is_announced = false;
-            std::mem::take(&mut news.events)
-        };
+        let News { events, accepted, .. } = std::mem::take(&mut *lock(&self.news));
+        if accepted >= MOST_UNNOTICED
+            && let Some(driver) = lock(&self.driver).as_ref()
+        {
+            driver.order(|host, _| host.pause_accepting(false));
+        }
+        if events.is_empty()
+            && let Some(failure) = self.failure()
+        {
+            return Err(LiveError::new_err(failure));
+        }
         events
             .into_iter()
             .map(|(id, event)| (id.0, kind(&event), particulars(py, event)?).into_pyobject(py))
@@ -260,11 +310,18 @@ const fn kind(event: &HostEvent) -> &'static str {
     match event {
         HostEvent::Abandoned(_) => "abandoned",
         HostEvent::Accepted { .. } => "accepted",
+        HostEvent::AddressAdded(_) => "address_added",
+        HostEvent::AddressDeleted(_) => "address_deleted",
+        HostEvent::AddressRefused(_) => "address_refused",
         HostEvent::Closed { .. } => "closed",
         HostEvent::Connected => "connected",
         HostEvent::PathChanged { .. } => "path_changed",
         HostEvent::PrimaryChanged { .. } => "primary_changed",
         HostEvent::Received(_) => "received",
+        HostEvent::Restarted => "restarted",
+        HostEvent::StreamReset { .. } => "stream_reset",
+        HostEvent::StreamResetByPeer { .. } => "stream_reset_by_peer",
+        HostEvent::StreamResetRefused { .. } => "stream_reset_refused",
         HostEvent::Writable => "writable",
         _ => "other",
     }
@@ -274,6 +331,11 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
     match event {
         HostEvent::Abandoned(number) => number.into_bound_py_any(py),
         HostEvent::Accepted { port } => port.into_bound_py_any(py),
+        HostEvent::AddressAdded(place)
+        | HostEvent::AddressDeleted(place)
+        | HostEvent::AddressRefused(place) => {
+            (place.address.to_string(), place.is_ours).into_bound_py_any(py)
+        }
         HostEvent::Closed { reason, counted } => {
             let reason = match reason {
                 CloseReason::Aborted => "aborted",
@@ -288,6 +350,10 @@ fn particulars(py: Python<'_>, event: HostEvent) -> PyResult<Bound<'_, PyAny>> {
             let bytes = PyBytes::new(py, &message.bytes);
             (bytes, message.stream, message.ppid, message.unordered).into_bound_py_any(py)
         }
+        HostEvent::StreamReset { stream } | HostEvent::StreamResetRefused { stream } => {
+            stream.into_bound_py_any(py)
+        }
+        HostEvent::StreamResetByPeer { stream } => stream.into_bound_py_any(py),
         _ => Ok(py.None().into_bound(py)),
     }
 }

@@ -314,6 +314,9 @@ pub enum Event {
     AddressAdded(PathId),
     /// A path is part of the association no longer (RFC 5061).
     AddressDeleted(PathId),
+    /// The peer has refused to add or delete this end's address on this path, or to make it the primary one
+    /// (RFC 5061).
+    AddressRefused(PathId),
     /// The connection has ended.
     Closed(CloseReason),
     /// The connection is open; data may flow.
@@ -342,6 +345,15 @@ pub enum Event {
     /// A message could not be taken because the send buffer is full; try again after
     /// [`Event::Writable`]. Over TCP, that part of it which was not taken.
     Refused(Payload),
+    /// The peer has restarted, and the connection is open again without what it was before (RFC 9260 section
+    /// 5.2.4): what had been sent and was not acknowledged may not have arrived, and will not.
+    Restarted,
+    /// This outgoing stream has begun anew (RFC 6525).
+    StreamReset(u16),
+    /// The peer has begun its stream anew, or all of its streams (RFC 6525).
+    StreamResetByPeer(Option<u16>),
+    /// The peer has refused to let this outgoing stream begin anew (RFC 6525).
+    StreamResetRefused(u16),
     /// The [`Command`] of this name is not one of this protocol, or not as the endpoint is set up, or is
     /// about a path that there is not: nothing has been done.
     Unsupported(&'static str),
@@ -356,6 +368,7 @@ impl Event {
             Self::Abandoned(payload) => ("abandoned", format!("offset {}", payload.offset)),
             Self::AddressAdded(path) => ("address_added", format!("path {}", path.0)),
             Self::AddressDeleted(path) => ("address_deleted", format!("path {}", path.0)),
+            Self::AddressRefused(path) => ("address_refused", format!("path {}", path.0)),
             Self::Closed(reason) => ("closed", format!("{reason:?}").to_lowercase()),
             Self::Connected => ("connected", String::new()),
             Self::PathChanged { path, state } => {
@@ -367,6 +380,11 @@ impl Event {
             }
             Self::Received(_) => ("received", String::new()),
             Self::Refused(payload) => ("refused", format!("offset {}", payload.offset)),
+            Self::Restarted => ("restarted", String::new()),
+            Self::StreamReset(stream) => ("stream_reset", format!("stream {stream}")),
+            Self::StreamResetByPeer(None) => ("stream_reset_by_peer", "all streams".into()),
+            Self::StreamResetByPeer(Some(stream)) => ("stream_reset_by_peer", format!("stream {stream}")),
+            Self::StreamResetRefused(stream) => ("stream_reset_refused", format!("stream {stream}")),
             Self::Unsupported(command) => ("unsupported", (*command).into()),
             Self::Writable => ("writable", String::new()),
         }

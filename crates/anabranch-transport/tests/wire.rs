@@ -11,7 +11,7 @@ use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::bytes::{Secret, Sending as _};
 use anabranch_transport::wire::mptcp::{self, Handshake, Join, Options, Reset, Signal};
 use anabranch_transport::wire::sctp::SctpPacket;
-use anabranch_transport::wire::sctp::authentication::{association_key, key_vector};
+use anabranch_transport::wire::sctp::authentication::{Hmac, association_key, key_vector};
 use anabranch_transport::wire::sctp::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Init, InitAck, Opaque,
@@ -108,7 +108,7 @@ fn heartbeats() -> impl Strategy<Value = Chunk> {
 fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
     let numbers = (1..=u32::MAX, any::<u32>(), 1..=u16::MAX, 1..=u16::MAX, any::<u32>());
     let wishes = option::of(0..1_000_000u64);
-    (numbers, 1..=8u8, any::<[bool; 5]>(), wishes).prop_map(
+    (numbers, 1..=8u8, any::<[bool; 7]>(), wishes).prop_map(
         move |(
             (initiate_tag, a_rwnd, outbound_streams, max_inbound_streams, initial_tsn),
             addresses,
@@ -125,7 +125,9 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
             ip: if addresses > 1 { ip } else { IpVersion::Ipv4 },
             forward_tsn_supported: can[0],
             asconf_supported: can[1],
+            hmac: if can[1] && can[5] { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can[2],
+            reconfig_supported: can[6],
             names_forward_tsn: can[0] && can[3],
             names_address_types: can[4],
             cookie_preservative: wish.map(Duration::from_millis),
@@ -134,19 +136,25 @@ fn inits(ip: IpVersion) -> impl Strategy<Value = Init> {
 }
 
 fn cookies(ip: IpVersion) -> impl Strategy<Value = StateCookie> {
-    (any::<(u64, u64, u32, u32, bool)>(), inits(ip)).prop_map(
-        |((created_at, life, local_tag, local_initial_tsn, keeps_addresses), peer)| StateCookie {
-            created_at: Time::from_nanos(created_at),
-            life: Duration::from_nanos(life),
-            local_tag,
-            local_initial_tsn,
-            peer: Init {
-                cookie_preservative: None,
-                names_forward_tsn: false,
-                names_address_types: false,
-                ..peer
-            },
-            keeps_addresses,
+    (any::<(u64, u64, u32, u32, bool, Option<u64>)>(), inits(ip)).prop_map(
+        move |((created_at, life, local_tag, local_initial_tsn, keeps_addresses, tie_tag), peer)| {
+            StateCookie {
+                created_at: Time::from_nanos(created_at),
+                life: Duration::from_nanos(life),
+                local_tag,
+                local_initial_tsn,
+                peer: Init {
+                    cookie_preservative: None,
+                    names_forward_tsn: false,
+                    names_address_types: false,
+                    // Of the addresses in it, a single one among them.
+                    ip,
+                    ..peer
+                },
+                tie_tag,
+                key_bytes: 0,
+                keeps_addresses,
+            }
         },
     )
 }
@@ -178,7 +186,7 @@ fn asconfs(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         let request =
             |(correlation, change, path)| AddressRequest { correlation, change, path: PathId(path) };
         let requests = requests.into_iter().map(request).collect();
-        Chunk::Asconf(Box::new(Asconf { serial, ip, requests }))
+        Chunk::Asconf(Box::new(Asconf { serial, ip, requests, refused: Vec::new() }))
     });
     let errors = option::of(prop_oneof![Just(AddressError::LastAddress), Just(AddressError::SourceAddress)]);
     let answer = (any::<u32>(), vec((any::<u32>(), errors), 0..6)).prop_map(move |(serial, responses)| {
@@ -186,7 +194,7 @@ fn asconfs(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         let responses: Vec<_> = responses.into_iter().map(response).collect();
         // The addresses' version is known from an error that repeats one.
         let ip = if responses.iter().any(|it| it.error.is_some()) { ip } else { IpVersion::Ipv4 };
-        Chunk::AsconfAck(Box::new(AsconfAck { serial, ip, responses }))
+        Chunk::AsconfAck(Box::new(AsconfAck { serial, ip, responses, refused: Vec::new() }))
     });
     prop_oneof![ask, answer]
 }
@@ -236,7 +244,7 @@ fn bundled(ip: IpVersion) -> impl Strategy<Value = Chunk> {
         1 => (any::<bool>(), option::of(causes()))
             .prop_map(|(tag_reflected, cause)| Chunk::Abort(Abort { tag_reflected, cause })),
         1 => Just(Chunk::CookieAck),
-        1 => Just(Chunk::Auth),
+        1 => prop_oneof![Just(Chunk::Auth(Hmac::Sha1)), Just(Chunk::Auth(Hmac::Sha256))],
         1 => Just(Chunk::ShutdownAck),
         1 => any::<u32>().prop_map(|cumulative_tsn| Chunk::Shutdown { cumulative_tsn }),
     ]
@@ -258,7 +266,8 @@ fn parameters() -> impl Strategy<Value = Box<[u8]>> {
 /// Chunks that come alone.
 fn alone(ip: IpVersion) -> impl Strategy<Value = Chunk> {
     let cookie = prop_oneof![
-        cookies(ip).prop_map(Cookie::Own),
+        // One with addresses in it is given back as bytes.
+        cookies(ip).prop_map(|cookie| Cookie::Own(StateCookie { keeps_addresses: false, ..cookie })),
         vec(any::<u8>(), 0..300).prop_map(|bytes| Cookie::Foreign(bytes.into())),
     ];
     prop_oneof![
@@ -281,11 +290,11 @@ fn sctp_packets(ip: IpVersion) -> impl Strategy<Value = Body> {
         |((source_port, destination_port), verification_tag, mut chunks)| {
             // One AUTH in a packet, and one before what must be signed.
             let is_signed =
-                |chunk: &Chunk| matches!(chunk, Chunk::Auth | Chunk::Asconf(_) | Chunk::AsconfAck(_));
+                |chunk: &Chunk| matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_) | Chunk::AsconfAck(_));
             let signed = chunks.iter().position(is_signed);
-            chunks.retain(|chunk| !matches!(chunk, Chunk::Auth));
+            chunks.retain(|chunk| !matches!(chunk, Chunk::Auth(_)));
             if let Some(place) = signed {
-                chunks.insert(place.min(chunks.len()), Chunk::Auth);
+                chunks.insert(place.min(chunks.len()), Chunk::Auth(Hmac::Sha256));
             }
             let first = chunks.remove(0);
             Body::Sctp(SctpPacket { source_port, destination_port, verification_tag, first, rest: chunks })
@@ -667,38 +676,55 @@ fn a_packet_byte_by_byte() {
     assert_eq!(bytes, [0x12, 0x34, 0x56, 0x78, 0, 0, 0, 5, 0, 0, 0, 0, 7, 0, 0, 8, 1, 2, 3, 4]);
 }
 
+/// The bytes of an INIT that names every extension, but addresses that change only where asked to.
+fn opening(world: &World, asconf_supported: bool) -> Vec<u8> {
+    let init = Init {
+        initiate_tag: 1,
+        a_rwnd: 1,
+        outbound_streams: 1,
+        max_inbound_streams: 1,
+        initial_tsn: 1,
+        addresses: 1,
+        ip: IpVersion::Ipv4,
+        forward_tsn_supported: true,
+        asconf_supported,
+        hmac: Hmac::Sha256,
+        interleaving_supported: true,
+        reconfig_supported: true,
+        names_forward_tsn: false,
+        names_address_types: false,
+        cookie_preservative: None,
+    };
+    let packet = SctpPacket {
+        source_port: 1,
+        destination_port: 2,
+        verification_tag: 0,
+        first: Chunk::Init(Box::new(init), Box::default()),
+        rest: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    packet.emit(PathId(0), world, &mut bytes);
+    bytes
+}
+
+/// RFC 9260 section 3.2: a chunk's length has the padding of its parameters, but not that of the last one.
+#[test]
+fn the_padding_of_the_last_parameter_is_the_chunks() {
+    let bytes = opening(&World::new(IpVersion::Ipv4), false);
+    // The chunk's header, what every INIT has, FORWARD-TSN, and three types of chunks behind a header.
+    let length = 4 + 16 + 4 + (4 + 3);
+    assert_eq!(bytes[12..16], [1, 0, 0, length]);
+    assert_eq!(bytes.len(), 12 + usize::from(length) + 1);
+}
+
 /// RFC 4895 section 6.1: both ends make the same key of their vectors, whichever they call their own.
 #[test]
 fn both_ends_have_the_same_key() {
     let vectors = [9u8, 4].map(|secret| {
-        let init = Init {
-            initiate_tag: 1,
-            a_rwnd: 1,
-            outbound_streams: 1,
-            max_inbound_streams: 1,
-            initial_tsn: 1,
-            addresses: 1,
-            ip: IpVersion::Ipv4,
-            forward_tsn_supported: true,
-            asconf_supported: true,
-            interleaving_supported: true,
-            names_forward_tsn: false,
-            names_address_types: false,
-            cookie_preservative: None,
-        };
         let world = World { secret: Secret([secret; 32]), ..World::new(IpVersion::Ipv4) };
-        let packet = SctpPacket {
-            source_port: 1,
-            destination_port: 2,
-            verification_tag: 0,
-            first: Chunk::Init(Box::new(init), Box::default()),
-            rest: Vec::new(),
-        };
-        let mut bytes = Vec::new();
-        packet.emit(PathId(0), &world, &mut bytes);
-        key_vector(&bytes).expect("it authenticates")
+        key_vector(&opening(&world, true)).expect("it authenticates")
     });
-    assert_eq!(vectors[0].len(), 36 + 6 + 6);
+    assert_eq!(vectors[0].len(), 36 + 6 + 8);
     assert_ne!(vectors[0], vectors[1]);
     assert_eq!(association_key(&vectors[0], &vectors[1]), association_key(&vectors[1], &vectors[0]));
 }
@@ -721,11 +747,15 @@ fn a_forged_cookie_is_refused() {
             ip: IpVersion::Ipv4,
             forward_tsn_supported: false,
             asconf_supported: false,
+            hmac: Hmac::Sha1,
             interleaving_supported: false,
+            reconfig_supported: false,
             names_forward_tsn: false,
             names_address_types: false,
             cookie_preservative: None,
         },
+        tie_tag: None,
+        key_bytes: 0,
         keeps_addresses: false,
     };
     let packet = SctpPacket {
@@ -825,4 +855,23 @@ fn signals_of_mptcp_byte_by_byte() {
     );
     let announced = Signal::AddAddress { address: 3, is_echo: true, port: Some(0x1234) };
     assert_eq!(options_of(signal(announced), 12, 0), [30, 10, 0x31, 3, 10, 2, 0, 3, 0x12, 0x34, 1, 1]);
+}
+
+/// RFC 5061 section 4.2.7: a peer may say in one of two ways that it knows partial reliability.
+#[test]
+fn partial_reliability_is_offered_in_either_way() {
+    for (parameter, is_offered) in [
+        (&[0xc0, 0x00, 0x00, 0x04][..], true),
+        (&[0x80, 0x08, 0x00, 0x06, 130, 192, 0, 0][..], true),
+        (&[0x80, 0x08, 0x00, 0x06, 130, 64, 0, 0][..], false),
+    ] {
+        let mut bytes = vec![0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 20 + parameter.len() as u8];
+        bytes.extend([0, 0, 0, 1, 0, 0, 255, 0, 0, 1, 0, 1, 0, 0, 0, 1]);
+        bytes.extend(parameter);
+        let checksum = crc32c::crc32c(&bytes);
+        bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let parsed = SctpPacket::parse(&bytes, &mut World::new(IpVersion::Ipv4)).expect("a packet");
+        let Chunk::Init(init, _) = &parsed.packet.first else { panic!("an INIT") };
+        assert_eq!(init.forward_tsn_supported, is_offered);
+    }
 }

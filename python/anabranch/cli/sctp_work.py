@@ -17,7 +17,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from anabranch.sctp import Association, Sight, Talk
+from anabranch.sctp import (
+    AddressAdded,
+    AddressRemoved,
+    Association,
+    Restarted,
+    Sight,
+    StreamReset,
+    Talk,
+)
 from anabranch.support import terminal
 
 from .app import write_json
@@ -44,7 +52,8 @@ async def listen(
             if echo and keep:
                 tasks.add(asyncio.create_task(_echo(association)))
                 continue
-            await (_echo(association) if echo else _converse(association, messages))
+            async with _telling(association):
+                await (_echo(association) if echo else _converse(association, messages))
             _count(association, sockets)
             if not keep:
                 return
@@ -54,7 +63,10 @@ async def connect(
     sockets: Sockets, messages: Messages, host: str, port: int, remote_udp: int
 ) -> None:
     """Talks with a peer."""
-    async with _connected(sockets, host, port, remote_udp) as association:
+    async with (
+        _connected(sockets, host, port, remote_udp) as association,
+        _telling(association),
+    ):
         await _converse(association, messages)
     _count(association, sockets)
 
@@ -214,6 +226,31 @@ async def _converse(association: Association, messages: Messages) -> None:
     else:
         speaking.cancel()
         await hearing
+
+
+@asynccontextmanager
+async def _telling(association: Association) -> AsyncIterator[None]:
+    """Says meanwhile what the peer does with the association."""
+
+    async def tell() -> None:
+        async for event in association.events():
+            match event:
+                case AddressAdded(address):
+                    say(f"{_peer(association)} has the address {address}, too")
+                case AddressRemoved(address):
+                    say(f"{_peer(association)} has left the address {address}")
+                case Restarted():
+                    say(f"{_peer(association)} has restarted")
+                case StreamReset(None):
+                    say(f"{_peer(association)} has begun all its streams anew")
+                case StreamReset(stream):
+                    say(f"{_peer(association)} has begun stream {stream} anew")
+
+    telling = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        telling.cancel()
 
 
 async def _echo(association: Association) -> None:

@@ -20,6 +20,8 @@ A server that gives every message back, and a client (`python -m asyncio` runs t
 
 from .association import (
     Abandoned,
+    AddressAdded,
+    AddressRemoved,
     Association,
     AssociationClosedError,
     Event,
@@ -27,6 +29,8 @@ from .association import (
     Path,
     PathChanged,
     PrimaryChanged,
+    Restarted,
+    StreamReset,
 )
 from .call import Outcome, Sight, Talk
 from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
@@ -34,6 +38,8 @@ from .endpoint import ENCAPSULATION_PORT, Endpoint, Listener, connect
 __all__ = [
     "ENCAPSULATION_PORT",
     "Abandoned",
+    "AddressAdded",
+    "AddressRemoved",
     "Association",
     "AssociationClosedError",
     "Endpoint",
@@ -44,7 +50,9 @@ __all__ = [
     "Path",
     "PathChanged",
     "PrimaryChanged",
+    "Restarted",
     "Sight",
+    "StreamReset",
     "Talk",
     "connect",
 ]

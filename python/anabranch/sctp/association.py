@@ -1,8 +1,10 @@
 """An association: messages both ways, over the paths that there are."""
 
 import asyncio
+import ipaddress
+import itertools
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
@@ -11,6 +13,9 @@ from anabranch._engine import LiveHost
 from anabranch.errors import AnabranchError, LiveError, whole
 
 from .waiting import until
+
+_EVENTS_KEPT = 10_000
+"""Events that nobody has asked for; of more the earliest are forgotten."""
 
 _READ_AT_ONCE = 32_768
 """Bytes that may have been read before the peer is told of the room."""
@@ -70,7 +75,45 @@ class Abandoned:
     number: int
 
 
-Event = Abandoned | PathChanged | PrimaryChanged
+@dataclass(frozen=True)
+class Restarted:
+    """The peer has restarted, and the association is open again.
+
+    What had been sent and was not acknowledged may not have arrived, and will not.
+    """
+
+
+@dataclass(frozen=True)
+class StreamReset:
+    """The peer has begun its stream anew, after all messages that it sent before."""
+
+    stream: int | None
+    """None: all of its streams."""
+
+
+@dataclass(frozen=True)
+class AddressAdded:
+    """An address of the peer has become part of the association."""
+
+    address: str
+
+
+@dataclass(frozen=True)
+class AddressRemoved:
+    """An address of the peer is part of the association no longer."""
+
+    address: str
+
+
+Event = (
+    Abandoned
+    | AddressAdded
+    | AddressRemoved
+    | PathChanged
+    | PrimaryChanged
+    | Restarted
+    | StreamReset
+)
 
 
 class AssociationClosedError(LiveError):
@@ -79,12 +122,13 @@ class AssociationClosedError(LiveError):
     Attributes
     ----------
     reason
-        `shutdown` (both ends, in order), `aborted` (by one end) or `lost` (the peer cannot be
-        reached).
+        `shutdown` (both ends, in order), `aborted` (by one end), `lost` (the peer cannot be
+        reached) or `failed` (the endpoint itself; the message says why).
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, why: str = "") -> None:
         how = {
+            "failed": f"has failed: {why}",
             "shutdown": "has been shut down",
             "aborted": "has been aborted",
             "lost": "is lost: the peer does not answer",
@@ -103,12 +147,15 @@ class Association:
         self._host = host
         self._number = number
         self._inbox: deque[Message] = deque()
-        self._events: deque[Event] = deque()
-        self._read = 0
+        self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
+        self._messages_read = self._read = 0
         self._reason: str | None = None
+        self._why = ""
         self._counted: dict[str, float] = {}
         self._changed = asyncio.Event()
         self._is_open = False
+        self._resets: dict[int, list[asyncio.Future[bool]]] = {}
+        self._changes: dict[str, asyncio.Future[bool]] = {}
 
     async def send(
         self,
@@ -206,9 +253,10 @@ class Association:
             self._check_open()
         message = self._inbox.popleft()
         self._read += len(message.data)
+        self._messages_read += 1
         if self._read >= _READ_AT_ONCE or not self._inbox:
-            self._host.has_read(self._number, self._read)
-            self._read = 0
+            self._host.has_read(self._number, self._messages_read, self._read)
+            self._messages_read = self._read = 0
         return message
 
     def __aiter__(self) -> AsyncIterator[Message]:
@@ -226,7 +274,10 @@ class Association:
             yield message
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens to its paths and to messages that are given up, until it ends."""
+        """What happens to its paths, its peer and to messages that are given up, until it ends.
+
+        Of what nobody has asked for, the latest 10,000 are kept.
+        """
         while True:
             await until(self._changed, lambda: self._events or self._reason is not None)
             if not self._events:
@@ -245,9 +296,94 @@ class Association:
         """Makes a path the one that data goes over first, as far as its policy allows."""
         self._host.command(self._number, "set_primary", path)
 
+    async def add_address(self, address: str) -> None:
+        """Adds an address of this end (RFC 5061); waits until the peer has agreed.
+
+        A socket is bound to it where there is none yet.
+
+        Raises
+        ------
+        LiveError
+            It cannot be bound, or the peer lets no addresses change or refuses this one.
+        AssociationClosedError
+            The association has ended.
+        """
+        await self._change("add", address)
+
+    async def remove_address(self, address: str) -> None:
+        """Takes an address of this end from the association; waits until the peer has agreed.
+
+        Nothing leaves from there any more from now on, and what had been sent from there and is not
+        acknowledged is sent again from another one.
+
+        Raises
+        ------
+        LiveError
+            It is not part of the association, or the only one, or the peer lets no addresses
+            change or refuses this.
+        AssociationClosedError
+            The association has ended.
+        """
+        await self._change("remove", address)
+
+    def set_peer_primary(self, address: str) -> None:
+        """Asks the peer to send to this address of ours first (RFC 5061 section 4.2.4)."""
+        self._check_open()
+        self._host.change_address(self._number, "set_peer_primary", address)
+
+    async def _change(self, change: str, address: str) -> None:
+        self._check_open()
+        if address in self._changes:
+            raise LiveError(f"address = {address}: a change of it is on its way already")
+        self._host.change_address(self._number, change, address)
+        answer = asyncio.get_running_loop().create_future()
+        self._changes[str(ipaddress.ip_address(address))] = answer
+        await until(self._changed, lambda: answer.done() or self._reason is not None)
+        if not answer.done():
+            self._check_open()
+        if not answer.result():
+            raise LiveError(f"address = {address}: the peer refuses to {change} it")
+
+    async def reset_streams(self, streams: Iterable[int]) -> None:
+        """Has outgoing streams begin anew (RFC 6525); waits until the peer has agreed.
+
+        Everything that was sent on them is delivered before; meanwhile `send` waits on them. The
+        peer hears of it as `StreamReset`.
+
+        Parameters
+        ----------
+        streams
+            Their numbers.
+
+        Raises
+        ------
+        LiveError
+            There is no such stream, or the peer cannot reset streams or refuses to.
+        AssociationClosedError
+            The association has ended.
+        """
+        self._check_open()
+        wanted = sorted({whole("stream", stream, 0, 2**16 - 1) for stream in streams})
+        self._host.reset_streams(self._number, wanted)
+        loop = asyncio.get_running_loop()
+        answers = {stream: loop.create_future() for stream in wanted}
+        for stream, answer in answers.items():
+            self._resets.setdefault(stream, []).append(answer)
+
+        def are_known() -> bool:
+            return all(answer.done() for answer in answers.values())
+
+        await until(self._changed, lambda: are_known() or self._reason is not None)
+        if not are_known():
+            self._check_open()
+        refused = [stream for stream, answer in answers.items() if not answer.result()]
+        if refused:
+            numbers = ", ".join(map(str, refused))
+            raise LiveError(f"the peer refuses to reset these streams: {numbers}")
+
     @property
     def reason(self) -> str | None:
-        """How it has ended: `shutdown`, `aborted` or `lost`; None while it lives."""
+        """How it has ended: `shutdown`, `aborted`, `lost` or `failed`; None while it lives."""
         return self._reason
 
     async def shutdown(self) -> None:
@@ -280,12 +416,25 @@ class Association:
 
     def _check_open(self) -> None:
         if self._reason is not None:
-            raise AssociationClosedError(self._reason)
+            raise AssociationClosedError(self._reason, self._why)
 
     async def _opened(self) -> None:
         await until(self._changed, lambda: self._is_open or self._reason is not None)
         if not self._is_open:
             self._check_open()
+
+    def _fail(self, why: str) -> None:
+        """The endpoint has failed."""
+        if self._reason is None:
+            self._reason, self._why = "failed", why
+        self._changed.set()
+
+    def _take_change(self, kind: str, address: str, *, is_ours: bool) -> None:
+        if not is_ours:
+            what = AddressAdded if kind == "address_added" else AddressRemoved
+            self._events.append(what(address))
+        elif (answer := self._changes.pop(address, None)) is not None:
+            answer.set_result(kind != "address_refused")
 
     def _take(self, kind: str, particulars: object) -> None:
         """Something has happened."""
@@ -305,4 +454,20 @@ class Association:
                 self._events.append(PrimaryChanged(before, after))
             case "abandoned", int(number):
                 self._events.append(Abandoned(number))
+            case (
+                ("address_added" | "address_deleted" | "address_refused"),
+                (str(address), bool(is_ours)),
+            ):
+                self._take_change(kind, address, is_ours=is_ours)
+            case "restarted", _:
+                self._events.append(Restarted())
+                for answer in itertools.chain(*self._resets.values(), self._changes.values()):
+                    answer.set_result(False)
+                self._resets.clear()
+                self._changes.clear()
+            case "stream_reset_by_peer", (int() | None) as stream:
+                self._events.append(StreamReset(stream))
+            case (("stream_reset" | "stream_reset_refused"), int(stream)):
+                for answer in self._resets.pop(stream, []):
+                    answer.set_result(kind == "stream_reset")
         self._changed.set()

@@ -21,6 +21,10 @@ ENCAPSULATION_PORT = 9899
 DEFAULTS: Mapping[str, object] = {"send_buffer": "1 MB", "receive_buffer": "1 MB"}
 """Settings of live associations that differ from a scenario's, where nothing else is said."""
 
+_BACKLOG = 1024
+"""Associations that peers have opened and `accept` has not given yet, of each port; those that come
+then are aborted."""
+
 _LOOK_EVERY = 0.5
 """Seconds after which it is looked for news although nobody has told of any."""
 
@@ -42,6 +46,9 @@ class Endpoint:
         The largest IP packet in bytes, from 576 to 65535.
     most_accepted
         Associations that peers may have opened at the same time; what comes then is refused.
+    shared_key
+        A secret that this end shares with its peers: changes of addresses are signed with it
+        besides what both ends say of themselves when an association is opened (RFC 4895).
 
     Raises
     ------
@@ -56,10 +63,12 @@ class Endpoint:
         udp_port: int | None = 0,
         mtu: int = 1500,
         most_accepted: int = 10_000,
+        shared_key: bytes = b"",
     ) -> None:
         self._addresses = list(addresses)
         self._carrier = None if udp_port is None else whole("udp_port", udp_port, 0, 65_535)
         self._mtu = whole("mtu", mtu, 576, 65_535)
+        self._shared_key = bytes(shared_key)
         self._most = whole("most_accepted", most_accepted, 0, 2**32)
         self._host: LiveHost | None = None
         self._bell: asyncio.DatagramTransport | None = None
@@ -75,7 +84,9 @@ class Endpoint:
         )
         port = self._bell.get_extra_info("sockname")[1]
         try:
-            self._host = LiveHost(self._addresses, self._carrier, self._mtu, self._most, port)
+            self._host = LiveHost(
+                self._addresses, self._carrier, self._mtu, self._most, port, self._shared_key
+            )
         except BaseException:
             self._bell.close()
             raise
@@ -172,6 +183,14 @@ class Endpoint:
             raise LiveError("the endpoint is not open; use it in `async with`")
         return self._host
 
+    def _fail(self, sentence: str) -> None:
+        """Nothing is sent or received any more: everybody who waits hears why."""
+        for association in self._associations.values():
+            association._fail(sentence)
+        self._associations.clear()
+        for listener in self._listeners.values():
+            listener._close(sentence)
+
     def _association(self, number: int) -> Association:
         if number not in self._associations:
             self._associations[number] = Association(self._live(), number)
@@ -184,11 +203,16 @@ class Endpoint:
     def _take_news(self) -> None:
         if self._host is None:
             return
-        for number, kind, particulars in self._host.news():
+        try:
+            news = self._host.news()
+        except LiveError as failure:
+            self._fail(str(failure))
+            return
+        for number, kind, particulars in news:
             association = self._association(number)
             if kind == "accepted":
                 listener = self._listeners.get(particulars)
-                if listener is None:
+                if listener is None or listener._is_full():
                     self._host.command(number, "abort")
                 else:
                     listener._take(association)
@@ -203,7 +227,7 @@ class Listener:
     def __init__(self) -> None:
         self._accepted: deque[Association] = deque()
         self._changed = asyncio.Event()
-        self._is_closed = False
+        self._closed: str | None = None
 
     async def accept(self) -> Association:
         """The next association.
@@ -211,11 +235,11 @@ class Listener:
         Raises
         ------
         LiveError
-            The endpoint has been closed.
+            The endpoint has been closed, or has failed: the sentence says why.
         """
-        await until(self._changed, lambda: self._accepted or self._is_closed)
+        await until(self._changed, lambda: self._accepted or self._closed is not None)
         if not self._accepted:
-            raise LiveError("the endpoint is closed")
+            raise LiveError(self._closed or "the endpoint is closed")
         return self._accepted.popleft()
 
     async def __aiter__(self) -> AsyncIterator[Association]:
@@ -227,8 +251,11 @@ class Listener:
         self._accepted.append(association)
         self._changed.set()
 
-    def _close(self) -> None:
-        self._is_closed = True
+    def _is_full(self) -> bool:
+        return len(self._accepted) >= _BACKLOG
+
+    def _close(self, sentence: str = "the endpoint is closed") -> None:
+        self._closed = self._closed or sentence
         self._changed.set()
 
 

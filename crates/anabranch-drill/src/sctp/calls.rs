@@ -234,7 +234,7 @@ impl SctpExecutor {
             known.messages.pop_front();
             known.read = 0;
         }
-        self.host.has_read(now, id, read as u64);
+        self.host.has_read(now, id, is_end.into(), read as u64);
         Ok((about, read as i64, is_end))
     }
 

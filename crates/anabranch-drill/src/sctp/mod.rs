@@ -117,8 +117,15 @@ impl SctpExecutor {
         if let Some(option) = script.options.iter().find(|option| !KNOWN.contains(&option.name.as_str())) {
             return Err(Stop::needs(format!("the option --{}", option.name)));
         }
-        let settings =
-            HostSettings { addresses: vec![LOCAL], mtu: 1_500, is_in_udp: false, most_accepted: 1_000 };
+        let settings = HostSettings {
+            addresses: vec![LOCAL],
+            mtu: 1_500,
+            is_in_udp: false,
+            most_accepted: 1_000,
+            // The scripts' INIT and INIT ACK have none of these.
+            offers_extensions: false,
+            shared_key: Vec::new(),
+        };
         Ok(Self {
             host: Host::new(settings, Secret([1; 32]), Streams { seed: 1, replication: 0 }),
             config: settings::profile(options.profile)?,

@@ -16,10 +16,11 @@ use anabranch_transport::endpoint::{CloseReason, Command, Reliability};
 use anabranch_transport::sctp::Config;
 use anabranch_transport::time::Time;
 use clap::Parser;
-use payload::{Course, Sizes};
+use payload::{Course, Flow, Sizes};
 use serde_json::{Map, Value, json};
 
 #[derive(Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct Arguments {
     #[arg(value_parser = ["listen", "connect"])]
     role: String,
@@ -51,6 +52,8 @@ struct Arguments {
     lifetime: Option<u64>,
     #[arg(long)]
     interleaving: bool,
+    #[arg(long)]
+    reset_streams: bool,
     #[arg(long, default_value = "wait", value_parser = ["wait", "shutdown", "abort"])]
     close: String,
     #[arg(long, default_value_t = 0.0)]
@@ -113,6 +116,11 @@ struct State {
     next: u32,
     is_closing: bool,
     abandoned: u64,
+    is_reset_asked: bool,
+    resets_sent: u32,
+    resets_received: u32,
+    resets_failed: u32,
+    restarts: u32,
     path_events: Vec<String>,
     errors: Vec<String>,
 }
@@ -140,7 +148,7 @@ impl State {
                 if total >= 10 && count.is_multiple_of(total / 10) {
                     println!("{}", json!({"event": "received", "messages": count}));
                 }
-                host.has_read(now, id, bytes.len() as u64);
+                host.has_read(now, id, 1, bytes.len() as u64);
                 if self.want.echo {
                     self.waiting.push_back(self.outbound(stream.into(), bytes));
                 }
@@ -155,6 +163,17 @@ impl State {
                 self.course.ended = Some(Instant::now());
             }
             HostEvent::Abandoned(_) => self.abandoned += 1,
+            HostEvent::Restarted => {
+                // The peer begins from its first message.
+                self.restarts += 1;
+                self.course.received = Flow::default();
+                println!("{}", json!({"event": "restarted"}));
+            }
+            HostEvent::StreamReset { .. } => self.resets_sent += 1,
+            HostEvent::StreamResetByPeer { stream } => {
+                self.resets_received += if stream.is_some() { 1 } else { self.want.streams };
+            }
+            HostEvent::StreamResetRefused { .. } => self.resets_failed += 1,
             HostEvent::PathChanged { path, state } => {
                 let state = match format!("{state:?}").as_str() {
                     "Active" => "available".to_owned(),
@@ -201,10 +220,18 @@ impl State {
     /// Hands over messages until there is no room, and closes when all is done.
     fn pump(&mut self, host: &mut Host, now: Time) {
         let Some(id) = self.id.filter(|_| self.course.ended.is_none() && !self.is_closing) else { return };
+        if self.is_resetting(host, now, id) {
+            return;
+        }
         while let Some(message) = self.waiting.pop_front().or_else(|| self.next_message()) {
             let (stream, bytes) = (message.stream, message.bytes.clone());
             match host.send(now, id, message) {
-                Ok(_) => self.course.sent.count(stream.into(), &bytes),
+                Ok(_) => {
+                    self.course.sent.count(stream.into(), &bytes);
+                    if self.is_resetting(host, now, id) {
+                        return;
+                    }
+                }
                 Err(Refusal::Full(message)) => {
                     self.waiting.push_front(message);
                     return;
@@ -226,6 +253,22 @@ impl State {
         host.command(now, id, command);
     }
 
+    /// Asks for the reset of all streams after half of the messages; whether that goes on.
+    fn is_resetting(&mut self, host: &mut Host, now: Time, id: AssociationId) -> bool {
+        if !self.want.reset_streams || self.next < self.want.send / 2 {
+            return false;
+        }
+        if !self.is_reset_asked {
+            self.is_reset_asked = true;
+            let streams: Vec<u16> = (0..self.want.streams).map(|stream| stream as u16).collect();
+            if let Err(error) = host.reset_streams(now, id, &streams) {
+                self.errors.push(error);
+                self.resets_failed = self.want.streams;
+            }
+        }
+        self.resets_sent + self.resets_failed < self.want.streams
+    }
+
     fn report(&self) -> Value {
         let mut all = Map::new();
         all.insert("peer".into(), "anabranch".into());
@@ -233,9 +276,10 @@ impl State {
         all.insert("end".into(), self.end.into());
         self.course.report(&mut all);
         all.insert("abandoned".into(), self.abandoned.into());
-        for name in ["resets_sent", "resets_received", "resets_failed"] {
-            all.insert(name.into(), 0.into());
-        }
+        all.insert("resets_sent".into(), self.resets_sent.into());
+        all.insert("resets_received".into(), self.resets_received.into());
+        all.insert("resets_failed".into(), self.resets_failed.into());
+        all.insert("restarts".into(), self.restarts.into());
         all.insert("path_events".into(), json!(self.path_events));
         all.insert("errors".into(), json!(self.errors));
         Value::Object(all)
@@ -255,7 +299,13 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
     let carrier = want.encapsulation.map_or(Carrier::Ip, Carrier::Udp);
     // With the headers of IP and UDP.
     let mtu = want.mtu + if carrier == Carrier::Ip { 20 } else { 28 };
-    let settings = DriverSettings { addresses: want.local.clone(), carrier, mtu, most_accepted: 1 };
+    let settings = DriverSettings {
+        addresses: want.local.clone(),
+        carrier,
+        mtu,
+        most_accepted: 1,
+        shared_key: Vec::new(),
+    };
     let state = Arc::new(Mutex::new(State {
         want,
         id: None,
@@ -265,6 +315,11 @@ fn run(want: Arguments) -> Result<Arc<Mutex<State>>, String> {
         next: 0,
         is_closing: false,
         abandoned: 0,
+        is_reset_asked: false,
+        resets_sent: 0,
+        resets_received: 0,
+        resets_failed: 0,
+        restarts: 0,
         path_events: Vec::new(),
         errors: Vec::new(),
     }));

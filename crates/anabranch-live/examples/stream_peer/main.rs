@@ -257,8 +257,13 @@ fn run<E: StreamEnd>(role: &str, words: &Words, config: E::Config) -> Result<boo
     };
     let work = Arc::new(Mutex::new(work));
     let shared = Arc::clone(&work);
-    let settings =
-        DriverSettings { addresses: Vec::new(), carrier: Carrier::Tun(devices), mtu, most_accepted };
+    let settings = DriverSettings {
+        addresses: Vec::new(),
+        carrier: Carrier::Tun(devices),
+        mtu,
+        most_accepted,
+        shared_key: Vec::new(),
+    };
     let driver = Driver::<Impaired<Host<E>>>::drive(
         settings,
         |addresses, Randomness { secret, streams }| {

@@ -1,5 +1,6 @@
 //! An association with its addresses and its bytes.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use anabranch_transport::endpoint::{Command, Endpoint as _, Event, Input, Output};
@@ -8,9 +9,10 @@ use anabranch_transport::report::Row;
 use anabranch_transport::sctp::Association;
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::bytes::{Piece, Receiving, Secret, Sending};
+use anabranch_transport::wire::sctp::chunk::{Chunk, Cookie};
 use anabranch_transport::wire::{Body, Packet};
 
-use super::host::{HostEvent, Inbound};
+use super::host::{HostEvent, Inbound, MOST_ADDRESSES, Place, usable};
 use super::incoming::{Incoming, Staged, offset_of, tsn_of};
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
@@ -24,15 +26,54 @@ pub(super) struct Live {
     pub(super) routes: Vec<Route>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    /// The peer's addresses by the INIT at hand, and its key vector.
+    pub(super) listed: Vec<IpAddr>,
+    pub(super) listed_key: Vec<u8>,
+    /// What chunks are signed with (RFC 4895 section 6.1); empty before both ends have said what they can.
+    pub(super) key: Vec<u8>,
+    /// Paths whose address at this end is being added or deleted, or was.
+    pub(super) changing: BTreeSet<PathId>,
+    /// By path, at which of our addresses its last packet has come.
+    pub(super) heard_at: Vec<IpAddr>,
+    /// Addresses of the peer have come or gone.
+    pub(super) has_moved: bool,
     /// When the endpoint wants to be woken.
     pub(super) timeout: Time,
     /// This end's port and the peer's.
     pub(super) ports: [u16; 2],
-    /// Bytes of messages that the application has been given and has not read.
-    pub(super) unread: u64,
+    /// Messages that the application has been given and has not read.
+    pub(super) unread: Unread,
     /// The message handed over last was refused.
     pub(super) is_refused: bool,
     pub(super) has_ended: bool,
+}
+
+/// A message that waits for the application takes up so much of the receive buffer at least, on average: what
+/// it costs besides its bytes.
+const LEAST_PER_MESSAGE: u64 = 256;
+
+/// Messages that wait for the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unread {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Unread {
+    const fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    pub(super) const fn subtract(&mut self, messages: u64, bytes: u64) {
+        self.messages = self.messages.saturating_sub(messages);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// What they take up of the receive buffer, in bytes.
+    pub(super) fn room(self) -> u64 {
+        self.bytes.max(LEAST_PER_MESSAGE * self.messages)
+    }
 }
 
 /// What packets of an association, or of none yet, are written with.
@@ -42,6 +83,10 @@ pub(super) struct Writing<'a> {
     pub(super) own: &'a [IpAddr],
     /// The peer's, where its INIT is answered.
     pub(super) peers: &'a [IpAddr],
+    /// Its key vector.
+    pub(super) peer_key: &'a [u8],
+    /// What chunks are signed with.
+    pub(super) key: &'a [u8],
     pub(super) outgoing: Option<&'a Outgoing>,
     pub(super) secret: &'a Secret,
 }
@@ -60,6 +105,10 @@ impl Sending for Writing<'_> {
         self.peers.to_vec()
     }
 
+    fn peer_key_vector(&self) -> &[u8] {
+        self.peer_key
+    }
+
     fn payload(&self, payload: Payload, out: &mut Vec<u8>) {
         self.outgoing.expect("only associations send data").read(payload, out);
     }
@@ -68,9 +117,8 @@ impl Sending for Writing<'_> {
         self.secret
     }
 
-    /// No chunk is signed, since addresses do not change in use.
     fn association_key(&self) -> &[u8] {
-        &[]
+        self.key
     }
 
     fn connection_keys(&self) -> [u64; 2] {
@@ -79,8 +127,14 @@ impl Sending for Writing<'_> {
 }
 
 /// Writes a packet.
-pub(super) fn put(outbox: &mut Outbox, packet: &Packet, writing: &Writing<'_>) {
-    let Body::Sctp(sctp) = &packet.body else { return };
+pub(super) fn put(outbox: &mut Outbox, packet: &mut Packet, writing: &Writing<'_>) {
+    let Body::Sctp(sctp) = &mut packet.body else { return };
+    if let Chunk::InitAck(ack) = &mut sctp.first
+        && let Cookie::Own(cookie) = &mut ack.cookie
+        && cookie.peer.asconf_supported
+    {
+        cookie.key_bytes = writing.peer_key.len() as u16;
+    }
     let route = writing.routes[packet.path.index()];
     outbox.push(route, packet.ecn, |out| sctp.emit(packet.path, writing, out));
 }
@@ -90,11 +144,33 @@ pub(super) struct Reading<'a> {
     pub(super) datagram: &'a [u8],
     pub(super) secret: &'a Secret,
     pub(super) staged: Staged,
+    /// Where it comes from.
+    pub(super) route: Route,
+    /// The association whose tag it has, if there is one.
+    pub(super) live: Option<&'a Live>,
+    /// Addresses that are to be added, and the paths that will lead there.
+    pub(super) new: Vec<(PathId, IpAddr)>,
 }
 
 impl Receiving for Reading<'_> {
-    fn path_to(&self, _address: IpAddr) -> Option<PathId> {
-        None
+    fn path_to(&self, address: IpAddr) -> Option<PathId> {
+        let new = self.new.iter().find(|(_, new)| *new == address).map(|(path, _)| *path);
+        new.or_else(|| self.live?.present_path_to(address))
+    }
+
+    fn path_to_new(&mut self, address: IpAddr) -> Option<PathId> {
+        let known = self.path_to(address);
+        if known.is_some() || usable(&[address], self.route.remote).last() != Some(&address) {
+            return known;
+        }
+        let path = self.live?.room(&self.new)?;
+        self.new.push((path, address));
+        Some(path)
+    }
+
+    fn path_of_packet(&mut self) -> Option<PathId> {
+        let known = self.live?.path_from(self.route);
+        known.or_else(|| self.path_to_new(self.route.remote))
     }
 
     fn keep(&mut self, piece: Piece, bytes: &[u8]) -> u64 {
@@ -113,9 +189,8 @@ impl Receiving for Reading<'_> {
         self.secret
     }
 
-    /// Addresses do not change in use, so nobody has a reason to sign chunks.
     fn association_key(&self) -> Option<&[u8]> {
-        None
+        self.live.map(|live| live.key.as_slice()).filter(|key| !key.is_empty())
     }
 
     fn connection_keys(&self) -> [u64; 2] {
@@ -134,9 +209,15 @@ impl Live {
             routes: vec![route],
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            listed: Vec::new(),
+            listed_key: Vec::new(),
+            key: Vec::new(),
+            changing: BTreeSet::new(),
+            heard_at: Vec::new(),
+            has_moved: false,
             timeout: Time::NEVER,
             ports,
-            unread: 0,
+            unread: Unread::default(),
             is_refused: false,
             has_ended: false,
         }
@@ -144,8 +225,42 @@ impl Live {
 
     /// The path to this address of the peer.
     pub(super) fn path_to(&self, remote: IpAddr) -> Option<PathId> {
-        let position = self.routes.iter().position(|route| route.remote == remote)?;
-        Some(PathId(position as u8))
+        self.find(|_, route| route.remote == remote)
+    }
+
+    /// The same, where the path is part of the association.
+    pub(super) fn present_path_to(&self, remote: IpAddr) -> Option<PathId> {
+        self.find(|path, route| route.remote == remote && self.end.has_path(path))
+    }
+
+    /// The path that a packet comes over: of several to the same address of the peer the one from that
+    /// address of ours, and rather one that is part of the association.
+    pub(super) fn path_from(&self, from: Route) -> Option<PathId> {
+        let Route { local, remote, .. } = from;
+        self.find(|path, route| (route.local, route.remote) == (local, remote) && self.end.has_path(path))
+            .or_else(|| self.present_path_to(remote))
+            .or_else(|| self.path_to(remote))
+    }
+
+    fn find(&self, wanted: impl Fn(PathId, &Route) -> bool) -> Option<PathId> {
+        let mut paths = (0..).map(PathId).zip(&self.routes);
+        paths.find(|(path, route)| wanted(*path, route)).map(|(path, _)| path)
+    }
+
+    /// A path that another address may have: one that is vacant, or one more. These are given away already.
+    pub(super) fn room(&self, given: &[(PathId, IpAddr)]) -> Option<PathId> {
+        let is_free = |path: &PathId| {
+            let is_new = path.index() >= self.routes.len();
+            (is_new || self.end.is_vacant(*path)) && !given.iter().any(|(other, _)| other == path)
+        };
+        (0..MOST_ADDRESSES as u8).map(PathId).find(is_free)
+    }
+
+    /// Which address of ours packets on this path leave from, as far as it is known.
+    pub(super) fn local(&self, path: PathId) -> IpAddr {
+        let Route { local, .. } = self.routes[path.index()];
+        let heard_at = self.heard_at.get(path.index()).filter(|_| local.is_unspecified());
+        heard_at.copied().unwrap_or(local)
     }
 
     /// Does what the endpoint wants done; `datagram` is the one that it has been given.
@@ -160,15 +275,17 @@ impl Live {
     ) {
         loop {
             match self.end.poll_output(now) {
-                Output::Transmit(packet) => {
+                Output::Transmit(mut packet) => {
                     let writing = Writing {
                         routes: &self.routes,
                         own,
-                        peers: &[],
+                        peers: &self.listed,
+                        peer_key: &self.listed_key,
+                        key: &self.key,
                         outgoing: Some(&self.outgoing),
                         secret,
                     };
-                    put(outbox, &packet, &writing);
+                    put(outbox, &mut packet, &writing);
                 }
                 Output::Event(event) => self.on_event(now, event, datagram, &mut tell),
                 Output::Timeout(at) => {
@@ -179,8 +296,41 @@ impl Live {
         }
     }
 
+    /// Whose address a change of this path is about.
+    fn place(&self, path: PathId) -> Place {
+        let is_ours = self.changing.contains(&path);
+        let address = if is_ours { self.local(path) } else { self.routes[path.index()].remote };
+        Place { address, is_ours }
+    }
+
+    /// This address of the peer is gone: what has led there leads to another one.
+    fn avoid(&mut self, gone: IpAddr) {
+        let Some(other) = self.find(|path, route| route.remote != gone && self.end.has_path(path)) else {
+            return;
+        };
+        let Route { remote, port, .. } = self.routes[other.index()];
+        for (path, route) in (0..).map(PathId).zip(&mut self.routes) {
+            if route.remote == gone && self.end.has_path(path) {
+                (route.remote, route.port) = (remote, port);
+            }
+        }
+    }
+
     fn on_event(&mut self, now: Time, event: Event, datagram: &[u8], tell: &mut impl FnMut(HostEvent)) {
         match event {
+            Event::AddressAdded(path) => {
+                self.has_moved = true;
+                tell(HostEvent::AddressAdded(self.place(path)));
+            }
+            Event::AddressDeleted(path) => {
+                self.has_moved = true;
+                let place = self.place(path);
+                if !place.is_ours {
+                    self.avoid(place.address);
+                }
+                tell(HostEvent::AddressDeleted(place));
+            }
+            Event::AddressRefused(path) => tell(HostEvent::AddressRefused(self.place(path))),
             Event::Abandoned(payload) => tell(HostEvent::Abandoned(payload.offset)),
             Event::Closed(reason) => {
                 self.has_ended = true;
@@ -193,7 +343,7 @@ impl Live {
             Event::PrimaryChanged { from, to, .. } => tell(HostEvent::PrimaryChanged { from, to }),
             Event::Received(received) => match self.incoming.take(received.payload, datagram) {
                 Some(bytes) => {
-                    self.unread += bytes.len() as u64;
+                    self.unread.add(bytes.len() as u64);
                     let (stream, ppid, unordered) = (received.stream, received.ppid, received.unordered);
                     let tsn = tsn_of(received.payload.offset);
                     tell(HostEvent::Received(Inbound { stream, ppid, unordered, tsn, bytes }));
@@ -202,8 +352,15 @@ impl Live {
                 None => self.end.handle_input(now, Input::Command(Command::Abort)),
             },
             Event::Refused(_) => self.is_refused = true,
+            Event::Restarted => {
+                self.incoming.forget();
+                tell(HostEvent::Restarted);
+            }
+            Event::StreamReset(stream) => tell(HostEvent::StreamReset { stream }),
+            Event::StreamResetByPeer(stream) => tell(HostEvent::StreamResetByPeer { stream }),
+            Event::StreamResetRefused(stream) => tell(HostEvent::StreamResetRefused { stream }),
             Event::Writable => tell(HostEvent::Writable),
-            // Of transports with streams of bytes, or not to be had without addresses that change.
+            // Of transports with streams of bytes.
             _ => {}
         }
     }

@@ -12,10 +12,11 @@ use anabranch_transport::listener::{Answer, Listen as _, Listener as _};
 use anabranch_transport::path::PathState;
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::{Draw as _, Streams};
-use anabranch_transport::sctp::{Association, Config, Listener, refuse};
+use anabranch_transport::sctp::{Association, Config, Listener, refuse, refuse_restart};
 use anabranch_transport::secret::{Secret, SecretNumbers};
 use anabranch_transport::time::Time;
 use anabranch_transport::wire::sctp::SctpPacket;
+use anabranch_transport::wire::sctp::authentication::key_vector;
 use anabranch_transport::wire::sctp::chunk::Chunk;
 use anabranch_transport::wire::{Body, Packet, ip};
 
@@ -23,13 +24,15 @@ use super::association::{Live, Reading, Writing, put};
 use super::incoming::Staged;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
-use crate::route::{Route, source_for, version};
+use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
-const MOST_ADDRESSES: usize = 16;
+pub(super) const MOST_ADDRESSES: usize = 16;
 /// The first of the ports that nobody is given (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
+/// A key vector with a list of all chunk types is no longer than that, in bytes.
+const MOST_KEY_BYTES: usize = 512;
 /// The header of UDP, in bytes.
 const UDP_HEADER: u32 = 8;
 
@@ -48,6 +51,21 @@ pub struct Settings {
     pub is_in_udp: bool,
     /// Associations that peers may have opened at the same time; what comes then is refused.
     pub most_accepted: usize,
+    /// Whether associations let streams begin anew (RFC 6525) and addresses come and go (RFC 5061), where
+    /// their peers do.
+    pub offers_extensions: bool,
+    /// A secret that this end and its peers share, with which changes of addresses are signed besides what
+    /// both ends say of themselves (RFC 4895 section 6.1); empty for none.
+    pub shared_key: Vec<u8>,
+}
+
+/// An address that has come or gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address.
+    pub address: IpAddr,
+    /// Whether it is one of this end.
+    pub is_ours: bool,
 }
 
 /// A message to send.
@@ -76,8 +94,8 @@ pub struct Inbound {
     pub unordered: bool,
     /// The TSN of its first fragment.
     pub tsn: u32,
-    /// The message. It takes up room in the receive buffer until [`Host::has_read`] says that it has been
-    /// read.
+    /// The message. It takes up room in the receive buffer, 256 bytes at least where many wait, until
+    /// [`Host::has_read`] says that it has been read.
     pub bytes: Vec<u8>,
 }
 
@@ -103,6 +121,12 @@ pub enum HostEvent {
         /// The port of ours at which it was waited for.
         port: u16,
     },
+    /// An address has become part of the association (RFC 5061).
+    AddressAdded(Place),
+    /// An address is part of the association no longer.
+    AddressDeleted(Place),
+    /// The peer has refused to add or delete an address of this end, or to prefer it.
+    AddressRefused(Place),
     /// The association has ended, and its number means nothing any more.
     Closed {
         /// Why.
@@ -128,6 +152,24 @@ pub enum HostEvent {
     },
     /// A message has arrived.
     Received(Inbound),
+    /// The peer has restarted, and the association is open again (RFC 9260 section 5.2.4): what had been sent
+    /// and was not acknowledged may not have arrived, and will not.
+    Restarted,
+    /// An outgoing stream has begun anew (RFC 6525).
+    StreamReset {
+        /// The stream.
+        stream: u16,
+    },
+    /// The peer has begun its stream anew.
+    StreamResetByPeer {
+        /// The stream; none means all.
+        stream: Option<u16>,
+    },
+    /// The peer has refused to let an outgoing stream begin anew.
+    StreamResetRefused {
+        /// The stream.
+        stream: u16,
+    },
     /// There is room in the send buffer again.
     Writable,
 }
@@ -138,6 +180,10 @@ struct Arrival<'a> {
     route: Route,
     /// The addresses that it lists.
     addresses: Vec<IpAddr>,
+    /// The key vector of its sender, where it opens something.
+    key_vector: Vec<u8>,
+    /// Addresses that are to be added, and their paths.
+    new: Vec<(PathId, IpAddr)>,
     staged: Staged,
     datagram: &'a [u8],
 }
@@ -145,23 +191,25 @@ struct Arrival<'a> {
 /// Associations, those who wait for some, and what is to be sent. See the [module](self).
 #[derive(Debug)]
 pub struct Host {
-    settings: Settings,
+    pub(super) settings: Settings,
     /// The addresses that are listed in INIT, by version of IP; none where the system chooses.
     own: [Vec<IpAddr>; 2],
-    secret: Secret,
+    pub(super) secret: Secret,
     numbers: SecretNumbers,
     streams: Streams,
     /// By port and by version of IP.
     listeners: BTreeMap<(u16, bool), Listener>,
-    associations: BTreeMap<AssociationId, Live>,
+    pub(super) associations: BTreeMap<AssociationId, Live>,
     next_id: u64,
     /// By verification tag.
     by_tag: BTreeMap<u32, AssociationId>,
     /// By the peer's address, its port and ours: several peers may share these behind one address.
-    by_address: BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>,
+    pub(super) by_address: ByAddress,
     alarms: Alarms<AssociationId>,
     /// Those that peers have opened.
     accepted: BTreeSet<AssociationId>,
+    /// Peers may open none for the time being.
+    is_paused: bool,
     events: VecDeque<(AssociationId, HostEvent)>,
     outbox: Outbox,
     /// Datagrams that were no packets.
@@ -189,6 +237,7 @@ impl Host {
             by_address: BTreeMap::new(),
             alarms: Alarms::default(),
             accepted: BTreeSet::new(),
+            is_paused: false,
             events: VecDeque::new(),
             outbox: Outbox::default(),
             malformed: 0,
@@ -196,7 +245,7 @@ impl Host {
     }
 
     /// What an association's packets have room for, in bytes with the header of IP.
-    const fn mtu(&self) -> u32 {
+    pub(super) const fn mtu(&self) -> u32 {
         if self.settings.is_in_udp { self.settings.mtu - UDP_HEADER } else { self.settings.mtu }
     }
 
@@ -220,12 +269,22 @@ impl Host {
         let mut listener = config.listen(&site)?;
         listener.draw_from(self.numbers.split_off());
         listener.list_addresses(self.own[ip as usize].len() as u8);
+        if self.settings.offers_extensions {
+            listener.offer_extensions();
+            listener.enable_reconfiguration();
+        }
         Ok(listener)
     }
 
     /// No longer waits for peers at a port; associations stay.
     pub fn stop_listening(&mut self, port: u16) {
         self.listeners.retain(|(other, _), _| *other != port);
+    }
+
+    /// Whether peers that ask for an association are refused for the time being, because nobody takes note of
+    /// those that there are.
+    pub const fn pause_accepting(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
     }
 
     /// Opens an association with a peer that has these addresses, or more that it will say; `local_port` may
@@ -265,6 +324,10 @@ impl Host {
         end.draw_from(self.numbers.split_off());
         end.set_ports([local_port, peer_port]);
         end.list_addresses(self.own[ip as usize].len() as u8);
+        if self.settings.offers_extensions {
+            end.offer_extensions();
+            end.enable_reconfiguration(&[])?;
+        }
         let ports = [local_port, peer_port];
         let route = |&(remote, port): &(IpAddr, Option<u16>)| Route {
             local: source_for(&self.settings.addresses, remote),
@@ -341,6 +404,19 @@ impl Host {
         }
     }
 
+    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged (RFC 6525);
+    /// until then they take no message. [`HostEvent::StreamReset`] or [`HostEvent::StreamResetRefused`] tells
+    /// of each what has become of it.
+    ///
+    /// # Errors
+    /// When the association is not open, the peer cannot do that, or a stream is not there: one sentence.
+    pub fn reset_streams(&mut self, now: Time, id: AssociationId, streams: &[u16]) -> Result<(), String> {
+        let live = self.associations.get_mut(&id).ok_or("the association is closed")?;
+        live.end.reset_streams(now, streams)?;
+        self.drain(now, id, &[]);
+        Ok(())
+    }
+
     /// Lets an association have other [options](Association::set_options).
     ///
     /// # Errors
@@ -354,11 +430,11 @@ impl Host {
         Ok(())
     }
 
-    /// The application has read so many bytes of what has arrived.
-    pub fn has_read(&mut self, now: Time, id: AssociationId, bytes: u64) {
+    /// The application has read so many messages of what has arrived, which have so many bytes together.
+    pub fn has_read(&mut self, now: Time, id: AssociationId, messages: u64, bytes: u64) {
         if let Some(live) = self.associations.get_mut(&id) {
-            live.unread = live.unread.saturating_sub(bytes);
-            live.end.set_unread(live.unread);
+            live.unread.subtract(messages, bytes);
+            live.end.set_unread(live.unread.room());
             self.drain(now, id, &[]);
         }
     }
@@ -384,17 +460,25 @@ impl Host {
     }
 
     /// Whether a packet of an association's peer has another tag than the association's, so that it is
-    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie.
+    /// discarded (RFC 9260 section 8.5). COOKIE ECHO is looked at by its cookie, and SHUTDOWN ACK is answered
+    /// while an association is opened: it belongs to one from before (section 8.5.1 E).
     fn has_wrong_tag(&self, arrival: &Arrival<'_>) -> bool {
         let Body::Sctp(sctp) = &arrival.packet.body else { return false };
-        !matches!(sctp.first, Chunk::CookieEcho(_)) && self.with_peer(sctp, arrival.route).next().is_some()
+        let mut ids = self.with_peer(sctp, arrival.route);
+        match sctp.first {
+            Chunk::CookieEcho(_) => false,
+            Chunk::ShutdownAck => ids.any(|id| !self.associations[&id].end.is_opening()),
+            _ => ids.next().is_some(),
+        }
     }
 
     /// Gives an association its packet.
     fn give(&mut self, now: Time, id: AssociationId, arrival: Arrival<'_>) {
-        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let Arrival { mut packet, route, addresses, staged, datagram, key_vector, new } = arrival;
+        self.make_room(now, id, route, &new);
         let live = self.associations.get_mut(&id).expect("it owns the packet");
-        let Some(path) = live.path_to(route.remote) else { return };
+        let Some(path) = live.path_from(route) else { return };
+        live.note_arrival(path, route.local);
         // RFC 6951 section 5.4: where the peer is behind a translator, its port may change.
         live.routes[path.index()].port = route.port;
         packet.path = path;
@@ -404,12 +488,76 @@ impl Host {
             live.incoming.staged.clear();
             return;
         }
-        if let Body::Sctp(SctpPacket { first: Chunk::InitAck(_), .. }) = &packet.body {
-            self.add_routes(now, id, route, &addresses);
+        let restarts = live.end.restarts_with(now, &packet);
+        let Body::Sctp(sctp) = &mut packet.body else { return };
+        match &mut sctp.first {
+            Chunk::Init(init, _) => {
+                // The cookie of the answer keeps them.
+                live.listed = usable(&addresses, route.remote);
+                live.listed_key.clone_from(&key_vector);
+                (init.addresses, init.ip) = (live.listed.len() as u8, version(route.remote));
+                let new = live.listed.iter().copied().filter(|address| live.path_to(*address).is_none());
+                let new: Vec<_> = new.collect();
+                if live.end.takes_init_for_restart() && !new.is_empty() {
+                    self.refuse_restart(id, &packet, &new);
+                    return;
+                }
+            }
+            Chunk::InitAck(_) if live.end.awaits_init_ack() => self.add_routes(now, id, route, &addresses),
+            Chunk::CookieEcho(_) if restarts => {
+                packet.path = self.restart(id, &packet, route, &addresses);
+            }
+            _ => {}
         }
         let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let tag = live.end.verification_tag();
+        let secret = &self.secret;
+        if !key_vector.is_empty() && live.end.begins_with(&packet) {
+            live.agree_on_key(&self.settings.shared_key, secret, &packet, &key_vector);
+        }
         live.end.handle_input(now, Input::Packet(packet));
+        let new_tag = live.end.verification_tag();
+        if new_tag != tag {
+            // A restart of the peer.
+            self.by_tag.remove(&tag);
+            self.by_tag.insert(new_tag, id);
+        }
         self.finish(now, id, datagram);
+    }
+
+    /// RFC 9260 section 5.2.2: a peer that restarts brings no addresses along that its association has not
+    /// got.
+    fn refuse_restart(&mut self, id: AssociationId, init: &Packet, new: &[IpAddr]) {
+        let routes = &self.associations[&id].routes;
+        let ip = version(routes[0].remote);
+        let Some(mut reply) = refuse_restart(init, ip, new) else { return };
+        let own = &self.own[ip as usize];
+        let writing = Writing {
+            routes,
+            own,
+            peers: &[],
+            peer_key: &[],
+            key: &[],
+            outgoing: None,
+            secret: &self.secret,
+        };
+        put(&mut self.outbox, &mut reply, &writing);
+    }
+
+    /// A peer that restarts has these addresses left of those that it had: the number of the path to the one
+    /// that it writes from.
+    fn restart(&mut self, id: AssociationId, echo: &Packet, from: Route, addresses: &[IpAddr]) -> PathId {
+        let mtu = self.mtu();
+        let live = self.associations.get_mut(&id).expect("it owns the packet");
+        let left = usable(addresses, from.remote);
+        let [own, peers] = live.ports;
+        for route in live.routes.extract_if(.., |route| !left.contains(&route.remote)) {
+            remove_address(&mut self.by_address, (route.remote, peers, own), id);
+        }
+        live.changing.clear();
+        live.heard_at.clear();
+        live.end.restart(echo, &vec![mtu; live.routes.len()]);
+        live.path_to(from.remote).expect("the packet has come from there")
     }
 
     /// An association has been given its packet.
@@ -430,7 +578,7 @@ impl Host {
                 continue;
             }
             // Settings may allow no more paths than there are.
-            if live.end.add_path(now, mtu).is_err() {
+            if live.end.add_listed_path(now, mtu).is_err() {
                 continue;
             }
             let local = source_for(&self.settings.addresses, remote);
@@ -442,15 +590,27 @@ impl Host {
 
     /// A packet that belongs to no association.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
-        let Arrival { mut packet, route, addresses, staged, datagram } = arrival;
+        let Arrival { mut packet, mut route, addresses, staged, datagram, key_vector, .. } = arrival;
         let ip = version(route.remote);
         let Body::Sctp(sctp) = &mut packet.body else { return };
+        if let Chunk::CookieEcho(_) = &sctp.first {
+            // Whoever has a cookie has it from the address that it begins with, and no other address is known
+            // to want the association (RFC 9260 section 5.4). An association that began at another one would
+            // send there what a third party asks for.
+            if !addresses.contains(&route.remote) {
+                return;
+            }
+            if route.remote != addresses[0] {
+                let remote = addresses[0];
+                route = Route { local: source_for(&self.settings.addresses, remote), remote, ..route };
+            }
+        }
         let ports = [sctp.destination_port, sctp.source_port];
         let peers = usable(&addresses, route.remote);
         if let Chunk::Init(init, _) = &mut sctp.first {
             (init.addresses, init.ip) = (peers.len() as u8, ip);
         }
-        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let is_full = self.is_paused || self.accepted.len() >= self.settings.most_accepted;
         let listener = self.listeners.get_mut(&(ports[0], ip == IpVersion::Ipv6));
         let answer = match listener.filter(|_| !is_full) {
             Some(listener) => listener.handle_packet(now, packet),
@@ -458,15 +618,21 @@ impl Host {
         };
         match answer {
             Answer::Nothing => {}
-            Answer::Reply(reply) => {
+            Answer::Reply(mut reply) => {
                 let (routes, own) = (&[route], &self.own[ip as usize]);
-                let writing = Writing { routes, own, peers: &peers, outgoing: None, secret: &self.secret };
-                put(&mut self.outbox, &reply, &writing);
+                let (peers, peer_key) = (peers.as_slice(), key_vector.as_slice());
+                let secret = &self.secret;
+                let writing = Writing { routes, own, peers, peer_key, key: &[], outgoing: None, secret };
+                put(&mut self.outbox, &mut reply, &writing);
             }
             Answer::Accepted(end) => {
                 let id = self.new_id();
                 let mut live = Live::new(*end, route, ports);
                 live.incoming.staged = staged;
+                if !key_vector.is_empty() {
+                    let tag = live.end.verification_tag();
+                    live.set_key(&self.settings.shared_key, &self.secret, tag, &key_vector);
+                }
                 self.add(id, live);
                 self.accepted.insert(id);
                 self.events.push_back((id, HostEvent::Accepted { port: ports[0] }));
@@ -477,20 +643,24 @@ impl Host {
     }
 
     /// Does what an association wants done.
-    fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
+    pub(super) fn drain(&mut self, now: Time, id: AssociationId, datagram: &[u8]) {
         let live = self.associations.get_mut(&id).expect("it is there");
         let before = live.timeout;
         let own = &self.own[version(live.routes[0].remote) as usize];
         let (events, unread) = (&mut self.events, live.unread);
         live.drain(now, datagram, own, &self.secret, &mut self.outbox, |event| events.push_back((id, event)));
+        let has_moved = std::mem::take(&mut live.has_moved);
         if live.unread != unread {
-            live.end.set_unread(live.unread);
+            live.end.set_unread(live.unread.room());
         }
         if live.has_ended {
             self.remove(id, before);
             return;
         }
         self.alarms.set(id, before, live.timeout);
+        if has_moved {
+            self.note_moves(id);
+        }
     }
 
     fn remove(&mut self, id: AssociationId, timeout: Time) {
@@ -503,13 +673,7 @@ impl Host {
         }
         let [own, peers] = live.ports;
         for route in &live.routes {
-            let key = (route.remote, peers, own);
-            if let Some(ids) = self.by_address.get_mut(&key) {
-                ids.retain(|other| *other != id);
-                if ids.is_empty() {
-                    self.by_address.remove(&key);
-                }
-            }
+            remove_address(&mut self.by_address, (route.remote, peers, own), id);
         }
     }
 
@@ -548,19 +712,27 @@ impl Stack for Host {
 
     fn handle_datagram(&mut self, now: Time, route: Route, _ecn: Ecn, datagram: &[u8]) {
         // RFC 9260 section 8.4, rule 1.
-        if is_no_host(route.remote) {
+        if !is_unicast(route.remote) {
+            self.malformed += 1;
             return;
         }
-        let mut reading = Reading { datagram, secret: &self.secret, staged: Vec::new() };
+        let tag = datagram.get(4..8).and_then(|tag| tag.try_into().ok()).map(u32::from_be_bytes);
+        let live = tag.and_then(|tag| self.by_tag.get(&tag)).map(|id| &self.associations[id]);
+        let (secret, staged) = (&self.secret, Vec::new());
+        let mut reading = Reading { datagram, secret, staged, route, live, new: Vec::new() };
         let Ok(parsed) = SctpPacket::parse(datagram, &mut reading) else {
             self.malformed += 1;
             return;
         };
-        let Reading { staged, .. } = reading;
+        let Reading { staged, new, .. } = reading;
+        // That of an INIT or INIT ACK is in it, that of a cookie was.
+        let mut key_vector = key_vector(datagram).unwrap_or(parsed.key_vector);
+        key_vector.truncate(MOST_KEY_BYTES);
         let size = version(route.remote).header_bytes() + datagram.len() as u32;
         let body = Body::Sctp(parsed.packet);
         let packet = Box::new(Packet { path: PathId(0), ecn: Ecn::NotEct, size, body });
-        let arrival = Arrival { packet, route, addresses: parsed.addresses, staged, datagram };
+        let addresses = parsed.addresses;
+        let arrival = Arrival { packet, route, addresses, key_vector, new, staged, datagram };
         match self.owner(&arrival) {
             Some(id) => self.give(now, id, arrival),
             None if self.has_wrong_tag(&arrival) => {}
@@ -593,17 +765,25 @@ impl Stack for Host {
     }
 }
 
-/// Whether an address is not that of one host.
-fn is_no_host(address: IpAddr) -> bool {
-    address.is_unspecified() || address.is_multicast() || address == IpAddr::from([255; 4])
+/// By the peer's address, its port and ours.
+pub(super) type ByAddress = BTreeMap<(IpAddr, u16, u16), Vec<AssociationId>>;
+
+/// An association is not at this address any more.
+pub(super) fn remove_address(by_address: &mut ByAddress, key: (IpAddr, u16, u16), id: AssociationId) {
+    if let Some(ids) = by_address.get_mut(&key) {
+        ids.retain(|other| *other != id);
+        if ids.is_empty() {
+            by_address.remove(&key);
+        }
+    }
 }
 
 /// The addresses of a peer that are of use, out of what it lists: none that leads elsewhere than to one host,
 /// each once, that of its packet included.
-fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
+pub(super) fn usable(listed: &[IpAddr], from: IpAddr) -> Vec<IpAddr> {
     let mut addresses = vec![from];
     for &address in listed {
-        let leads_elsewhere = is_no_host(address) || address.is_loopback() && !from.is_loopback();
+        let leads_elsewhere = !is_unicast(address) || address.is_loopback() && !from.is_loopback();
         if version(address) == version(from) && !leads_elsewhere && !addresses.contains(&address) {
             addresses.push(address);
         }

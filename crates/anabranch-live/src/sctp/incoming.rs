@@ -108,7 +108,10 @@ impl Incoming {
 
     fn remove(&mut self, tsn: u32) -> Option<Kept> {
         let kept = self.kept.remove(&tsn)?;
-        if let Some(fragment) = fragment(kept.piece) {
+        if let Some(fragment) = fragment(kept.piece)
+            // A stream that has begun anew uses its numbers again.
+            && self.fragments.get(&fragment) == Some(&tsn)
+        {
             self.fragments.remove(&fragment);
         }
         self.cost -= kept.bytes.len() + PIECE_COST;
@@ -133,6 +136,11 @@ impl Incoming {
         if self.cost >= self.sweep_at.max(LEAST_SWEPT) {
             self.sweep(end);
         }
+    }
+
+    /// Forgets all but the datagram at hand: the peer has restarted, and its TSNs mean something else.
+    pub(super) fn forget(&mut self) {
+        *self = Self { staged: std::mem::take(&mut self.staged), ..Self::default() };
     }
 
     /// Forgets what is neither a fragment nor a message that waits: copies, and what was given up.
@@ -163,12 +171,12 @@ impl Incoming {
         self.sweep_at = 2 * self.cost;
     }
 
-    /// Whether the datagram at hand has to be dropped: so many small pieces wait that they cost many times
-    /// the receive buffer, and it has not the one that the others wait for.
+    /// Whether the datagram at hand has to be dropped: it has user data, so many small pieces wait that they
+    /// cost many times the receive buffer, and it has not the one that the others wait for.
     pub(super) fn is_full(&self, end: &Association) -> bool {
         let most = LEAST_SWEPT + 2 * COST_OF_BUFFER * end.receive_buffer() as usize;
         let closes_gap =
             |gap: HeadOfLine| self.staged.iter().any(|(piece, _)| u64::from(tsn(*piece)) == gap.missing);
-        self.cost > most && !end.head_of_line().is_some_and(closes_gap)
+        !self.staged.is_empty() && self.cost > most && !end.head_of_line().is_some_and(closes_gap)
     }
 }

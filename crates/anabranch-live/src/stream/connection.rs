@@ -171,6 +171,13 @@ impl<E: StreamEnd> Receiving for Reading<'_, E> {
     }
 }
 
+/// Whether a segment may be the peer's, or has to do with opening the connection: what a stranger maps or
+/// announces is not believed.
+fn is_near(end: &mptcp::Connection, packet: &Packet) -> bool {
+    let (Some(segment), Some(subflow)) = (packet.body.tcp(), end.subflow(packet.path)) else { return false };
+    segment.flags.has(Flags::SYN) || subflow.is_near(segment)
+}
+
 /// The keys of a connection, its own first; 0 for what is not known.
 fn keys(end: &impl StreamEnd) -> [u64; 2] {
     let keys = end.as_multipath().map_or([None; 2], mptcp::Connection::keys);
@@ -212,6 +219,7 @@ impl<E: StreamEnd> Live<E> {
             return self.end.handle_input(now, Input::Packet(packet));
         }
         if let Some(end) = self.end.as_multipath()
+            && is_near(end, &packet)
             && !self.mappings.apply(end, &mut packet, said)
         {
             // As if the network had lost it.

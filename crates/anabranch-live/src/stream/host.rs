@@ -25,7 +25,7 @@ use super::connection::{Live, Reading, Staged, Tuple, Writing, put};
 use super::mappings::Said;
 use crate::alarms::Alarms;
 use crate::outbox::{Outbox, Transmit};
-use crate::route::{Route, source_for, version};
+use crate::route::{Route, is_unicast, source_for, version};
 use crate::stack::Stack;
 
 /// The first of the ports that nobody is given (RFC 6335 section 6).
@@ -45,8 +45,8 @@ pub struct Settings {
     pub addresses: Vec<IpAddr>,
     /// The largest IP packet in bytes, on all paths.
     pub mtu: u32,
-    /// Connections that peers may have at the same time, those that are being opened included; what comes
-    /// then is not answered.
+    /// Connections that peers may have at the same time, those that are being opened included: the oldest of
+    /// these gives way to the next, and where there is none that is not answered.
     pub most_accepted: usize,
 }
 
@@ -113,6 +113,8 @@ pub struct Host<E: StreamEnd> {
     alarms: Alarms<ConnectionId>,
     /// Those that peers have opened.
     accepted: BTreeSet<ConnectionId>,
+    /// Those of them whose peer has not answered our SYN-ACK, the oldest first.
+    half_open: BTreeSet<ConnectionId>,
     events: VecDeque<(ConnectionId, HostEvent)>,
     outbox: Outbox,
     /// Datagrams that were no segments.
@@ -135,6 +137,7 @@ impl<E: StreamEnd> Host<E> {
             by_token: BTreeMap::new(),
             alarms: Alarms::default(),
             accepted: BTreeSet::new(),
+            half_open: BTreeSet::new(),
             events: VecDeque::new(),
             outbox: Outbox::default(),
             malformed: 0,
@@ -346,17 +349,30 @@ impl<E: StreamEnd> Host<E> {
         }
     }
 
+    /// Of connections that are being opened the oldest gives way where there are as many as are allowed (RFC
+    /// 4987 section 3.4): its peer has had the most time to answer.
+    fn make_room(&mut self) {
+        if self.accepted.len() >= self.settings.most_accepted
+            && let Some(&oldest) = self.half_open.first()
+        {
+            self.remove(oldest);
+        }
+    }
+
     /// A segment that belongs to no connection.
     fn give_to_listener(&mut self, now: Time, arrival: Arrival<'_>) {
         let Arrival { packet, route, tuple, .. } = arrival;
         let ip = version(route.remote);
         let numbers = self.numbers_for(tuple);
-        let is_full = self.accepted.len() >= self.settings.most_accepted;
         let is_syn = packet.body.tcp().is_some_and(|segment| {
             segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST)
         });
-        let listener = self.listeners.get_mut(&(tuple.1, ip == IpVersion::Ipv6));
-        let answer = match listener {
+        let place = (tuple.1, ip == IpVersion::Ipv6);
+        if is_syn && self.listeners.contains_key(&place) {
+            self.make_room();
+        }
+        let is_full = self.accepted.len() >= self.settings.most_accepted;
+        let answer = match self.listeners.get_mut(&place) {
             Some(_) if is_full && is_syn => Answer::Nothing,
             Some(listener) => {
                 listener.draw_from(numbers);
@@ -386,6 +402,7 @@ impl<E: StreamEnd> Host<E> {
                     Live { is_unheard: true, ..Live::new(*end, vec![route], &self.settings.addresses) };
                 self.connections.insert(id, live);
                 self.accepted.insert(id);
+                self.half_open.insert(id);
                 self.drain(now, id);
             }
         }
@@ -413,6 +430,9 @@ impl<E: StreamEnd> Host<E> {
         for (path, tuple) in begun {
             self.learn(id, path, tuple);
         }
+        if is_new {
+            self.half_open.remove(&id);
+        }
         if is_new && self.settings.addresses.len() > 1 {
             self.announce(now, id);
             return self.drain(now, id);
@@ -427,6 +447,7 @@ impl<E: StreamEnd> Host<E> {
         let Some(live) = self.connections.remove(&id) else { return };
         self.alarms.set(id, live.timeout, Time::NEVER);
         self.accepted.remove(&id);
+        self.half_open.remove(&id);
         if self.by_token.get(&live.token) == Some(&id) {
             self.by_token.remove(&live.token);
         }
@@ -476,6 +497,12 @@ impl<E: StreamEnd> Stack for Host<E> {
         };
         let [peer_port, port] = [[a, b], [c, d]].map(u16::from_be_bytes);
         let Route { local, remote, .. } = route;
+        if !is_unicast(remote) || self.settings.addresses.contains(&remote) {
+            // RFC 9293 section 3.9.2.3: no address of a peer, or one of this host's own, to which it would
+            // answer itself.
+            self.malformed += 1;
+            return;
+        }
         let tuple = (local, port, remote, peer_port);
         let owner = self.by_tuple.get(&tuple).copied();
         let end = owner.map(|(id, path)| (&self.connections[&id].end, path));

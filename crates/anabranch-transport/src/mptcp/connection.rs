@@ -250,17 +250,26 @@ impl Connection {
             self.subflows[path].is_dirty = true;
             return;
         }
-        let is_third = self.state == State::Opening && !self.is_opener && flags.has(Flags::ACK);
+        // What a stranger says is the subflow's business.
+        let is_near = flags.has(Flags::SYN) || self.subflows[path].tcp.is_near(segment);
+        let is_third = self.state == State::Opening && !self.is_opener && flags.has(Flags::ACK) && is_near;
         if is_third && !flags.has(Flags::RST) && options == Options::default() {
             // RFC 8684 section 3.1: a peer that does not go on with the option is one of TCP.
             self.fall_back(path);
             self.hand_over(now, path);
         }
-        if matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment) {
+        let is_tcps =
+            matches!(self.state, State::Fallback(_)) || !self.subflows[path].tcp.owns_segment(segment);
+        if is_tcps || (!is_near && segment.payload.length == 0) {
             return self.hand_down(now, path, packet);
         }
+        if !is_near {
+            // Nothing may be in the subflow's stream that has no mapping.
+            return;
+        }
         if flags.has(Flags::SYN) {
-            let fits = begins || self.take_answer(now, path, &options, segment);
+            let answers = !begins && self.subflows[path].tcp.is_answer_to_syn(segment);
+            let fits = !answers || self.take_answer(now, path, &options, segment);
             self.hand_down(now, path, packet);
             if !fits {
                 self.subflows[path].tcp.handle_input(now, Input::Command(Command::Abort));

@@ -196,7 +196,8 @@ impl Connection {
     pub(super) fn note_progress(&mut self, now: Time, path: usize, options: &Options) {
         let subflow = &mut self.subflows[path];
         if let Some(Handshake::Capable { sender_key, .. }) = options.handshake {
-            self.keys[1] = sender_key;
+            // RFC 8684 section 3.1: a key is for the whole connection.
+            self.keys[1] = self.keys[1].or(sender_key);
         }
         if !subflow.is_confirmed && subflow.phase == Phase::Open && options.data_ack.is_some() {
             subflow.is_confirmed = true;

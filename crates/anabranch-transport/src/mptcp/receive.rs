@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::subflow::Subflow;
 use crate::endpoint::{Event, Output, Received};
 use crate::ground::Payload;
+use crate::tcp::MOST_RUNS;
 use crate::time::Time;
 use crate::wire::mptcp::Options;
 
@@ -64,6 +65,10 @@ impl Receiver {
         } else {
             let first = self.runs.partition_point(|run| run.1 < start);
             let last = first + self.runs[first..].partition_point(|run| run.0 <= end);
+            if first == last && self.runs.len() >= MOST_RUNS {
+                // As with what lies beyond the window, the peer sends it again.
+                return 0;
+            }
             let touched = &self.runs[first..last];
             let known: u64 = touched.iter().map(|run| run.1 - run.0).sum();
             let merged = touched.iter().fold((start, end), |all, run| (all.0.min(run.0), all.1.max(run.1)));

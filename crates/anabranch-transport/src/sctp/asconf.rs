@@ -5,7 +5,9 @@
 //! which paths there can be. An added path is verified by a heartbeat from both ends before it carries data:
 //! RFC 5061 section 5.3 F1 asks that of the receiver of the request, RFC 9260 section 5.4 of every new path.
 //!
-//! ASCONF and ASCONF-ACK are authenticated as RFC 4895 has it: an AUTH chunk of 28 bytes comes before them.
+//! ASCONF and ASCONF-ACK are authenticated as RFC 4895 has it: an AUTH chunk comes before them. On the
+//! network the addresses are those of the routes of the paths, and its driver makes a path for each that is
+//! new.
 //!
 //! Known deviations: packets of an association from an address that is no part of it are discarded without
 //! an ABORT, which the other end would have to ignore (section 5.3.1); what is changed before the
@@ -20,8 +22,9 @@ use crate::ground::PathId;
 use crate::path::{PathEvent, PathState, PathStatus, Selection};
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;
+use crate::wire::sctp::authentication::Hmac;
 use crate::wire::sctp::chunk::{
-    AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, ErrorCause,
+    AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, ErrorCause, Init,
 };
 use crate::wire::{Body, Packet};
 
@@ -57,6 +60,10 @@ pub(super) struct Reconfiguration {
     /// The serial number of the peer's last ASCONF, and the answer to it.
     peer_serial: u32,
     last_ack: Option<AsconfAck>,
+    /// The peer understands all this. Without that nothing is asked for.
+    is_understood: bool,
+    /// What the peer wants chunks to be signed with.
+    hmac: Hmac,
     /// What the policy has chosen, whether data may go there or not.
     pub(super) chosen: Selection,
 }
@@ -123,6 +130,8 @@ impl Association {
             next_correlation: 1,
             peer_serial: 0,
             last_ack: None,
+            is_understood: true,
+            hmac: Hmac::Sha1,
             chosen: self.selection,
         }));
         Ok(())
@@ -134,6 +143,13 @@ impl Association {
             addresses.addresses.push(Address::Absent);
         }
         self.forget_status(path);
+    }
+
+    /// A path has been added to the table, and is part of the association.
+    pub(super) fn note_present(&mut self) {
+        if let Some(addresses) = &mut self.reconfiguration {
+            addresses.addresses.push(Address::Present);
+        }
     }
 
     /// Whether this path is part of the association.
@@ -161,11 +177,30 @@ impl Association {
         (0..self.paths.len()).filter(|&index| self.is_present(PathId(index as u8))).count() as u8
     }
 
-    /// The peer's serial numbers begin with its initial TSN (section 5.1 A2).
-    pub(super) fn expect_asconf_from(&mut self, initial_tsn: u32) {
+    /// The peer has said what it can; its serial numbers begin with its initial TSN (section 5.1 A2).
+    pub(super) fn expect_asconf_from(&mut self, peer: &Init) {
         if let Some(addresses) = &mut self.reconfiguration {
-            addresses.peer_serial = initial_tsn.wrapping_sub(1);
+            addresses.peer_serial = peer.initial_tsn.wrapping_sub(1);
+            addresses.is_understood = peer.asconf_supported;
+            addresses.hmac = peer.hmac;
         }
+    }
+
+    /// Whether the association is open and both ends let addresses change.
+    pub fn can_change_addresses(&self) -> bool {
+        self.exchanges_asconf()
+    }
+
+    /// Whether this path is no part of the association, and nothing waits there: another address may take its
+    /// place.
+    pub fn is_vacant(&self, path: PathId) -> bool {
+        let is_absent = |addresses: &Reconfiguration| addresses.is(path, Address::Absent);
+        self.reconfiguration.as_deref().is_some_and(is_absent) && self.outstanding.on(path) == 0
+    }
+
+    /// Whether this path is part of the association.
+    pub fn has_path(&self, path: PathId) -> bool {
+        path.index() < self.paths.len() && self.is_present(path)
     }
 
     /// Whether the addresses of its path let this packet leave.
@@ -175,7 +210,7 @@ impl Association {
         let Some(addresses) = &self.reconfiguration else { return true };
         // Section 5.3 F1: ASCONF from an address that is being added, ASCONF-ACK to one that is not
         // verified; F6 where the path of an ASCONF is chosen.
-        if sctp.first == Chunk::Auth {
+        if matches!(sctp.first, Chunk::Auth(_)) {
             return true;
         }
         let is_probe = matches!(sctp.first, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
@@ -304,7 +339,7 @@ impl Association {
         addresses.wanted.sort_by_key(|(change, _)| match change {
             AddressChange::Add => 0,
             AddressChange::SetPrimary => 1,
-            AddressChange::Delete => 2,
+            AddressChange::Delete | AddressChange::DeleteOthers => 2,
         });
         let count = addresses.wanted.len().min(MAX_REQUESTS);
         if count == 0 {
@@ -316,18 +351,20 @@ impl Association {
             *next_correlation = correlation.wrapping_add(1);
             AddressRequest { correlation, change, path }
         });
-        let asconf = Asconf { serial: addresses.next_serial, ip, requests: requests.collect() };
+        let (serial, requests) = (addresses.next_serial, requests.collect());
+        let asconf = Asconf { serial, ip, requests, refused: Vec::new() };
         addresses.next_serial = addresses.next_serial.wrapping_add(1);
         addresses.outstanding = Some((asconf, path));
         self.transmit_asconf(now, path);
     }
 
     /// Section 5.1.1 C4.
-    const fn exchanges_asconf(&self) -> bool {
-        matches!(
+    fn exchanges_asconf(&self) -> bool {
+        let is_open = matches!(
             self.state,
             State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
-        )
+        );
+        is_open && self.reconfiguration.as_ref().is_some_and(|addresses| addresses.is_understood)
     }
 
     /// Where an ASCONF goes: where data goes, on another path that is there, or from an address that is
@@ -367,9 +404,10 @@ impl Association {
 
     /// An AUTH chunk and this one after it (RFC 4895 section 6.2).
     fn transmit_authenticated(&mut self, path: PathId, chunk: Chunk) {
-        let size = self.headers_bytes + Chunk::Auth.wire_size() + chunk.wire_size();
+        let auth = Chunk::Auth(self.reconfiguration.as_ref().map_or(Hmac::Sha1, |addresses| addresses.hmac));
+        let size = self.headers_bytes + auth.wire_size() + chunk.wire_size();
         let mut packet = None;
-        self.add_chunk(&mut packet, Chunk::Auth);
+        self.add_chunk(&mut packet, auth);
         self.add_chunk(&mut packet, chunk);
         if let Some(packet) = packet {
             self.transmit(path, packet, size);
@@ -428,9 +466,10 @@ impl Association {
             })
             .collect();
         // Section 5.1 A8: without an error nothing need be said of the requests.
-        let has_failed = responses.iter().any(|response| response.error.is_some());
+        let refused = asconf.refused.clone();
+        let has_failed = !refused.is_empty() || responses.iter().any(|response| response.error.is_some());
         let responses = if has_failed { responses } else { Vec::new() };
-        let ack = AsconfAck { serial: asconf.serial, ip, responses };
+        let ack = AsconfAck { serial: asconf.serial, ip, responses, refused };
         if let Some(addresses) = &mut self.reconfiguration {
             addresses.last_ack = Some(ack.clone());
         }
@@ -457,6 +496,17 @@ impl Association {
                     return Some(AddressError::SourceAddress);
                 }
                 self.address_goes(now, path);
+            }
+            // Section 5.1 D8: the wildcard address.
+            AddressChange::DeleteOthers => {
+                if address != Address::Present {
+                    return Some(AddressError::LastAddress);
+                }
+                for other in addresses.paths().filter(|other| *other != path).collect::<Vec<_>>() {
+                    if !self.reconfiguration.as_ref().is_some_and(|own| own.is(other, Address::Absent)) {
+                        self.address_goes(now, other);
+                    }
+                }
             }
             // Section 5.4: an address that is not there is left alone.
             AddressChange::SetPrimary if address == Address::Present => {
@@ -485,7 +535,11 @@ impl Association {
         self.status[path.index()].error_count = 0;
         for AddressRequest { correlation, change, path } in asconf.requests {
             let response = ack.responses.iter().find(|response| response.correlation == correlation);
-            let succeeded = response.is_none_or(|response| response.error.is_none());
+            let is_refused = ack.refused.iter().any(|refused| refused.correlation == correlation);
+            let succeeded = !is_refused && response.is_none_or(|response| response.error.is_none());
+            if !succeeded {
+                self.outputs.push_back(Output::Event(Event::AddressRefused(path)));
+            }
             match (change, succeeded) {
                 (AddressChange::Add, true) => {
                     let is_wanted =
@@ -499,7 +553,8 @@ impl Association {
                 (AddressChange::Add, false) => self.set_address(path, Address::Absent),
                 (AddressChange::Delete, true) => self.address_goes(now, path),
                 // The peer goes on sending there.
-                (AddressChange::Delete, false) | (AddressChange::SetPrimary, _) => {}
+                (AddressChange::Delete, false)
+                | (AddressChange::DeleteOthers | AddressChange::SetPrimary, _) => {}
             }
         }
         self.restart_additions();

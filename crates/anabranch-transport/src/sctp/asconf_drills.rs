@@ -65,7 +65,8 @@ fn ask(pair: &mut Pair, over: PathId, later: u32, changes: &[(AddressChange, Pat
         .zip(70..)
         .map(|(&(change, path), correlation)| AddressRequest { correlation, change, path })
         .collect();
-    let chunk = Chunk::Asconf(Box::new(Asconf { serial, ip: IpVersion::Ipv4, requests }));
+    let chunk =
+        Chunk::Asconf(Box::new(Asconf { serial, ip: IpVersion::Ipv4, requests, refused: Vec::new() }));
     give(pair, Side::B, over, chunk);
 }
 
@@ -75,6 +76,7 @@ fn give(pair: &mut Pair, to: Side, path: PathId, chunk: Chunk) {
     if let Body::Sctp(sctp) = &mut packet.body {
         sctp.verification_tag = pair.ends[to.index()].local_tag;
         sctp.first = chunk;
+        packet.size = IpVersion::Ipv4.header_bytes() + sctp.wire_size();
     }
     pair.input(to, crate::endpoint::Input::Packet(packet));
 }
@@ -249,8 +251,14 @@ fn an_answer_to_what_was_never_asked_ends_the_association() {
     // Section 5.3 F0.
     let mut pair = mobile(&settings());
     let serial = pair.ends[0].local_initial_tsn;
-    let ack =
-        |serial| Chunk::AsconfAck(Box::new(AsconfAck { serial, ip: IpVersion::Ipv4, responses: Vec::new() }));
+    let ack = |serial| {
+        Chunk::AsconfAck(Box::new(AsconfAck {
+            serial,
+            ip: IpVersion::Ipv4,
+            responses: Vec::new(),
+            refused: Vec::new(),
+        }))
+    };
     give(&mut pair, Side::A, FIRST, ack(serial.wrapping_sub(1)));
     assert_eq!(pair.closed(Side::A), None, "an old one is nothing");
     give(&mut pair, Side::A, FIRST, ack(serial.wrapping_add(3)));

@@ -18,6 +18,7 @@ use super::received_tsns::ReceivedTsns;
 use super::send_queue::SendQueue;
 use super::shutdown::ShutdownTimers;
 use super::stats::Stats;
+use super::stream_reconfiguration::StreamReconfiguration;
 use crate::cc::{CongestionControl as _, Controller};
 use crate::endpoint::{
     CloseReason, Command, Endpoint, Event, HeadOfLine, Input, Message, Output, PathLimit, PathSample,
@@ -29,7 +30,9 @@ use crate::report::Report;
 use crate::rng::{Draw as _, Streams};
 use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::{Duration, Time};
-use crate::wire::sctp::chunk::{Abort, Chunk, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie};
+use crate::wire::sctp::chunk::{
+    Abort, Chunk, Cookie, DATA_HEADER_BYTES, ErrorCause, SACK_HEADER_BYTES, StateCookie,
+};
 use crate::wire::sctp::{COMMON_HEADER_BYTES, SctpPacket};
 use crate::wire::{Body, Packet};
 
@@ -37,6 +40,9 @@ use crate::wire::{Body, Packet};
 const PORTS: [u16; 2] = [5000, 5001];
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
+/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
+/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
+const MOST_ANSWERED_MORE: u32 = 64;
 /// Stands for a chunk in packets to be filled in; owns nothing.
 const BLANK: Chunk = Chunk::CookieAck;
 
@@ -99,7 +105,7 @@ pub struct Association {
     pub(super) parameters: Parameters,
     pub(super) ip: IpVersion,
     /// Our port and the peer's.
-    ports: [u16; 2],
+    pub(super) ports: [u16; 2],
     /// IP header and common header, in bytes.
     pub(super) headers_bytes: u32,
     pub(super) state: State,
@@ -124,6 +130,8 @@ pub struct Association {
     pub(super) heartbeat: HeartbeatScheduler,
     /// Addresses come and go (RFC 5061).
     pub(super) reconfiguration: Option<Box<Reconfiguration>>,
+    /// Streams may begin anew (RFC 6525).
+    pub(super) stream_reconfiguration: Option<Box<StreamReconfiguration>>,
 
     /// Data leaves on several paths at the same time.
     pub(super) load_sharing: Option<Box<LoadSharing>>,
@@ -164,9 +172,11 @@ pub struct Association {
     /// Chunks that answer the packet at hand and go together, and the position of their packet.
     answers: Vec<Chunk>,
     answers_from: usize,
+    /// Bytes that may still be sent in answer to the packet at hand.
+    answers_left: u32,
     pub(super) outputs: VecDeque<Output>,
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    spare: Vec<Box<Packet>>,
+    pub(super) spare: Vec<Box<Packet>>,
     pub(super) stats: Stats,
     pub(super) last_now: Time,
 }
@@ -185,24 +195,38 @@ impl Association {
         streams: Streams,
         name: &str,
     ) -> Self {
-        let primary = PathId(parameters.primary_path);
         if let Err(error) = parameters.check_paths(mtus) {
             panic!("{error}");
         }
-        let mut numbers = NumberSource::Stream(streams.stream(&format!("{name}/handshake")));
+        let numbers = NumberSource::Stream(streams.stream(&format!("{name}/handshake")));
+        let mut parameters = parameters.clone();
+        parameters.rto.clock = parameters.rto.clock.started(streams, name);
+        let heartbeat = HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat")));
+        let ports = [PORTS[side.index()], PORTS[side.peer().index()]];
+        Self::closed(parameters, ports, mtus, ip, numbers, heartbeat)
+    }
+
+    /// One that is closed.
+    pub(super) fn closed(
+        parameters: Parameters,
+        ports: [u16; 2],
+        mtus: &[u32],
+        ip: IpVersion,
+        mut numbers: NumberSource,
+        heartbeat: HeartbeatScheduler,
+    ) -> Self {
+        let primary = PathId(parameters.primary_path);
         let headers = ip.header_bytes() + COMMON_HEADER_BYTES;
         let mut paths: Vec<Path> =
-            mtus.iter().map(|&mtu| Path::new(parameters, mtu, ip, numbers.bits() as u32)).collect();
+            mtus.iter().map(|&mtu| Path::new(&parameters, mtu, ip, numbers.bits() as u32)).collect();
         let load_sharing = parameters
             .load_sharing
             .as_ref()
-            .map(|config| Box::new(LoadSharing::new(config, parameters, ip, &mut paths)));
+            .map(|config| Box::new(LoadSharing::new(config, &parameters, ip, &mut paths)));
         let Numbers { tag: local_tag, initial_tsn: local_initial_tsn } = Numbers::draw(&mut numbers);
-        let mut parameters = parameters.clone();
-        parameters.rto.clock = parameters.rto.clock.started(streams, name);
         let mut association = Self {
             ip,
-            ports: [PORTS[side.index()], PORTS[side.peer().index()]],
+            ports,
             headers_bytes: headers,
             state: State::Closed,
             local_tag,
@@ -218,8 +242,9 @@ impl Association {
             probing: None,
             has_rare_timers: false,
             errors_in_a_row: 0,
-            heartbeat: HeartbeatScheduler::new(streams.stream(&format!("{name}/heartbeat"))),
+            heartbeat,
             reconfiguration: None,
+            stream_reconfiguration: None,
             load_sharing,
             queue: SendQueue::new(parameters.stream_scheduler.build()),
             outstanding: Outstanding::new(local_initial_tsn, &parameters, mtus.len()),
@@ -243,6 +268,7 @@ impl Association {
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
             answers: Vec::new(),
             answers_from: 0,
+            answers_left: 0,
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),
@@ -279,6 +305,30 @@ impl Association {
         self.local_tag
     }
 
+    /// The path that data goes over first.
+    pub const fn primary_path(&self) -> PathId {
+        self.selection.primary
+    }
+
+    /// Whether what this packet says of its sender counts: an INIT ACK that is waited for, or a cookie that
+    /// opens this association.
+    pub fn begins_with(&self, packet: &Packet) -> bool {
+        let Body::Sctp(sctp) = &packet.body else { return false };
+        match &sctp.first {
+            Chunk::InitAck(_) => self.state == State::CookieWait,
+            Chunk::CookieEcho(cookie) => match &**cookie {
+                Cookie::Own(cookie) => {
+                    let is_open =
+                        !matches!(self.state, State::Closed | State::CookieEchoed | State::CookieWait);
+                    cookie.local_tag == self.local_tag
+                        && (!is_open || cookie.peer.initiate_tag != self.peer_tag)
+                }
+                Cookie::Foreign(_) => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Bytes that this end keeps for its application at most.
     pub const fn receive_buffer(&self) -> u32 {
         self.parameters.receive_buffer
@@ -297,6 +347,17 @@ impl Association {
     /// Whether the association ends or has ended, so that it takes no more messages.
     pub const fn is_closing(&self) -> bool {
         !self.accepts_messages()
+    }
+
+    /// Whether an INIT of this end has not been answered: only then an INIT ACK means anything (RFC 9260
+    /// section 5.2.3).
+    pub fn awaits_init_ack(&self) -> bool {
+        self.state == State::CookieWait
+    }
+
+    /// Whether the association is being opened by this end.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::CookieEchoed | State::CookieWait)
     }
 
     const fn accepts_messages(&self) -> bool {
@@ -351,6 +412,13 @@ impl Association {
     #[inline(never)]
     fn enqueue(&mut self, now: Time, message: Message) {
         let length = message.payload.length;
+        if let Some(reset) = &self.stream_reconfiguration
+            && reset.is_paused(message.stream)
+        {
+            self.has_refused = true;
+            self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
+            return;
+        }
         if !self.accepts_messages() || !self.can_take(message.stream, u64::from(length)) {
             self.outputs.push_back(Output::Event(Event::Refused(message.payload)));
             return;
@@ -396,6 +464,7 @@ impl Association {
         let is_known =
             self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
         if is_known && self.is_for_us(sctp) {
+            self.answers_left = packet.size + MOST_ANSWERED_MORE;
             self.status[path.index()].last_heard = now;
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
@@ -426,21 +495,32 @@ impl Association {
             Chunk::Init(..) => tag == 0 && self.state != State::Ended,
             Chunk::Illegal(illegal) if illegal.is_init() => tag == 0 && self.state != State::Ended,
             Chunk::Abort(Abort { tag_reflected, .. }) | Chunk::ShutdownComplete { tag_reflected } => {
-                // Section 8.5.1 B and C.
+                // Section 8.5.1 B and C. In COOKIE-WAIT the peer's tag is not known: it is no tag that a
+                // stranger could reflect.
+                let knows_peer = !matches!(self.state, State::CookieWait);
                 let expected = if *tag_reflected { self.peer_tag } else { self.local_tag };
-                tag == expected && !matches!(self.state, State::Closed | State::Ended)
+                let is_expected = tag == expected && (knows_peer || !tag_reflected);
+                is_expected && !matches!(self.state, State::Closed | State::Ended)
             }
-            Chunk::CookieEcho(_) => tag == self.local_tag && self.state != State::Ended,
+            Chunk::CookieEcho(cookie) => {
+                (tag == self.local_tag || self.is_new_beginning(tag, cookie)) && self.state != State::Ended
+            }
             _ => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
         }
     }
 
     /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
-    /// at once (section 6.10).
+    /// at once (section 6.10). An answer that no packet has room for, or that there are too many of, is left
+    /// out.
     #[cold]
     pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
-        if self.answers_size() + chunk.wire_size() > self.paths[path.index()].mtu {
+        let (mtu, size) = (self.paths[path.index()].mtu, chunk.wire_size());
+        if self.answers_size() + size > mtu {
             self.send_answers(path);
+        }
+        let headers = if self.answers.is_empty() { self.headers_bytes } else { 0 };
+        if headers + size > mtu || !self.may_answer(headers + size) {
+            return;
         }
         if self.answers.is_empty() {
             self.answers_from = self.outputs.len();
@@ -448,9 +528,18 @@ impl Association {
         self.answers.push(chunk);
     }
 
+    /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
+    #[cold]
+    pub(super) fn may_answer(&mut self, size: u32) -> bool {
+        let left = self.answers_left.checked_sub(size);
+        self.answers_left = left.unwrap_or(self.answers_left);
+        left.is_some()
+    }
+
     /// Whether there is an answer that a chunk of this size fits behind.
     pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
-        !self.answers.is_empty() && self.answers_size() + size <= self.paths[path.index()].mtu
+        let fits = || self.answers_size() + size <= self.paths[path.index()].mtu;
+        !self.answers.is_empty() && size <= self.answers_left && fits()
     }
 
     /// The size of the packet with all answers.
@@ -507,9 +596,9 @@ impl Association {
             Chunk::Abort(_) => self.end(now, CloseReason::Aborted),
             Chunk::Asconf(asconf) => self.on_asconf(now, path, asconf),
             Chunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
-            // What AUTH authenticates is genuine. RFC 6525 section 5.1: nobody was told that RE-CONFIG would
-            // be heeded.
-            Chunk::Auth | Chunk::Reconfig(_) => {}
+            // What it authenticates is genuine.
+            Chunk::Auth(_) => {}
+            Chunk::Reconfig(reconfig) => self.on_reconfig(now, path, reconfig),
             Chunk::Shutdown { cumulative_tsn } => self.on_shutdown(now, path, *cumulative_tsn),
             Chunk::ShutdownAck => self.on_shutdown_ack(now, path),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(now),
@@ -537,6 +626,7 @@ impl Association {
         self.shutdown = ShutdownTimers::default();
         self.stop_heartbeats();
         self.stop_t4();
+        self.stop_reconfiguration_timer();
         self.delayed_sack.sent();
         self.probing = None;
         for path in &mut self.paths {
@@ -574,6 +664,11 @@ impl Association {
         {
             self.on_t4(now);
         }
+        if self.has_rare_timers
+            && self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.timer() <= now)
+        {
+            self.on_reconfiguration_timer(now);
+        }
         if self.shutdown.t2 <= now {
             self.on_t2(now);
         }
@@ -604,7 +699,8 @@ impl Association {
     #[cold]
     fn next_rare_timeout(&self) -> Time {
         let t4 = self.reconfiguration.as_ref().map_or(Time::NEVER, |addresses| addresses.t4);
-        t4.min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
+        let reset = self.stream_reconfiguration.as_ref().map_or(Time::NEVER, |reset| reset.timer());
+        t4.min(reset).min(self.probing.as_ref().map_or(Time::NEVER, |probing| probing.tick))
     }
 
     /// When a timer of this length fires.
@@ -738,7 +834,7 @@ impl Endpoint for Association {
     }
 
     fn add_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
-        self.append_path(now, mtu)
+        self.append_path(now, mtu, self.reconfiguration.is_none())
     }
 
     /// Whether its verification tag and ports are the association's (section 8.5; an ASCONF from a new
@@ -773,7 +869,8 @@ impl Endpoint for Association {
     }
 
     fn payloads_that_wait(&self, each: &mut dyn FnMut(Payload)) {
-        self.reassembly.waiting().chain(self.interleaved.waiting()).for_each(each);
+        let held = self.stream_reconfiguration.iter().flat_map(|reset| reset.waiting());
+        self.reassembly.waiting().chain(self.interleaved.waiting()).chain(held).for_each(each);
     }
 
     fn handle_input(&mut self, now: Time, input: Input) {
@@ -783,6 +880,9 @@ impl Endpoint for Association {
             Input::Command(command) => self.on_command(now, command),
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
+        }
+        if self.stream_reconfiguration.is_some() {
+            self.continue_stream_reconfiguration(now);
         }
         if self.parameters.procedures.bundles_forward_tsn {
             self.bundle_forward_tsn();

@@ -9,6 +9,7 @@ use crate::path::{PathEvent, PathState};
 use crate::secret::NumberSource;
 use crate::time::{Duration, Time};
 use crate::wire::Body;
+use crate::wire::sctp::authentication::Hmac;
 use crate::wire::sctp::chunk::{
     Abort, Chunk, Cookie, ErrorCause, I_DATA_HEADER_BYTES, Illegal, Init, InitAck, StateCookie,
 };
@@ -26,19 +27,33 @@ pub(super) struct Handshake {
     path: PathId,
     cookie: Option<Box<Cookie>>,
     cookie_preservative: Option<Duration>,
+    /// By what the association is known again in the cookies of answers to further INITs, once there has been
+    /// one (section 5.2.2).
+    pub(super) tie_tag: Option<u64>,
+    /// This opening follows a restart of the peer.
+    pub(super) is_restart: bool,
     /// Where tags, TSNs and nonces come from.
     pub(super) numbers: NumberSource,
 }
 
 impl Handshake {
     pub(super) const fn new(path: PathId, numbers: NumberSource) -> Self {
-        Self { timer: Time::NEVER, attempts: 0, path, cookie: None, cookie_preservative: None, numbers }
+        Self {
+            timer: Time::NEVER,
+            attempts: 0,
+            path,
+            cookie: None,
+            cookie_preservative: None,
+            tie_tag: None,
+            is_restart: false,
+            numbers,
+        }
     }
 }
 
 /// What an end with these numbers says of itself in INIT or INIT ACK, besides its addresses and what they can
-/// do.
-pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) -> Init {
+/// do. `extensions` as in [`Association::offer_extensions`].
+pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers, extensions: bool) -> Init {
     Init {
         initiate_tag: numbers.tag,
         a_rwnd: parameters.receive_buffer,
@@ -49,7 +64,9 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) ->
         ip,
         forward_tsn_supported: parameters.partial_reliability,
         asconf_supported: false,
+        hmac: if extensions { Hmac::Sha256 } else { Hmac::Sha1 },
         interleaving_supported: parameters.interleaving,
+        reconfig_supported: extensions,
         names_forward_tsn: false,
         names_address_types: parameters.procedures.names_address_types,
         cookie_preservative: None,
@@ -57,7 +74,7 @@ pub(super) fn offer(parameters: &Parameters, ip: IpVersion, numbers: Numbers) ->
 }
 
 /// The answer to INIT by an end that says this of itself (section 5.1 B); its cookie keeps the addresses that
-/// the INIT listed, where they have come as bytes.
+/// the INIT listed, where they have come as bytes, and the Tie-Tag of an association that is there.
 pub(super) fn answer(
     now: Time,
     parameters: &Parameters,
@@ -65,9 +82,11 @@ pub(super) fn answer(
     unrecognized: &[u8],
     own: Init,
     keeps_addresses: bool,
+    tie_tag: Option<u64>,
 ) -> InitAck {
-    // Section 5.2.6: the life may be longer for a peer that asked for it.
-    let extra = init.cookie_preservative.unwrap_or(Duration::ZERO);
+    // Section 5.2.6: the life may be longer for a peer that asked for it; no more than twice as long,
+    // whatever it asks for (section 3.3.2.1).
+    let extra = init.cookie_preservative.unwrap_or(Duration::ZERO).min(parameters.valid_cookie_life);
     let cookie = StateCookie {
         created_at: now,
         life: parameters.valid_cookie_life + extra,
@@ -80,11 +99,19 @@ pub(super) fn answer(
             names_address_types: false,
             ..*init
         },
+        tie_tag,
+        key_bytes: 0,
         keeps_addresses,
     };
-    // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses.
-    let outbound_streams = own.outbound_streams.min(init.max_inbound_streams);
-    let own = Init { outbound_streams, names_address_types: false, ..own };
+    // Section 5.1.1: no more streams than the peer allows. INIT ACK does not name types of addresses, and no
+    // extensions with long parameters that the peer has not got: whoever made it up gets as little as can be.
+    let own = Init {
+        outbound_streams: own.outbound_streams.min(init.max_inbound_streams),
+        names_address_types: false,
+        asconf_supported: own.asconf_supported && init.asconf_supported,
+        reconfig_supported: own.reconfig_supported && init.reconfig_supported,
+        ..own
+    };
     let (reported, unrecognized) = (unrecognized.into(), Box::default());
     InitAck { init: own, cookie: Cookie::Own(cookie), reported, unrecognized }
 }
@@ -132,18 +159,21 @@ impl Association {
     }
 
     fn own_init(&self) -> Init {
-        let numbers = Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn };
+        self.init_with(Numbers { tag: self.local_tag, initial_tsn: self.local_initial_tsn })
+    }
+
+    fn init_with(&self, numbers: Numbers) -> Init {
         Init {
             addresses: self.listed_addresses.unwrap_or_else(|| self.addresses()),
             names_forward_tsn: self.listed_addresses.is_some(),
             asconf_supported: self.reconfiguration.is_some(),
-            ..offer(&self.parameters, self.ip, numbers)
+            ..offer(&self.parameters, self.ip, numbers, self.stream_reconfiguration.is_some())
         }
     }
 
     /// Section 5.1 B; section 5.2.1 for an INIT while the association is being opened: the answer is made
-    /// from our own tag and TSN, and the state stays as it is. Later (section 5.2.2) it does too; the new tag
-    /// that the RFC asks for then is for a restart of the peer, which is not accepted.
+    /// from our own tag and TSN, and the state stays as it is. Later it does too, but the answer has a new
+    /// tag and a new TSN (section 5.2.2): the peer may have restarted.
     #[cold]
     pub(super) fn on_init(&mut self, now: Time, path: PathId, init: &Init, unrecognized: &[u8]) {
         if self.state == State::ShutdownAckSent {
@@ -151,8 +181,17 @@ impl Association {
             self.send_shutdown_ack(now);
             return;
         }
+        let (own, tie_tag) = match self.state {
+            State::Closed | State::CookieWait => (self.own_init(), None),
+            State::CookieEchoed => (self.own_init(), Some(self.tie_tag())),
+            _ => {
+                let tie_tag = self.tie_tag();
+                let numbers = Numbers::draw(&mut self.handshake.numbers);
+                (self.init_with(numbers), Some(tie_tag))
+            }
+        };
         let keeps_addresses = self.listed_addresses.is_some();
-        let ack = answer(now, &self.parameters, init, unrecognized, self.own_init(), keeps_addresses);
+        let ack = answer(now, &self.parameters, init, unrecognized, own, keeps_addresses, tie_tag);
         self.transmit_with_tag(path, init.initiate_tag, Chunk::InitAck(Box::new(ack)));
     }
 
@@ -207,10 +246,18 @@ impl Association {
     /// Section 5.1 D; section 5.2.4 when the association exists.
     #[cold]
     pub(super) fn on_cookie_echo(&mut self, now: Time, path: PathId, tag: u32, cookie: &Cookie) {
-        let Cookie::Own(cookie) = cookie else { return };
-        if cookie.local_tag != self.local_tag || tag != self.local_tag {
+        let Cookie::Own(own) = cookie else { return };
+        if own.local_tag != tag {
             return;
         }
+        if tag != self.local_tag {
+            // Case A, or C: one that comes late, without a Tie-Tag.
+            if self.is_new_beginning(tag, cookie) {
+                self.on_new_beginning(now, path, own);
+            }
+            return;
+        }
+        let cookie = own;
         let known = cookie.peer.initiate_tag == self.peer_tag;
         match self.state {
             State::Closed | State::CookieWait | State::CookieEchoed => {
@@ -225,8 +272,13 @@ impl Association {
                 self.open(now, path);
             }
             // Section 5.2.4 case D: our COOKIE ACK was lost.
-            _ if known => self.transmit_one(path, Chunk::CookieAck),
-            // Case A, a restart of the peer, is not accepted.
+            _ if known => self.answer(path, Chunk::CookieAck),
+            // Case B in an association that is open: both ends opened at once, and the peer has chosen
+            // another tag since.
+            State::Established if staleness(now, cookie).is_none() => {
+                self.peer_tag = cookie.peer.initiate_tag;
+                self.answer(path, Chunk::CookieAck);
+            }
             _ => {}
         }
     }
@@ -280,7 +332,8 @@ impl Association {
         self.peer_rwnd = peer.a_rwnd;
         self.received = ReceivedTsns::new(peer.initial_tsn);
         self.advertised = self.parameters.receive_buffer;
-        self.expect_asconf_from(peer.initial_tsn);
+        self.expect_asconf_from(peer);
+        self.begin_stream_reconfiguration(peer.reconfig_supported, peer.initial_tsn);
         self.peer_takes_forward_tsn = peer.forward_tsn_supported && self.parameters.partial_reliability;
         // Section 5.1.1: no more streams than the peer allows.
         self.next_mid.truncate(usize::from(peer.max_inbound_streams.max(1)));
@@ -300,7 +353,9 @@ impl Association {
         self.state = State::Established;
         self.handshake.timer = Time::NEVER;
         self.handshake.cookie = None;
-        self.outputs.push_back(Output::Event(Event::Connected));
+        let is_restart = std::mem::take(&mut self.handshake.is_restart);
+        let event = if is_restart { Event::Restarted } else { Event::Connected };
+        self.outputs.push_back(Output::Event(event));
         if self.parameters.path_verification {
             // Section 5.4: all but the path of the handshake are unconfirmed.
             for (index, status) in self.status.iter_mut().enumerate() {

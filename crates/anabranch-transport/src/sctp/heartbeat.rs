@@ -11,7 +11,7 @@ use crate::time::{Duration, Time};
 use crate::wire::sctp::chunk::{Chunk, HeartbeatInfo};
 
 /// What heartbeats have in common over all paths.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HeartbeatScheduler {
     rng: Rng,
     /// The one timer of rule [`HeartbeatRule::OneTimer`].
@@ -251,7 +251,7 @@ impl Association {
             pair.arrived_at = now;
         }
         if !matches!(self.state, State::CookieWait) {
-            self.transmit_one(path, Chunk::HeartbeatAck(info));
+            self.answer(path, Chunk::HeartbeatAck(info));
         }
         if self.state == State::ShutdownSent {
             self.extend_t2(now);
@@ -262,8 +262,9 @@ impl Association {
     pub(super) fn on_heartbeat_ack(&mut self, now: Time, info: HeartbeatInfo) {
         let path = info.path;
         let Some(own) = self.paths.get_mut(path.index()) else { return };
-        // Section 5.4: the nonce proves that the peer saw the heartbeat.
-        if own.heartbeat.nonce != info.nonce {
+        // Section 5.4: the nonce proves that the peer saw the heartbeat; the time may be changed all the
+        // same.
+        if own.heartbeat.nonce != info.nonce || info.sent_at > now {
             return;
         }
         let longest = self.parameters.heartbeat.interval + own.rto.rto;

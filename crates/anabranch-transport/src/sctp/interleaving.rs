@@ -5,11 +5,15 @@
 //! complete or given up.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::tsn;
 use crate::endpoint::Received;
 use crate::ground::Payload;
 use crate::wire::sctp::chunk::{IData, SkippedMessage};
+
+/// The first Message Identifier of a stream, one wrap away from zero, so that a step back stays positive.
+const FIRST: u64 = 1 << 32;
 
 /// Fragments and messages that wait.
 #[derive(Debug, Default)]
@@ -27,8 +31,8 @@ struct Incomplete {
     fragments: BTreeMap<u32, Payload>,
     /// Of the first fragment.
     ppid: u32,
-    /// How many there are, once the last one is there.
-    count: Option<u32>,
+    /// The number of the last one, once it is there.
+    last: Option<u32>,
 }
 
 impl Incomplete {
@@ -39,7 +43,9 @@ impl Incomplete {
     /// The whole message, if it is there.
     fn message(&self, stream: u16, unordered: bool) -> Option<Received> {
         let (_, first) = self.fragments.first_key_value()?;
-        let is_complete = self.count.is_some_and(|count| self.fragments.len() == count as usize);
+        let (last, _) = self.fragments.last_key_value()?;
+        // The last one has this number, and none is missing before it.
+        let is_complete = self.last == Some(*last) && self.fragments.len() as u64 == u64::from(*last) + 1;
         let payload = Payload { offset: first.offset, length: self.bytes() as u32 };
         is_complete.then_some(Received { stream, ppid: self.ppid, unordered, payload })
     }
@@ -50,7 +56,7 @@ impl Interleaved {
     /// what the chunk completes.
     pub(super) fn insert(&mut self, data: &IData, bytes: &mut u64, mut deliver: impl FnMut(Received)) {
         let IData { stream, unordered, payload, .. } = *data;
-        let next = *self.next.entry((stream, unordered)).or_default();
+        let next = *self.next.entry((stream, unordered)).or_insert(FIRST);
         let mid = tsn::unwrap_near(next, data.mid);
         if mid < next {
             // It has been given up.
@@ -58,13 +64,17 @@ impl Interleaved {
         }
         let key = (stream, unordered, mid);
         let message = self.messages.entry(key).or_default();
-        message.fragments.insert(data.fsn, payload);
+        let Entry::Vacant(place) = message.fragments.entry(data.fsn) else {
+            // A peer that breaks the protocol: there is such a fragment, with another TSN.
+            return;
+        };
+        place.insert(payload);
         *bytes += u64::from(payload.length);
         if data.beginning {
             message.ppid = data.ppid;
         }
         if data.ending {
-            message.count = Some(data.fsn + 1);
+            message.last = Some(data.fsn);
         }
         let Some(whole) = message.message(stream, unordered) else { return };
         if unordered {
@@ -84,7 +94,7 @@ impl Interleaved {
         mut deliver: impl FnMut(Received),
     ) {
         let SkippedMessage { stream, unordered, mid } = skip;
-        let next = self.next.entry((stream, unordered)).or_default();
+        let next = self.next.entry((stream, unordered)).or_insert(FIRST);
         let past = tsn::unwrap_near(*next, mid) + 1;
         if past <= *next {
             return;
@@ -107,6 +117,27 @@ impl Interleaved {
         }
     }
 
+    /// Streams begin anew, with both kinds of Message Identifiers (RFC 8260 section 2.3.2). `deliver` is
+    /// called with whole messages that still waited for others that never came.
+    pub(super) fn reset(
+        &mut self,
+        is_reset: impl Fn(u16) -> bool,
+        bytes: &mut u64,
+        deliver: &mut impl FnMut(Received),
+    ) {
+        self.next.retain(|&(stream, _), _| !is_reset(stream));
+        self.messages.retain(|&(stream, unordered, _), message| {
+            if !is_reset(stream) {
+                return true;
+            }
+            *bytes -= message.bytes();
+            if let Some(whole) = message.message(stream, unordered) {
+                deliver(whole);
+            }
+            false
+        });
+    }
+
     /// The fragments that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         self.messages.values().flat_map(|message| message.fragments.values().copied())
@@ -114,7 +145,7 @@ impl Interleaved {
 
     /// Delivers whole messages whose turn has come.
     fn release(&mut self, stream: u16, bytes: &mut u64, deliver: &mut impl FnMut(Received)) {
-        let next = self.next.entry((stream, false)).or_default();
+        let next = self.next.entry((stream, false)).or_insert(FIRST);
         while let Some(whole) =
             self.messages.get(&(stream, false, *next)).and_then(|message| message.message(stream, false))
         {
@@ -180,6 +211,26 @@ mod tests {
         assert_eq!(receiver.take(data(1, false, 1, 0, true)), []);
         assert_eq!(receiver.take(data(1, true, 1, 0, true)), [(1_000, 10)], "numbers of its own");
         assert_eq!(receiver.take(data(1, false, 0, 0, true)), [(0, 10), (1_000, 10)]);
+    }
+
+    #[test]
+    fn numbers_that_nobody_would_send_break_nothing() {
+        let mut receiver = Receiver(Interleaved::default(), 0);
+        assert_eq!(receiver.take(data(1, false, 0, u32::MAX, true)), []);
+        assert_eq!(
+            receiver.take(data(1, false, 0, u32::MAX, true)),
+            [],
+            "the same fragment with another TSN"
+        );
+        assert_eq!(receiver.1, 10, "it is counted once");
+        assert_eq!(receiver.take(data(1, false, u32::MAX, 0, true)), [], "it lies before the first message");
+        assert_eq!(receiver.forward(1, false, u32::MAX), [0_u64; 0]);
+        assert_eq!(receiver.1, 10);
+        assert_eq!(receiver.forward(1, false, 0), [0_u64; 0]);
+        assert_eq!(receiver.1, 0);
+        // Two fragments, none of which is the first.
+        receiver.take(data(2, false, 0, 1, true));
+        assert_eq!(receiver.take(data(2, false, 0, 7, false)), []);
     }
 
     #[test]

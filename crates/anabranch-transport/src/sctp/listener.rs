@@ -1,6 +1,8 @@
 //! The passive end before there is an association (RFC 9260 section 5.1): it answers INIT out of the INIT
 //! alone and remembers nothing of it, whatever number of peers begin.
 
+use std::net::IpAddr;
+
 use super::association::{Association, Numbers, answer_out_of_the_blue, blank_packet};
 use super::config::Config;
 use super::handshake::{answer, offer, refusal, staleness};
@@ -11,7 +13,7 @@ use crate::listener::{Answer, Listen, Place};
 use crate::secret::{NumberSource, SecretNumbers};
 use crate::time::Time;
 use crate::wire::sctp::SctpPacket;
-use crate::wire::sctp::chunk::{Abort, Chunk, Cookie, Init, StateCookie};
+use crate::wire::sctp::chunk::{Abort, Chunk, Cookie, ErrorCause, Init, OtherCause, StateCookie};
 use crate::wire::{Body, Packet};
 
 /// Waits for associations.
@@ -24,6 +26,7 @@ pub struct Listener {
     listed_addresses: Option<u8>,
     /// Whether the addresses of the associations may change (RFC 5061).
     addresses_change: bool,
+    offers_extensions: bool,
 }
 
 impl Listener {
@@ -31,6 +34,11 @@ impl Listener {
     /// [`enable_reconfiguration`](crate::endpoint::Endpoint::enable_reconfiguration).
     pub fn enable_reconfiguration(&mut self) {
         self.addresses_change = true;
+    }
+
+    /// As [`Association::offer_extensions`], for the associations to come.
+    pub const fn offer_extensions(&mut self) {
+        self.offers_extensions = true;
     }
 
     /// As [`Association::list_addresses`], for the associations to come.
@@ -54,6 +62,9 @@ impl Listener {
         }
         if let Some(count) = self.listed_addresses {
             association.list_addresses(count);
+        }
+        if self.offers_extensions {
+            association.offer_extensions();
         }
         association.adopt_promise(cookie, ports);
         if self.addresses_change {
@@ -80,6 +91,16 @@ pub fn refuse(packet: &Packet, ip: IpVersion) -> Option<Box<Packet>> {
         _ => (sctp.verification_tag, answer_out_of_the_blue(sctp)?),
     };
     Some(reply(packet.path, sctp, tag, chunk, ip))
+}
+
+/// The answer to an INIT of a peer that seems to have restarted, but with these addresses which its
+/// association has not got (RFC 9260 section 5.2.2).
+pub fn refuse_restart(packet: &Packet, ip: IpVersion, addresses: &[IpAddr]) -> Option<Box<Packet>> {
+    let Body::Sctp(sctp) = &packet.body else { return None };
+    let Chunk::Init(init, _) = &sctp.first else { return None };
+    let cause = ErrorCause::Other(Box::new(OtherCause::restart_with_new_addresses(addresses)));
+    let abort = Chunk::Abort(Abort { tag_reflected: false, cause: Some(cause) });
+    Some(reply(packet.path, sctp, init.initiate_tag, abort, ip))
 }
 
 /// An answer to a packet, with this tag.
@@ -113,12 +134,13 @@ impl crate::listener::Listener for Listener {
                 _ => Answer::Nothing,
             },
             Chunk::Init(init, unrecognized) => {
-                let own = offer(&self.parameters, self.place.ip, Numbers::draw(&mut self.numbers));
+                let numbers = Numbers::draw(&mut self.numbers);
+                let own = offer(&self.parameters, self.place.ip, numbers, self.offers_extensions);
                 let addresses = self.listed_addresses.unwrap_or(self.place.mtus.len() as u8);
                 let asconf_supported = self.addresses_change;
                 let is_listed = self.listed_addresses.is_some();
                 let own = Init { addresses, asconf_supported, names_forward_tsn: is_listed, ..own };
-                let ack = answer(now, &self.parameters, init, unrecognized, own, is_listed);
+                let ack = answer(now, &self.parameters, init, unrecognized, own, is_listed, None);
                 self.reply(path, sctp, init.initiate_tag, Chunk::InitAck(Box::new(ack)))
             }
             Chunk::CookieEcho(cookie) => {
@@ -149,6 +171,13 @@ impl Listen for Config {
         parameters.check_paths(site.mtus)?;
         let place = Place::new(site, "sctp");
         let numbers = NumberSource::Stream(place.stream());
-        Ok(Listener { parameters, place, numbers, listed_addresses: None, addresses_change: false })
+        Ok(Listener {
+            parameters,
+            place,
+            numbers,
+            listed_addresses: None,
+            addresses_change: false,
+            offers_extensions: false,
+        })
     }
 }

@@ -1,13 +1,12 @@
 //! SCTP: a multi-homed endpoint as a state machine without clock, socket or thread.
 //!
 //! Source: RFC 9260 (with RFC 4960 and RFC 2960 where a profile asks for them), RFC 3758 and RFC 7496
-//! (partial reliability), RFC 5061 (addresses that come and go), RFC 7829 (potentially failed paths), RFC
-//! 8260 (interleaving and stream schedulers). The two ends of a flow are two [`Association`]s; they are
-//! alike, except that one of them opens.
+//! (partial reliability), RFC 5061 (addresses that come and go), RFC 6525 (streams that begin anew), RFC 7829
+//! (potentially failed paths), RFC 8260 (interleaving and stream schedulers). The two ends of a flow are two
+//! [`Association`]s; they are alike, except that one of them opens.
 //!
-//! Known deviations: DATA is not bundled
-//! with COOKIE ECHO (RFC 9260 section 5.1 allows it); a restart of the peer (section 5.2.4.1) is not
-//! accepted; no partial delivery (section 6.9), so a message must fit into the peer's receive buffer;
+//! Known deviations: DATA is not bundled with COOKIE ECHO (RFC 9260 section 5.1 allows it); no partial
+//! delivery (section 6.9), so a message must fit into the peer's receive buffer;
 //! no ECN.
 //!
 //! A call is hundreds of thousands of short steps, so it matters what the compiler puts together: an
@@ -48,6 +47,7 @@ mod properties;
 mod reassembly;
 mod receive;
 mod received_tsns;
+mod restart;
 mod retransmission;
 #[cfg(test)]
 mod rfc7829_drills;
@@ -61,6 +61,9 @@ mod shutdown_drills;
 mod stats;
 #[cfg(test)]
 mod stream_drills;
+mod stream_reconfiguration;
+#[cfg(test)]
+mod stream_reconfiguration_drills;
 pub mod stream_scheduler;
 #[cfg(test)]
 mod testing;
@@ -70,6 +73,6 @@ mod window_drills;
 
 pub use association::Association;
 pub use config::{Config, Profile};
-pub use listener::{Listener, refuse};
+pub use listener::{Listener, refuse, refuse_restart};
 pub use parameters::Parameters;
 pub use stats::Stats;

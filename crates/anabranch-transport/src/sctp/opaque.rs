@@ -8,10 +8,9 @@ use crate::wire::sctp::chunk::{Chunk, Opaque};
 impl Association {
     #[cold]
     pub(super) fn on_opaque(&mut self, path: PathId, opaque: &Opaque) {
-        if let Some(ack) = opaque.heartbeat_ack() {
-            self.transmit_one(path, Chunk::Opaque(Box::new(ack)));
-        } else if let Some(report) = opaque.report() {
-            self.answer(path, Chunk::Opaque(Box::new(report)));
+        let answer = opaque.heartbeat_ack().or_else(|| opaque.report());
+        if let Some(answer) = answer {
+            self.answer(path, Chunk::Opaque(Box::new(answer)));
         }
     }
 }

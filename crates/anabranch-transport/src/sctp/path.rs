@@ -120,13 +120,22 @@ impl Path {
 }
 
 impl Association {
+    /// Adds a path after the last one, to an address that the peer has listed in its INIT or INIT ACK: it is
+    /// part of the association at once.
+    ///
+    /// # Errors
+    /// As [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
+    pub fn add_listed_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+        self.append_path(now, mtu, true)
+    }
+
     /// Adds a path after the last one: see [`Endpoint::add_path`](crate::endpoint::Endpoint::add_path).
     ///
     /// # Errors
     /// When the MTU is smaller than what chunks are cut for, or the settings do not go with one more path:
     /// one sentence.
     #[cold]
-    pub(super) fn append_path(&mut self, now: Time, mtu: u32) -> Result<PathId, String> {
+    pub(super) fn append_path(&mut self, now: Time, mtu: u32, is_present: bool) -> Result<PathId, String> {
         let mut mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();
         let smallest = mtus.iter().copied().min().unwrap_or_default();
         if self.state != State::Closed && mtu < smallest {
@@ -152,9 +161,12 @@ impl Association {
             self.outstanding.memory.overhead = self.memory_of_queue();
         }
         self.status.push(PathStatus::default());
-        if self.reconfiguration.is_some() {
+        if !is_present {
             self.note_absent(id);
-        } else if self.state != State::Closed {
+            return Ok(id);
+        }
+        self.note_present();
+        if self.state != State::Closed {
             // RFC 9260 section 5.4: it carries data once a heartbeat has been answered.
             self.status[id.index()].confirmed = !self.parameters.path_verification;
             if self.state == State::Established {

@@ -19,12 +19,19 @@ pub(super) struct Reassembly {
 }
 
 /// One inbound stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Stream {
     /// The stream sequence number to deliver next.
     next_ssn: u64,
     /// Complete messages that came too early.
     early: BTreeMap<u64, Received>,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        // One wrap away from zero, so that a step back stays positive.
+        Self { next_ssn: 1 << 16, early: BTreeMap::new() }
+    }
 }
 
 impl Stream {
@@ -95,6 +102,18 @@ impl Reassembly {
         }
     }
 
+    /// Streams begin anew. `deliver` is called with what still waited in them for messages that never came.
+    pub(super) fn reset(&mut self, is_reset: impl Fn(u16) -> bool, deliver: &mut impl FnMut(Received)) {
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            if is_reset(number as u16) {
+                for message in std::mem::take(stream).early.into_values() {
+                    self.bytes -= u64::from(message.payload.length);
+                    deliver(message);
+                }
+            }
+        }
+    }
+
     /// What waits: fragments, and messages that came too early.
     pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
         let early = self.streams.iter().flat_map(|stream| stream.early.values());
@@ -138,27 +157,25 @@ impl Reassembly {
 
     /// First and last TSN of the message that the fragment belongs to, if all of it is there.
     fn whole_message(&self, tsn: u64) -> Option<(u64, u64)> {
-        let mut first = tsn;
-        let mut fragment = self.fragments.get(&tsn)?;
-        while !fragment.beginning {
-            first -= 1;
-            let before = self.fragments.get(&first)?;
-            if !is_next(before, fragment) {
-                return None;
+        // A step both ways at a time: what is missing on one side is found however many wait on the other, so
+        // that a message without end does not cost more with each fragment.
+        let (mut first, mut last) = (tsn, tsn);
+        let [mut front, mut back] = [self.fragments.get(&tsn)?; 2];
+        loop {
+            if front.beginning && back.ending {
+                return Some((first, last));
             }
-            fragment = before;
-        }
-        let mut last = tsn;
-        let mut fragment = self.fragments.get(&tsn)?;
-        while !fragment.ending {
-            last += 1;
-            let behind = self.fragments.get(&last)?;
-            if !is_next(fragment, behind) {
-                return None;
+            if !front.beginning {
+                first -= 1;
+                let before = self.fragments.get(&first).filter(|before| is_next(before, front))?;
+                front = before;
             }
-            fragment = behind;
+            if !back.ending {
+                last += 1;
+                let behind = self.fragments.get(&last).filter(|behind| is_next(back, behind))?;
+                back = behind;
+            }
         }
-        Some((first, last))
     }
 }
 
@@ -226,6 +243,17 @@ mod tests {
         assert_eq!(insert(&mut reassembly, 8, unordered), [(99, 10)]);
         assert_eq!(insert(&mut reassembly, 5, data(0, 0, (true, true))), [(0, 10), (10, 10), (20, 10)]);
         assert_eq!(reassembly.bytes, 0);
+    }
+
+    #[test]
+    fn a_stream_sequence_number_before_the_first_one_is_an_old_one() {
+        let mut reassembly = Reassembly::default();
+        let mut out = Vec::new();
+        reassembly.forward(4, &[SkippedStream { stream: 1, ssn: u16::MAX }], |m| out.push(m.payload.offset));
+        assert_eq!(out, [0_u64; 0]);
+        assert_eq!(insert(&mut reassembly, 5, data(u16::MAX, 0, (true, true))), []);
+        assert_eq!(reassembly.bytes, 0, "nothing waits for it");
+        assert_eq!(insert(&mut reassembly, 6, data(0, 10, (true, true))), [(10, 10)]);
     }
 
     #[test]

@@ -35,17 +35,24 @@ impl Association {
         };
         if data.stream >= self.inbound_streams {
             self.report_invalid_stream(path, data.stream);
+        } else if self.stream_reconfiguration.is_some() && self.holds_data(tsn, data) {
+            // Until its stream begins anew.
         } else if tsn <= self.received.cumulative && !self.reassembly.continues(tsn, data) {
             // Section 6.9: the fragments of a message follow each other and have one number. Out of sequence
             // a FORWARD TSN may still pass the one before.
             self.abort(self.last_now, ErrorCause::violation("a fragment does not continue a message"));
         } else {
-            let Self { reassembly, outputs, stats, .. } = self;
-            reassembly.insert(tsn, *data, |message| {
-                stats.messages_delivered += 1;
-                outputs.push_back(Output::Event(Event::Received(message)));
-            });
+            self.deliver_data(tsn, data);
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn deliver_data(&mut self, tsn: u64, data: &Data) {
+        let Self { reassembly, outputs, stats, .. } = self;
+        reassembly.insert(tsn, *data, |message| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        });
     }
 
     /// RFC 8260 section 2.2.3.
@@ -54,16 +61,20 @@ impl Association {
         if !self.interleaves {
             return;
         }
-        let Arrival::New(_) = self.take_tsn(path, data.tsn, data.immediate) else { return };
+        let Arrival::New(tsn) = self.take_tsn(path, data.tsn, data.immediate) else { return };
         if data.stream >= self.inbound_streams {
             self.report_invalid_stream(path, data.stream);
-        } else {
-            let Self { interleaved, reassembly, outputs, stats, .. } = self;
-            interleaved.insert(data, &mut reassembly.bytes, |message| {
-                stats.messages_delivered += 1;
-                outputs.push_back(Output::Event(Event::Received(message)));
-            });
+        } else if self.stream_reconfiguration.is_none() || !self.holds_i_data(tsn, data) {
+            self.deliver_i_data(data);
         }
+    }
+
+    pub(super) fn deliver_i_data(&mut self, data: &IData) {
+        let Self { interleaved, reassembly, outputs, stats, .. } = self;
+        interleaved.insert(data, &mut reassembly.bytes, |message| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        });
     }
 
     /// Section 6.5: data for a stream that is not there is acknowledged, reported and dropped.
@@ -84,7 +95,7 @@ impl Association {
         self.delayed_sack.immediate |= immediate;
         let tsn = unwrap_tsn(self.received.cumulative, tsn);
         // RFC 9260 section 6.2: with the window closed, drop what lies beyond all that has arrived.
-        if self.free_space() == 0 && tsn > self.received.highest() {
+        if self.received.is_too_far(tsn) || (self.free_space() == 0 && tsn > self.received.highest()) {
             self.delayed_sack.immediate = true;
             return Arrival::Refused;
         }

@@ -74,7 +74,8 @@ impl ReceivedTsns {
         if tsn <= self.cumulative {
             return false;
         }
-        let mut missing = self.cumulative + 1;
+        // Whatever the distance, only so many can be remembered.
+        let mut missing = (self.cumulative + 1).max((tsn + 1).saturating_sub(MAX_OVERTAKEN as u64));
         for &(start, end) in self.ranges.iter().chain([(tsn + 1, tsn + 1)].iter()) {
             self.overtaken.extend(missing..start.min(tsn + 1));
             missing = missing.max(end + 1);
@@ -84,6 +85,12 @@ impl ReceivedTsns {
         self.cumulative = tsn;
         self.absorb();
         true
+    }
+
+    /// Whether a TSN lies so far ahead that no Gap Ack Block could report it: their offsets have 16 bits
+    /// (section 3.3.4). What strangers make up costs no more memory than the runs below that.
+    pub(super) const fn is_too_far(&self, tsn: u64) -> bool {
+        tsn > self.cumulative + u16::MAX as u64
     }
 
     /// The largest TSN that has arrived.
@@ -148,6 +155,19 @@ mod tests {
         assert!(received.advance_to(BASE + 4));
         for (tsn, overtaken) in [(1, true), (1, false), (2, false), (3, true), (4, true), (5, false)] {
             assert_eq!(received.was_overtaken(BASE + tsn), overtaken, "{tsn}");
+        }
+    }
+
+    #[test]
+    fn a_forward_tsn_far_ahead_costs_what_is_remembered() {
+        let mut received = ReceivedTsns::new(100);
+        assert!(received.insert(BASE + (1 << 31) - 3));
+        assert!(received.advance_to(BASE + (1 << 31) - 1));
+        assert!(
+            received.overtaken.len() < MAX_OVERTAKEN && received.overtaken.capacity() <= 2 * MAX_OVERTAKEN
+        );
+        for (back, overtaken) in [(1, true), (2, true), (3, false), (1_024, true), (1_025, false)] {
+            assert_eq!(received.was_overtaken(BASE + (1 << 31) - back), overtaken, "{back}");
         }
     }
 

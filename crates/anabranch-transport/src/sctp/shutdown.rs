@@ -134,7 +134,10 @@ impl Association {
             self.end(now, CloseReason::Shutdown);
         } else if matches!(self.state, State::CookieWait | State::CookieEchoed) {
             // Section 8.5.1 E: as one that belongs to no association.
-            self.transmit_with_tag(path, self.local_tag, Chunk::ShutdownComplete { tag_reflected: true });
+            let complete = Chunk::ShutdownComplete { tag_reflected: true };
+            if self.may_answer(self.headers_bytes + complete.wire_size()) {
+                self.transmit_with_tag(path, self.local_tag, complete);
+            }
         }
     }
 

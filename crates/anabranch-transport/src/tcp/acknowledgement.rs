@@ -71,7 +71,7 @@ impl Connection {
         number.is_some_and(|number| number > self.sender.next)
     }
 
-    /// Takes the acknowledgement of a segment. Whether it is one of what was sent.
+    /// Takes the acknowledgement of a segment. Whether it is one of what was sent, not long ago.
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Time,
@@ -80,10 +80,11 @@ impl Connection {
         has_data: bool,
     ) -> bool {
         let prior = self.sender.unacknowledged;
-        let Some(number) = self.own_numbers.number(segment.acknowledgement, prior) else { return true };
-        if number > self.sender.next {
-            return false;
-        }
+        let number = self.own_numbers.number(segment.acknowledgement, prior);
+        // RFC 5961 section 5: what lies more than a window behind is nobody's who sees the connection.
+        let is_acceptable =
+            |number: u64| number <= self.sender.next && number + self.sender.max_window >= prior;
+        let Some(number) = number.filter(|number| is_acceptable(*number)) else { return false };
         let prior_in_flight = self.board.in_flight();
         let (was_open, was_in_recovery) =
             (self.recovery.state == CongestionState::Open, !self.recovery.is_calm());

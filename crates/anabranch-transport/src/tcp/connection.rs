@@ -102,6 +102,8 @@ pub struct Connection {
     pub(super) recent_timestamp: u32,
     /// When a segment without data from before was last answered.
     pub(super) old_answered_at: Option<Time>,
+    /// When a segment was last answered with a challenge.
+    pub(super) challenged_at: Option<Time>,
 
     pub(super) sender: Sender,
     pub(super) board: Scoreboard,
@@ -180,6 +182,7 @@ impl Connection {
             timestamp_offset: rng.bits() as u32,
             recent_timestamp: 0,
             old_answered_at: None,
+            challenged_at: None,
             sender: Sender::default(),
             board: Scoreboard::default(),
             recovery: Recovery::default(),

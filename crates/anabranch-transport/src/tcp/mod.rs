@@ -62,4 +62,5 @@ pub use connection::Connection;
 pub use info::Info;
 pub use listener::{Listener, refuse};
 pub use parameters::Parameters;
+pub(crate) use receive::MOST_RUNS;
 pub use stats::Stats;

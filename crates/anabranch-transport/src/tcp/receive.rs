@@ -14,6 +14,14 @@ use crate::wire::tcp::{Flags, Segment};
 /// `net.ipv4.tcp_invalid_ratelimit`).
 const OLD_ANSWER_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Challenge acknowledgements leave at most once in this time (RFC 5961 section 7; Linux:
+/// `tcp_send_challenge_ack` with `net.ipv4.tcp_invalid_ratelimit`).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// So many runs wait above gaps at most: more than there are when every second segment of a window of 40 MB
+/// is lost, and what a peer that sends every second byte may cost.
+pub(crate) const MOST_RUNS: usize = 1 << 14;
+
 /// What has arrived. Numbers are those of [`super::sequence`].
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
@@ -93,12 +101,15 @@ impl Receiver {
         blocks
     }
 
-    /// Adds a run that lies above a gap. What of it was there already, if anything.
+    /// Adds a run that lies above a gap, unless too many wait. What of it was there already, if anything.
     fn insert(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
         let runs = &mut self.out_of_order;
         // The first run that ends at `start` or later, and the first that begins behind `end`.
         let first = runs.partition_point(|run| run.1 < start);
         let last = first + runs[first..].partition_point(|run| run.0 <= end);
+        if first == last && runs.len() >= MOST_RUNS {
+            return None;
+        }
         let overlap = runs[first..last]
             .iter()
             .map(|run| (run.0.max(start), run.1.min(end)))
@@ -184,8 +195,8 @@ impl Connection {
             return self.on_reset(now, start);
         }
         if flags.has(Flags::SYN) {
-            // RFC 5961 section 4: a challenge; a SYN-ACK once more asks for our ACK.
-            return self.send_ack(now);
+            // RFC 5961 section 4; a SYN-ACK once more asks for our ACK.
+            return self.challenge(now);
         }
         if !flags.has(Flags::ACK) {
             return;
@@ -211,7 +222,8 @@ impl Connection {
             self.recent_timestamp = timestamps.value;
         }
         if !self.on_acknowledgement(now, segment, start, end > start) {
-            return self.send_ack(now);
+            // RFC 9293 section 3.10.7.4, RFC 5961 section 5.
+            return self.challenge(now);
         }
         if end > start {
             self.on_data(now, start, segment, mark);
@@ -264,8 +276,11 @@ impl Connection {
     /// A segment outside the window (RFC 9293 section 3.10.7.4): it is acknowledged and dropped.
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64, end: u64) {
-        // Its acknowledgement may be news all the same, as in Linux a probe of the window.
-        self.on_acknowledgement(now, segment, start, end > start);
+        // The acknowledgement of one from before may be news all the same, as in Linux a probe of the window.
+        // What lies ahead of the window is nobody's who sees it.
+        if start < self.receiver.edge {
+            self.on_acknowledgement(now, segment, start, end > start);
+        }
         self.answer_unacceptable(now, segment, start, end);
     }
 
@@ -296,8 +311,40 @@ impl Connection {
             };
             self.end(reason);
         } else if start > self.receiver.next && start < self.receiver.edge {
+            self.challenge(now);
+        }
+    }
+
+    /// Answers a segment that a stranger may have made up with an acknowledgement: a peer whose segment it
+    /// was says it again with the right number (RFC 5961).
+    #[cold]
+    fn challenge(&mut self, now: Time) {
+        if self.challenged_at.is_none_or(|at| now >= at + CHALLENGE_INTERVAL) {
+            self.challenged_at = Some(now);
             self.send_ack(now);
         }
+    }
+
+    /// Whether the numbers of a segment after the SYN are near those of the connection, so that it is the
+    /// peer's or that of somebody who sees what the peer sends. What is told besides the stream, as by
+    /// options of the connection above, is heeded only then: whoever guesses the addresses and ports has 2^32
+    /// numbers to guess besides, as for a reset (RFC 5961).
+    pub fn is_near(&self, segment: &Segment) -> bool {
+        // A subflow may be ahead of what it waits for by more than a window: others may have carried that.
+        let reach = 4 * self.parameters.receive_buffer.max(1 << 16);
+        let next = self.receiver.next;
+        let start = self.peer_numbers.number(segment.sequence, next);
+        let is_in_reach = start.is_some_and(|start| start.abs_diff(next) <= reach);
+        let unacknowledged = self.sender.unacknowledged;
+        let number = self.own_numbers.number(segment.acknowledgement, unacknowledged);
+        let acknowledges =
+            number.is_some_and(|number| number <= self.sender.next && number + reach >= unacknowledged);
+        is_in_reach && (acknowledges || segment.flags.has(Flags::RST))
+    }
+
+    /// Whether a segment acknowledges our SYN and nothing else.
+    pub(crate) fn is_answer_to_syn(&self, segment: &Segment) -> bool {
+        segment.flags.has(Flags::ACK) && segment.acknowledgement == self.own_numbers.wire(1)
     }
 
     /// Data or FIN, a part of it at least inside the window.
@@ -433,6 +480,18 @@ mod tests {
         receiver.advance(11);
         assert_eq!((receiver.next, receiver.out_of_order.as_slice()), (61, &[(71, 81)][..]));
         assert_eq!(receiver.recent.as_slice(), [(71, 81)]);
+    }
+
+    #[test]
+    fn runs_are_no_more_than_so_many() {
+        let mut receiver = Receiver { next: 1, ..Receiver::default() };
+        for run in 0..2 * MOST_RUNS as u64 {
+            receiver.insert(11 + 2 * run, 12 + 2 * run);
+        }
+        assert_eq!((receiver.out_of_order.len(), receiver.waiting), (MOST_RUNS, MOST_RUNS as u64));
+        receiver.insert(12, 13);
+        assert_eq!(receiver.waiting, MOST_RUNS as u64 + 1, "what closes a gap is taken");
+        receiver.check_accounts();
     }
 
     #[test]

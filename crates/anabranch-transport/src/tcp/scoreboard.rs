@@ -156,8 +156,9 @@ impl Scoreboard {
             }
         }
         self.frontier = self.frontier.max(self.first_id);
-        if self.segments.is_empty() {
-            self.sent_order.clear();
+        // Nobody may ask for the order as long as nothing is lost.
+        while self.sent_order.front().is_some_and(|(id, _)| *id < self.first_id) {
+            self.sent_order.pop_front();
         }
         Some(segment)
     }

@@ -20,6 +20,12 @@ pub trait Sending {
         Vec::new()
     }
 
+    /// The key vector of the peer whose INIT is answered (RFC 4895 section 6.1), as many bytes as the
+    /// answer's cookie says.
+    fn peer_key_vector(&self) -> &[u8] {
+        &[]
+    }
+
     /// The address of this end that MPTCP announces with this identifier.
     fn announced(&self, identifier: u8) -> IpAddr {
         self.addresses(PathId(identifier))[0]
@@ -53,6 +59,18 @@ pub trait Sending {
 pub trait Receiving {
     /// The path whose address at the peer's end this is, if it is one that is known.
     fn path_to(&self, address: IpAddr) -> Option<PathId>;
+
+    /// The same where the peer asks for the address to be added: it may be a new one, for which there is a
+    /// path from now on; none where there is no room for one more.
+    fn path_to_new(&mut self, address: IpAddr) -> Option<PathId> {
+        self.path_to(address)
+    }
+
+    /// The path that the packet comes over, which may be a new one: what the wildcard address stands for (RFC
+    /// 5061 section 5.1).
+    fn path_of_packet(&mut self) -> Option<PathId> {
+        None
+    }
 
     /// Keeps the bytes of a message or a part of it: the offset by which they can be asked for again. Nothing
     /// is known yet of whether the packet is to be believed.

@@ -116,7 +116,7 @@ impl Packet {
         let mut listed = Vec::new();
         let body = match protocol {
             SCTP => {
-                let sctp::Parsed { packet, addresses } = sctp::SctpPacket::parse(body, receiving)?;
+                let sctp::Parsed { packet, addresses, .. } = sctp::SctpPacket::parse(body, receiving)?;
                 listed = addresses;
                 Body::Sctp(packet)
             }

@@ -24,6 +24,8 @@ pub(super) mod subtype {
 pub(super) const VERSION: u8 = 1;
 /// `MP_CAPABLE`'s flag H: HMAC-SHA-256.
 pub(super) const HMAC_SHA_256: u8 = 1;
+/// `MP_CAPABLE`'s flag B: what this version does not know.
+pub(super) const EXTENSIBILITY: u8 = 0x40;
 /// `MP_CAPABLE`'s flag A: mappings have checksums.
 pub(super) const CHECKSUMS: u8 = 0x80;
 /// `MP_TCPRST`'s flag T.

@@ -3,7 +3,7 @@
 //! over all of them, which is then not looked at here.
 
 use super::checksum::PseudoHeader;
-use super::emit::{BACKUP, CHECKSUMS, ECHO, TRANSIENT, VERSION, dss, subtype};
+use super::emit::{BACKUP, CHECKSUMS, ECHO, EXTENSIBILITY, HMAC_SHA_256, TRANSIENT, VERSION, dss, subtype};
 use super::keys::{address_code, first_data_sequence};
 use super::{Handshake, Join, Options, Reset, Segment, Signal};
 use crate::wire::bytes::{Reader, Receiving};
@@ -30,6 +30,9 @@ pub(in crate::wire) struct Carrier<'a> {
     pub(in crate::wire) segment: &'a tcp::Segment,
     pub(in crate::wire) payload: &'a [u8],
 }
+
+/// No stream is longer: a number that lies farther from its first one lies before it.
+const MOST_POSITION: u64 = u64::MAX >> 1;
 
 /// A number of the connection, or its low half.
 #[derive(Clone, Copy)]
@@ -81,7 +84,12 @@ impl Options {
         let [own_key, peers_key] = receiving.connection_keys();
         match kind {
             subtype::CAPABLE if low == VERSION => {
-                self.has_checksum = value.u8()? & CHECKSUMS != 0;
+                let flags = value.u8()?;
+                // Section 3.1: an option with flag B, or without a code that is understood, is ignored.
+                if flags & EXTENSIBILITY != 0 || flags & HMAC_SHA_256 == 0 {
+                    return Some(());
+                }
+                self.has_checksum = flags & CHECKSUMS != 0;
                 let sender_key = value.u64();
                 let receiver_key = value.u64();
                 if segment.payload.length > 0 {
@@ -110,6 +118,9 @@ impl Options {
                 let Some(Mapping { sequence, subflow, length, checksum }) = mapping else { return Some(()) };
                 let first = first_data_sequence(peers_key);
                 let start = sequence.position(first, expected);
+                if start > MOST_POSITION {
+                    return None;
+                }
                 let data = u64::from(length).saturating_sub(has_fin.into());
                 // A mapping may be longer than the segment and begin before it.
                 let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));

@@ -1,47 +1,122 @@
 //! What is signed: State Cookies by the end that made them (RFC 9260 section 5.1.3), chunks by both ends (RFC
 //! 4895).
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{KeyInit, Mac};
 use sha1::Sha1;
+use sha2::Sha256;
 
 use super::codes::{chunk, parameter};
-use crate::wire::bytes::{Reader, Secret};
+use crate::wire::bytes::{Append as _, Reader, Secret};
 
 /// Bytes of the code that a State Cookie ends with.
 pub(super) const COOKIE_CODE_BYTES: usize = 20;
-/// Bytes of the HMAC of an AUTH chunk: SHA-1's (RFC 4895 section 4.1).
-pub(super) const CHUNK_CODE_BYTES: usize = 20;
-/// The identifier of HMAC-SHA-1, which all ends have (RFC 4895 section 8.4).
-pub(super) const HMAC_SHA_1: u16 = 1;
 
-/// The code of a State Cookie: HMAC-SHA-256, cut to its length.
-pub(super) fn cookie_code(secret: &Secret, cookie: &[u8]) -> [u8; COOKIE_CODE_BYTES] {
-    let code = secret.code(b"cookie", cookie);
+/// What AUTH chunks are signed with (RFC 4895 section 3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hmac {
+    /// HMAC-SHA-1, which all ends have.
+    #[default]
+    Sha1,
+    /// HMAC-SHA-256.
+    Sha256,
+}
+
+impl Hmac {
+    /// Its identifier (RFC 4895 section 8.4).
+    pub(super) const fn identifier(self) -> u16 {
+        match self {
+            Self::Sha1 => 1,
+            Self::Sha256 => 3,
+        }
+    }
+
+    pub(super) fn of(identifier: u16) -> Option<Self> {
+        [Self::Sha1, Self::Sha256].into_iter().find(|it| it.identifier() == identifier)
+    }
+
+    /// The length of its codes, in bytes.
+    pub(super) const fn bytes(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+
+    /// Those that an end takes whose best one is this, the best first.
+    pub(super) const fn accepted(self) -> &'static [Self] {
+        match self {
+            Self::Sha1 => &[Self::Sha1],
+            Self::Sha256 => &[Self::Sha256, Self::Sha1],
+        }
+    }
+}
+
+/// The parameters by which an end says how it signs and what is to be signed: Random, Chunk List and
+/// Requested HMAC Algorithm, each with its header and without padding (RFC 4895 section 3).
+pub(super) fn offer(secret: &Secret, tag: u32, best: Hmac) -> [Vec<u8>; 3] {
+    let parameter = |kind: u16, value: &[u8]| {
+        let mut whole = Vec::with_capacity(4 + value.len());
+        whole.u16(kind);
+        whole.u16((4 + value.len()) as u16);
+        whole.extend(value);
+        whole
+    };
+    let algorithms: Vec<u8> =
+        best.accepted().iter().flat_map(|hmac| hmac.identifier().to_be_bytes()).collect();
+    [
+        parameter(parameter::RANDOM, &random_number(secret, tag)),
+        parameter(parameter::CHUNK_LIST, &[chunk::ASCONF, chunk::ASCONF_ACK]),
+        parameter(parameter::HMAC_ALGORITHMS, &algorithms),
+    ]
+}
+
+/// The key vector of the end that has chosen this tag, as [`key_vector`] finds it in its INIT or INIT ACK.
+pub fn own_key_vector(secret: &Secret, tag: u32, best: Hmac) -> Vec<u8> {
+    offer(secret, tag, best).concat()
+}
+
+/// The code of a State Cookie: HMAC-SHA-256, cut to its length. The ports, in either order, are signed with
+/// it: a cookie is good between those for which it was made only (RFC 9260 section 5.1.5 step 2).
+pub(super) fn cookie_code(secret: &Secret, ports: [u16; 2], cookie: &[u8]) -> [u8; COOKIE_CODE_BYTES] {
+    let [one, other] = ports.map(u16::to_be_bytes);
+    let message = [cookie, &one.min(other)[..], &one.max(other)[..]].concat();
+    let code = secret.code(b"cookie", &message);
     code[..COOKIE_CODE_BYTES].try_into().expect("it is longer")
 }
 
 /// The Random parameter's number of the end that has chosen this tag (RFC 4895 section 3.1).
-pub(super) fn random_number(secret: &Secret, tag: u32) -> [u8; 32] {
+fn random_number(secret: &Secret, tag: u32) -> [u8; 32] {
     secret.code(b"random", &tag.to_be_bytes())
 }
 
 /// The code of an AUTH chunk over what it signs, in which its own place is zero (RFC 4895 section 6.2).
-pub(super) fn chunk_code(key: &[u8], signed: &[u8]) -> [u8; CHUNK_CODE_BYTES] {
-    let mut code = Hmac::<Sha1>::new_from_slice(key).expect("any length is a key");
-    code.update(signed);
-    code.finalize().into_bytes().into()
+pub(super) fn chunk_code(hmac: Hmac, key: &[u8], signed: &[u8]) -> Vec<u8> {
+    match hmac {
+        Hmac::Sha1 => keyed::<HmacSha1>(key, signed).finalize().into_bytes().to_vec(),
+        Hmac::Sha256 => keyed::<HmacSha256>(key, signed).finalize().into_bytes().to_vec(),
+    }
 }
 
 /// Whether the code of an AUTH chunk is right; takes as long whichever byte is wrong.
-pub(super) fn is_genuine(key: &[u8], signed: &[u8], code: &[u8]) -> bool {
-    let mut right = Hmac::<Sha1>::new_from_slice(key).expect("any length is a key");
-    right.update(signed);
-    right.verify_slice(code).is_ok()
+pub(super) fn is_genuine(hmac: Hmac, key: &[u8], signed: &[u8], code: &[u8]) -> bool {
+    match hmac {
+        Hmac::Sha1 => keyed::<HmacSha1>(key, signed).verify_slice(code).is_ok(),
+        Hmac::Sha256 => keyed::<HmacSha256>(key, signed).verify_slice(code).is_ok(),
+    }
+}
+
+type HmacSha1 = hmac::Hmac<Sha1>;
+type HmacSha256 = hmac::Hmac<Sha256>;
+
+fn keyed<M: Mac + KeyInit>(key: &[u8], signed: &[u8]) -> M {
+    let mut code = <M as KeyInit>::new_from_slice(key).expect("any length is a key");
+    code.update(signed);
+    code
 }
 
 /// The same for the code of a State Cookie.
-pub(super) fn is_own_cookie(secret: &Secret, cookie: &[u8], code: &[u8]) -> bool {
-    let right = cookie_code(secret, cookie);
+pub(super) fn is_own_cookie(secret: &Secret, ports: [u16; 2], cookie: &[u8], code: &[u8]) -> bool {
+    let right = cookie_code(secret, ports, cookie);
     code.len() == right.len() && right.iter().zip(code).fold(0, |found, (a, b)| found | (a ^ b)) == 0
 }
 
@@ -81,8 +156,8 @@ fn next_parameter<'a>(reader: &mut Reader<'a>) -> Option<(u16, &'a [u8])> {
     Some((kind, whole))
 }
 
-/// The association's key, of both ends' key vectors without a shared secret of their users (RFC 4895 section
-/// 6.1): the smaller one first, as a number.
+/// The association's key, of both ends' key vectors (RFC 4895 section 6.1): the smaller one first, as a
+/// number. A secret that the users share comes before it.
 pub fn association_key(one: &[u8], other: &[u8]) -> Vec<u8> {
     let number =
         |vector: &[u8]| -> Vec<u8> { vector.iter().copied().skip_while(|&byte| byte == 0).collect() };

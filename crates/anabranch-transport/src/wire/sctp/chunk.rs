@@ -1,8 +1,11 @@
 //! SCTP chunks with all their fields and their sizes on the wire (RFC 9260 section 3.3, RFC 3758,
 //! RFC 4895, RFC 5061, RFC 8260).
 
+use std::net::IpAddr;
+
 use smallvec::SmallVec;
 
+use super::authentication::Hmac;
 use super::codes;
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
@@ -26,8 +29,8 @@ pub enum Chunk {
     Asconf(Box<Asconf>),
     /// Answers [`Chunk::Asconf`] (RFC 5061 section 4.1.2).
     AsconfAck(Box<AsconfAck>),
-    /// Authenticates the chunks after it in its packet (RFC 4895 section 4.1), with HMAC-SHA-1.
-    Auth,
+    /// Authenticates the chunks after it in its packet (RFC 4895 section 4.1).
+    Auth(Hmac),
     /// Answers [`Chunk::CookieEcho`] (section 3.3.12).
     CookieAck,
     /// Gives the State Cookie back (section 3.3.11).
@@ -232,6 +235,20 @@ pub struct Asconf {
     pub ip: IpVersion,
     /// What is asked for, in order.
     pub requests: Vec<AddressRequest>,
+    /// What else is asked for, and cannot be done.
+    pub refused: Vec<RefusedRequest>,
+}
+
+/// A request that is about no address, or one that is not known, or something else that nobody here can do;
+/// only of chunks that have come as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRequest {
+    /// Names the request in the answer.
+    pub correlation: u32,
+    /// Why it is refused: the code of an error cause.
+    pub cause: u16,
+    /// The request, with its header and without padding.
+    pub request: Box<[u8]>,
 }
 
 /// One request of an ASCONF chunk (RFC 5061 section 4.2).
@@ -252,6 +269,8 @@ pub enum AddressChange {
     Add,
     /// Delete IP Address (section 4.2.2).
     Delete,
+    /// The same with the wildcard address: all but that of this path, from which it is sent (section 5.1 D8).
+    DeleteOthers,
     /// Set Primary IP Address (section 4.2.4): send to it from now on.
     SetPrimary,
 }
@@ -265,6 +284,8 @@ pub struct AsconfAck {
     pub ip: IpVersion,
     /// The answers; none where all requests were carried out.
     pub responses: Vec<AddressResponse>,
+    /// The answers to further requests, and other errors.
+    pub refused: Vec<RefusedRequest>,
 }
 
 /// The answer to one request.
@@ -303,14 +324,19 @@ pub struct Init {
     pub addresses: u8,
     /// The addresses' version.
     pub ip: IpVersion,
-    /// Forward-TSN-Supported parameter (RFC 3758 section 3.1).
+    /// Partial reliability, in the Forward-TSN-Supported parameter (RFC 3758 section 3.1). Of a peer that
+    /// only lists FORWARD TSN in Supported Extensions this is true as well.
     pub forward_tsn_supported: bool,
     /// ASCONF, ASCONF-ACK and AUTH in the Supported Extensions parameter (RFC 5061 section 4.2.7), with the
     /// parameters that AUTH needs (RFC 4895 section 3).
     pub asconf_supported: bool,
+    /// With these, the first algorithm of HMAC-ALGO that is known here.
+    pub hmac: Hmac,
     /// I-DATA, and I-FORWARD-TSN with partial reliability, in the Supported Extensions parameter (RFC 8260
     /// section 2.2.1).
     pub interleaving_supported: bool,
+    /// RE-CONFIG in the Supported Extensions parameter (RFC 6525 section 5.1.1).
+    pub reconfig_supported: bool,
     /// FORWARD-TSN is named among the Supported Extensions, too (RFC 5061 section 4.2.7), where partial
     /// reliability is supported.
     pub names_forward_tsn: bool,
@@ -403,6 +429,12 @@ pub struct StateCookie {
     pub local_initial_tsn: u32,
     /// What the peer's INIT said.
     pub peer: Init,
+    /// Where it answers an INIT for an association that is there: a number by which that is known again
+    /// (RFC 9260 section 5.2.2; the two Tie-Tags as one).
+    pub tie_tag: Option<u64>,
+    /// The length of the peer's key vector, which is in the cookie, in bytes: only what has come as bytes has
+    /// one (RFC 4895 section 6.1).
+    pub key_bytes: u16,
     /// Whether the addresses that it listed are in the cookie: only what has come as bytes has any to be
     /// kept.
     pub keeps_addresses: bool,
@@ -414,12 +446,13 @@ impl StateCookie {
     pub const BYTES: u32 = 8 + 8 + 4 + 4 + 20 + 20;
 
     pub(super) const fn wire_size(&self) -> u32 {
-        Self::BYTES + self.kept_addresses() * self.address_bytes()
+        let tie_tag = if self.tie_tag.is_some() { 8 } else { 0 };
+        Self::BYTES + tie_tag + padded(self.key_bytes as u32) + self.kept_addresses() * self.address_bytes()
     }
 
-    /// How many addresses are in it. One that is not listed is known from the packet.
+    /// How many addresses are in it: those that the INIT listed, and that it came from.
     pub(super) const fn kept_addresses(&self) -> u32 {
-        if self.keeps_addresses && self.peer.addresses > 1 { self.peer.addresses as u32 } else { 0 }
+        if self.keeps_addresses { self.peer.addresses as u32 } else { 0 }
     }
 
     /// The size of each, in bytes.
@@ -464,6 +497,33 @@ pub struct OtherCause {
     pub code: u16,
     /// What follows code and length, without padding.
     pub value: Box<[u8]>,
+}
+
+impl OtherCause {
+    /// Cookie Received While Shutting Down (RFC 9260 section 3.3.10.10).
+    pub fn cookie_while_shutting_down() -> Self {
+        Self { code: codes::cause::COOKIE_WHILE_SHUTTING_DOWN, value: Box::default() }
+    }
+
+    /// Restart of an Association with New Addresses, which are these (section 3.3.10.11).
+    pub fn restart_with_new_addresses(addresses: &[IpAddr]) -> Self {
+        let mut value = Vec::new();
+        for address in addresses {
+            match address {
+                IpAddr::V4(address) => {
+                    value.u16(codes::parameter::IPV4_ADDRESS);
+                    value.u16(8);
+                    value.extend(address.octets());
+                }
+                IpAddr::V6(address) => {
+                    value.u16(codes::parameter::IPV6_ADDRESS);
+                    value.u16(20);
+                    value.extend(address.octets());
+                }
+            }
+        }
+        Self { code: codes::cause::RESTART_WITH_NEW_ADDRESSES, value: value.into() }
+    }
 }
 
 impl ErrorCause {
@@ -569,8 +629,10 @@ impl Init {
         let asconf = if self.asconf_supported { 3 } else { 0 };
         let interleaving =
             if self.interleaving_supported { 1 + self.forward_tsn_supported as u32 } else { 0 };
-        let extensions =
-            asconf + interleaving + (self.names_forward_tsn && self.forward_tsn_supported) as u32;
+        let extensions = asconf
+            + interleaving
+            + self.reconfig_supported as u32
+            + (self.names_forward_tsn && self.forward_tsn_supported) as u32;
         // Supported Address Types with one of them.
         let types = if self.names_address_types && !is_ack { 8 } else { 0 };
         let supported = if extensions > 0 { 4 + padded(extensions) } else { 0 };
@@ -588,7 +650,8 @@ impl Init {
 impl Asconf {
     fn wire_size(&self) -> u32 {
         let address = address_bytes(self.ip);
-        8 + address + self.requests.len() as u32 * (8 + address)
+        let refused: u32 = self.refused.iter().map(|it| padded(it.request.len() as u32)).sum();
+        8 + address + self.requests.len() as u32 * (8 + address) + refused
     }
 }
 
@@ -597,7 +660,8 @@ impl AsconfAck {
         // An error is a cause of 4 bytes with the request in it.
         let error = 4 + 8 + address_bytes(self.ip);
         let size = |response: &AddressResponse| 8 + if response.error.is_some() { error } else { 0 };
-        8 + self.responses.iter().map(size).sum::<u32>()
+        let refused: u32 = self.refused.iter().map(|it| 8 + 4 + padded(it.request.len() as u32)).sum();
+        8 + self.responses.iter().map(size).sum::<u32>() + refused
     }
 }
 
@@ -617,7 +681,7 @@ impl Chunk {
             Self::Abort(_) => ("abort", None),
             Self::Asconf(_) => ("asconf", None),
             Self::AsconfAck(_) => ("asconf_ack", None),
-            Self::Auth => ("auth", None),
+            Self::Auth(_) => ("auth", None),
             Self::CookieAck => ("cookie_ack", None),
             Self::CookieEcho(_) => ("cookie_echo", None),
             Self::Data(data) => ("data", Some(data.tsn)),
@@ -661,8 +725,8 @@ impl Chunk {
             Self::Abort(abort) => 4 + abort.cause.as_ref().map_or(0, ErrorCause::wire_size),
             Self::Asconf(asconf) => asconf.wire_size(),
             Self::AsconfAck(ack) => ack.wire_size(),
-            // RFC 4895 section 4.1: 8 bytes and the HMAC of 20.
-            Self::Auth => 28,
+            // RFC 4895 section 4.1.
+            Self::Auth(hmac) => 8 + hmac.bytes() as u32,
             Self::CookieEcho(cookie) => 4 + cookie.wire_size(),
             Self::Error(cause) => 4 + cause.wire_size(),
             Self::IData(data) => data.wire_size(),

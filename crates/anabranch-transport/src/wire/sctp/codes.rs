@@ -54,6 +54,11 @@ pub(super) const fn is_known(kind: u8) -> bool {
     )
 }
 
+/// The same for a parameter of this type (section 3.2.1).
+pub(super) const fn does(kind: u16, bit: u8) -> bool {
+    kind & ((bit as u16) << 8) != 0
+}
+
 /// Flags of DATA and I-DATA (RFC 9260 section 3.3.1, RFC 8260 section 2.1).
 pub(super) mod data_flag {
     pub(crate) const ENDING: u8 = 1;
@@ -107,9 +112,12 @@ pub(super) mod cause {
     pub(crate) const INVALID_PARAMETER: u16 = 7;
     pub(crate) const UNRECOGNIZED_PARAMETERS: u16 = 8;
     pub(crate) const NO_USER_DATA: u16 = 9;
+    pub(crate) const COOKIE_WHILE_SHUTTING_DOWN: u16 = 10;
+    pub(crate) const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
     pub(crate) const USER_INITIATED_ABORT: u16 = 12;
     pub(crate) const PROTOCOL_VIOLATION: u16 = 13;
     pub(crate) const LAST_ADDRESS: u16 = 0xa0;
+    pub(crate) const RESOURCE_SHORTAGE: u16 = 0xa1;
     pub(crate) const SOURCE_ADDRESS: u16 = 0xa2;
     pub(crate) const ILLEGAL_ASCONF_ACK: u16 = 0xa3;
 }

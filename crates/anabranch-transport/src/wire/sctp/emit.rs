@@ -1,13 +1,13 @@
 //! An SCTP packet as bytes (RFC 9260 section 3).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::SctpPacket;
-use super::authentication::{CHUNK_CODE_BYTES, HMAC_SHA_1, chunk_code, cookie_code, random_number};
+use super::authentication::{Hmac, chunk_code, cookie_code, offer};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
-    Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, Sack, StateCookie,
-    parameters,
+    Data, ErrorCause, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Opaque, RefusedRequest, Sack,
+    StateCookie, parameters,
 };
 use super::codes::{SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use crate::ground::{IpVersion, PathId};
@@ -27,16 +27,17 @@ impl SctpPacket {
         let mut signed_from = None;
         for chunk in self.chunks() {
             let chunk_start = out.len();
-            if matches!(chunk, Chunk::Auth) {
-                signed_from = Some(chunk_start);
+            if let Chunk::Auth(hmac) = chunk {
+                signed_from = Some((chunk_start, *hmac));
             }
-            Emission { path, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
+            let ports = [self.source_port, self.destination_port];
+            Emission { path, ports, sending, start: chunk_start, out: &mut *out }.chunk(chunk);
             debug_assert_eq!((out.len() - chunk_start) as u32, chunk.wire_size(), "{chunk:?}");
         }
-        if let Some(from) = signed_from {
+        if let Some((from, hmac)) = signed_from {
             // RFC 4895 section 6.2: over the chunk itself, whose code is zero, and all that follow.
-            let code = chunk_code(sending.association_key(), &out[from..]);
-            out[from + 8..from + 8 + CHUNK_CODE_BYTES].copy_from_slice(&code);
+            let code = chunk_code(hmac, sending.association_key(), &out[from..]);
+            out[from + 8..from + 8 + code.len()].copy_from_slice(&code);
         }
         // RFC 9260 section 6.8 and appendix A: CRC32c in the order in which it is computed.
         let checksum = crc32c::crc32c(&out[start..]);
@@ -47,6 +48,7 @@ impl SctpPacket {
 /// The writing of one chunk.
 struct Emission<'a, S> {
     path: PathId,
+    ports: [u16; 2],
     sending: &'a S,
     /// Where in `out` the chunk begins.
     start: usize,
@@ -67,11 +69,12 @@ impl<S: Sending> Emission<'_, S> {
             Chunk::AsconfAck(ack) => {
                 self.with_header(chunk::ASCONF_ACK, 0, |emission| emission.asconf_ack(ack));
             }
-            Chunk::Auth => self.with_header(chunk::AUTH, 0, |emission| {
-                // Shared key identifier 0: no secret of the users.
+            Chunk::Auth(hmac) => self.with_header(chunk::AUTH, 0, |emission| {
+                // Shared key identifier 0: the only one, with the secret of the users if they have one.
                 emission.out.u16(0);
-                emission.out.u16(HMAC_SHA_1);
-                emission.out.extend([0; CHUNK_CODE_BYTES]);
+                emission.out.u16(hmac.identifier());
+                let end = emission.out.len() + hmac.bytes();
+                emission.out.resize(end, 0);
             }),
             Chunk::CookieAck => self.with_header(chunk::COOKIE_ACK, 0, |_| {}),
             Chunk::CookieEcho(cookie) => {
@@ -98,8 +101,7 @@ impl<S: Sending> Emission<'_, S> {
             Chunk::Illegal(illegal) => self.opaque(&illegal.chunk),
             Chunk::Init(init, unrecognized) => self.with_header(chunk::INIT, 0, |emission| {
                 emission.init(init, false);
-                emission.out.pad(emission.start);
-                emission.out.extend(unrecognized);
+                emission.parameters(unrecognized);
             }),
             Chunk::InitAck(ack) => self.with_header(chunk::INIT_ACK, 0, |emission| {
                 emission.init(&ack.init, true);
@@ -107,8 +109,7 @@ impl<S: Sending> Emission<'_, S> {
                     emission.parameter(parameter::UNRECOGNIZED, |emission| emission.out.extend(reported));
                 }
                 emission.parameter(parameter::STATE_COOKIE, |emission| emission.cookie(&ack.cookie));
-                emission.out.pad(emission.start);
-                emission.out.extend(&ack.unrecognized);
+                emission.parameters(&ack.unrecognized);
             }),
             Chunk::Opaque(opaque) => self.opaque(opaque),
             Chunk::Reconfig(reconfig) => {
@@ -252,20 +253,17 @@ impl<S: Sending> Emission<'_, S> {
             (true, false) => &[chunk::I_DATA],
             (false, _) => &[],
         };
-        if !forward_tsn.is_empty() || !asconf.is_empty() || !interleaving.is_empty() {
-            self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| {
-                emission.out.extend(forward_tsn);
-                emission.out.extend(asconf);
-                emission.out.extend(interleaving);
-            });
+        let reconfig: &[u8] = if init.reconfig_supported { &[chunk::RECONFIG] } else { &[] };
+        let extensions = [forward_tsn, asconf, interleaving, reconfig].concat();
+        if !extensions.is_empty() {
+            self.parameter(parameter::SUPPORTED_EXTENSIONS, |emission| emission.out.extend(extensions));
         }
         if init.asconf_supported {
-            let random = random_number(self.sending.secret(), init.initiate_tag);
-            self.parameter(parameter::CHUNK_LIST, |emission| {
-                emission.out.extend([chunk::ASCONF, chunk::ASCONF_ACK]);
-            });
-            self.parameter(parameter::HMAC_ALGORITHMS, |emission| emission.out.u16(HMAC_SHA_1));
-            self.parameter(parameter::RANDOM, |emission| emission.out.extend(random));
+            let [random, chunks, algorithms] = offer(self.sending.secret(), init.initiate_tag, init.hmac);
+            for parameter in [chunks, algorithms, random] {
+                self.out.pad(self.start);
+                self.out.extend(parameter);
+            }
         }
         if let Some(increment) = init.cookie_preservative {
             let milliseconds = increment.as_nanos().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32;
@@ -285,10 +283,20 @@ impl<S: Sending> Emission<'_, S> {
         }
     }
 
+    /// Parameters behind others, which are padded when something follows.
+    fn parameters(&mut self, parameters: &[u8]) {
+        if !parameters.is_empty() {
+            self.out.pad(self.start);
+            self.out.extend(parameters);
+        }
+    }
+
     fn cookie(&mut self, cookie: &Cookie) {
         match cookie {
             Cookie::Own(cookie) => {
-                self.out.extend(cookie.signed(self.sending.secret(), &self.sending.peer_addresses()));
+                let (secret, addresses) = (self.sending.secret(), self.sending.peer_addresses());
+                let key_vector = self.sending.peer_key_vector();
+                self.out.extend(cookie.signed(secret, self.ports, &addresses, key_vector));
             }
             Cookie::Foreign(bytes) => self.out.extend(bytes),
         }
@@ -313,12 +321,21 @@ impl<S: Sending> Emission<'_, S> {
             let [address, _] = self.sending.addresses(path);
             self.request(change, correlation, address);
         }
+        for RefusedRequest { request, .. } in &asconf.refused {
+            self.out.pad(self.start);
+            self.out.extend(request);
+        }
     }
 
     fn request(&mut self, change: AddressChange, correlation: u32, address: IpAddr) {
+        let address = match (change, address) {
+            (AddressChange::DeleteOthers, IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
+            (AddressChange::DeleteOthers, IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+            (_, address) => address,
+        };
         let kind = match change {
             AddressChange::Add => parameter::ADD_ADDRESS,
-            AddressChange::Delete => parameter::DELETE_ADDRESS,
+            AddressChange::Delete | AddressChange::DeleteOthers => parameter::DELETE_ADDRESS,
             AddressChange::SetPrimary => parameter::SET_PRIMARY,
         };
         self.parameter(kind, |emission| {
@@ -345,6 +362,12 @@ impl<S: Sending> Emission<'_, S> {
                 emission.parameter(code, |emission| {
                     emission.request(AddressChange::Delete, correlation, requester);
                 });
+            });
+        }
+        for RefusedRequest { correlation, cause, request } in &ack.refused {
+            self.parameter(parameter::ERROR_CAUSE_INDICATION, |emission| {
+                emission.out.u32(*correlation);
+                emission.parameter(*cause, |emission| emission.out.extend(request));
             });
         }
     }
@@ -383,11 +406,16 @@ pub(super) const COOKIE_INTERLEAVING: u8 = 4;
 pub(super) const COOKIE_IPV6: u8 = 8;
 /// The peer's addresses are in the cookie.
 pub(super) const COOKIE_ADDRESSES: u8 = 16;
+pub(super) const COOKIE_RECONFIG: u8 = 32;
+/// It takes HMAC-SHA-256.
+pub(super) const COOKIE_SHA_256: u8 = 64;
+/// A Tie-Tag is in the cookie.
+pub(super) const COOKIE_TIE_TAG: u8 = 128;
 
 impl StateCookie {
-    /// Its bytes, with the code of the end that made it. The life that the peer wished for is in the cookie's
-    /// own.
-    fn signed(&self, secret: &Secret, addresses: &[IpAddr]) -> Vec<u8> {
+    /// Its bytes, with the code of the end that made it, in a packet between these ports. The life that the
+    /// peer wished for is in the cookie's own.
+    fn signed(&self, secret: &Secret, ports: [u16; 2], addresses: &[IpAddr], key_vector: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES as usize);
         bytes.u64(self.created_at.as_nanos());
         bytes.u64(self.life.as_nanos());
@@ -406,16 +434,25 @@ impl StateCookie {
             (peer.interleaving_supported, COOKIE_INTERLEAVING),
             (peer.ip == IpVersion::Ipv6, COOKIE_IPV6),
             (self.keeps_addresses, COOKIE_ADDRESSES),
+            (peer.reconfig_supported, COOKIE_RECONFIG),
+            (peer.hmac == Hmac::Sha256, COOKIE_SHA_256),
+            (self.tie_tag.is_some(), COOKIE_TIE_TAG),
         ];
         bytes.u8(abilities.into_iter().filter(|(has, _)| *has).fold(0, |all, (_, bit)| all | bit));
-        bytes.u16(0);
+        bytes.u16(self.key_bytes);
+        if let Some(tie_tag) = self.tie_tag {
+            bytes.u64(tie_tag);
+        }
         for address in addresses.iter().take(self.kept_addresses() as usize) {
             match address {
                 IpAddr::V4(address) => bytes.extend(address.octets()),
                 IpAddr::V6(address) => bytes.extend(address.octets()),
             }
         }
-        let code = cookie_code(secret, &bytes);
+        let mut kept = key_vector.to_vec();
+        kept.resize(usize::from(self.key_bytes).next_multiple_of(4), 0);
+        bytes.extend(kept);
+        let code = cookie_code(secret, ports, &bytes);
         bytes.extend(code);
         bytes
     }

@@ -44,7 +44,7 @@ impl SctpPacket {
     /// The name of the chunk that matters most to a reader, and its TSN if it has one.
     pub fn describe(&self) -> (&'static str, Option<u32>) {
         let data = self.chunks().find(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)));
-        let first = self.chunks().find(|chunk| !matches!(chunk, Chunk::Auth));
+        let first = self.chunks().find(|chunk| !matches!(chunk, Chunk::Auth(_)));
         data.or(first).unwrap_or(&self.first).describe()
     }
 }

@@ -5,15 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smallvec::SmallVec;
 
 use super::SctpPacket;
-use super::authentication::{CHUNK_CODE_BYTES, COOKIE_CODE_BYTES, HMAC_SHA_1, is_genuine, is_own_cookie};
+use super::authentication::{COOKIE_CODE_BYTES, Hmac, is_genuine, is_own_cookie};
 use super::chunk::{
     Abort, AddressChange, AddressError, AddressRequest, AddressResponse, Asconf, AsconfAck, Chunk, Cookie,
     Data, ErrorCause, ForwardTsn, GapBlock, HeartbeatInfo, IData, IForwardTsn, Illegal, Init, InitAck,
-    Opaque, OtherCause, PairMark, Sack, SkippedMessage, SkippedStream, StateCookie,
+    Opaque, OtherCause, PairMark, RefusedRequest, Sack, SkippedMessage, SkippedStream, StateCookie,
 };
 use super::codes::{self, SKIPPED_UNORDERED, TAG_REFLECTED, cause, chunk, data_flag, parameter};
 use super::emit::{
-    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, HEARTBEAT_MARK,
+    COOKIE_ADDRESSES, COOKIE_ASCONF, COOKIE_FORWARD_TSN, COOKIE_INTERLEAVING, COOKIE_IPV6, COOKIE_RECONFIG,
+    COOKIE_SHA_256, COOKIE_TIE_TAG, HEARTBEAT_MARK,
 };
 use super::reconfig::Reconfig;
 use crate::ground::{IpVersion, PathId, Payload};
@@ -27,6 +28,9 @@ pub struct Parsed {
     pub packet: SctpPacket,
     /// The addresses that an INIT or INIT ACK in it lists, or that our own cookie in it keeps.
     pub addresses: Vec<IpAddr>,
+    /// The peer's key vector that our own cookie in it keeps (RFC 4895 section 6.1); empty where there is
+    /// none.
+    pub key_vector: Vec<u8>,
 }
 
 const fn malformed(problem: &'static str) -> Malformed {
@@ -55,7 +59,8 @@ impl SctpPacket {
         if crc32c::crc32c_append(in_its_place, &bytes[12..]) != checksum {
             return Err(malformed("the checksum is wrong"));
         }
-        let mut addresses = Vec::new();
+        let ports = [source_port, destination_port];
+        let mut listed = Listed::default();
         let mut chunks = Vec::new();
         let mut is_signed = false;
         while !reader.is_empty() {
@@ -86,12 +91,11 @@ impl SctpPacket {
                     if std::mem::replace(&mut is_signed, true) {
                         return Err(malformed("there are two AUTH chunks"));
                     }
-                    check_signature(header.value, whole, receiving)?;
-                    chunks.push(Chunk::Auth);
+                    chunks.push(Chunk::Auth(check_signature(header.value, whole, receiving)?));
                 }
                 // RFC 5061 section 4.1: only signed ones are believed.
                 chunk::ASCONF | chunk::ASCONF_ACK if !is_signed => {}
-                _ => chunks.push(header.chunk(receiving, &mut addresses)?),
+                _ => chunks.push(header.chunk(ports, receiving, &mut listed)?),
             }
             if !codes::is_known(header.kind) && header.kind & codes::READ_ON == 0 {
                 break;
@@ -110,21 +114,34 @@ impl SctpPacket {
         }
         let first = chunks.remove(0);
         let packet = SctpPacket { source_port, destination_port, verification_tag, first, rest: chunks };
-        Ok(Parsed { packet, addresses })
+        let Listed { addresses, key_vector } = listed;
+        Ok(Parsed { packet, addresses, key_vector })
     }
 }
 
+/// What a packet lists of its sender.
+#[derive(Default)]
+struct Listed {
+    addresses: Vec<IpAddr>,
+    key_vector: Vec<u8>,
+}
+
 /// RFC 4895 section 6.3: `value` of the AUTH chunk that `signed` begins with.
-fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> Result<(), Malformed> {
+fn check_signature(value: &[u8], signed: &[u8], receiving: &impl Receiving) -> Result<Hmac, Malformed> {
     let mut reader = Reader(value);
-    let fields = (reader.u16(), reader.u16());
-    if fields != (Some(0), Some(HMAC_SHA_1)) || reader.0.len() != CHUNK_CODE_BYTES {
+    let (shared_key, algorithm) = (reader.u16(), reader.u16());
+    let algorithm = algorithm.and_then(Hmac::of).filter(|hmac| reader.0.len() == hmac.bytes());
+    let Some(hmac) = algorithm.filter(|_| shared_key == Some(0)) else {
         return Err(malformed("an AUTH chunk is signed in a way that was not agreed on"));
-    }
+    };
     let key = receiving.association_key().ok_or(malformed("an AUTH chunk without an association"))?;
     let mut blank = signed.to_vec();
-    blank[8..8 + CHUNK_CODE_BYTES].fill(0);
-    if is_genuine(key, &blank, reader.0) { Ok(()) } else { Err(malformed("an AUTH chunk is not genuine")) }
+    blank[8..8 + hmac.bytes()].fill(0);
+    if is_genuine(hmac, key, &blank, reader.0) {
+        Ok(hmac)
+    } else {
+        Err(malformed("an AUTH chunk is not genuine"))
+    }
 }
 
 /// A chunk's header and what it contains, without padding.
@@ -142,25 +159,35 @@ impl<'a> ChunkHeader<'a> {
         Some(Self { kind, flags, value })
     }
 
-    /// The chunk, or one that is illegal (RFC 9260 section 3.3.10.13: fields behind its end break the
-    /// protocol).
-    fn chunk(&self, receiving: &mut impl Receiving, addresses: &mut Vec<IpAddr>) -> Result<Chunk, Malformed> {
-        let listed = addresses.len();
+    /// The chunk, in a packet between these ports, or one that is illegal (RFC 9260 section 3.3.10.13: fields
+    /// behind its end break the protocol).
+    fn chunk(
+        &self,
+        ports: [u16; 2],
+        receiving: &mut impl Receiving,
+        listed: &mut Listed,
+    ) -> Result<Chunk, Malformed> {
+        let known = listed.addresses.len();
         let illegal = |cause| {
             let chunk = Opaque { kind: self.kind, flags: self.flags, value: self.value.into() };
             Chunk::Illegal(Box::new(Illegal { chunk, cause }))
         };
-        match self.legal(receiving, addresses) {
+        match self.legal(ports, receiving, listed) {
             Ok(chunk) => Ok(chunk),
             Err(Fault::Silent(problem)) => Err(problem),
             Err(Fault::Told(cause)) => {
-                addresses.truncate(listed);
+                listed.addresses.truncate(known);
                 Ok(illegal(cause))
             }
         }
     }
 
-    fn legal(&self, receiving: &mut impl Receiving, addresses: &mut Vec<IpAddr>) -> Result<Chunk, Fault> {
+    fn legal(
+        &self,
+        ports: [u16; 2],
+        receiving: &mut impl Receiving,
+        listed: &mut Listed,
+    ) -> Result<Chunk, Fault> {
         let Self { kind, flags, value } = *self;
         let mut reader = Reader(value);
         let tag_reflected = flags & TAG_REFLECTED != 0;
@@ -171,7 +198,7 @@ impl<'a> ChunkHeader<'a> {
             chunk::COOKIE_ACK => Chunk::CookieAck,
             chunk::COOKIE_ECHO => {
                 // RFC 9260 section 5.1.5: such a cookie is silently discarded.
-                let cookie = StateCookie::verified(value, receiving.secret(), addresses)
+                let cookie = StateCookie::verified(value, receiving.secret(), ports, listed)
                     .ok_or(Fault::Silent(malformed("a cookie is not ours")))?;
                 Chunk::CookieEcho(Box::new(Cookie::Own(cookie)))
             }
@@ -189,17 +216,21 @@ impl<'a> ChunkHeader<'a> {
             chunk::I_DATA => Chunk::IData(i_data(flags, reader, receiving)?),
             chunk::I_FORWARD_TSN => Chunk::IForwardTsn(i_forward_tsn(reader).ok_or(Fault::Silent(SHORT))?),
             chunk::INIT => {
-                let Beginning { init, unrecognized, .. } = init(reader, addresses, kind)?;
+                let Beginning { init, unrecognized, .. } = init(reader, &mut listed.addresses, kind)?;
                 Chunk::Init(Box::new(init), unrecognized.into())
             }
             chunk::INIT_ACK => {
-                let Beginning { init, cookie, reported, unrecognized } = init(reader, addresses, kind)?;
+                let Beginning { init, cookie, reported, unrecognized } =
+                    init(reader, &mut listed.addresses, kind)?;
                 // Section 3.3.3: it must have one.
                 let missing = [0, 0, 0, 1, 0, parameter::STATE_COOKIE as u8];
                 let cookie = cookie.ok_or_else(|| Fault::told(cause::MISSING_PARAMETER, &missing))?;
-                let cookie = match StateCookie::verified(cookie, receiving.secret(), &mut Vec::new()) {
-                    Some(own) => Cookie::Own(own),
-                    None => Cookie::Foreign(cookie.into()),
+                let others = &mut Listed::default();
+                let cookie = match StateCookie::verified(cookie, receiving.secret(), ports, others) {
+                    // This end has opened an association with itself. Addresses and keys are in the bytes
+                    // alone, which are given back as they came.
+                    Some(own) if !own.keeps_addresses && own.key_bytes == 0 => Cookie::Own(own),
+                    _ => Cookie::Foreign(cookie.into()),
                 };
                 let (reported, unrecognized) = (reported.into(), unrecognized.into());
                 Chunk::InitAck(Box::new(InitAck { init, cookie, reported, unrecognized }))
@@ -413,7 +444,9 @@ fn init<'a>(
         ip: IpVersion::Ipv4,
         forward_tsn_supported: false,
         asconf_supported: false,
+        hmac: Hmac::Sha1,
         interleaving_supported: false,
+        reconfig_supported: false,
         names_forward_tsn: false,
         names_address_types: false,
         cookie_preservative: None,
@@ -421,6 +454,7 @@ fn init<'a>(
     let mut cookie = None;
     let (mut reported, mut unrecognized) = (Vec::new(), Vec::new());
     let (mut supports_asconf, mut can_authenticate, mut names_forward_tsn) = (false, false, false);
+    let mut hmac = Hmac::Sha1;
     while !reader.is_empty() {
         let Some((kind, mut value)) = parameter(&mut reader) else {
             return Err(Fault::violation("a parameter is cut off"));
@@ -446,9 +480,13 @@ fn init<'a>(
                 let has = |kind: u8| value.0.contains(&kind);
                 supports_asconf = has(chunk::ASCONF) && has(chunk::ASCONF_ACK) && has(chunk::AUTH);
                 init.interleaving_supported = has(chunk::I_DATA);
+                init.reconfig_supported = has(chunk::RECONFIG);
                 names_forward_tsn = has(chunk::FORWARD_TSN);
             }
             parameter::RANDOM => can_authenticate = true,
+            parameter::HMAC_ALGORITHMS => {
+                hmac = std::iter::from_fn(|| value.u16()).find_map(Hmac::of).unwrap_or_default();
+            }
             // Section 3.3.2.1.
             parameter::HOST_NAME_ADDRESS => {
                 let mut host = Vec::new();
@@ -468,21 +506,22 @@ fn init<'a>(
             parameter::ADAPTATION_LAYER
             | parameter::CHUNK_LIST
             | parameter::ECN_CAPABLE
-            | parameter::HMAC_ALGORITHMS
             | parameter::SET_PRIMARY => {}
             // RFC 9260 section 3.2.1.
             kind => {
-                let does = |bit: u8| kind & (u16::from(bit) << 8) != 0;
-                if does(codes::REPORT) {
+                if codes::does(kind, codes::REPORT) {
                     keep_parameter(&mut unrecognized, kind, value.0);
                 }
-                if !does(codes::READ_ON) {
+                if !codes::does(kind, codes::READ_ON) {
                     reader = Reader(&[]);
                 }
             }
         }
     }
     init.asconf_supported = supports_asconf && can_authenticate;
+    if init.asconf_supported {
+        init.hmac = hmac;
+    }
     // RFC 5061 section 4.2.7: either of the two says it.
     init.forward_tsn_supported |= names_forward_tsn;
     init.names_forward_tsn = names_forward_tsn;
@@ -490,52 +529,95 @@ fn init<'a>(
     Ok(Beginning { init, cookie, reported, unrecognized })
 }
 
-fn asconf(mut reader: Reader<'_>, receiving: &impl Receiving) -> Option<Asconf> {
+fn asconf(mut reader: Reader<'_>, receiving: &mut impl Receiving) -> Option<Asconf> {
     let serial = reader.u32()?;
     let (kind, value) = parameter(&mut reader)?;
     let ip = match address(kind, value)? {
         IpAddr::V4(_) => IpVersion::Ipv4,
         IpAddr::V6(_) => IpVersion::Ipv6,
     };
-    let mut requests = Vec::new();
-    while let Some((kind, mut value)) = parameter(&mut reader) {
+    let (mut requests, mut refused) = (Vec::new(), Vec::new());
+    loop {
+        let whole = reader.0;
+        let Some((kind, mut value)) = parameter(&mut reader) else { break };
+        let request: Box<[u8]> = whole[..4 + value.0.len()].into();
+        let correlation = value.u32()?;
         let change = match kind {
             parameter::ADD_ADDRESS => AddressChange::Add,
             parameter::DELETE_ADDRESS => AddressChange::Delete,
             parameter::SET_PRIMARY => AddressChange::SetPrimary,
-            _ => continue,
+            _ => {
+                if codes::does(kind, codes::REPORT) {
+                    refused.push(RefusedRequest {
+                        correlation,
+                        cause: cause::UNRECOGNIZED_PARAMETERS,
+                        request,
+                    });
+                }
+                if !codes::does(kind, codes::READ_ON) {
+                    break;
+                }
+                continue;
+            }
         };
-        let correlation = value.u32()?;
-        let (kind, value) = parameter(&mut value)?;
-        // An address that nobody knows is that of no path.
-        let path = receiving.path_to(address(kind, value)?)?;
-        requests.push(AddressRequest { correlation, change, path });
+        let address = parameter(&mut value).and_then(|(kind, value)| address(kind, value));
+        match address.map(|address| place(change, address, receiving)) {
+            Some(Ok((change, path))) => requests.push(AddressRequest { correlation, change, path }),
+            Some(Err(cause)) => refused.push(RefusedRequest { correlation, cause, request }),
+            None => {
+                refused.push(RefusedRequest { correlation, cause: cause::UNRESOLVABLE_ADDRESS, request });
+            }
+        }
     }
-    Some(Asconf { serial, ip, requests })
+    Some(Asconf { serial, ip, requests, refused })
+}
+
+/// What is asked for, and the path that it is about; or why it cannot be done (RFC 5061 sections 4.3 and
+/// 5.2).
+fn place(
+    change: AddressChange,
+    address: IpAddr,
+    receiving: &mut impl Receiving,
+) -> Result<(AddressChange, PathId), u16> {
+    if address.is_unspecified() {
+        let change = if change == AddressChange::Delete { AddressChange::DeleteOthers } else { change };
+        let path = receiving.path_of_packet().ok_or(cause::UNRESOLVABLE_ADDRESS)?;
+        return Ok((change, path));
+    }
+    match change {
+        AddressChange::Add => receiving.path_to_new(address).ok_or(cause::RESOURCE_SHORTAGE),
+        _ => receiving.path_to(address).ok_or(cause::UNRESOLVABLE_ADDRESS),
+    }
+    .map(|path| (change, path))
 }
 
 fn asconf_ack(mut reader: Reader<'_>) -> Option<AsconfAck> {
     let serial = reader.u32()?;
-    let (mut ip, mut responses) = (IpVersion::Ipv4, Vec::new());
+    let (mut ip, mut responses, mut refused) = (IpVersion::Ipv4, Vec::new(), Vec::new());
     while let Some((kind, mut value)) = parameter(&mut reader) {
         let correlation = value.u32()?;
         let error = match kind {
             parameter::SUCCESS_INDICATION => None,
             parameter::ERROR_CAUSE_INDICATION => {
                 let (code, request) = parameter(&mut value)?;
+                let error = match code {
+                    cause::LAST_ADDRESS => AddressError::LastAddress,
+                    cause::SOURCE_ADDRESS => AddressError::SourceAddress,
+                    cause => {
+                        refused.push(RefusedRequest { correlation, cause, request: request.0.into() });
+                        continue;
+                    }
+                };
                 if request.0.len() > 20 {
                     ip = IpVersion::Ipv6;
                 }
-                Some(match code {
-                    cause::LAST_ADDRESS => AddressError::LastAddress,
-                    _ => AddressError::SourceAddress,
-                })
+                Some(error)
             }
             _ => continue,
         };
         responses.push(AddressResponse { correlation, error });
     }
-    Some(AsconfAck { serial, ip, responses })
+    Some(AsconfAck { serial, ip, responses, refused })
 }
 
 /// The first error cause, if there is one.
@@ -553,13 +635,13 @@ fn first_cause(reader: &mut Reader<'_>) -> Option<ErrorCause> {
 }
 
 impl StateCookie {
-    /// A cookie that has this end's code, and the addresses in it; none of others'.
-    fn verified(bytes: &[u8], secret: &Secret, addresses: &mut Vec<IpAddr>) -> Option<Self> {
+    /// A cookie that has this end's code, made for these ports, and the addresses in it; none of others'.
+    fn verified(bytes: &[u8], secret: &Secret, ports: [u16; 2], listed: &mut Listed) -> Option<Self> {
         if bytes.len() < Self::BYTES as usize {
             return None;
         }
         let (signed, code) = bytes.split_at(bytes.len() - COOKIE_CODE_BYTES);
-        if !is_own_cookie(secret, signed, code) {
+        if !is_own_cookie(secret, ports, signed, code) {
             return None;
         }
         let mut reader = Reader(signed);
@@ -569,6 +651,7 @@ impl StateCookie {
         let (initiate_tag, a_rwnd) = (reader.u32()?, reader.u32()?);
         let (outbound_streams, max_inbound_streams) = (reader.u16()?, reader.u16()?);
         let (initial_tsn, count, abilities) = (reader.u32()?, reader.u8()?, reader.u8()?);
+        let key_bytes = reader.u16()?;
         let can = |bit: u8| abilities & bit != 0;
         let peer = Init {
             initiate_tag,
@@ -580,25 +663,37 @@ impl StateCookie {
             ip: if can(COOKIE_IPV6) { IpVersion::Ipv6 } else { IpVersion::Ipv4 },
             forward_tsn_supported: can(COOKIE_FORWARD_TSN),
             asconf_supported: can(COOKIE_ASCONF),
+            hmac: if can(COOKIE_SHA_256) { Hmac::Sha256 } else { Hmac::Sha1 },
             interleaving_supported: can(COOKIE_INTERLEAVING),
+            reconfig_supported: can(COOKIE_RECONFIG),
             names_forward_tsn: false,
             names_address_types: false,
             cookie_preservative: None,
         };
         let keeps_addresses = can(COOKIE_ADDRESSES);
-        let cookie = Self { created_at, life, local_tag, local_initial_tsn, peer, keeps_addresses };
+        let tie_tag = if can(COOKIE_TIE_TAG) { Some(reader.u64()?) } else { None };
+        let cookie = Self {
+            created_at,
+            life,
+            local_tag,
+            local_initial_tsn,
+            peer,
+            tie_tag,
+            key_bytes,
+            keeps_addresses,
+        };
         if bytes.len() != cookie.wire_size() as usize {
             return None;
         }
-        reader.u16()?;
         let kind = match cookie.peer.ip {
             IpVersion::Ipv4 => parameter::IPV4_ADDRESS,
             IpVersion::Ipv6 => parameter::IPV6_ADDRESS,
         };
         for _ in 0..cookie.kept_addresses() {
             let octets = Reader(reader.take(cookie.address_bytes() as usize)?);
-            addresses.push(address(kind, octets)?);
+            listed.addresses.push(address(kind, octets)?);
         }
+        listed.key_vector = reader.take(key_bytes.into())?.into();
         Some(cookie)
     }
 }

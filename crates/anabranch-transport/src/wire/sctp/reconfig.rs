@@ -1,8 +1,25 @@
-//! The RE-CONFIG chunk (RFC 6525): streams that begin anew, and further ones. Associations here do not ask
-//! for that, and pass over a chunk that does (its type's upper bits say so, RFC 9260 section 3.2).
+//! The RE-CONFIG chunk (RFC 6525): streams that begin anew, and further ones.
 
 use super::codes::parameter;
 use crate::wire::bytes::{Append as _, Reader};
+
+/// Results of a request (RFC 6525 section 4.4).
+pub mod outcome {
+    /// Success - Nothing to do.
+    pub const NOTHING_TO_DO: u32 = 0;
+    /// Success - Performed.
+    pub const PERFORMED: u32 = 1;
+    /// Denied.
+    pub const DENIED: u32 = 2;
+    /// Error - Wrong SSN.
+    pub const WRONG_SSN: u32 = 3;
+    /// Error - Request already in progress.
+    pub const ALREADY_IN_PROGRESS: u32 = 4;
+    /// Error - Bad Sequence Number.
+    pub const BAD_SEQUENCE_NUMBER: u32 = 5;
+    /// In progress.
+    pub const IN_PROGRESS: u32 = 6;
+}
 
 /// A RE-CONFIG chunk: one parameter, or two that may be together (RFC 6525 section 3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +74,7 @@ pub enum Reconfiguration {
     Response {
         /// The number of the request that this answers.
         response: u32,
-        /// What has become of it, by the numbers of that section.
+        /// What has become of it: an [`outcome`].
         result: u32,
         /// Where TSNs were reset: the sender's next one, and the one that it expects next.
         tsns: Option<[u32; 2]>,

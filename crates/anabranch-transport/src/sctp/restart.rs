@@ -1,0 +1,112 @@
+//! A peer that has restarted opens the association again (RFC 9260 sections 5.2.2 and 5.2.4, case A).
+//!
+//! Nothing of the old association is kept but its settings and counters: what was not delivered is gone, and
+//! the application is told. Which addresses the peer has now, its driver knows
+//! ([`Association::restart`]); without one they are those of the paths.
+//!
+//! Known deviation: the two Tie-Tags are one number that is drawn for them, so that a cookie does not show
+//! the tags of an association that lives.
+
+use super::association::{Association, State};
+use super::handshake::staleness;
+use crate::ground::PathId;
+use crate::rng::Draw as _;
+use crate::time::Time;
+use crate::wire::sctp::chunk::{Chunk, Cookie, ErrorCause, OtherCause, StateCookie};
+use crate::wire::{Body, Packet};
+
+impl Association {
+    /// The number by which cookies for this association are known again.
+    pub(super) fn tie_tag(&mut self) -> u64 {
+        let handshake = &mut self.handshake;
+        *handshake.tie_tag.get_or_insert_with(|| handshake.numbers.bits())
+    }
+
+    /// Whether a cookie begins this association anew: both tags are others, and the Tie-Tag is ours.
+    #[cold]
+    pub(super) fn is_new_beginning(&self, tag: u32, cookie: &Cookie) -> bool {
+        let Cookie::Own(cookie) = cookie else { return false };
+        let is_ours = cookie.tie_tag.is_some() && cookie.tie_tag == self.handshake.tie_tag;
+        let is_another =
+            cookie.local_tag == tag && tag != self.local_tag && cookie.peer.initiate_tag != self.peer_tag;
+        is_ours && is_another && !matches!(self.state, State::Closed | State::CookieWait)
+    }
+
+    /// Whether this packet is about to restart the association, so that its driver may say which addresses
+    /// the peer has left, with [`Association::restart`].
+    pub fn restarts_with(&self, now: Time, packet: &Packet) -> bool {
+        let Body::Sctp(sctp) = &packet.body else { return false };
+        let Chunk::CookieEcho(cookie) = &sctp.first else { return false };
+        let Cookie::Own(own) = &**cookie else { return false };
+        self.state != State::ShutdownAckSent
+            && self.is_new_beginning(sctp.verification_tag, cookie)
+            && staleness(now, own).is_none()
+    }
+
+    /// Whether the association is so far open that an INIT of the peer means that it restarts (section
+    /// 5.2.2).
+    pub const fn takes_init_for_restart(&self) -> bool {
+        !matches!(self.state, State::Closed | State::CookieWait | State::Ended | State::ShutdownAckSent)
+    }
+
+    /// Closes this end and forgets everything but its settings and counters, to be opened by this packet that
+    /// [restarts](Association::restarts_with) it, which it is to be given next. It has a path per MTU then
+    /// (bytes, IP header included).
+    ///
+    /// # Panics
+    /// When there are no paths, or more than there were.
+    pub fn restart(&mut self, packet: &Packet, mtus: &[u32]) {
+        if let Body::Sctp(sctp) = &packet.body
+            && let Chunk::CookieEcho(cookie) = &sctp.first
+            && let Cookie::Own(cookie) = &**cookie
+        {
+            self.begin_anew(cookie, mtus);
+        }
+    }
+
+    #[cold]
+    fn begin_anew(&mut self, cookie: &StateCookie, mtus: &[u32]) {
+        assert!((1..=self.paths.len()).contains(&mtus.len()), "a restart adds no paths");
+        let mut parameters = self.parameters.clone();
+        if usize::from(parameters.primary_path) >= mtus.len() {
+            parameters.primary_path = 0;
+        }
+        let (numbers, heartbeat) = (self.handshake.numbers.clone(), self.heartbeat.clone());
+        let closed = Self::closed(parameters, self.ports, mtus, self.ip, numbers, heartbeat);
+        let old = std::mem::replace(self, closed);
+        self.listed_addresses = old.listed_addresses;
+        self.unread = old.unread;
+        (self.outputs, self.spare) = (old.outputs, old.spare);
+        (self.stats, self.last_now) = (old.stats, old.last_now);
+        self.has_refused = old.has_refused;
+        self.handshake.is_restart = true;
+        // The wish to close stays.
+        self.shutdown.is_wanted = matches!(old.state, State::ShutdownPending | State::ShutdownSent);
+        self.adopt_promise(cookie, self.ports);
+        if old.stream_reconfiguration.is_some() {
+            self.offer_extensions();
+        }
+        if old.reconfiguration.is_some() {
+            self.let_addresses_change(&[]).expect("no path is absent");
+        }
+    }
+
+    /// Section 5.2.4 A.
+    #[cold]
+    pub(super) fn on_new_beginning(&mut self, now: Time, path: PathId, cookie: &StateCookie) {
+        if let Some(error) = staleness(now, cookie) {
+            self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(error));
+            return;
+        }
+        if self.state == State::ShutdownAckSent {
+            let cause = ErrorCause::Other(Box::new(OtherCause::cookie_while_shutting_down()));
+            self.transmit_with_tag(path, cookie.peer.initiate_tag, Chunk::Error(cause));
+            self.send_shutdown_ack(now);
+            return;
+        }
+        let mtus: Vec<u32> = self.paths.iter().map(|path| path.mtu).collect();
+        self.begin_anew(cookie, &mtus);
+        let cookie = Cookie::Own(*cookie);
+        self.on_cookie_echo(now, path, self.verification_tag(), &cookie);
+    }
+}

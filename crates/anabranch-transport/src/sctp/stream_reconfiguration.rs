@@ -1,0 +1,460 @@
+//! Streams begin anew (RFC 6525): the numbers of a stream's messages are counted from 0 again.
+//!
+//! An end resets its outgoing streams; a peer that wants the incoming ones reset asks for that. A stream is
+//! reset once all of its messages have been acknowledged or given up, as data channels of WebRTC do it (RFC
+//! 8831 section 6.7), and takes no further message until the peer has answered (RFC 6525 section 5.1.2 A1).
+//! With interleaving both kinds of Message Identifiers begin anew (RFC 8260 section 2.3.2).
+//!
+//! Known deviations: requests for further streams and for new TSNs are answered with "denied" (sections 5.2.4
+//! to 5.2.6); this end does not ask for the reset of incoming streams.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::association::{Association, State};
+use super::failure::Strike;
+use super::reassembly::unwrap_tsn;
+use crate::endpoint::{Event, Output, Received};
+use crate::ground::{PathId, Payload};
+use crate::time::Time;
+use crate::wire::sctp::chunk::{Chunk, Data, IData};
+use crate::wire::sctp::reconfig::{Reconfig, Reconfiguration, outcome};
+
+/// A chunk with an Outgoing SSN Reset Request that names no stream, in bytes.
+const RESET_BYTES: u32 = 4 + 16;
+/// So many of the peer's last requests are answered when they come again, and so many may wait for data. One
+/// chunk has two at most (section 3.1), but pion asks for each stream by itself and waits for no answer.
+const MOST_REQUESTS: usize = 16;
+
+/// What an association knows of streams that begin anew.
+#[derive(Debug, Default)]
+pub(super) struct StreamReconfiguration {
+    /// The peer understands RE-CONFIG.
+    is_understood: bool,
+    /// Outgoing streams to be reset that are not asked for yet.
+    wanted: BTreeSet<u16>,
+    /// The request on its way: there is one at most (section 5.1.1).
+    outstanding: Option<Request>,
+    /// The Incoming SSN Reset Request of the peer's by which streams are wanted.
+    asked_by_peer: Option<u32>,
+    /// The timer of the request.
+    timer: Option<Time>,
+    next_request: u32,
+    /// The number of the peer's next request.
+    expected: u32,
+    /// The peer's last requests, the latest first, and what became of them.
+    answered: VecDeque<(u32, u32)>,
+    /// In the order in which they came.
+    deferred: Vec<Deferred>,
+}
+
+/// An Outgoing SSN Reset Request of this end.
+#[derive(Clone, Debug)]
+struct Request {
+    number: u32,
+    /// The request of the peer that it answers, or the last one before the next that is expected.
+    response: u32,
+    last_tsn: u32,
+    streams: Box<[u16]>,
+    path: PathId,
+    /// The peer has answered that it takes its time.
+    is_in_progress: bool,
+}
+
+/// An Outgoing SSN Reset Request of the peer's that waits for data (section 5.2.2 E2).
+#[derive(Debug)]
+struct Deferred {
+    number: u32,
+    last_tsn: u64,
+    /// None: all.
+    streams: Option<BTreeSet<u16>>,
+    /// What these streams begin anew with, by TSN.
+    held: Vec<Held>,
+    path: PathId,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Data(u64, Data),
+    IData(IData),
+}
+
+impl Held {
+    const fn payload(&self) -> Payload {
+        match self {
+            Self::Data(_, data) => data.payload,
+            Self::IData(data) => data.payload,
+        }
+    }
+}
+
+impl StreamReconfiguration {
+    /// Whether the stream takes no message for the time being.
+    pub(super) fn is_paused(&self, stream: u16) -> bool {
+        let asked = self.outstanding.iter().any(|request| request.streams.contains(&stream));
+        asked || self.wanted.contains(&stream)
+    }
+
+    pub(super) const fn timer(&self) -> Time {
+        match self.timer {
+            Some(at) => at,
+            None => Time::NEVER,
+        }
+    }
+
+    /// What has become of this request of the peer's, if it is one of its last.
+    fn answer_to(&mut self, number: u32) -> Option<&mut u32> {
+        self.answered.iter_mut().find(|(known, _)| *known == number).map(|(_, result)| result)
+    }
+
+    fn note(&mut self, number: u32, result: u32) {
+        if let Some(known) = self.answer_to(number) {
+            *known = result;
+            return;
+        }
+        self.answered.truncate(MOST_REQUESTS - 1);
+        self.answered.push_front((number, result));
+    }
+
+    /// Payloads that are kept back.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Payload> {
+        self.deferred.iter().flat_map(|deferred| &deferred.held).map(Held::payload)
+    }
+}
+
+impl Association {
+    /// Has this end say in its INIT or INIT ACK that it understands RE-CONFIG (RFC 6525). To be called before
+    /// the association is opened.
+    pub fn offer_extensions(&mut self) {
+        self.stream_reconfiguration = Some(Box::default());
+        self.has_rare_timers = true;
+    }
+
+    /// The peer has said what it can.
+    #[cold]
+    pub(super) fn begin_stream_reconfiguration(&mut self, is_understood: bool, peer_initial_tsn: u32) {
+        let next_request = self.local_initial_tsn;
+        if let Some(reset) = &mut self.stream_reconfiguration {
+            // Section 5.1.1: the numbers of requests begin with the initial TSNs.
+            **reset = StreamReconfiguration {
+                is_understood,
+                next_request,
+                expected: peer_initial_tsn,
+                ..StreamReconfiguration::default()
+            };
+        }
+    }
+
+    /// Has outgoing streams begin anew once everything that was sent on them is acknowledged; until then they
+    /// take no message. [`Event::StreamReset`] or [`Event::StreamResetRefused`] tells of each what has become
+    /// of it.
+    ///
+    /// # Errors
+    /// When the association is not open, the peer does not understand that, or a stream is not there: one
+    /// sentence, and nothing has been done.
+    pub fn reset_streams(&mut self, now: Time, streams: &[u16]) -> Result<(), String> {
+        if self.state != State::Established {
+            return Err("the association is not open".into());
+        }
+        let Some(reset) = self.stream_reconfiguration.as_mut().filter(|reset| reset.is_understood) else {
+            return Err("streams: the peer cannot reset streams (RFC 6525)".into());
+        };
+        let count = self.next_mid.len();
+        if let Some(stream) = streams.iter().find(|stream| usize::from(**stream) >= count) {
+            return Err(format!(
+                "streams: there is no stream {stream}; they are numbered 0 to {}",
+                count - 1
+            ));
+        }
+        let asked = reset.outstanding.iter().flat_map(|request| request.streams.iter());
+        let asked: BTreeSet<u16> = asked.copied().collect();
+        reset.wanted.extend(streams.iter().filter(|stream| !asked.contains(stream)));
+        self.continue_stream_reconfiguration(now);
+        Ok(())
+    }
+
+    /// Something has happened: what waits for data to arrive or to be acknowledged may go on.
+    #[cold]
+    pub(super) fn continue_stream_reconfiguration(&mut self, now: Time) {
+        while let Some(reset) = &mut self.stream_reconfiguration
+            && let Some(first) = reset.deferred.first()
+            && first.last_tsn <= self.received.cumulative
+        {
+            let first = reset.deferred.remove(0);
+            self.end_deferral(first);
+        }
+        self.ask_for_reset(now);
+    }
+
+    /// Section 5.1.2: asks for what is wanted and can be reset now.
+    fn ask_for_reset(&mut self, now: Time) {
+        let Some(reset) = &self.stream_reconfiguration else { return };
+        let is_open =
+            matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived);
+        if reset.wanted.is_empty() || reset.outstanding.is_some() || !is_open || self.selection.held {
+            return;
+        }
+        let queued = self.queue.iter().map(|waiting| waiting.message.stream);
+        let sent = self.outstanding.chunks.iter().map(|chunk| chunk.message.stream);
+        let busy: BTreeSet<u16> = queued.chain(sent).filter(|stream| reset.wanted.contains(stream)).collect();
+        // An answer to the peer is about all that it has asked for.
+        if !busy.is_empty() && (reset.asked_by_peer.is_some() || busy.len() == reset.wanted.len()) {
+            return;
+        }
+        let path = self.selection.current;
+        let most = (self.paths[path.index()].mtu - self.headers_bytes - RESET_BYTES) / 2;
+        let ready = reset.wanted.difference(&busy).copied().take(most as usize).collect();
+        let last_tsn = self.outstanding.next_tsn().wrapping_sub(1);
+        self.send_reset(now, path, ready, last_tsn);
+    }
+
+    fn send_reset(&mut self, now: Time, path: PathId, streams: Box<[u16]>, last_tsn: u32) {
+        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        for stream in &streams {
+            reset.wanted.remove(stream);
+        }
+        let response = if reset.wanted.is_empty() { reset.asked_by_peer.take() } else { None };
+        if let Some(number) = response {
+            reset.note(number, outcome::PERFORMED);
+        }
+        let response = response.unwrap_or_else(|| reset.expected.wrapping_sub(1));
+        let number = reset.next_request;
+        reset.next_request = number.wrapping_add(1);
+        reset.outstanding =
+            Some(Request { number, response, last_tsn, streams, path, is_in_progress: false });
+        self.transmit_reset(now, path);
+    }
+
+    fn transmit_reset(&mut self, now: Time, path: PathId) {
+        let timer = self.deadline(now, self.paths[path.index()].rto.rto);
+        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        let Some(request) = &mut reset.outstanding else { return };
+        (request.path, request.is_in_progress) = (path, false);
+        reset.timer = Some(timer);
+        let Request { number, response, last_tsn, streams, .. } = request.clone();
+        let first = Reconfiguration::ResetOutgoing { request: number, response, last_tsn, streams };
+        self.transmit_one(path, Chunk::Reconfig(Box::new(Reconfig { first, second: None })));
+    }
+
+    /// The timer of the request expired (section 5.1.1).
+    #[cold]
+    pub(super) fn on_reconfiguration_timer(&mut self, now: Time) {
+        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        reset.timer = None;
+        let Some(Request { path, is_in_progress, .. }) = reset.outstanding else { return };
+        let mut next = path;
+        // A peer that takes its time is there.
+        if !is_in_progress {
+            self.strike(now, path, Strike::Timeout);
+            next = self.next_present(path);
+        }
+        if !self.is_over() {
+            self.transmit_reset(now, next);
+        }
+    }
+
+    #[cold]
+    pub(super) fn stop_reconfiguration_timer(&mut self) {
+        if let Some(reset) = &mut self.stream_reconfiguration {
+            reset.timer = None;
+        }
+    }
+
+    /// Section 5.2.1.
+    #[cold]
+    pub(super) fn on_reconfig(&mut self, now: Time, from: PathId, reconfig: &Reconfig) {
+        let is_open = matches!(
+            self.state,
+            State::Established | State::ShutdownPending | State::ShutdownReceived | State::ShutdownSent
+        );
+        let understands = self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.is_understood);
+        if !is_open || !understands {
+            return;
+        }
+        let mut answers = Vec::new();
+        for parameter in std::iter::once(&reconfig.first).chain(&reconfig.second) {
+            let number = match parameter {
+                Reconfiguration::Response { response, result, .. } => {
+                    self.on_reset_response(now, *response, *result);
+                    continue;
+                }
+                Reconfiguration::AddIncoming { request, .. }
+                | Reconfiguration::AddOutgoing { request, .. }
+                | Reconfiguration::ResetIncoming { request, .. }
+                | Reconfiguration::ResetOutgoing { request, .. }
+                | Reconfiguration::ResetTsn { request } => *request,
+            };
+            let result = self.carry_out_request(from, number, parameter);
+            answers.push(Reconfiguration::Response { response: number, result, tsns: None });
+        }
+        let mut answers = answers.into_iter();
+        if let Some(first) = answers.next() {
+            let second = answers.next();
+            self.transmit_one(from, Chunk::Reconfig(Box::new(Reconfig { first, second })));
+        }
+    }
+
+    /// What becomes of a request of the peer's.
+    fn carry_out_request(&mut self, from: PathId, number: u32, parameter: &Reconfiguration) -> u32 {
+        let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
+        // A copy of one of the last requests has the answer that it had, or has by now.
+        if let Some(known) = reset.answer_to(number) {
+            return *known;
+        }
+        if number != reset.expected {
+            return outcome::BAD_SEQUENCE_NUMBER;
+        }
+        reset.expected = number.wrapping_add(1);
+        let result = match parameter {
+            Reconfiguration::ResetIncoming { streams, .. } => self.peer_wants_reset(number, streams),
+            Reconfiguration::ResetOutgoing { last_tsn, streams, .. } => {
+                self.peer_resets(from, number, *last_tsn, streams)
+            }
+            _ => outcome::DENIED,
+        };
+        if let Some(reset) = &mut self.stream_reconfiguration {
+            reset.note(number, result);
+        }
+        result
+    }
+
+    /// Section 5.2.3: the peer wants outgoing streams of this end to be reset.
+    fn peer_wants_reset(&mut self, number: u32, streams: &[u16]) -> u32 {
+        let count = self.next_mid.len();
+        if streams.iter().any(|stream| usize::from(*stream) >= count) {
+            return outcome::WRONG_SSN;
+        }
+        let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
+        if reset.outstanding.is_some() || !reset.wanted.is_empty() {
+            return outcome::ALREADY_IN_PROGRESS;
+        }
+        if streams.is_empty() {
+            reset.wanted.extend((0..count).map(|stream| stream as u16));
+        } else {
+            reset.wanted.extend(streams);
+        }
+        reset.asked_by_peer = Some(number);
+        // The request that follows is the answer.
+        outcome::IN_PROGRESS
+    }
+
+    /// Section 5.2.2: the peer resets outgoing streams of its own.
+    fn peer_resets(&mut self, from: PathId, number: u32, last_tsn: u32, streams: &[u16]) -> u32 {
+        if streams.iter().any(|stream| *stream >= self.inbound_streams) {
+            return outcome::WRONG_SSN;
+        }
+        let streams = (!streams.is_empty()).then(|| streams.iter().copied().collect());
+        let last_tsn = unwrap_tsn(self.received.cumulative, last_tsn);
+        let deferred = Deferred { number, last_tsn, streams, held: Vec::new(), path: from };
+        let Some(reset) = &mut self.stream_reconfiguration else { return outcome::DENIED };
+        if reset.deferred.len() == MOST_REQUESTS {
+            return outcome::ALREADY_IN_PROGRESS;
+        }
+        if last_tsn > self.received.cumulative || !reset.deferred.is_empty() {
+            reset.deferred.push(deferred);
+            return outcome::IN_PROGRESS;
+        }
+        self.perform(deferred.streams.as_ref());
+        outcome::PERFORMED
+    }
+
+    /// Incoming streams begin anew (section 5.2.2 E3).
+    fn perform(&mut self, streams: Option<&BTreeSet<u16>>) {
+        let Self { reassembly, interleaved, outputs, stats, .. } = self;
+        let mut deliver = |message: Received| {
+            stats.messages_delivered += 1;
+            outputs.push_back(Output::Event(Event::Received(message)));
+        };
+        let is_reset = |stream: u16| streams.is_none_or(|streams| streams.contains(&stream));
+        reassembly.reset(is_reset, &mut deliver);
+        interleaved.reset(is_reset, &mut reassembly.bytes, &mut deliver);
+        match streams {
+            None => outputs.push_back(Output::Event(Event::StreamResetByPeer(None))),
+            Some(streams) => {
+                let events = streams.iter().map(|stream| Event::StreamResetByPeer(Some(*stream)));
+                outputs.extend(events.map(Output::Event));
+            }
+        }
+    }
+
+    /// Everything that the peer sent before its request is there (section 5.2.2 E3 to E5).
+    fn end_deferral(&mut self, deferred: Deferred) {
+        let Deferred { number, streams, held, path, .. } = deferred;
+        if let Some(reset) = &mut self.stream_reconfiguration {
+            reset.note(number, outcome::PERFORMED);
+        }
+        self.perform(streams.as_ref());
+        for chunk in held {
+            self.reassembly.bytes -= u64::from(chunk.payload().length);
+            match chunk {
+                Held::Data(tsn, data) => self.deliver_data(tsn, &data),
+                Held::IData(data) => self.deliver_i_data(&data),
+            }
+        }
+        let first = Reconfiguration::Response { response: number, result: outcome::PERFORMED, tsns: None };
+        let path = if self.allows_data(path) { path } else { self.selection.current };
+        self.transmit_one(path, Chunk::Reconfig(Box::new(Reconfig { first, second: None })));
+    }
+
+    /// Whether a chunk of user data belongs to a stream that has not begun anew yet: it is kept back (section
+    /// 5.2.2 E2).
+    #[cold]
+    fn is_held(&mut self, tsn: u64, stream: u16, chunk: Held) -> bool {
+        let Some(reset) = &mut self.stream_reconfiguration else { return false };
+        let is_affected = |deferred: &&mut Deferred| {
+            let streams = &deferred.streams;
+            tsn > deferred.last_tsn && streams.as_ref().is_none_or(|streams| streams.contains(&stream))
+        };
+        // A conforming peer has one request for a stream at a time.
+        let Some(deferred) = reset.deferred.iter_mut().rfind(is_affected) else { return false };
+        deferred.held.push(chunk);
+        self.reassembly.bytes += u64::from(chunk.payload().length);
+        true
+    }
+
+    #[cold]
+    pub(super) fn holds_data(&mut self, tsn: u64, data: &Data) -> bool {
+        self.is_held(tsn, data.stream, Held::Data(tsn, *data))
+    }
+
+    #[cold]
+    pub(super) fn holds_i_data(&mut self, tsn: u64, data: &IData) -> bool {
+        self.is_held(tsn, data.stream, Held::IData(*data))
+    }
+
+    /// Section 5.2.7.
+    fn on_reset_response(&mut self, now: Time, number: u32, result: u32) {
+        let Some(reset) = &mut self.stream_reconfiguration else { return };
+        let Some(request) = &mut reset.outstanding else { return };
+        if request.number != number {
+            return;
+        }
+        let path = request.path;
+        if result == outcome::IN_PROGRESS {
+            request.is_in_progress = true;
+            let timer = self.deadline(now, self.paths[path.index()].rto.rto);
+            if let Some(reset) = &mut self.stream_reconfiguration {
+                reset.timer = Some(timer);
+            }
+            return;
+        }
+        reset.timer = None;
+        let streams = reset.outstanding.take().map(|request| request.streams).unwrap_or_default();
+        self.errors_in_a_row = 0;
+        self.status[path.index()].error_count = 0;
+        let is_done = matches!(result, outcome::NOTHING_TO_DO | outcome::PERFORMED);
+        for stream in streams {
+            if is_done {
+                self.next_mid[usize::from(stream)] = 0;
+                if let Some(next) = self.next_unordered_mid.get_mut(usize::from(stream)) {
+                    *next = 0;
+                }
+            }
+            let event = if is_done { Event::StreamReset(stream) } else { Event::StreamResetRefused(stream) };
+            self.outputs.push_back(Output::Event(event));
+        }
+        // The streams take messages again.
+        if std::mem::take(&mut self.has_refused) {
+            self.outputs.push_back(Output::Event(Event::Writable));
+        }
+    }
+}
