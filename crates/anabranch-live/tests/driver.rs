@@ -83,10 +83,10 @@ fn a_transfer_is_completed_beside_a_flood() {
         for number in 0..20_000_u32 {
             let mut bytes = vec![0x13, 0x89, 0x13, 0x89, 0, 0, 0, 0, 0, 0, 0, 0];
             bytes.extend([1, 0, 0, 20]);
-            bytes.extend([number + 1, 100_000, 10 << 16 | 10, 1].map(u32::to_be_bytes).as_flattened());
+            bytes.extend([number + 1, 100_000, 0x000a_000a, 1].map(u32::to_be_bytes).as_flattened());
             let checksum = crc32c::crc32c(&bytes);
             // Half of them are broken.
-            bytes[8..12].copy_from_slice(&(checksum ^ number % 2).to_le_bytes());
+            bytes[8..12].copy_from_slice(&(checksum ^ (number % 2)).to_le_bytes());
             let _ = socket.send_to(&bytes, ("127.0.0.1", port));
             if number % 20 == 0 {
                 std::thread::sleep(Duration::from_millis(1));

@@ -33,6 +33,11 @@ pub(crate) fn words<const N: usize>(words: [u32; N]) -> Vec<u8> {
     words.map(u32::to_be_bytes).as_flattened().to_vec()
 }
 
+/// Two numbers of 16 bits in one of 32.
+pub(crate) const fn pair(high: u16, low: u16) -> u32 {
+    (high as u32) << 16 | low as u32
+}
+
 /// A segment of TCP to be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segment {

@@ -7,7 +7,7 @@ use anabranch_transport::sctp::Config;
 use anabranch_transport::secret::Secret;
 use anabranch_transport::time::{Duration, Time};
 
-use crate::bytes::{chunk, chunk_of_length, sctp, words};
+use crate::bytes::{chunk, chunk_of_length, pair, sctp, words};
 use crate::sctp_peer::Peer;
 use crate::world::{CLIENT, End, FEW, HEADERS, Numbers, SERVER, World, address, alone, attacks, stranger};
 
@@ -157,7 +157,7 @@ fn assert_alone(world: &World<Talker>) {
 /// INIT from a port, whose sender has this tag.
 pub(crate) fn init(ports: [u16; 2], tag: u32) -> Vec<u8> {
     // a_rwnd, streams both ways, initial TSN.
-    sctp(ports, 0, &[chunk(kind::INIT, 0, &words([tag, 100_000, 10 << 16 | 10, 1_000]))])
+    sctp(ports, 0, &[chunk(kind::INIT, 0, &words([tag, 100_000, pair(10, 10), 1_000]))])
 }
 
 /// The tag that packets to a host carry in the transfer, and their ports.
@@ -173,24 +173,24 @@ fn any_chunk(number: usize) -> Vec<u8> {
     match number % 20 {
         0 => chunk(kind::DATA, 3, &data),
         1 => chunk(kind::SACK, 0, &words([1_000, 100_000, 0])),
-        2 => chunk(kind::HEARTBEAT, 0, &words([1 << 16 | 12, 1, 2])),
-        3 => chunk(kind::HEARTBEAT_ACK, 0, &words([1 << 16 | 12, 1, 2])),
+        2 => chunk(kind::HEARTBEAT, 0, &words([pair(1, 12), 1, 2])),
+        3 => chunk(kind::HEARTBEAT_ACK, 0, &words([pair(1, 12), 1, 2])),
         4 => chunk(kind::ABORT, 0, &[]),
         5 => chunk(kind::ABORT, 1, &[]),
         6 => chunk(kind::SHUTDOWN, 0, &words([1_000])),
         7 => chunk(kind::SHUTDOWN_ACK, 0, &[]),
         8 => chunk(kind::SHUTDOWN_COMPLETE, 0, &[]),
         9 => chunk(kind::SHUTDOWN_COMPLETE, 1, &[]),
-        10 => chunk(kind::ERROR, 0, &words([3 << 16 | 8, 1])),
+        10 => chunk(kind::ERROR, 0, &words([pair(3, 8), 1])),
         11 => chunk(kind::COOKIE_ACK, 0, &[]),
         12 => chunk(kind::I_DATA, 3, &[words([1_000, 0, 0, 0]), vec![1; 8]].concat()),
         13 => chunk(kind::FORWARD_TSN, 0, &words([5_000])),
         14 => chunk(kind::I_FORWARD_TSN, 0, &words([5_000])),
-        15 => chunk(kind::RECONFIG, 0, &words([13 << 16 | 16, 1, 1, 1])),
+        15 => chunk(kind::RECONFIG, 0, &words([pair(13, 16), 1, 1, 1])),
         16 => chunk(
             kind::INIT_ACK,
             0,
-            &[words([9, 100_000, 10 << 16 | 10, 1_000]), words([7 << 16 | 12, 1, 2])].concat(),
+            &[words([9, 100_000, pair(10, 10), 1_000]), words([pair(7, 12), 1, 2])].concat(),
         ),
         17 => chunk(0xfe, 0, &[1; 40]),
         18 => chunk(0x3f, 0, &[1; 40]),
@@ -247,16 +247,16 @@ fn init_into_an_association(count: usize) -> Numbers {
 fn init_that_is_illegal(count: usize) -> Numbers {
     let mut world = world();
     let numbers = world.attack(count, |_, number| {
-        let (tag, streams) = (number as u32 + 1, 10 << 16 | 10);
+        let (tag, streams) = (number as u32 + 1, pair(10, 10));
         let whole = words([tag, 100_000, streams, 1_000]);
         let value = match number % 6 {
             0 => words([tag, 100_000, 10, 1_000]),
             1 => words([tag, 100_000, 10 << 16, 1_000]),
             2 => words([0, 100_000, streams, 1_000]),
             // The name of a host, a parameter that is cut off, and one that is to have no value.
-            3 => [whole, words([11 << 16 | 204]), vec![b'a'; 200]].concat(),
-            4 => [whole, words([5 << 16 | 60])].concat(),
-            _ => [whole, words([0xc000 << 16 | 8, 0])].concat(),
+            3 => [whole, words([pair(11, 204)]), vec![b'a'; 200]].concat(),
+            4 => [whole, words([pair(5, 60)])].concat(),
+            _ => [whole, words([pair(0xc000, 8), 0])].concat(),
         };
         (SERVER, stranger(number), sctp([1, PORT], 0, &[chunk(kind::INIT, 0, &value)]))
     });
@@ -358,7 +358,7 @@ fn cookie_forged(count: usize) -> Numbers {
             _ => forged.extend([0; 8]),
         }
         let echo = chunk(kind::COOKIE_ECHO, 0, &forged);
-        (SERVER, stranger(1), sctp([peer.port, PORT], peer.peer_tag, &[echo]))
+        (SERVER, stranger(1), sctp([peer.port, PORT], peer.other_tag, &[echo]))
     });
     assert_alone(&world);
     assert_eq!(numbers.answers, 0, "it is silently discarded");
@@ -385,22 +385,22 @@ fn not_of_one_host(count: usize) -> Numbers {
 fn the_answer_to_init_is_no_lever() {
     let _alone = alone();
     let mut world = world();
-    let addresses = (0..50_u8).flat_map(|last| [words([5 << 16 | 8]), vec![10, 9, 9, last]].concat());
+    let addresses = (0..50_u8).flat_map(|last| [words([pair(5, 8)]), vec![10, 9, 9, last]].concat());
     // Supported Extensions, Random, Chunk List and Requested HMAC Algorithm (RFC 4895, RFC 5061).
-    let signs = [words([0x8008 << 16 | 7]), vec![kind::ASCONF, kind::ASCONF_ACK, kind::AUTH, 0]].concat();
-    let algorithm = words([0x8002 << 16 | 8, 1, 0x8004 << 16 | 6, 1 << 16]);
-    let list = [words([0x8003 << 16 | 6]), vec![kind::ASCONF, kind::ASCONF_ACK, 0, 0]].concat();
+    let signs = [words([pair(0x8008, 7)]), vec![kind::ASCONF, kind::ASCONF_ACK, kind::AUTH, 0]].concat();
+    let algorithm = words([pair(0x8002, 8), 1, pair(0x8004, 6), 1 << 16]);
+    let list = [words([pair(0x8003, 6)]), vec![kind::ASCONF, kind::ASCONF_ACK, 0, 0]].concat();
     let asked = [
         vec![],
         // Unknown parameters, which are reported (RFC 9260 section 3.2.1).
-        words([0xffff << 16 | 4]),
-        words([0xffff << 16 | 4]).repeat(100),
+        words([pair(0xffff, 4)]),
+        words([pair(0xffff, 4)]).repeat(100),
         addresses.collect(),
-        words([0xc000 << 16 | 4]),
+        words([pair(0xc000, 4)]),
         [signs, algorithm, list].concat(),
     ];
     for (number, more) in asked.into_iter().enumerate() {
-        let value = [words([9, 100_000, 10 << 16 | 10, 1_000]), more].concat();
+        let value = [words([9, 100_000, pair(10, 10), 1_000]), more].concat();
         let packet = sctp([1, PORT], 0, &[chunk(kind::INIT, 0, &value)]);
         world.answer();
         world.inject(SERVER, stranger(number), &packet);
@@ -440,8 +440,8 @@ fn an_answer_that_nobody_asked_for_changes_nothing() {
     let _alone = alone();
     let mut world = world();
     let (ports, tag) = overheard(&world, CLIENT);
-    let fields = words([9, 100_000, 10 << 16 | 10, 1_000]);
-    let parameters = [words([5 << 16 | 8]), vec![10, 9, 9, 9], words([7 << 16 | 12, 1, 2])].concat();
+    let fields = words([9, 100_000, pair(10, 10), 1_000]);
+    let parameters = [words([pair(5, 8)]), vec![10, 9, 9, 9], words([pair(7, 12), 1, 2])].concat();
     let ack = chunk(kind::INIT_ACK, 0, &[fields, parameters].concat());
     for _ in 0..100 {
         world.inject(CLIENT, address(SERVER), &sctp(ports, tag, std::slice::from_ref(&ack)));

@@ -7,7 +7,7 @@ use anabranch_transport::endpoint::Reliability;
 use anabranch_transport::rng::Draw as _;
 use anabranch_transport::time::Duration;
 
-use crate::bytes::{chunk, chunk_of_length, sctp, words};
+use crate::bytes::{chunk, chunk_of_length, pair, sctp, words};
 use crate::sctp::{BUFFER, MOST_ACCEPTED, PORT, Talker, UDP, config, init, kind, world, world_with};
 use crate::world::{CLIENT, FEW, HEADERS, Numbers, SERVER, World, alone, attacks, held, stranger};
 
@@ -20,14 +20,14 @@ pub(crate) struct Peer {
     pub(crate) port: u16,
     tag: u32,
     /// The tag that packets to the server carry.
-    pub(crate) peer_tag: u32,
+    pub(crate) other_tag: u32,
     /// The first TSN of the server.
-    peer_tsn: u32,
+    other_tsn: u32,
 }
 
 impl Peer {
     pub(crate) fn new(address: IpAddr) -> Self {
-        Self { address, port: 7, tag: 77, peer_tag: 0, peer_tsn: 0 }
+        Self { address, port: 7, tag: 77, other_tag: 0, other_tsn: 0 }
     }
 
     /// Sends INIT: the cookie of the answer.
@@ -41,7 +41,7 @@ impl Peer {
         let ack = world.answer().expect("it is answered");
         assert_eq!(ack[12], kind::INIT_ACK);
         let word = |at: usize| u32::from_be_bytes(ack[at..at + 4].try_into().expect("four bytes"));
-        (self.peer_tag, self.peer_tsn) = (word(16), word(28));
+        (self.other_tag, self.other_tsn) = (word(16), word(28));
         let mut at = 32;
         loop {
             let length = usize::from(u16::from_be_bytes([ack[at + 2], ack[at + 3]]));
@@ -53,7 +53,7 @@ impl Peer {
     }
 
     fn packet(&self, chunks: &[Vec<u8>]) -> Vec<u8> {
-        sctp([self.port, PORT], self.peer_tag, chunks)
+        sctp([self.port, PORT], self.other_tag, chunks)
     }
 
     fn echo(&self, cookie: &[u8]) -> Vec<u8> {
@@ -145,7 +145,7 @@ fn cookie_expired(count: usize) -> Numbers {
     let mut world = world();
     let mut peer = Peer::new(stranger(1));
     // It asks for a life of 49 days more (RFC 9260 section 5.2.6).
-    let asks = [words([peer.tag, 100_000, 10 << 16 | 10, TSN]), words([9 << 16 | 8, u32::MAX])].concat();
+    let asks = [words([peer.tag, 100_000, pair(10, 10), TSN]), words([pair(9, 8), u32::MAX])].concat();
     let init = sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &asks)]);
     let cookie = peer.ask_with(&mut world, &init);
     world.run_for(Duration::from_millis(4_100));
@@ -164,7 +164,7 @@ fn cookie_from_elsewhere(count: usize) -> Numbers {
             (SERVER, stranger(2 + number), peer.echo(&cookie))
         } else {
             let echo = chunk(kind::COOKIE_ECHO, 0, &cookie);
-            (SERVER, peer.address, sctp([peer.port + 1, PORT], peer.peer_tag, &[echo]))
+            (SERVER, peer.address, sctp([peer.port + 1, PORT], peer.other_tag, &[echo]))
         }
     });
     assert_eq!(world.ends[SERVER].host.associations(), 1);
@@ -181,7 +181,7 @@ fn an_association_begins_at_the_address_that_asked() {
     let victim = [10, 9, 9, 9];
     let mut peer = Peer::new(stranger(1));
     let listed =
-        [words([peer.tag, 100_000, 10 << 16 | 10, TSN]), words([5 << 16 | 8]), victim.to_vec()].concat();
+        [words([peer.tag, 100_000, pair(10, 10), TSN]), words([pair(5, 8)]), victim.to_vec()].concat();
     let cookie = peer.ask_with(&mut world, &sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &listed)]));
     world.inject(SERVER, IpAddr::from(victim), &peer.echo(&cookie));
     let id = *world.ends[SERVER].accepted.last().expect("the cookie is right");
@@ -217,7 +217,7 @@ fn sack_lies(count: usize) -> Numbers {
             break;
         }
     }
-    let before = peer.peer_tsn.wrapping_sub(1);
+    let before = peer.other_tsn.wrapping_sub(1);
     let numbers = world.attack(count, |world, number| {
         let far = world.rng.bits() as u32;
         let sack = match number % 8 {
@@ -307,10 +307,10 @@ fn interleaved(count: usize) -> Numbers {
     let mut peer = Peer::new(stranger(1));
     // Supported Extensions: I-DATA and I-FORWARD-TSN; Forward-TSN-Supported.
     let asks = [
-        words([peer.tag, 100_000, 10 << 16 | 10, TSN]),
-        words([0x8008 << 16 | 6]),
+        words([peer.tag, 100_000, pair(10, 10), TSN]),
+        words([pair(0x8008, 6)]),
         vec![kind::I_DATA, kind::I_FORWARD_TSN, 0, 0],
-        words([0xc000 << 16 | 4]),
+        words([pair(0xc000, 4)]),
     ]
     .concat();
     let cookie = peer.ask_with(&mut world, &sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &asks)]));
@@ -351,8 +351,8 @@ fn errors(count: usize) -> Numbers {
     let mut world = world();
     let peer = Peer::open(stranger(1), &mut world);
     let numbers = world.attack(count, |world, number| {
-        let code = number as u32 % 14;
-        let cause = words([code << 16 | 8, world.rng.bits() as u32]);
+        let code = number as u16 % 14;
+        let cause = words([pair(code, 8), world.rng.bits() as u32]);
         (SERVER, peer.address, peer.packet(&[chunk(kind::ERROR, 0, &cause.repeat(1 + number % 100))]))
     });
     assert!(numbers.answers <= 10 + count / 100, "no error is answered: {numbers:?}");
@@ -424,7 +424,7 @@ fn heartbeat_ack(count: usize) -> Numbers {
     let mut peer = Peer::new(stranger(1));
     // It lists an address of somebody else, which is not confirmed before a nonce came back from there.
     let listed =
-        [words([peer.tag, 100_000, 10 << 16 | 10, TSN]), words([5 << 16 | 8]), vec![10, 9, 9, 9]].concat();
+        [words([peer.tag, 100_000, pair(10, 10), TSN]), words([pair(5, 8)]), vec![10, 9, 9, 9]].concat();
     let cookie = peer.ask_with(&mut world, &sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &listed)]));
     peer.finish(&mut world, &cookie);
     let id = *world.ends[SERVER].accepted.last().expect("it is open");
@@ -433,7 +433,7 @@ fn heartbeat_ack(count: usize) -> Numbers {
         let (sent_at, nonce) = (world.rng.bits(), world.rng.bits() as u32);
         let path = world.rng.below(4) as u8;
         let info = [sent_at.to_be_bytes().to_vec(), words([nonce]), vec![path, 0, 0xab, 0x4a]].concat();
-        let parameter = [words([1 << 16 | 20]), info].concat();
+        let parameter = [words([pair(1, 20)]), info].concat();
         (SERVER, peer.address, peer.packet(&[chunk(kind::HEARTBEAT_ACK, 0, &parameter)]))
     });
     let end = world.ends[SERVER].host.endpoint(id);
@@ -449,7 +449,7 @@ fn a_heartbeat_from_the_future() {
     let listed_address = IpAddr::from([10, 9, 9, 9]);
     let mut peer = Peer::new(stranger(1));
     let listed =
-        [words([peer.tag, 100_000, 10 << 16 | 10, TSN]), words([5 << 16 | 8]), vec![10, 9, 9, 9]].concat();
+        [words([peer.tag, 100_000, pair(10, 10), TSN]), words([pair(5, 8)]), vec![10, 9, 9, 9]].concat();
     let cookie = peer.ask_with(&mut world, &sctp([peer.port, PORT], 0, &[chunk(kind::INIT, 0, &listed)]));
     world.inject(SERVER, peer.address, &peer.echo(&cookie));
     let id = *world.ends[SERVER].accepted.last().expect("it is open");
@@ -471,8 +471,8 @@ fn asconf(count: usize) -> Numbers {
     let peer = Peer::open(stranger(1), &mut world);
     let id = *world.ends[SERVER].accepted.last().expect("it is open");
     let numbers = world.attack(count, |world, number| {
-        let address = [words([5 << 16 | 8]), vec![10, 9, 9, 9]].concat();
-        let add = [words([0xc001 << 16 | 16, 1]), address.clone()].concat();
+        let address = [words([pair(5, 8)]), vec![10, 9, 9, 9]].concat();
+        let add = [words([pair(0xc001, 16), 1]), address.clone()].concat();
         let asconf = chunk(kind::ASCONF, 0, &[words([TSN + number as u32 / 4]), address, add].concat());
         let code: Vec<u8> = (0..20).map(|_| world.rng.bits() as u8).collect();
         let auth = chunk(kind::AUTH, 0, &[vec![0, 0, 0, 1], code].concat());

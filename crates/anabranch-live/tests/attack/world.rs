@@ -314,12 +314,11 @@ fn write(name: &str, numbers: &Numbers) {
     let rows =
         lines.iter().position(|line| line.starts_with("| numbers of |")).expect("there is a table") + 2;
     let end = rows + lines[rows..].iter().take_while(|line| line.starts_with('|')).count();
-    match lines[rows..end].iter().position(|line| line.starts_with(&start)) {
-        Some(at) => lines[rows + at] = &row,
-        None => {
-            let at = lines[rows..end].partition_point(|line| *line < row.as_str());
-            lines.insert(rows + at, &row);
-        }
+    if let Some(at) = lines[rows..end].iter().position(|line| line.starts_with(&start)) {
+        lines[rows + at] = &row;
+    } else {
+        let at = lines[rows..end].partition_point(|line| *line < row.as_str());
+        lines.insert(rows + at, &row);
     }
     std::fs::write(path, lines.join("\n") + "\n").expect("it can be written");
 }

@@ -111,35 +111,7 @@ impl Options {
                 self.handshake = Some(Handshake::Capable { sender_key, receiver_key });
             }
             subtype::JOIN => self.handshake = Some(Handshake::Join(join(low & BACKUP != 0, value, segment)?)),
-            subtype::DSS => {
-                let Dss { ack, mapping, has_fin } = read_dss(value)?;
-                let [expected, acknowledged] = receiving.data_near();
-                self.data_ack = ack.map(|ack| ack.position(first_data_sequence(own_key), acknowledged));
-                let Some(Mapping { sequence, subflow, length, checksum }) = mapping else { return Some(()) };
-                let first = first_data_sequence(peers_key);
-                let start = sequence.position(first, expected);
-                if start > MOST_POSITION {
-                    return None;
-                }
-                let data = u64::from(length).saturating_sub(has_fin.into());
-                // A mapping may be longer than the segment and begin before it.
-                let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
-                if segment.payload.length > 0 && place < data {
-                    self.data_position = Some(start.wrapping_add(place));
-                    let position = segment.payload.offset.wrapping_sub(place);
-                    receiving.mapped(position, start, data as u32);
-                }
-                self.data_fin = has_fin.then(|| start.wrapping_add(data));
-                if let Some(checksum) = checksum {
-                    self.has_checksum = true;
-                    let is_alone = subflow == 0 && data == 0;
-                    if is_alone || (place == 0 && data == payload.len() as u64) {
-                        let covered = if is_alone { &[] } else { payload };
-                        let header = PseudoHeader { sequence: first.wrapping_add(start), subflow, length };
-                        self.is_damaged |= header.checksum(covered, checksum) != 0;
-                    }
-                }
-            }
+            subtype::DSS => return self.take_dss(read_dss(value)?, carrier, receiving),
             subtype::ADD_ADDRESS => {
                 let address = value.u8()?;
                 let is_echo = low & ECHO != 0;
@@ -182,6 +154,43 @@ impl Options {
                 self.reset = Some(Reset { reason: value.u8()?, is_transient: low & TRANSIENT != 0 });
             }
             _ => {}
+        }
+        Some(())
+    }
+
+    /// An acknowledgement on the level of the connection, a mapping, `DATA_FIN` (section 3.3).
+    fn take_dss(
+        &mut self,
+        Dss { ack, mapping, has_fin }: Dss,
+        Carrier { segment, payload }: Carrier<'_>,
+        receiving: &mut impl Receiving,
+    ) -> Option<()> {
+        let [own_key, peers_key] = receiving.connection_keys();
+        let [expected, acknowledged] = receiving.data_near();
+        self.data_ack = ack.map(|ack| ack.position(first_data_sequence(own_key), acknowledged));
+        let Some(Mapping { sequence, subflow, length, checksum }) = mapping else { return Some(()) };
+        let first = first_data_sequence(peers_key);
+        let start = sequence.position(first, expected);
+        if start > MOST_POSITION {
+            return None;
+        }
+        let data = u64::from(length).saturating_sub(has_fin.into());
+        // A mapping may be longer than the segment and begin before it.
+        let place = u64::from((segment.payload.offset as u32).wrapping_add(1).wrapping_sub(subflow));
+        if segment.payload.length > 0 && place < data {
+            self.data_position = Some(start.wrapping_add(place));
+            let position = segment.payload.offset.wrapping_sub(place);
+            receiving.mapped(position, start, data as u32);
+        }
+        self.data_fin = has_fin.then(|| start.wrapping_add(data));
+        if let Some(checksum) = checksum {
+            self.has_checksum = true;
+            let is_alone = subflow == 0 && data == 0;
+            if is_alone || (place == 0 && data == payload.len() as u64) {
+                let covered = if is_alone { &[] } else { payload };
+                let header = PseudoHeader { sequence: first.wrapping_add(start), subflow, length };
+                self.is_damaged |= header.checksum(covered, checksum) != 0;
+            }
         }
         Some(())
     }
