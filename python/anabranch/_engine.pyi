@@ -8,6 +8,7 @@ from anabranch.errors import LiveError, RunError, ScenarioError
 __all__ = [
     "ENGINE_VERSION",
     "Cancel",
+    "Emulation",
     "LiveCall",
     "LiveError",
     "LiveHost",
@@ -18,6 +19,7 @@ __all__ = [
     "codecs",
     "drill",
     "emodel",
+    "enter_namespaces",
     "models",
     "run",
     "run_batch",
@@ -222,6 +224,47 @@ def emodel(terms: dict[str, float | str]) -> list[tuple[str, float | str, str]]:
 
 def codecs() -> list[dict[str, float | str | None]]:
     """The codec table: name, kbit_per_s, frame_ms, ie, bpl, source."""
+
+def enter_namespaces(network: str, mounts: str, processes: str) -> None:
+    """Move the calling thread into what these files stand for; programs that it starts are there, in the folder `/`."""
+
+@final
+class Emulation:
+    """A scenario in real time; `anabranch.emulate` is what programs use. Not there on systems other than Linux."""
+
+    @staticmethod
+    def load(
+        path: str,
+        sets: Sequence[tuple[str, str]] = [],
+        replication: int = 0,
+        capture: str | None = None,
+    ) -> Emulation: ...
+    @staticmethod
+    def parse(
+        text: str,
+        sets: Sequence[tuple[str, str]] = [],
+        folder: str = ".",
+        replication: int = 0,
+        capture: str | None = None,
+    ) -> Emulation: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def links(self) -> list[str]: ...
+    @property
+    def thread_id(self) -> int:
+        """The thread that carries packets."""
+    def nodes(self) -> list[tuple[str, list[tuple[str, str, str, list[str], list[str]]]]]:
+        """The nodes with their interfaces: path, device, node at the other end, own addresses, those at the other end."""
+    def descriptors(self, node: str) -> list[int] | None:
+        """What stands for a node's network and mounts and for the namespace of processes; None for no node of this name."""
+    def set(self, link: str, key: str, value: str) -> None: ...
+    def states(
+        self,
+    ) -> list[tuple[str, str, int | None, int, int, int, list[tuple[str, int]]]]:
+        """Link, direction, rate in bit/s, packets in it, packets and bytes delivered, packets dropped by cause."""
+    def row(self) -> dict[str, float]: ...
+    def close(self) -> None: ...
 
 @final
 class LiveHost:

@@ -3,6 +3,8 @@
 
 mod call;
 mod drill;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod live;
 mod quality;
 mod scenario;
@@ -21,6 +23,9 @@ mod _engine {
     use super::call::LiveCall;
     #[pymodule_export]
     use super::drill::drill;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::emulate::{Emulation, enter_namespaces};
     #[pymodule_export]
     use super::live::LiveHost;
     #[pymodule_export]

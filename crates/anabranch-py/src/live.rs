@@ -297,7 +297,7 @@ impl LiveHost {
     }
 }
 
-fn scalars<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn scalars<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in row.scalars() {
         dict.set_item(name, value)?;

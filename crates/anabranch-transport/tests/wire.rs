@@ -512,7 +512,7 @@ fn packets() -> impl Strategy<Value = (IpVersion, Packet, Option<u16>)> {
         (body, 0..4u8, ecn.clone(), identification).prop_map(move |(body, path, ecn, identification)| {
             let size = ip.header_bytes()
                 + match &body {
-                    Body::Fragment(_) => unreachable!("not made here"),
+                    Body::Foreign(_) | Body::Fragment(_) => unreachable!("not made here"),
                     Body::Mptcp(segment) => segment.tcp.wire_size() + segment.option_bytes,
                     Body::Sctp(packet) => packet.wire_size(),
                     Body::Tcp(segment) => segment.wire_size(),

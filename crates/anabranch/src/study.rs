@@ -32,15 +32,8 @@ impl Study {
     /// # Errors
     /// When the file cannot be read or is not a scenario.
     pub fn load(file: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
-        let text = text_file::read(file, MAX_FILE_MEGABYTES).map_err(ScenarioError::new)?;
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let in_file = |error| ScenarioError::new(format!("{}: {error}", file.display()));
-        let mut study = Self::parse(&text, sets, folder).map_err(in_file)?;
-        if study.scenario.name.is_empty()
-            && let Some(stem) = file.file_stem()
-        {
-            study.scenario.name = stem.to_string_lossy().into_owned();
-        }
+        let mut study = in_file(file, |text, folder| Self::parse(text, sets, folder))?;
+        study.scenario.name_after(file);
         Ok(study)
     }
 
@@ -49,12 +42,7 @@ impl Study {
     /// # Errors
     /// When the text is not a scenario.
     pub fn parse(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Self, ScenarioError> {
-        let mut base = tree::parse(text)?;
-        include::resolve(&mut base, sets, folder)?;
-        for (path, value) in sets.iter().filter(|(path, _)| path != include::KEY) {
-            edit::set(&mut base, path, edit::value_of(value))?;
-        }
-        files::resolve(&mut base, folder);
+        let mut base = read(text, sets, folder)?;
         let sweep = match base.as_object_mut().and_then(|table| table.remove("sweep")) {
             Some(tree) => {
                 let mut config: sweep::Config = error::from_value(&tree, "sweep")?;
@@ -152,12 +140,78 @@ impl Study {
     }
 }
 
+/// TOML text as a tree, with what it includes and with these settings.
+fn read(text: &str, sets: &[(String, String)], folder: &Path) -> Result<Value, ScenarioError> {
+    let mut base = tree::parse(text)?;
+    include::resolve(&mut base, sets, folder)?;
+    for (path, value) in sets.iter().filter(|(path, _)| path != include::KEY) {
+        edit::set(&mut base, path, edit::value_of(value))?;
+    }
+    files::resolve(&mut base, folder);
+    Ok(base)
+}
+
+/// What `parse` makes of a file's text and the folder that it lies in; a mistake names the file.
+fn in_file<T>(
+    file: &Path,
+    parse: impl FnOnce(&str, &Path) -> Result<T, ScenarioError>,
+) -> Result<T, ScenarioError> {
+    let text = text_file::read(file, MAX_FILE_MEGABYTES).map_err(ScenarioError::new)?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    parse(&text, folder).map_err(|error| ScenarioError::new(format!("{}: {error}", file.display())))
+}
+
 impl Scenario {
+    /// Reads a scenario file for an [`Emulation`](crate::sim::Emulation), which checks it: it may have no
+    /// flows, and a sweep over it is left aside.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a scenario.
+    pub fn load_network(file: &Path, sets: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let mut scenario = in_file(file, |text, folder| Self::parse_network(text, sets, folder))?;
+        scenario.name_after(file);
+        Ok(scenario)
+    }
+
+    /// The same for TOML text.
+    ///
+    /// # Errors
+    /// When the text is not a scenario.
+    pub fn parse_network(
+        text: &str,
+        sets: &[(String, String)],
+        folder: &Path,
+    ) -> Result<Self, ScenarioError> {
+        let mut base = read(text, sets, folder)?;
+        if let Some(table) = base.as_object_mut() {
+            table.remove("sweep");
+            table.entry("flows").or_insert_with(|| json!({}));
+        }
+        let scenario: Self = error::from_value(&base, "")?;
+        check_name(&scenario.name)?;
+        scenario.check_names()?;
+        Ok(scenario)
+    }
+
+    /// A scenario without a name has that of its file.
+    fn name_after(&mut self, file: &Path) {
+        if self.name.is_empty()
+            && let Some(stem) = file.file_stem()
+        {
+            self.name = stem.to_string_lossy().into_owned();
+        }
+    }
+
     /// Whether a simulation can be built from it.
     ///
     /// # Errors
     /// The sentence that says why not.
     pub fn check(&self) -> Result<(), ScenarioError> {
+        self.check_names()?;
+        Simulation::build(self, 0, false).map(drop)
+    }
+
+    fn check_names(&self) -> Result<(), ScenarioError> {
         let sections: [(&str, Vec<&String>); 3] = [
             ("links", self.links.keys().collect()),
             ("paths", self.paths.keys().collect()),
@@ -170,7 +224,7 @@ impl Scenario {
                 )));
             }
         }
-        Simulation::build(self, 0, false).map(drop)
+        Ok(())
     }
 }
 

@@ -88,6 +88,19 @@ const LIVE: [(&str, &str); 13] = [
     ("driver", "clock outbox raw route sctp secrets stack tun udp"),
 ];
 
+/// The modules of `anabranch-emulate`.
+const EMULATE: [(&str, &str); 9] = [
+    ("clock", ""),
+    ("elsewhere", ""),
+    ("flows", ""),
+    ("lateness", ""),
+    ("plan", ""),
+    ("capture", "plan"),
+    ("carrier", "capture clock flows lateness"),
+    ("space", "plan"),
+    ("emulator", "capture carrier clock plan space"),
+];
+
 /// The modules of `anabranch-drill`.
 const DRILL: [(&str, &str); 11] = [
     ("script", ""),
@@ -112,6 +125,7 @@ fn modules_import_what_stands_above_them() {
     check(&ANABRANCH, &arrows(&engine, &[]));
     check(&NET, &arrows(&engine, &["net"]));
     check(&LIVE, &arrows(&sources("anabranch-live"), &[]));
+    check(&EMULATE, &arrows(&sources("anabranch-emulate"), &[]));
     check(&DRILL, &arrows(&sources("anabranch-drill"), &[]));
 }
 

@@ -4,6 +4,7 @@ mod applications;
 mod calls;
 mod captures;
 mod coupling;
+mod emulation;
 mod engine_version;
 mod fragmentation;
 mod golden;

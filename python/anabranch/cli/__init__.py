@@ -25,6 +25,7 @@ from . import (  # noqa: F401 - each adds its command
     difference,
     drill,
     emodel,
+    emulate,
     explain,
     list_,
     merge,

@@ -91,6 +91,11 @@ def choices(rows: Iterable[Sequence[str]], *heads: str) -> Table:
     return table
 
 
+def plain(heads: Sequence[str], words: int) -> Table:
+    """An empty table whose first columns have words, and the others numbers."""
+    return _table(heads, right=range(words, len(heads)))
+
+
 def side_by_side(
     heads: Sequence[str], rows: Iterable[Sequence[str]], width: int, keys: int
 ) -> Group:

@@ -73,10 +73,12 @@ impl Packet {
     /// Its bytes. With an identification it is one that may be fragmented on its way; IPv6 has neither.
     ///
     /// # Panics
-    /// For a fragment, which is [cut](fragment) from the bytes of its packet.
+    /// For a fragment, which is [cut](fragment) from the bytes of its packet, and for a packet of others,
+    /// whose bytes are not known here.
     pub fn emit(&self, identification: Option<u16>, sending: &impl Sending) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.size as usize);
         let protocol = match &self.body {
+            Body::Foreign(_) => panic!("a packet of others has bytes already"),
             Body::Fragment(_) => panic!("a fragment is cut from its packet"),
             Body::Mptcp(segment) => {
                 segment.emit(self.path, sending, &mut body);

@@ -33,6 +33,8 @@ pub struct Packet {
 /// The transport protocol's part of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
+    /// A packet of others, whose bytes are kept elsewhere.
+    Foreign(Foreign),
     /// A fragment of an IPv4 packet.
     Fragment(Fragment),
     /// A TCP segment with an MPTCP option.
@@ -46,14 +48,28 @@ pub enum Body {
 }
 
 impl Body {
+    /// The packet of others, if it is one.
+    pub const fn foreign(&self) -> Option<Foreign> {
+        if let Self::Foreign(foreign) = *self { Some(foreign) } else { None }
+    }
+
     /// The TCP segment, with or without an MPTCP option, if it is one.
     pub const fn tcp(&self) -> Option<&tcp::Segment> {
         match self {
             Self::Mptcp(segment) => Some(&segment.tcp),
             Self::Tcp(segment) => Some(segment),
-            Self::Fragment(_) | Self::Sctp(_) | Self::Udp(_) => None,
+            Self::Foreign(_) | Self::Fragment(_) | Self::Sctp(_) | Self::Udp(_) => None,
         }
     }
+}
+
+/// What is known of a packet of others: real programs send it over the links of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// What whoever keeps its bytes calls it.
+    pub handle: u32,
+    /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
+    pub flow: u32,
 }
 
 /// Which bytes of which packet in flight a fragment carries.

@@ -224,6 +224,26 @@ impl DuplexLink {
         one_way.resume(now, size, ecn, is_lost)
     }
 
+    /// From now on what happens on the wire may change.
+    pub(crate) fn expect_changes(&mut self) {
+        self.directions.iter_mut().for_each(OneWay::expect_changes);
+    }
+
+    /// From now on packets of this direction are delayed as those of `other` are, one that has expected
+    /// changes.
+    pub(crate) fn take_delay(&mut self, other: &mut Self, direction: Direction) {
+        self.directions[direction.index()].take_delay(&mut other.directions[direction.index()]);
+    }
+
+    /// From now on packets are lost as those of `other` are.
+    pub(crate) fn take_loss(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.ingress_loss, &mut other.ingress_loss);
+        std::mem::swap(&mut self.wire_loss, &mut other.wire_loss);
+        for (own, its) in self.directions.iter_mut().zip(&mut other.directions) {
+            own.take_loss(its);
+        }
+    }
+
     /// Brings every lazy state to the end of the run, and asserts that every packet is accounted for.
     ///
     /// Packets that the link was asked for ahead of time and that had not arrived by then are not counted.

@@ -49,6 +49,18 @@ impl Medium {
         }
     }
 
+    /// From `now` on a queue is served at the rate of its like; nothing happens to a radio.
+    pub(crate) fn take_rate(&mut self, now: Time, other: Self, releases: &mut Vec<Release>) {
+        if let (Self::Queue(server), Self::Queue(other)) = (self, other) {
+            server.take_rate(now.as_nanos(), *other, releases);
+        }
+    }
+
+    /// The rate in bit/s at which a queue is served now; none for a radio.
+    pub(crate) fn present_rate(&self) -> Option<u64> {
+        if let Self::Queue(server) = self { Some(server.present_rate()) } else { None }
+    }
+
     /// When it wants to act.
     pub(crate) fn next_event(&self) -> Time {
         match self {
@@ -223,6 +235,12 @@ impl Media {
     /// Packets of this direction in the medium.
     pub(crate) fn holds(&self, link: u32, direction: Direction) -> u64 {
         self.port(link, direction).map_or(0, |(medium, port)| self.list[medium as usize].holds(port))
+    }
+
+    /// The rate in bit/s at which a direction's queue is served now; none without one, and for a radio.
+    pub(crate) fn present_rate(&self, link: u32, direction: Direction) -> Option<u64> {
+        let (medium, _) = self.port(link, direction)?;
+        self.list[medium as usize].present_rate()
     }
 
     /// Bytes of memory in use.

@@ -160,6 +160,24 @@ impl OneWay {
         })
     }
 
+    /// From now on what happens on the wire may change, so that every packet takes all stages.
+    pub(crate) fn expect_changes(&mut self) {
+        self.stages = Stages::All;
+    }
+
+    /// From now on packets are delayed as those of `other` are. None overtakes another for that, unless
+    /// packets may.
+    pub(crate) fn take_delay(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.delay, &mut other.delay);
+    }
+
+    /// From now on packets are lost as those of `other` are.
+    pub(crate) fn take_loss(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.ingress_loss, &mut other.ingress_loss);
+        std::mem::swap(&mut self.wire_loss, &mut other.wire_loss);
+        self.is_lossy_on_wire = other.is_lossy_on_wire;
+    }
+
     /// Whether packets leave in the order in which they came.
     pub(crate) fn keeps_order(&self) -> bool {
         self.keeps_order || (self.impairments.is_none() && self.delay.is_constant())

@@ -104,6 +104,20 @@ impl QueuedServer {
         }
     }
 
+    /// From `now` on it serves what waits, and what is left of the packet in service, at the rate that
+    /// `other` has. Packets that have left by then are appended to `releases`.
+    pub(crate) fn take_rate(&mut self, now: u64, other: Self, releases: &mut Vec<Release>) {
+        self.advance(now, releases);
+        self.capacity = other.capacity;
+        self.capacity.rate.at(now);
+        self.capacity.up.at(now);
+    }
+
+    /// The rate in bit/s, 0 while the link is down.
+    pub(crate) fn present_rate(&self) -> u64 {
+        self.rate()
+    }
+
     /// When it wants to act.
     pub(crate) fn next_event(&self) -> Time {
         if self.held == 0 {

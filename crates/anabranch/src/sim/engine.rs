@@ -11,7 +11,7 @@ use anabranch_transport::time::{Duration, Time};
 use super::address_changes;
 use super::alarm::{Alarm, Rung};
 use super::cuts::{self, Cuts};
-use super::event_queue::Class;
+use super::event_queue::{Class, Scheduled};
 use super::flow::Flow;
 use super::flow_groups::{self, Group};
 use super::network::Network;
@@ -25,7 +25,7 @@ use crate::transports::AnyEndpoint;
 
 /// One run of a scenario.
 pub struct Simulation {
-    network: Network,
+    pub(super) network: Network,
     flows: Vec<Flow>,
     /// Flows whose application is not done yet.
     unfinished: usize,
@@ -41,6 +41,24 @@ pub struct Simulation {
     limits_of_paths: Vec<PathLimit>,
     /// Whether there is anything to record after each step of an endpoint.
     is_observed: bool,
+}
+
+/// How a run is built.
+struct Form {
+    trace: bool,
+    /// Whether chains of links are computed at once.
+    fuse: bool,
+    /// Where a capture goes.
+    sink: Option<Sink>,
+    /// Whether it carries packets of others on its paths.
+    has_portals: bool,
+}
+
+/// Every hop has an event.
+impl Default for Form {
+    fn default() -> Self {
+        Self { trace: false, fuse: false, sink: None, has_portals: false }
+    }
 }
 
 /// What a run gives.
@@ -90,7 +108,7 @@ impl Simulation {
         trace: bool,
         fuse: bool,
     ) -> Result<Self, ScenarioError> {
-        Self::build_observed(scenario, replication, trace, fuse, None)
+        Self::build_formed(scenario, replication, Form { trace, fuse, ..Form::default() })
     }
 
     /// A run that also writes its packets, as a capture: see [`capture`](crate::capture).
@@ -103,16 +121,17 @@ impl Simulation {
         trace: bool,
         sink: Sink,
     ) -> Result<Self, ScenarioError> {
-        Self::build_observed(scenario, replication, trace, false, Some(sink))
+        Self::build_formed(scenario, replication, Form { trace, sink: Some(sink), ..Form::default() })
     }
 
-    fn build_observed(
-        scenario: &Scenario,
-        replication: u64,
-        trace: bool,
-        fuse: bool,
-        sink: Option<Sink>,
-    ) -> Result<Self, ScenarioError> {
+    /// A run that carries packets of others on its paths beside those of its flows, of which there may be
+    /// none.
+    pub(super) fn build_with_portals(scenario: &Scenario, replication: u64) -> Result<Self, ScenarioError> {
+        Self::build_formed(scenario, replication, Form { has_portals: true, ..Form::default() })
+    }
+
+    fn build_formed(scenario: &Scenario, replication: u64, form: Form) -> Result<Self, ScenarioError> {
+        let Form { trace, fuse, sink, has_portals } = form;
         cuts::check(&scenario.run)?;
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
@@ -130,7 +149,9 @@ impl Simulation {
         for (name, path) in &scenario.paths {
             check_path(scenario, name, path)?;
         }
-        if scenario.flows.is_empty() {
+        if has_portals {
+            routes.add_portals(scenario)?;
+        } else if scenario.flows.is_empty() {
             return Err(ScenarioError::new("flows: there is none; a scenario needs at least one"));
         }
         routes.set_turns(&links, fuse);
@@ -237,14 +258,7 @@ impl Simulation {
     /// When a guard stops the run.
     pub fn run(mut self, guard: &mut Guard<'_>) -> Result<Outcome, RunError> {
         self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events).max(1);
-        for flow in 0..self.flows.len() {
-            self.see_to(flow, Side::A);
-            self.see_to(flow, Side::B);
-            self.obey(flow);
-            for change in &self.flows[flow].address_changes {
-                self.network.queue.push(change.at, Class::Host, flow as u32);
-            }
-        }
+        self.start();
         let end = Time::ZERO + self.limits.duration;
         let mut cuts = Cuts::new(&self.limits);
         let mut next_cut = cuts.next();
@@ -269,14 +283,7 @@ impl Simulation {
                 self.check_limits(guard)?;
                 self.network.until_check = EVENTS_BETWEEN_CHECKS.min(self.limits.max_events - self.events);
             }
-            match event.class() {
-                Class::Medium => self.network.act(event.component()),
-                Class::Link => self.network.go_on(event.slot),
-                Class::Endpoint => self.deliver(event.slot),
-                Class::Timer => self.ring_timer(event.component()),
-                Class::App => self.ring_app(event.component()),
-                Class::Host => self.change_addresses(event.component()),
-            }
+            self.handle(event);
         }
         while !next_cut.is_never() {
             let now = self.network.now.min(next_cut);
@@ -287,6 +294,51 @@ impl Simulation {
             capture.finish().map_err(|reason| RunError { at, events, reason })?;
         }
         Ok(self.finish(cuts))
+    }
+
+    /// What happens before the first event.
+    fn start(&mut self) {
+        for flow in 0..self.flows.len() {
+            self.see_to(flow, Side::A);
+            self.see_to(flow, Side::B);
+            self.obey(flow);
+            for change in &self.flows[flow].address_changes {
+                self.network.queue.push(change.at, Class::Host, flow as u32);
+            }
+        }
+    }
+
+    /// What an event is about happens, at the present time.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the loop of a run is this, and little else")]
+    fn handle(&mut self, event: Scheduled) {
+        match event.class() {
+            Class::Medium => self.network.act(event.component()),
+            Class::Link => self.network.go_on(event.slot),
+            Class::Endpoint => self.deliver(event.slot),
+            Class::Timer => self.ring_timer(event.component()),
+            Class::App => self.ring_app(event.component()),
+            Class::Host => self.change_addresses(event.component()),
+        }
+    }
+
+    /// Begins a run that is driven from outside, by [`Simulation::handle_next`].
+    pub(super) fn begin(&mut self) {
+        self.network.until_check = u64::MAX;
+        self.start();
+    }
+
+    /// Handles the next event, which there is.
+    pub(super) fn handle_next(&mut self) {
+        let Some(event) = self.network.queue.pop() else { return };
+        self.network.now = event.time;
+        self.events += 1;
+        self.handle(event);
+    }
+
+    /// The number that portals are counted from, as flows.
+    pub(super) fn first_portal(&self) -> u32 {
+        self.flows.len() as u32
     }
 
     /// The wall-clock time that the run may take at most; its guard keeps it.
@@ -351,7 +403,11 @@ impl Simulation {
 
     fn deliver(&mut self, slot: u32) {
         let Some((packet, index, side)) = self.network.take_delivered(slot) else { return };
-        self.flows[index].endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
+        let count = self.flows.len();
+        let Some(flow) = self.flows.get_mut(index) else {
+            return self.network.leave_by_portal(index - count, side, &packet);
+        };
+        flow.endpoints[side.index()].handle_input(self.network.now, Input::Packet(packet));
         self.see_to(index, side);
     }
 
@@ -472,7 +528,7 @@ impl Simulation {
     }
 
     /// The scalars up to now; the run goes on.
-    fn row_so_far(&mut self, now: Time, until: Time) -> Row {
+    pub(super) fn row_so_far(&mut self, now: Time, until: Time) -> Row {
         self.network.catch_up(until);
         let links = self.network.links.clone();
         let row = self.row(now, until);

@@ -136,6 +136,11 @@ impl EventQueue {
         Some(event)
     }
 
+    /// When the next event is; never if there is none.
+    pub(super) fn next_time(&self) -> Time {
+        self.packets.first.time.min(self.alarms.first.time)
+    }
+
     /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let later = self.packets.later.capacity() + self.alarms.later.capacity();

@@ -9,7 +9,7 @@ use super::fragments::HEADER_BYTES;
 use super::network::{Network, Traveller};
 use super::packets::{InFlight, Progress};
 use super::topology::{Hop, Label};
-use crate::net::{Held, Release};
+use crate::net::{Held, Medium, Release};
 
 impl Network {
     /// The event of a medium: packets that it releases go on.
@@ -78,6 +78,7 @@ impl Network {
         let in_flight = self.packets.get_mut(slot);
         in_flight.hop = hop;
         let ecn = in_flight.packet.ecn;
+        let foreign = in_flight.packet.body.foreign();
         let duplex = &mut self.links[link as usize];
         if let Err(step) = duplex.hold(now, direction, size) {
             self.take_step(traveller, hop, now, step);
@@ -85,11 +86,23 @@ impl Network {
         }
         let (medium, port) = self.media.port(link, direction).expect("a link that holds has a medium");
         let arrived = now.as_nanos();
-        let Label { flow, hosts } = self.routes.label(route);
+        let Label { mut flow, hosts } = self.routes.label(route);
+        if let Some(of_others) = foreign {
+            flow = of_others.flow;
+        }
         let size = duplex.wire_size(direction, size);
         let held = Held { slot, arrived, size, ecn, flow, hosts, found_units: 0, is_marked: false };
         let mut releases = std::mem::take(&mut self.releases);
         self.media.list[medium as usize].accept(port, held, &mut releases);
+        self.let_go(releases);
+        self.wind(medium);
+    }
+
+    /// A medium serves its queue at the rate of its like from now on.
+    #[cold]
+    pub(super) fn take_rate(&mut self, medium: u32, other: Medium) {
+        let mut releases = std::mem::take(&mut self.releases);
+        self.media.list[medium as usize].take_rate(self.now, other, &mut releases);
         self.let_go(releases);
         self.wind(medium);
     }

@@ -3,6 +3,7 @@
 mod address_changes;
 mod alarm;
 mod cuts;
+mod emulation;
 mod engine;
 mod event_queue;
 mod flow;
@@ -15,4 +16,5 @@ mod packets;
 mod tally;
 mod topology;
 
+pub use emulation::{Delivery, EmulatedPath, Emulation, Fate, Inbound, LinkState};
 pub use engine::{Guard, Outcome, RunError, Simulation};

@@ -20,9 +20,9 @@
 //! While it waits for an event, its [`Progress`] says how far it has been computed. `late.rs` has what is
 //! left for later, `held.rs` the media.
 
-use anabranch_transport::ground::Side;
+use anabranch_transport::ground::{Ecn, Side};
 use anabranch_transport::time::Time;
-use anabranch_transport::wire::{Body, Fragment, Packet};
+use anabranch_transport::wire::{Body, Foreign, Fragment, Packet};
 
 use super::alarm::Alarm;
 use super::event_queue::{Class, EventQueue};
@@ -57,6 +57,19 @@ pub(super) struct Network {
     /// When each medium acts next.
     pub(super) media_alarms: Vec<Alarm>,
     pub(super) releases: Vec<Release>,
+    /// What has become of packets of others, in the order of time.
+    pub(super) exits: Vec<Exit>,
+}
+
+/// Something has become of a packet of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// A link has made a copy of it.
+    Copied { handle: u32 },
+    /// It comes to the end of its route, at the present time.
+    Delivered { at: Time, portal: usize, side: Side, handle: u32, ecn: Ecn },
+    /// A link drops it.
+    Dropped { handle: u32 },
 }
 
 /// A packet in flight, as it is known on its way.
@@ -92,6 +105,7 @@ impl Network {
             media_alarms: vec![Alarm::OFF; media.list.len()],
             media,
             releases: Vec::new(),
+            exits: Vec::new(),
         }
     }
 
@@ -121,6 +135,14 @@ impl Network {
             return Some(self.deliver(packet, route, trace_row));
         }
         Some(self.deliver(packet, route, trace_row))
+    }
+
+    /// A packet of others has come to the end of a path, now.
+    #[cold]
+    pub(super) fn leave_by_portal(&mut self, portal: usize, side: Side, packet: &Packet) {
+        if let Body::Foreign(Foreign { handle, .. }) = packet.body {
+            self.exits.push(Exit::Delivered { at: self.now, portal, side, handle, ecn: packet.ecn });
+        }
     }
 
     /// An IP packet has come to the end of its route: itself, the flow and the side that it arrives at.
@@ -330,7 +352,14 @@ impl Network {
             capture.dropped(slot, cause);
         }
         let InFlight { packet, trace_row, .. } = self.packets.remove(slot);
-        let fragment = if let Body::Fragment(fragment) = packet.body { Some(fragment) } else { None };
+        let fragment = match packet.body {
+            Body::Fragment(fragment) => Some(fragment),
+            Body::Foreign(Foreign { handle, .. }) => {
+                self.exits.push(Exit::Dropped { handle });
+                None
+            }
+            _ => None,
+        };
         self.lose(trace_row, fragment, Loss { at, link, cause });
     }
 
@@ -358,6 +387,9 @@ impl Network {
         if let Body::Fragment(fragment) = copy.packet.body {
             copy.packet.body = self.datagrams.duplicate(fragment);
             return self.insert_copy(slot, copy);
+        }
+        if let Body::Foreign(Foreign { handle, .. }) = copy.packet.body {
+            self.exits.push(Exit::Copied { handle });
         }
         self.tally.duplicated += 1;
         if let Some(trace) = &mut self.trace {

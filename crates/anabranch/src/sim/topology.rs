@@ -152,7 +152,7 @@ impl Routes {
         scenario: &Scenario,
         name: &str,
         flow: &FlowConfig,
-        [from, to]: [u8; 2],
+        hosts: [u8; 2],
     ) -> Result<(), ScenarioError> {
         let error = |what: String| Err(ScenarioError::new(format!("flows.{name}.{what}")));
         if flow.from == flow.to {
@@ -188,22 +188,40 @@ impl Routes {
                     path.mtu
                 ));
             }
-            let links = &scenario.links;
-            let forward = Walk { links, path: path_name, key: "via", from: &flow.from, to: &flow.to };
-            let backward = Walk { from: &flow.to, to: &flow.from, ..forward };
-            sides[Side::A.index()].push(forward.hops(path.via.iter())?);
-            sides[Side::B.index()].push(match &path.back {
-                Some(back) => Walk { key: "back", ..backward }.hops(back.iter())?,
-                None => backward.hops(path.via.iter().rev())?,
-            });
+            let ways = path_hops(scenario, path_name, path, [&flow.from, &flow.to])?;
+            for (side, hops) in sides.iter_mut().zip(ways) {
+                side.push(hops);
+            }
         }
+        self.add_sides(sides, name, &flow.paths, hosts);
+        Ok(())
+    }
+
+    /// Adds a portal for each path: a pair of routes on which packets of others travel. Portals follow the
+    /// flows.
+    pub(super) fn add_portals(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let flows = scenario.flows.values().flat_map(|flow| [&flow.from, &flow.to]);
+        let mut nodes: IndexSet<&str> = flows.map(String::as_str).collect();
+        for (name, path) in &scenario.paths {
+            let [from, to] = path_ends(scenario, name, path)?;
+            let hosts = [from, to].map(|node| nodes.insert_full(node).0 as u8);
+            let sides = path_hops(scenario, name, path, [from, to])?.map(|hops| vec![hops]);
+            // No flow has such a name, with a slash in it.
+            self.add_sides(sides, "/portal", std::slice::from_ref(name), hosts);
+        }
+        Ok(())
+    }
+
+    /// Adds the routes of a flow, for each side one for each of its paths.
+    fn add_sides(&mut self, sides: [Vec<Vec<Hop>>; 2], name: &str, paths: &[String], hosts: [u8; 2]) {
+        let [from, to] = hosts;
         let index = self.firsts.len() as u32;
         let mut receivers = [Side::B, Side::A].into_iter();
-        self.firsts.push(sides.map(|paths| {
+        self.firsts.push(sides.map(|hops_of_paths| {
             let first = self.starts.len() as u32;
             let receiver = receivers.next().expect("one for each side");
             let hosts = if receiver == Side::B { [from, to] } else { [to, from] };
-            for (hops, path) in paths.into_iter().zip(&flow.paths) {
+            for (hops, path) in hops_of_paths.into_iter().zip(paths) {
                 let names = format!("{name}/{}/{path}", receiver.peer().name());
                 self.labels.push(Label { flow: fnv1a(names.as_bytes()) as u32, hosts });
                 self.starts.push(self.hops.len() as u32);
@@ -212,7 +230,57 @@ impl Routes {
             }
             first
         }));
-        Ok(())
+    }
+}
+
+/// The links that packets of a path cross, from each of its ends to the other.
+fn path_hops(
+    scenario: &Scenario,
+    name: &str,
+    path: &PathConfig,
+    [from, to]: [&str; 2],
+) -> Result<[Vec<Hop>; 2], ScenarioError> {
+    let links = &scenario.links;
+    let forward = Walk { links, path: name, key: "via", from, to };
+    let backward = Walk { from: to, to: from, ..forward };
+    let there = forward.hops(path.via.iter())?;
+    let back = match &path.back {
+        Some(back) => Walk { key: "back", ..backward }.hops(back.iter())?,
+        None => backward.hops(path.via.iter().rev())?,
+    };
+    Ok([there, back])
+}
+
+/// The nodes that a path joins: those of the first flow that uses it, else those at which its links begin and
+/// end, where a single link begins at the first of its ends.
+pub(super) fn path_ends<'a>(
+    scenario: &'a Scenario,
+    name: &str,
+    path: &'a PathConfig,
+) -> Result<[&'a str; 2], ScenarioError> {
+    let uses_it = |flow: &&FlowConfig| flow.paths.iter().any(|used| used == name);
+    if let Some(flow) = scenario.flows.values().find(uses_it) {
+        return Ok([&flow.from, &flow.to]);
+    }
+    let error = |what: String| Err(ScenarioError::new(format!("paths.{name}.via: {what}")));
+    let Some(first) = path.via.first() else {
+        return error("the list is empty; name at least one link".into());
+    };
+    let Some(link) = scenario.links.get(first) else {
+        return error(format!("there is no link `{first}`; there is {}", names(&scenario.links)));
+    };
+    // Where the links lead from this node, if they can be followed from there.
+    let follow = |start: &'a str| {
+        path.via.iter().try_fold(start, |node, name| {
+            let [one, other] = &scenario.links.get(name)?.ends;
+            (one == node).then_some(other).or_else(|| (other == node).then_some(one)).map(String::as_str)
+        })
+    };
+    let ends = link.ends.iter().find_map(|start| Some([start.as_str(), follow(start)?]));
+    match ends {
+        Some([from, to]) if from != to => Ok([from, to]),
+        Some([from, _]) => error(format!("the path leads from `{from}` back to it; leave out a link")),
+        None => error("these links do not follow one another; name them in the order of the way".into()),
     }
 }
 

@@ -39,6 +39,7 @@ impl PacketTrace {
     #[cold]
     pub(crate) fn sent(&mut self, now: Time, flow: u32, side: Side, packet: &Packet) -> u32 {
         let (kind, tsn) = match &packet.body {
+            Body::Foreign(_) => ("foreign", None),
             Body::Fragment(_) => ("fragment", None),
             Body::Mptcp(segment) => segment.describe(),
             Body::Sctp(sctp) => sctp.describe(),

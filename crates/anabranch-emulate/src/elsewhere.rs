@@ -1,0 +1,18 @@
+//! Systems that have neither network namespaces nor TUN devices of this kind.
+
+use std::fs::File;
+
+use anabranch::scenario::Scenario;
+
+/// There is none.
+pub enum Emulator {}
+
+impl Emulator {
+    /// Says why there is none.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn start(_scenario: &Scenario, _replication: u64, _capture: Option<File>) -> Result<Self, String> {
+        Err("an emulation needs network namespaces and TUN devices, which only Linux has".into())
+    }
+}

@@ -1,0 +1,148 @@
+//! An emulation that runs: its namespaces, and the thread that carries packets.
+
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+
+use anabranch::scenario::{Scenario, ScenarioError};
+use anabranch::sim::{Emulation, LinkState};
+use anabranch_transport::report::Row;
+use rustix::event::{EventfdFlags, eventfd};
+use tun_rs::SyncDevice;
+
+use crate::capture::Capture;
+use crate::carrier::{Carrier, Order, Ports};
+use crate::clock::Clock;
+use crate::plan::Plan;
+use crate::space::{self, Processes, Space};
+
+/// A scenario in real time. Ends when it is dropped, with all programs that run in it.
+pub struct Emulator {
+    plan: Plan,
+    /// Of each node.
+    spaces: Vec<Space>,
+    processes: Processes,
+    orders: Sender<Order>,
+    bell: Arc<OwnedFd>,
+    carrier: Option<JoinHandle<()>>,
+    thread_id: i32,
+}
+
+impl Emulator {
+    /// Makes namespaces and devices and begins to carry packets, with the random streams of this replication.
+    /// What nodes send and receive is written to `capture`, where one is given.
+    ///
+    /// # Errors
+    /// One sentence: of the scenario, or of what the system does not permit.
+    pub fn start(scenario: &Scenario, replication: u64, capture: Option<File>) -> Result<Self, String> {
+        let emulation = Emulation::build(scenario, replication).map_err(|error| error.to_string())?;
+        let plan = Plan::new(emulation.paths())?;
+        let mut spaces = Vec::new();
+        let mut devices: Vec<[Option<SyncDevice>; 2]> = plan.paths().map(|_| [None, None]).collect();
+        for node in &plan.nodes {
+            let (space, opened) = space::make(node)?;
+            spaces.push(space);
+            for (interface, device) in node.interfaces.iter().zip(opened) {
+                devices[interface.path][interface.side.index()] = Some(device);
+            }
+        }
+        let processes = Processes::make()?;
+        let devices =
+            devices.into_iter().map(|pair| pair.map(|device| device.expect("a path has two ends"))).collect();
+        let capture = capture.map(|file| Capture::new(file, &plan)).transpose()?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| format!("an eventfd cannot be made: {error}"))?;
+        let bell = Arc::new(bell);
+        let (orders, received) = mpsc::channel::<Order>();
+        let (told, thread_id) = mpsc::channel();
+        let ears = Arc::clone(&bell);
+        let work = move || {
+            // Sleeps end on time, not up to 50 us later.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            let _ = told.send(rustix::thread::gettid().as_raw_nonzero().get());
+            // The clock starts here, so that nothing is late from the start.
+            let ports = Ports::new(devices, Clock::start(), capture);
+            Carrier { emulation, ports, is_over: false }.run(&received, &ears);
+        };
+        let carrier = thread::Builder::new()
+            .name("emulation".into())
+            .spawn(work)
+            .map_err(|error| format!("no thread can be started: {error}"))?;
+        let thread_id = thread_id.recv().map_err(|_| "the thread of the emulation has ended".to_owned())?;
+        Ok(Self { plan, spaces, processes, orders, bell, carrier: Some(carrier), thread_id })
+    }
+
+    /// The nodes and their addresses.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The thread that carries packets, for who wants to give it another priority.
+    pub fn thread_id(&self) -> i32 {
+        self.thread_id
+    }
+
+    /// The descriptors that stand for a node's network and mounts and for the namespace of processes; none
+    /// where there is no such node.
+    pub fn descriptors(&self, node: &str) -> Option<[RawFd; 3]> {
+        let index = self.plan.nodes.iter().position(|other| other.name == node)?;
+        let Space { network, mounts } = &self.spaces[index];
+        Some([network.as_raw_fd(), mounts.as_raw_fd(), self.processes.space.as_raw_fd()])
+    }
+
+    /// Changes a link from now on, as [`Emulation::set`] does.
+    ///
+    /// # Errors
+    /// As those of a scenario.
+    pub fn set(&self, link: &str, key: &str, value: &str) -> Result<(), ScenarioError> {
+        let [link, key, value] = [link, key, value].map(str::to_owned);
+        self.ask(move |carrier| carrier.emulation.set(&link, &key, &value))
+            .unwrap_or_else(|| Err(ScenarioError::new("the emulation has ended")))
+    }
+
+    /// Each direction of each link as it is now; empty once the loop has ended.
+    pub fn states(&self) -> Vec<LinkState> {
+        self.ask(|carrier| carrier.emulation.states()).unwrap_or_default()
+    }
+
+    /// The scalars up to now: those of a run of the scenario, and under `emulation` how late packets were
+    /// written and which were refused.
+    pub fn row(&self) -> Row {
+        self.ask(Carrier::row).unwrap_or_default()
+    }
+
+    /// Stops carrying packets; everything else ends when it is dropped.
+    ///
+    /// # Errors
+    /// When the capture could not be written.
+    pub fn stop(&self) -> Result<(), String> {
+        let end = |carrier: &mut Carrier| {
+            carrier.is_over = true;
+            carrier.ports.capture.as_mut().map_or(Ok(()), Capture::flush)
+        };
+        self.ask(end).unwrap_or(Ok(()))
+    }
+
+    /// Has something done by the loop and waits for it; none if it has ended.
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Carrier) -> T + Send + 'static) -> Option<T> {
+        let (answer, answered) = mpsc::channel();
+        let order: Order = Box::new(move |carrier| {
+            let _ = answer.send(job(carrier));
+        });
+        self.orders.send(order).ok()?;
+        rustix::io::write(&*self.bell, &1_u64.to_ne_bytes()).ok()?;
+        answered.recv().ok()
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.stop();
+        if let Some(carrier) = self.carrier.take() {
+            let _ = carrier.join();
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Emulation: a scenario's links in real time, with real programs at their ends.
+//!
+//! Each node at the end of a path is a network namespace of its own ([`Plan`] has its addresses), and each
+//! path a TUN device at either end. What a program sends comes out of the device of its node, enters the
+//! [`Emulation`](anabranch::sim::Emulation) with the time of the clock, and is written to the device of the
+//! other node when it is due there. How much later it is written than that is measured for every packet.
+//!
+//! Nothing outlives the process: namespaces have no names and live as long as the file descriptors that hold
+//! them, devices with their descriptors, and programs in a namespace of processes whose first one ends when a
+//! pipe closes.
+//!
+//! Linux only; elsewhere [`Emulator::start`] says so.
+
+#[cfg(target_os = "linux")]
+mod capture;
+#[cfg(target_os = "linux")]
+mod carrier;
+#[cfg(target_os = "linux")]
+mod clock;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod emulator;
+#[cfg(target_os = "linux")]
+mod flows;
+#[cfg(target_os = "linux")]
+mod lateness;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod space;
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::Emulator;
+#[cfg(target_os = "linux")]
+pub use emulator::Emulator;
+#[cfg(target_os = "linux")]
+pub use plan::{Interface, Node, Plan};
+#[cfg(target_os = "linux")]
+pub use space::enter;

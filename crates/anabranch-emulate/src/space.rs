@@ -1,0 +1,199 @@
+//! Namespaces: a network for each node, and one of processes for all programs.
+//!
+//! A namespace belongs to a thread: one that leaves that of the process ([`unshare`]) has devices opened and
+//! programs started in the new one. Nothing here has a name in the file system: a namespace ends with the
+//! last descriptor, device or process in it.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+use rustix::thread::{UnshareFlags, move_into_link_name_space};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+use crate::plan::Node;
+
+/// The namespaces of a node.
+#[derive(Debug)]
+pub(crate) struct Space {
+    /// Its network.
+    pub(crate) network: OwnedFd,
+    /// What its programs see of the file system: everything, with an `/etc/hosts` of their own.
+    pub(crate) mounts: OwnedFd,
+}
+
+/// A namespace of processes. All that run in it end with its first one, which ends when this is dropped or
+/// the process that holds it is gone.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    /// The namespace.
+    pub(crate) space: OwnedFd,
+    /// Reads from a pipe until it is closed.
+    first: Child,
+}
+
+/// What people have to do where something is not permitted.
+const HOW_TO: &str = "run it as root, or where users may make namespaces and open /dev/net/tun (mode 0666)";
+
+/// Has something done by a thread of its own, whose namespaces nobody else has.
+fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        scope.spawn(job).join().unwrap_or_else(|_| Err("a thread of the emulation has panicked".into()))
+    })
+}
+
+/// Leaves namespaces of the process for new ones.
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    #[expect(
+        deprecated,
+        reason = "it is not safe to leave the table of descriptors (CLONE_FILES), which nobody does here"
+    )]
+    rustix::thread::unshare(flags).map_err(io::Error::from)
+}
+
+/// A sentence about something that failed.
+fn failed(what: &str) -> impl Fn(io::Error) -> String {
+    move |error| match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("{what} is not permitted here: {HOW_TO}"),
+        _ => format!("{what} failed: {error}"),
+    }
+}
+
+/// Makes the namespaces of a node, and in them its devices, one for each interface.
+pub(crate) fn make(node: &Node) -> Result<(Space, Vec<SyncDevice>), String> {
+    apart(|| {
+        unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS).map_err(failed("making a network namespace"))?;
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private).map_err(|error| failed("making mounts private")(error.into()))?;
+        let open = |name: &str| open(name).map_err(failed("opening a TUN device (/dev/net/tun)"));
+        let devices: Result<Vec<_>, _> =
+            node.interfaces.iter().map(|interface| open(&interface.device)).collect();
+        let devices = devices?;
+        // With it packets that come by another path than the answers go would be dropped. Where it cannot be
+        // set, it is as the system has it.
+        for name in ["all", "default"] {
+            let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "0");
+        }
+        for (version, batch) in ["-4", "-6"].into_iter().zip(node.batches()) {
+            configure(version, &batch)?;
+        }
+        name_hosts(&node.hosts()).map_err(failed("writing an /etc/hosts for a node"))?;
+        let space = |kind: &str| {
+            File::open(format!("/proc/thread-self/ns/{kind}"))
+                .map(OwnedFd::from)
+                .map_err(failed("opening a namespace"))
+        };
+        Ok((Space { network: space("net")?, mounts: space("mnt")? }, devices))
+    })
+}
+
+/// Opens a device of layer 3 in the network of this thread, without offloads: every packet is whole and has
+/// its checksums.
+fn open(name: &str) -> io::Result<SyncDevice> {
+    let device = DeviceBuilder::new()
+        .name(name)
+        .layer(Layer::L3)
+        .packet_information(false)
+        .offload(false)
+        .inherit_enable_state()
+        .build_sync()?;
+    device.set_nonblocking(true)?;
+    Ok(device)
+}
+
+/// Has `ip` of iproute2 do this in the network of this thread.
+fn configure(version: &str, batch: &str) -> Result<(), String> {
+    let run = || -> io::Result<std::process::Output> {
+        let mut ip = Command::new("ip")
+            .args([version, "-batch", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let Some(mut input) = ip.stdin.take() {
+            input.write_all(batch.as_bytes())?;
+        }
+        ip.wait_with_output()
+    };
+    let output = run().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            "there is no program `ip`, which sets addresses: install iproute2".to_owned()
+        }
+        _ => format!("`ip` failed: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
+    Err(format!("`ip` could not set addresses and routes: {said}"))
+}
+
+/// Puts these lines into the `/etc/hosts` that programs in the mounts of this thread see.
+fn name_hosts(lines: &str) -> io::Result<()> {
+    const HOSTS: &str = "/etc/hosts";
+    if !Path::new(HOSTS).exists() {
+        return Ok(());
+    }
+    let text = format!("{}\n{lines}", fs::read_to_string(HOSTS)?.trim_end());
+    let id = rustix::thread::gettid().as_raw_nonzero();
+    let file = std::env::temp_dir().join(format!("anabranch-hosts-{}-{id}", std::process::id()));
+    let mounted = fs::write(&file, text).and_then(|()| mount_bind(&file, HOSTS).map_err(io::Error::from));
+    // What is mounted stays.
+    fs::remove_file(&file)?;
+    mounted
+}
+
+impl Processes {
+    /// Makes a namespace of processes.
+    pub(crate) fn make() -> Result<Self, String> {
+        apart(|| {
+            unshare(UnshareFlags::NEWPID).map_err(failed("making a namespace of processes"))?;
+            let first = Command::new("cat")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .process_group(0)
+                .spawn()
+                .map_err(failed("starting `cat`"))?;
+            let space = File::open(format!("/proc/{}/ns/pid", first.id()))
+                .map_err(failed("opening a namespace of processes"))?;
+            Ok(Self { space: space.into(), first })
+        })
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // The kernel ends all that is in the namespace with it.
+        let _ = self.first.kill();
+        let _ = self.first.wait();
+    }
+}
+
+/// Moves the calling thread into a network, mounts and, where there is one, a namespace of processes, each
+/// given by a file that stands for it (`/proc/PID/fd/N`). Programs that the thread starts from then on are in
+/// them, with `/` as their current folder. The thread cannot start others after that.
+///
+/// # Errors
+/// One sentence.
+pub fn enter(network: &Path, mounts: &Path, processes: Option<&Path>) -> Result<(), String> {
+    let open = |path: &Path| {
+        File::open(path)
+            .map_err(|error| format!("the emulation is gone, or not yours ({}: {error})", path.display()))
+    };
+    let files = [Some(network), Some(mounts), processes];
+    let files = files.into_iter().flatten().map(open).collect::<Result<Vec<_>, _>>()?;
+    // Mounts can be entered only by who shares the current folder with nobody.
+    unshare(UnshareFlags::FS).map_err(failed("leaving the current folder"))?;
+    for file in files {
+        use std::os::fd::AsFd as _;
+        move_into_link_name_space(file.as_fd(), None)
+            .map_err(|error| failed("entering a namespace")(error.into()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,329 @@
+//! A scenario's links and paths for packets of others: somebody outside hands them in, with the time, and
+//! gets them back when they have come to the other end.
+//!
+//! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
+//! that as load. There is no clock here: the caller says what time it is, and is told when something happens
+//! next. Where a link has a rate, a medium serves it packet by packet ([`QueuedServer`]), so that its rate
+//! can change while packets wait.
+//!
+//! [`QueuedServer`]: crate::net
+
+use std::collections::BTreeMap;
+
+use anabranch_transport::ground::{Ecn, PathId, Side};
+use anabranch_transport::report::Row;
+use anabranch_transport::rng::Streams;
+use anabranch_transport::time::{Duration, Time};
+use anabranch_transport::units::{Bytes, Probability};
+use anabranch_transport::wire::{Body, Foreign, Packet};
+use serde_json::{Value, json};
+
+use super::engine::Simulation;
+use super::network::Exit;
+use super::topology::path_ends;
+use crate::net::{Direction, DropCause, DuplexLink, LinkConfig, Media};
+use crate::scenario::{Scenario, ScenarioError, edit, from_value};
+
+/// A network that carries packets of others.
+pub struct Emulation {
+    simulation: Simulation,
+    /// As it is now: what [`Emulation::set`] has changed is in it.
+    scenario: Scenario,
+    paths: Vec<EmulatedPath>,
+    streams: Streams,
+    /// Of packets that links have copied, how many more of each are to come to their end.
+    copies: BTreeMap<u32, u32>,
+    /// The first portal's number among the flows.
+    first_portal: u32,
+    /// When media without packets are brought up to date next, so that they never have much to catch up with.
+    next_tick: Time,
+}
+
+/// A path of the scenario, from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmulatedPath {
+    /// Its name in the scenario.
+    pub name: String,
+    /// The nodes at its sides `a` and `b`.
+    pub ends: [String; 2],
+    /// The largest IP packet in bytes that it carries whole.
+    pub mtu: u32,
+}
+
+/// A packet that enters the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Inbound {
+    /// The number of its path.
+    pub path: usize,
+    /// The side that it is sent from.
+    pub side: Side,
+    /// The bytes of the IP packet.
+    pub size: u32,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
+    pub flow: u32,
+    /// What the caller knows it by. It is in use until a [`Delivery`] with this number says that it is the
+    /// last one.
+    pub handle: u32,
+}
+
+/// Something has become of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What the caller knows it by.
+    pub handle: u32,
+    /// What has become of it.
+    pub fate: Fate,
+    /// Whether nothing more will be heard of it: no copy that a link has made of it is on its way.
+    pub is_last: bool,
+}
+
+/// What has become of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has come to the other end.
+    Arrived {
+        /// When.
+        due: Time,
+        /// The number of its path.
+        path: usize,
+        /// The side that it arrives at.
+        side: Side,
+        /// Its ECN field there.
+        ecn: Ecn,
+    },
+    /// A link dropped it.
+    Dropped,
+}
+
+/// A direction of a link, as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkState {
+    /// The link's name.
+    pub link: String,
+    /// The direction.
+    pub direction: Direction,
+    /// The rate in bit/s, 0 while it is down; none for a radio or a link without a rate.
+    pub rate: Option<u64>,
+    /// Packets that wait in it or are being sent.
+    pub held: u64,
+    /// Packets and bytes that have come to its other end.
+    pub delivered: [u64; 2],
+    /// Packets that it has dropped, by cause, in the order of [`DropCause::ALL`].
+    pub dropped: [u64; DropCause::ALL.len()],
+}
+
+/// How often media without packets are brought up to date.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Longer than anything runs: 31 years.
+const FOR_EVER: Duration = Duration::from_secs(1_000_000_000);
+
+/// With an MTU, even if no packet is larger, a link's queue is served packet by packet.
+const LARGEST_PACKET: Bytes = Bytes(65_535);
+
+/// The keys of a link that can be changed while it runs.
+const LIVE_KEYS: [&str; 3] = ["rate", "delay", "loss"];
+
+impl Emulation {
+    /// Builds the network of a scenario, with the random streams of this replication. The scenario's limits
+    /// of a run (`run`) do not count: it runs as long as the caller likes.
+    ///
+    /// # Errors
+    /// When the scenario contradicts itself.
+    pub fn build(scenario: &Scenario, replication: u64) -> Result<Self, ScenarioError> {
+        let mut scenario = scenario.clone();
+        scenario.run.duration = FOR_EVER;
+        scenario.run.warm_up = Duration::ZERO;
+        scenario.run.phases.clear();
+        for link in scenario.links.values_mut() {
+            if link.rate.is_some() && link.radio.is_none() {
+                link.mtu.get_or_insert(LARGEST_PACKET);
+            }
+        }
+        let mut simulation = Simulation::build_with_portals(&scenario, replication)?;
+        if scenario.paths.is_empty() {
+            return Err(ScenarioError::new("paths: there is none; an emulation needs at least one"));
+        }
+        let paths = scenario.paths.iter().map(|(name, path)| {
+            let ends = path_ends(&scenario, name, path)?.map(str::to_owned);
+            let cut = path.fragmenting_link(&scenario.links).map_or(path.mtu, |_| {
+                let links = path.via.iter().chain(path.back.iter().flatten());
+                let mtus = links.filter_map(|link| scenario.links[link].largest_packet());
+                mtus.min_by_key(|mtu| mtu.0).unwrap_or(path.mtu)
+            });
+            Ok(EmulatedPath { name: name.clone(), ends, mtu: cut.0.min(path.mtu.0) as u32 })
+        });
+        let paths = paths.collect::<Result<Vec<_>, ScenarioError>>()?;
+        simulation.network.links.iter_mut().for_each(DuplexLink::expect_changes);
+        simulation.begin();
+        let first_portal = simulation.first_portal();
+        let streams = Streams { seed: scenario.seed, replication };
+        let (copies, next_tick) = (BTreeMap::new(), Time::ZERO + TICK);
+        Ok(Self { simulation, scenario, paths, streams, copies, first_portal, next_tick })
+    }
+
+    /// The paths, as they are numbered.
+    pub fn paths(&self) -> &[EmulatedPath] {
+        &self.paths
+    }
+
+    /// The scenario as it is now.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// When something happens next that nobody hands in; never if nothing does.
+    pub fn next_event(&self) -> Time {
+        self.simulation.network.queue.next_time()
+    }
+
+    /// Everything happens that happens by `now`, which never decreases.
+    pub fn advance(&mut self, now: Time, each: &mut impl FnMut(Delivery)) {
+        while self.next_event() <= now {
+            self.simulation.handle_next();
+            self.tell(each);
+        }
+        self.tell(each);
+        self.simulation.network.now = now;
+        if now >= self.next_tick {
+            self.simulation.network.media.finish(now);
+            self.next_tick = now + TICK;
+        }
+    }
+
+    /// A packet enters, at the time of the last [`Emulation::advance`]. Says whether it has been taken: one
+    /// that is larger than its path's MTU is not.
+    pub fn send(&mut self, packet: Inbound) -> bool {
+        let Inbound { path, side, size, ecn, flow, handle } = packet;
+        if size > self.paths[path].mtu {
+            return false;
+        }
+        let body = Body::Foreign(Foreign { handle, flow });
+        let packet = Box::new(Packet { path: PathId(0), ecn, size, body });
+        self.simulation.network.transmit(self.first_portal + path as u32, side, packet);
+        true
+    }
+
+    /// Hands on what has become of packets.
+    fn tell(&mut self, each: &mut impl FnMut(Delivery)) {
+        let mut exits = std::mem::take(&mut self.simulation.network.exits);
+        for exit in exits.drain(..) {
+            let (handle, fate) = match exit {
+                Exit::Copied { handle } => {
+                    *self.copies.entry(handle).or_default() += 1;
+                    continue;
+                }
+                Exit::Delivered { at: due, portal: path, side, handle, ecn } => {
+                    (handle, Fate::Arrived { due, path, side, ecn })
+                }
+                Exit::Dropped { handle } => (handle, Fate::Dropped),
+            };
+            each(Delivery { handle, fate, is_last: self.was_last(handle) });
+        }
+        self.simulation.network.exits = exits;
+    }
+
+    fn was_last(&mut self, handle: u32) -> bool {
+        let Some(copies) = self.copies.get_mut(&handle) else { return true };
+        *copies -= 1;
+        if *copies == 0 {
+            self.copies.remove(&handle);
+        }
+        false
+    }
+
+    /// Changes a link from the time of the last [`Emulation::advance`] on: `rate`, `delay` or `loss`, or
+    /// `reverse.rate` and so on, as a scenario has them. What waits in the queue stays there. A loss may be a
+    /// probability, which is that of a `bernoulli` loss; a new process of loss begins anew. Cross traffic
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// As those of a scenario; then nothing has changed.
+    pub fn set(&mut self, link: &str, key: &str, value: &str) -> Result<(), ScenarioError> {
+        let error = |what: String| Err(ScenarioError::new(what));
+        let Some((index, _, config)) = self.scenario.links.get_full(link) else {
+            let names: Vec<String> = self.scenario.links.keys().map(|name| format!("`{name}`")).collect();
+            return error(format!("links: there is no link `{link}`; there is {}", names.join(", ")));
+        };
+        let first = key.strip_prefix("reverse.").unwrap_or(key).split('.').next().unwrap_or(key);
+        if !LIVE_KEYS.contains(&first) {
+            return error(format!(
+                "links.{link}.{key}: this cannot change while the link runs; `rate`, `delay` and `loss` can, and the \
+                 same of `reverse`"
+            ));
+        }
+        let mut tree = json!(config);
+        edit::set(&mut tree, key, live_value(first, key, value))?;
+        let changed: LinkConfig = from_value(&tree, &format!("links.{link}"))?;
+        let name = link.to_owned();
+        let mut links = self.scenario.links.clone();
+        let before = std::mem::replace(&mut links[index], changed.clone());
+        let mut fresh = DuplexLink::build(&changed, &name, self.streams).map_err(ScenarioError::new)?;
+        let media = Media::build(&links, self.streams, false).map_err(ScenarioError::new)?;
+        let both = |config: &LinkConfig| [config.clone(), config.reversed()];
+        let (was, is) = (both(&before), both(&changed));
+        let new_rate = Direction::BOTH.map(|way| was[way.index()].rate != is[way.index()].rate);
+        for way in Direction::BOTH.into_iter().filter(|way| new_rate[way.index()]) {
+            let has_queue = self.simulation.network.links[index].has_medium(way) && before.radio.is_none();
+            if !has_queue || !fresh.has_medium(way) {
+                return error(format!(
+                    "links.{link}.{key}: the link has no rate of its own in this direction from the start, so it \
+                     cannot get or lose one; give it one in the scenario"
+                ));
+            }
+        }
+        let network = &mut self.simulation.network;
+        for way in Direction::BOTH {
+            if was[way.index()].delay != is[way.index()].delay {
+                network.links[index].take_delay(&mut fresh, way);
+            }
+            if new_rate[way.index()]
+                && let Some((medium, _)) = network.media.port(index as u32, way)
+            {
+                network.take_rate(medium, media.list[medium as usize].clone());
+            }
+        }
+        if was[0].loss != is[0].loss || was[1].loss != is[1].loss {
+            network.links[index].take_loss(&mut fresh);
+        }
+        self.scenario.links = links;
+        Ok(())
+    }
+
+    /// Each direction of each link as it is now.
+    pub fn states(&mut self) -> Vec<LinkState> {
+        let row = self.row();
+        let value = |name: &str, link: &str, way: Direction| {
+            row.value(&format!("link.{link}.{}.{name}", way.name())).unwrap_or(0.0) as u64
+        };
+        let network = &self.simulation.network;
+        let links = self.scenario.links.keys().enumerate();
+        let directions = links.flat_map(|link| Direction::BOTH.map(|way| (link, way)));
+        let state = |((index, link), direction): ((usize, &String), Direction)| LinkState {
+            link: link.clone(),
+            direction,
+            rate: network.media.present_rate(index as u32, direction),
+            held: network.media.holds(index as u32, direction),
+            delivered: ["delivered_packets", "delivered_bytes"].map(|name| value(name, link, direction)),
+            dropped: DropCause::ALL.map(|cause| value(&format!("{}_packets", cause.name()), link, direction)),
+        };
+        directions.map(state).collect()
+    }
+
+    /// The scalars up to now, as a run of the scenario has them at its end.
+    pub fn row(&mut self) -> Row {
+        let now = self.simulation.network.now;
+        self.simulation.row_so_far(now, now)
+    }
+}
+
+/// The value that a setting stands for.
+fn live_value(first: &str, key: &str, text: &str) -> Value {
+    let is_whole_loss = first == "loss" && key.strip_prefix("reverse.").unwrap_or(key) == "loss";
+    match text.parse::<Probability>() {
+        Ok(probability) if is_whole_loss => json!({ "kind": "bernoulli", "probability": probability }),
+        _ => edit::value_of(text),
+    }
+}

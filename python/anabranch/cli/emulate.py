@@ -1,0 +1,171 @@
+"""`anabranch emulate`: real programs over the links of a scenario, in real time."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from anabranch.errors import AnabranchError
+from anabranch.support.files import check_file
+
+from .app import Flag, Natural, Sets, app, pairs
+
+emulate = App(
+    name="emulate",
+    help="Run programs over the links of a scenario, in real time.",
+    help_format="plaintext",
+    help_epilogue="""\
+Examples:
+  anabranch emulate wifi-to-lte.toml
+  anabranch emulate two-path-call.toml -- ping -c 5 office
+  anabranch emulate lte.toml --in server --pcap packets.pcapng -- python3 -m http.server
+  anabranch emulate --delay 20ms --rate 10Mbit/s --loss 1% -- iperf3 -c peer
+  anabranch emulate --delay 40ms --trace Verizon-LTE-driving.down -- bash
+While it runs, from another terminal:
+  anabranch emulate exec server iperf3 -s
+  anabranch emulate set wan rate=2Mbit/s loss=1%
+More in docs/emulate.md""",
+)
+app.command(emulate)
+
+_Words = Annotated[str, Parameter(allow_leading_hyphen=True)]
+
+
+@emulate.default
+def start(
+    *words: str,
+    in_: Annotated[str | None, Parameter(name="--in")] = None,
+    set_: Sets = (),
+    duration: float | None = None,
+    pcap: Path | None = None,
+    json: Path | None = None,
+    replication: Natural = 0,
+    delay: str | None = None,
+    rate: str | None = None,
+    loss: str | None = None,
+    queue: Natural | None = None,
+    trace: Path | None = None,
+    quiet: Annotated[bool, Flag] = False,
+) -> int:
+    """Make a network of a scenario's links and paths, and run a command in one of its nodes.
+
+    Each node at the end of a path is a network of its own, in which the other nodes have their
+    names. Without a command it runs until Ctrl-C, and other commands join it. Where a link is
+    described by options instead of a scenario, it lies between the nodes `here` and `peer`.
+    Everything is gone at the end, which gives the command's exit status.
+
+    Parameters
+    ----------
+    words
+        The scenario file, unless options describe a link, and the command, after `--`.
+    in_
+        The node in which the command runs; by default the first of the first path.
+    set_
+        Change one value of the scenario, PATH=VALUE; may be given several times.
+    duration
+        Seconds after which it ends.
+    pcap
+        Write the packets that nodes send and receive to this file, as pcapng.
+    json
+        Write the scalars that a simulated run has, and the lateness, to this file.
+    replication
+        Which random numbers there are.
+    delay
+        One-way delay of the link, such as 20ms.
+    rate
+        Rate of the link, such as 10Mbit/s.
+    loss
+        Probability of loss on the link, such as 1%.
+    queue
+        Packets that wait in front of the link at most.
+    trace
+        A trace in Mahimahi's format instead of a rate: a line for each 1500 bytes, its time in ms.
+    quiet
+        Say nothing of the links at the end.
+    """
+    if duration is not None and not 0 < duration < 1e9:
+        raise AnabranchError(f"--duration is {duration}; it must be more than 0 seconds")
+    for file in (pcap, json):
+        if file is not None:
+            check_file(file)
+
+    from . import emulate_work  # noqa: PLC0415 - slow to import
+
+    link = {"delay": delay, "rate": rate, "loss": loss, "queue": queue, "trace": trace}
+    described = {name: value for name, value in link.items() if value is not None}
+    scenario = None if described else _scenario(words)
+    wanted = emulate_work.Wanted(
+        scenario=scenario,
+        link=described,
+        command=words if described else words[1:],
+        node=in_,
+        sets=pairs(set_),
+        duration=duration,
+        pcap=pcap,
+        json=json,
+        replication=replication,
+        is_quiet=quiet,
+    )
+    return emulate_work.start(wanted)
+
+
+def _scenario(words: tuple[str, ...]) -> Path:
+    if not words:
+        raise AnabranchError(
+            "emulate needs a scenario file, or a link: --delay, --rate, --loss, --queue or --trace"
+        )
+    return Path(words[0])
+
+
+@emulate.command(
+    name="exec",
+    help_epilogue="""\
+Examples:
+  anabranch emulate exec server iperf3 -s
+  anabranch emulate exec phone -- ping -c 5 server""",
+)
+def exec_(node: str, /, *command: _Words, pid: Natural | None = None) -> int:
+    """Run a command in a node of an emulation that runs.
+
+    Parameters
+    ----------
+    node
+        The node.
+    command
+        The command; after `--` if it has options that are ours, too.
+    pid
+        The process of the emulation, where several run.
+    """
+    if not command:
+        raise AnabranchError("exec needs a command behind the node")
+
+    from . import emulate_work  # noqa: PLC0415 - slow to import
+
+    return emulate_work.join(node, command, pid)
+
+
+@emulate.command(
+    name="set",
+    help_epilogue="""\
+Examples:
+  anabranch emulate set wan rate=2Mbit/s
+  anabranch emulate set wan delay=80ms loss=1% reverse.rate=500kbit/s""",
+)
+def set_link(link: str, /, *values: str, pid: Natural | None = None) -> None:
+    """Change rate, delay or loss of a link of an emulation that runs.
+
+    Parameters
+    ----------
+    link
+        The link.
+    values
+        KEY=VALUE with the keys rate, delay and loss, and reverse.rate and so on for the way back.
+    pid
+        The process of the emulation, where several run.
+    """
+    if not values:
+        raise AnabranchError("set needs KEY=VALUE behind the link, such as rate=2Mbit/s")
+
+    from . import emulate_work  # noqa: PLC0415 - slow to import
+
+    emulate_work.change(link, pairs(values, "set KEY=VALUE"), pid)

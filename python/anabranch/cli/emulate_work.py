@@ -1,0 +1,232 @@
+"""What `anabranch emulate` does."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich.live import Live
+from rich.table import Table
+
+from anabranch.emulate import Emulator, LinkCounters, running, scenario_text
+from anabranch.emulate.emulator import start_within
+from anabranch.errors import AnabranchError, LiveError, Terminated
+from anabranch.support import terminal
+from anabranch.support.wording import number
+
+from .app import write_json
+from .messages import say
+
+_LATE_MS = 1.0
+"""A 99th percentile of lateness beyond this is worth a sentence."""
+_PATIENCE = 3.0
+"""Seconds that a command has to end after Ctrl-C."""
+_LOOK_EVERY = 0.5
+"""Seconds."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks for."""
+
+    scenario: Path | None
+    link: Mapping[str, Any]
+    """What describes a link instead."""
+    command: Sequence[str]
+    node: str | None
+    sets: Mapping[str, str]
+    duration: float | None
+    pcap: Path | None
+    json: Path | None
+    replication: int
+    is_quiet: bool
+
+
+def start(wanted: Wanted) -> int:
+    """Run it to its end; gives the exit status."""
+    _become_root()
+    source = wanted.scenario or scenario_text(**wanted.link)
+    with Emulator(
+        source, sets=wanted.sets, replication=wanted.replication, pcap=wanted.pcap
+    ) as emulator:
+        node = wanted.node or next(iter(emulator.nodes))
+        emulator.places(node)
+        with running.announced(emulator):
+            if wanted.command:
+                code = _run(emulator, node, wanted)
+            else:
+                _watch(emulator, wanted)
+                code = 0
+        counters, scalars = emulator.counters(), emulator.summary
+    if wanted.json is not None:
+        write_json(wanted.json, scalars)
+    if not wanted.is_quiet:
+        # The command's output is on standard output.
+        _sum_up(counters, scalars, to_error=bool(wanted.command))
+    _warn(emulator, scalars)
+    return code
+
+
+def join(node: str, command: Sequence[str], pid: int | None) -> int:
+    """Run a command in a node of an emulation that runs."""
+    found = running.find(pid)
+    if node not in found.nodes:
+        raise AnabranchError(f"there is no node `{node}`, only {', '.join(found.nodes)}")
+    _become_who_started(found)
+    network, mounts, processes = found.nodes[node]
+    return _wait(_started((network, mounts, processes), command), None)
+
+
+def change(link: str, values: Mapping[str, str], pid: int | None) -> None:
+    """Change a link of an emulation that runs."""
+    running.find(pid).ask(link, values)
+
+
+def _become_root() -> None:
+    """Who is not root becomes it in a namespace of users, where that is permitted."""
+    if os.geteuid() == 0 or not sys.platform.startswith("linux"):
+        return
+    refused = "an emulation needs root, or a system where users may make namespaces"
+    if shutil.which("unshare") is None:
+        raise LiveError(f"{refused}, and `unshare` of util-linux")
+    spaces = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
+    tried = subprocess.run([*spaces, "true"], check=False, capture_output=True, text=True)
+    if tried.returncode != 0:
+        raise LiveError(f"{refused}; here `{' '.join(spaces)}` says: {tried.stderr.strip()}")
+    _become(spaces)
+
+
+def _become_who_started(found: running.Running) -> None:
+    """An emulation of who is not root is in a namespace of users, which has to be entered first."""
+    try:
+        own, other = (Path(f"/proc/{who}/ns/user").readlink() for who in ("self", found.pid))
+    except OSError as error:
+        raise LiveError(f"the emulation {found.pid} is not yours: {error.strerror}") from None
+    if own != other:
+        _become(["nsenter", f"--user=/proc/{found.pid}/ns/user", "--preserve-credentials"])
+
+
+def _become(prefix: Sequence[str]) -> NoReturn:
+    """Starts the same command again, behind this prefix."""
+    os.environ[running.USER] = str(running.user())
+    try:
+        os.execvp(prefix[0], [*prefix, sys.executable, "-m", "anabranch", *sys.argv[1:]])
+    except OSError as error:
+        raise LiveError(f"`{prefix[0]}` cannot be started: {error.strerror}") from None
+
+
+def _run(emulator: Emulator, node: str, wanted: Wanted) -> int:
+    return _wait(_started(emulator.places(node), wanted.command), wanted.duration)
+
+
+def _started(places: tuple[str, str, str], command: Sequence[str]) -> "subprocess.Popen[Any]":
+    try:
+        return start_within(places, command)
+    except OSError as error:
+        raise AnabranchError(f"`{command[0]}` cannot be started: {error.strerror}") from None
+
+
+def _wait(process: "subprocess.Popen[Any]", duration: float | None) -> int:
+    """The exit status of a command, as a shell has it."""
+    try:
+        code = process.wait(duration)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        code = _ended(process)
+    except Terminated:
+        process.terminate()
+        code = _ended(process)
+    except KeyboardInterrupt:
+        # The terminal has told the command, too.
+        code = _ended(process)
+    return 128 - code if code < 0 else code
+
+
+def _ended(process: "subprocess.Popen[Any]") -> int:
+    """Gives a command that was told to end some time to do so."""
+    try:
+        return process.wait(_PATIENCE)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.kill()
+        return process.wait()
+
+
+def _watch(emulator: Emulator, wanted: Wanted) -> None:
+    """Waits for Ctrl-C or the end."""
+    end = None if wanted.duration is None else time.monotonic() + wanted.duration
+    out = terminal.console()
+    _welcome(emulator, out.print)
+    before, then = emulator.counters(), time.monotonic()
+    live = Live(console=out, auto_refresh=False, transient=True) if out.is_terminal else None
+    try:
+        with live or nullcontext():
+            while end is None or time.monotonic() < end:
+                left = _LOOK_EVERY if end is None else min(_LOOK_EVERY, end - time.monotonic())
+                time.sleep(max(left, 0))
+                if live is not None:
+                    after, now = emulator.counters(), time.monotonic()
+                    live.update(_table(before, after, now - then), refresh=True)
+                    before, then = after, now
+    except Terminated:
+        raise
+    except KeyboardInterrupt:
+        pass
+
+
+def _welcome(emulator: Emulator, tell: Any) -> None:
+    for name, interfaces in emulator.nodes.items():
+        places = ", ".join(f"{one.addresses[0]} ({one.path} to {one.peer})" for one in interfaces)
+        tell(f"{name}: {places}")
+    node = next(iter(emulator.nodes))
+    tell(f"join with: anabranch emulate exec {node} COMMAND; Ctrl-C ends it")
+    # Who reads from a pipe may wait for it.
+    sys.stdout.flush()
+
+
+def _table(before: Sequence[LinkCounters], after: Sequence[LinkCounters], seconds: float) -> Table:
+    table = terminal.plain(("link", "way", "limit", "Mbit/s", "queue", "packets", "drops"), 2)
+    for old, new in zip(before, after, strict=True):
+        carried = (new.bytes - old.bytes) * 8 / seconds / 1e6
+        limit = "–" if new.rate is None else number(new.rate / 1e6)
+        counts = map(str, (new.queue, new.packets, new.dropped))
+        table.add_row(new.link, new.direction, limit, f"{carried:.2f}", *counts)
+    return table
+
+
+def _sum_up(
+    counters: Sequence[LinkCounters], scalars: Mapping[str, float], *, to_error: bool
+) -> None:
+    lines = []
+    for link in counters:
+        causes = [
+            f"{count} {cause.replace('_', ' ')}" for cause, count in link.drops.items() if count
+        ]
+        drops = f"dropped {link.dropped} ({', '.join(causes)})" if causes else "dropped none"
+        line = f"{link.link} {link.direction}: {link.packets} packets, {link.bytes} B, {drops}"
+        lines.append(line)
+    if "emulation.lateness_p50_ms" in scalars:
+        p50, p99, most = (
+            scalars[f"emulation.lateness_{name}_ms"] for name in ("p50", "p99", "max")
+        )
+        lines.append(f"lateness: p50 {p50:.3f} ms, p99 {p99:.3f} ms, max {most:.3f} ms")
+    for line in lines:
+        if to_error:
+            say(line)
+        else:
+            terminal.console().print(line, soft_wrap=True)
+
+
+def _warn(emulator: Emulator, scalars: Mapping[str, float]) -> None:
+    p99 = scalars.get("emulation.lateness_p99_ms", 0.0)
+    if p99 > _LATE_MS:
+        why = "" if emulator.is_real_time else ", and may not serve it before others (SCHED_FIFO)"
+        say(f"one packet in a hundred was more than {p99:.1f} ms late: this machine is busy{why}")
+    refused = scalars.get("emulation.too_large_packets", 0)
+    if refused:
+        say(f"{refused:.0f} packets were larger than the MTU of their path and were not taken")

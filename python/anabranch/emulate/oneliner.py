@@ -1,0 +1,54 @@
+"""A scenario of one link, said on the command line: in the manner of Mahimahi's shells."""
+
+import json
+from pathlib import Path
+
+HERE = "here"
+"""The node in which the command runs."""
+PEER = "peer"
+"""The one at the other end."""
+
+
+def scenario_text(
+    *,
+    delay: str | None = None,
+    rate: str | None = None,
+    loss: str | None = None,
+    queue: int | None = None,
+    trace: Path | None = None,
+) -> str:
+    """The scenario of one link between `here` and `peer`.
+
+    Parameters
+    ----------
+    delay
+        One-way delay, in both directions.
+    rate
+        Rate, in both directions.
+    loss
+        Probability of loss, in both directions.
+    queue
+        Packets that wait at most, in front of a rate.
+    trace
+        A trace in Mahimahi's format instead of a rate.
+    """
+    link: dict[str, object] = {"ends": [HERE, PEER]}
+    if delay is not None:
+        link["delay"] = delay
+    if rate is not None:
+        link["rate"] = rate
+    if trace is not None:
+        link["rate"] = {"mahimahi": str(trace.absolute())}
+    if loss is not None:
+        link["loss"] = {"kind": "bernoulli", "probability": loss}
+    if queue is not None:
+        link["queue"] = {"kind": "drop_tail", "packets": queue}
+    lines = [f"links.link.{key} = {_toml(value)}" for key, value in link.items()]
+    return "\n".join(["name = 'link'", *lines, "paths.link.via = ['link']", ""])
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    # Strings, numbers and lists of JSON are such of TOML.
+    return json.dumps(value)

@@ -1,0 +1,190 @@
+"""Emulations that run on this machine: how other commands find them, and ask them for something.
+
+Each has a file in the user's runtime folder that says where its namespaces are, and a socket beside
+it that takes orders. Those of emulations that have ended without removing them go when the next
+one starts.
+"""
+
+import json
+import os
+import socket
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from anabranch.errors import AnabranchError, LiveError
+
+from .emulator import Emulator
+
+_MOST_BYTES = 65_536
+"""Of an order or an answer."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """An emulation of this user that runs."""
+
+    pid: int
+    started: str
+    """When its process started, as the kernel counts it: another process has another time."""
+    uid: int
+    """Who started it; inside a namespace of users that is not who it is there."""
+    name: str
+    """The scenario's."""
+    links: list[str]
+    nodes: dict[str, list[str]]
+    """The files that stand for the namespaces of each node."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it still runs."""
+        return _start_of(self.pid) == self.started
+
+    def ask(self, link: str, values: Mapping[str, str]) -> None:
+        """Change a link of it."""
+        order = {"link": link, "values": dict(values)}
+        try:
+            with socket.socket(socket.AF_UNIX) as line:
+                line.settimeout(10)
+                line.connect(str(_socket_of(self.pid)))
+                line.sendall(json.dumps(order).encode() + b"\n")
+                answer = json.loads(_line_of(line))
+        except (OSError, ValueError) as error:
+            raise LiveError(f"the emulation {self.pid} does not answer: {error}") from None
+        if answer["error"]:
+            raise AnabranchError(answer["error"])
+
+
+def find(pid: int | None = None) -> Running:
+    """The emulation that runs, or the one of this process."""
+    found = [running for running in _listed() if running.is_there]
+    if pid is not None:
+        found = [running for running in found if running.pid == pid]
+    if not found:
+        which = "" if pid is None else f" with --pid {pid}"
+        raise LiveError(
+            f"no emulation of yours runs{which}; `anabranch emulate SCENARIO` starts one"
+        )
+    if len(found) > 1:
+        several = ", ".join(f"{running.pid} ({running.name})" for running in found)
+        raise LiveError(f"several emulations run: {several}; name one with --pid")
+    return found[0]
+
+
+@contextmanager
+def announced(emulator: Emulator) -> Iterator[None]:
+    """While it lasts, other commands find this emulation."""
+    remove_stale()
+    pid = os.getpid()
+    nodes = {node: list(emulator.places(node)) for node in emulator.nodes}
+    running = Running(pid, _start_of(pid), user(), emulator.name, emulator.links, nodes)
+    place, file = _socket_of(pid), _file_of(pid)
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.bind(str(place))
+            line.listen()
+            file.write_text(json.dumps(asdict(running)))
+            threading.Thread(target=_serve, args=(line, emulator), daemon=True).start()
+            try:
+                yield
+            finally:
+                # Wakes who waits in `accept`.
+                with suppress(OSError):
+                    line.shutdown(socket.SHUT_RDWR)
+    finally:
+        for left in (file, place):
+            left.unlink(missing_ok=True)
+
+
+def remove_stale() -> None:
+    """Remove what emulations have left that are no longer there."""
+    for running in _listed():
+        if not running.is_there:
+            for left in (_file_of(running.pid), _socket_of(running.pid)):
+                with suppress(OSError):
+                    left.unlink(missing_ok=True)
+
+
+def folder() -> Path:
+    """Where such files are: nobody else may write there."""
+    name = f"anabranch-emulate-{user()}"
+    for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()):
+        if not base or not os.access(base, os.W_OK):
+            continue
+        path = Path(base) / name
+        with suppress(OSError):
+            path.mkdir(mode=0o700, exist_ok=True)
+            # Not one that somebody else has put there.
+            found = path.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+                return path
+    raise LiveError("no folder for the files of emulations; set XDG_RUNTIME_DIR to one of yours")
+
+
+USER = "ANABRANCH_EMULATE_UID"
+"""Who has started an emulation, inside the namespace of users where all are root."""
+
+
+def user() -> int:
+    """Who has started this, as the system knows him."""
+    return int(os.environ.get(USER, os.geteuid()))
+
+
+def _file_of(pid: int) -> Path:
+    return folder() / f"{pid}.json"
+
+
+def _socket_of(pid: int) -> Path:
+    return folder() / f"{pid}.socket"
+
+
+def _listed() -> Iterator[Running]:
+    for file in sorted(folder().glob("*.json")):
+        with suppress(OSError, ValueError, TypeError):
+            yield Running(**json.loads(file.read_text()))
+
+
+def _start_of(pid: int) -> str:
+    """Of a process, in ticks since the machine started; empty if there is none."""
+    with suppress(OSError):
+        # What is in brackets may have any characters.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""
+
+
+def _line_of(line: socket.socket) -> bytes:
+    text = b""
+    while not text.endswith(b"\n") and len(text) < _MOST_BYTES:
+        part = line.recv(4096)
+        if not part:
+            break
+        text += part
+    return text
+
+
+def _serve(line: socket.socket, emulator: Emulator) -> None:
+    while True:
+        try:
+            caller, _ = line.accept()
+        except OSError:
+            return
+        with caller, suppress(OSError):
+            caller.settimeout(10)
+            caller.sendall(
+                json.dumps({"error": _obey(_line_of(caller), emulator)}).encode() + b"\n"
+            )
+
+
+def _obey(text: bytes, emulator: Emulator) -> str:
+    try:
+        order = json.loads(text)
+        emulator.set(str(order["link"]), **{str(k): str(v) for k, v in order["values"].items()})
+    except AnabranchError as error:
+        return str(error)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "the order was not understood"
+    return ""

@@ -1,0 +1,438 @@
+"""Emulations with real namespaces: what programs in them see, and that nothing is left of them."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import cli
+from anabranch.emulate import Emulator, running, scenario_text
+from anabranch.errors import AnabranchError, LiveError, ScenarioError
+from conftest import ROOT, SCENARIOS
+
+
+def missing() -> str | None:
+    """What this machine lacks, in a sentence."""
+    if not sys.platform.startswith("linux"):
+        return "namespaces are Linux's"
+    try:
+        with Emulator(scenario_text(delay="1ms")):
+            return None
+    except LiveError as error:
+        return str(error)
+
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
+
+ECHO = """
+import socket, sys
+line = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+line.bind(("::", 7))
+print("ready", flush=True)
+while True:
+    data, where = line.recvfrom(65535)
+    line.sendto(data, where)
+"""
+
+PING = """
+import socket, sys, time
+line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+line.settimeout(2)
+for number in range(int(sys.argv[2])):
+    began = time.perf_counter()
+    line.sendto(b"x" * 56, (sys.argv[1], 7))
+    line.recv(100)
+    print((time.perf_counter() - began) * 1000)
+    time.sleep(0.01)
+"""
+
+# Takes for so many seconds what comes, then says how many bytes and seconds that were.
+SINK = """
+import socket, sys, time
+listener = socket.create_server(("", 5001))
+print("ready", flush=True)
+line, _ = listener.accept()
+line.recv(65536)
+began, count = time.monotonic(), 0
+while time.monotonic() < began + float(sys.argv[1]):
+    count += len(line.recv(65536))
+print(count, time.monotonic() - began)
+"""
+
+SOURCE = """
+import socket, sys
+line = socket.create_connection((sys.argv[1], 5001))
+try:
+    while True:
+        line.sendall(bytes(65536))
+except OSError:
+    pass
+"""
+
+
+def python(text: str, *words: object) -> list[str]:
+    return [sys.executable, "-c", text, *map(str, words)]
+
+
+@contextmanager
+def started(emulator: Emulator, node: str, command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """A program that has said that it is ready; it ends with this."""
+    with emulator.start(node, command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def round_trips(emulator: Emulator, node: str, peer: str, count: int = 40) -> list[float]:
+    """In ms."""
+    with started(emulator, peer.partition(".")[0], python(ECHO)):
+        done = emulator.run(
+            node, python(PING, peer, count), capture_output=True, text=True, timeout=60, check=True
+        )
+    return [float(line) for line in done.stdout.split()]
+
+
+def goodput(emulator: Emulator, node: str, peer: str, seconds: float) -> float:
+    """Of TCP, in Mbit/s."""
+    with started(emulator, peer, python(SINK, seconds)) as sink:
+        source = emulator.start(node, python(SOURCE, peer))
+        said, _ = sink.communicate(timeout=60)
+        source.kill()
+        source.wait()
+    count, took = map(float, said.split())
+    return count * 8 / took / 1e6
+
+
+def test_a_round_trip_is_twice_the_delay() -> None:
+    with Emulator(scenario_text(delay="20ms")) as emulator:
+        trips = round_trips(emulator, "here", "peer")
+        summary = emulator.summary
+    # On a busy machine the programs themselves are late, so only the quickest tells.
+    assert 40 <= min(trips) < 43
+    assert summary["link.link.forward.delivered_packets"] == len(trips)
+    assert summary["emulation.written_packets"] == 2 * len(trips)
+    assert 0 < summary["emulation.lateness_p50_ms"] <= summary["emulation.lateness_max_ms"]
+
+
+def test_tcp_gets_what_the_link_carries_and_what_it_is_changed_to() -> None:
+    with Emulator(scenario_text(delay="5ms", rate="20Mbit/s", queue=20)) as emulator:
+        # 1448 of 1500 bytes are the application's.
+        assert 16 < goodput(emulator, "here", "peer", 3) < 19.4
+        emulator.set("link", rate="5 Mbit/s")
+        assert 3.5 < goodput(emulator, "here", "peer", 3) < 4.9
+        forward, _ = emulator.counters()
+    assert forward.rate == 5_000_000
+    assert forward.drops["queue_full"] > 0
+
+
+# From an address to another one.
+DATAGRAM = """
+import socket, sys
+line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+line.bind((sys.argv[1], 0))
+line.sendto(b"x", (sys.argv[2], 7))
+"""
+
+
+TWO_PATHS = """
+links.wifi = { ends = ["phone", "server"], delay = "5 ms", rate = "50 Mbit/s" }
+links.lte = { ends = ["phone", "server"], delay = "30 ms", rate = "20 Mbit/s" }
+paths.wifi.via = ["wifi"]
+paths.lte.via = ["lte"]
+"""
+
+
+def test_nodes_have_names_and_an_address_on_each_path() -> None:
+    with Emulator(TWO_PATHS) as emulator:
+        interfaces = emulator.nodes["phone"]
+        assert [(one.path, one.device, one.peer) for one in interfaces] == [
+            ("wifi", "wifi", "server"),
+            ("lte", "lte", "server"),
+        ]
+        assert 10 <= min(round_trips(emulator, "phone", "server")) < 13
+        assert 60 <= min(round_trips(emulator, "phone", "server.lte")) < 63
+        with pytest.raises(AnabranchError, match=r"there is no node `phne`.*did you mean `phone`"):
+            emulator.run("phne", ["true"])
+
+
+def test_what_comes_from_an_address_leaves_by_its_path() -> None:
+    with Emulator(TWO_PATHS) as emulator:
+        phone = {one.path: one for one in emulator.nodes["phone"]}
+        # From the address of one path to that of the other one.
+        emulator.run(
+            "phone", python(DATAGRAM, phone["lte"].addresses[0], phone["wifi"].peer_addresses[0])
+        )
+        time.sleep(0.3)
+        sent = {
+            link.link: link.packets for link in emulator.counters() if link.direction == "forward"
+        }
+    assert sent == {"wifi": 0, "lte": 1}
+
+
+def test_two_emulations_do_not_meet() -> None:
+    text = scenario_text(delay="10ms")
+    with (
+        Emulator(text) as one,
+        Emulator(scenario_text(delay="30ms")) as other,
+        started(other, "peer", python(ECHO)),
+    ):
+        refused = one.run(
+            "here", python(PING, "peer", 1), capture_output=True, text=True, timeout=30
+        )
+        assert "timed out" in refused.stderr
+        trips = round_trips(one, "here", "peer", 10)
+    assert 20 <= min(trips) < 23
+
+
+@pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
+def test_every_scenario_can_be_emulated(file: Path) -> None:
+    with Emulator(file) as emulator:
+        assert emulator.nodes
+        time.sleep(0.05)
+    assert emulator.summary["run.simulated_s"] > 0
+
+
+def test_a_mistake_is_the_scenarios_sentence() -> None:
+    with pytest.raises(ScenarioError, match="`fast` is not a rate"):
+        Emulator(scenario_text(rate="fast"))
+    with Emulator(scenario_text(rate="1Mbit/s")) as emulator:
+        with pytest.raises(ScenarioError, match="there is no link `wan`; there is `link`"):
+            emulator.set("wan", rate="1 Mbit/s")
+        with pytest.raises(ScenarioError, match="`rate`, `delay` and `loss` can"):
+            emulator.set("link", queue={"packets": 3})
+    with pytest.raises(LiveError, match="the emulation has ended"):
+        emulator.set("link", rate="1 Mbit/s")
+
+
+def test_a_trace_of_mahimahi_is_a_rate(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    # 1500 bytes every 2 ms: 6 Mbit/s.
+    trace.write_text("2\n4\n6\n8\n")
+    with Emulator(scenario_text(delay="5ms", trace=trace, queue=50)) as emulator:
+        assert 4.5 < goodput(emulator, "here", "peer", 3) < 5.9
+
+
+def test_a_capture_shows_each_packet_at_both_ends(tmp_path: Path) -> None:
+    dpkt = pytest.importorskip("dpkt")
+    file = tmp_path / "packets.pcapng"
+    with Emulator(scenario_text(delay="10ms"), pcap=file) as emulator:
+        round_trips(emulator, "here", "peer", 5)
+    with file.open("rb") as stream:
+        seen = [(at, dpkt.ip.IP(data)) for at, data in dpkt.pcapng.Reader(stream)]
+    assert len(seen) == 20
+    times = [
+        at for at, packet in seen if packet.id == seen[0][1].id and packet.src == seen[0][1].src
+    ]
+    assert 0.009 < float(times[1] - times[0]) < 0.05
+    assert abs(float(seen[0][0]) - time.time()) < 600
+
+
+def anabranch(*words: object, **options: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "anabranch", *map(str, words)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options)
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder in which emulations of other tests are not found."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    yield tmp_path
+    left = [file.name for file in tmp_path.rglob("anabranch-emulate-*/*")]
+    assert left == []
+
+
+@pytest.mark.usefixtures("runtime")
+def test_the_exit_status_is_the_commands(capfd: pytest.CaptureFixture[str]) -> None:
+    def run(*command: str) -> int:
+        return cli.main(["emulate", "--delay", "1ms", "--", *command])
+
+    assert run("sh", "-c", "exit 7") == 7
+    assert run("sh", "-c", "kill -TERM $$") == 128 + signal.SIGTERM
+    capfd.readouterr()
+    assert run("sh", "-c", "getent hosts peer; ip -o link") == 0
+    said, told = capfd.readouterr()
+    assert "10.177.0.2" in said or "fd61:6e61::2" in said
+    assert "link: <POINTOPOINT" in said.replace("link:", "link:")
+    assert "link forward: 0 packets, 0 B, dropped none" in told
+    assert run("no-such-program") == 2
+    assert "error: `no-such-program` cannot be started" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "emulate needs a scenario file, or a link"),
+        (["no-such.toml"], "no-such.toml"),
+        (["--rate", "fast", "--", "true"], "`fast` is not a rate"),
+        (["--delay", "1ms", "--in", "there", "--", "true"], "there is no node `there`"),
+        (["--delay", "1ms", "--duration", "0"], "--duration is 0.0; it must be more than 0"),
+        (["exec", "here", "true"], "no emulation of yours runs"),
+        (["set", "link", "rate=1Mbit/s"], "no emulation of yours runs"),
+        (["set", "link"], "set needs KEY=VALUE"),
+        (["exec", "here"], "exec needs a command"),
+    ],
+)
+def test_a_mistake_is_a_sentence(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["emulate", *words]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert len(said.splitlines()) == 1
+
+
+def test_other_commands_join_and_change_it(runtime: Path, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    words = ["--rate", "10Mbit/s", "--delay", "5ms", "--json", result]
+    with anabranch("emulate", *words, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here: 10.177.0.1 (link to peer)\n"
+        assert process.stdout.readline() == "peer: 10.177.0.2 (link to here)\n"
+        assert "anabranch emulate exec here COMMAND" in process.stdout.readline()
+        assert len([*runtime.rglob("*.socket")]) == 1
+        with anabranch("emulate", "exec", "peer", "--", *python(ECHO)) as echo:
+            assert echo.stdout is not None
+            assert echo.stdout.readline() == "ready\n"
+            with anabranch("emulate", "exec", "here", "--", *python(PING, "peer", 5)) as ping:
+                said, told = ping.communicate(timeout=60)
+            assert len(said.split()) == 5, told
+            with anabranch("emulate", "set", "link", "rate=2Mbit/s", "loss=100%") as change:
+                assert change.communicate(timeout=60) == ("", "")
+            assert change.returncode == 0
+            with anabranch("emulate", "exec", "here", "--", *python(PING, "peer", 1)) as ping:
+                _, told = ping.communicate(timeout=60)
+            assert "timed out" in told
+            assert ping.returncode == 1
+            with anabranch("emulate", "set", "link", "rate=fast") as change:
+                _, told = change.communicate(timeout=60)
+            assert "links.link.rate: `fast` is not a rate" in told
+            assert change.returncode == 2
+            process.send_signal(signal.SIGINT)
+            said, told = process.communicate(timeout=60)
+            # What has joined ends with it.
+            assert echo.wait(60) != 0
+    assert process.returncode == 0, told
+    assert "link forward: 5 packets" in said
+    assert "(1 lost)" in said
+    assert json.loads(result.read_text())["link.link.forward.lost_packets"] == 1
+
+
+def inodes() -> set[str]:
+    """The network namespaces that there are."""
+    found = set()
+    for space in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(str(space.readlink()))
+        except OSError:
+            continue
+    return found
+
+
+def test_nothing_is_left_after_kill_9(runtime: Path) -> None:
+    before = inodes()
+    devices = subprocess.run(
+        ["ip", "-o", "link"], capture_output=True, text=True, check=True
+    ).stdout
+    sleep = "import os, time; os.setsid(); print('ready', flush=True); time.sleep(1000)"
+    # The command's own child has left its session, too.
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {sleep!r}])"
+    with anabranch("emulate", "--delay", "1ms", "--", *python(nested), cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        during = inodes() - before
+        assert during
+        process.kill()
+    deadline = time.monotonic() + 20
+    while inodes() & during and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not inodes() & during, "a program is left"
+    now = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    assert now == devices
+    # Files that say where it was go when the next one starts.
+    assert [*runtime.rglob("*.json")]
+    with anabranch("emulate", "--delay", "1ms", "--", "true", cwd=ROOT) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not [*runtime.rglob("*.json")]
+
+
+def test_the_duration_ends_it(capfd: pytest.CaptureFixture[str], runtime: Path) -> None:
+    began = time.monotonic()
+    words = ["emulate", "--delay", "1ms", "--duration", "0.5"]
+    assert cli.main([*words, "--", "sleep", "100"]) == 128 + signal.SIGTERM
+    assert cli.main(words) == 0
+    assert time.monotonic() - began < 30
+    assert "dropped none" in capfd.readouterr().out
+    assert not [*runtime.rglob("*.json")]
+
+
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def can(*command: str, **options: Any) -> bool:
+    return subprocess.run(command, check=False, capture_output=True, **options).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("may_open", [True, False], ids=["tun", "no-tun"])
+def test_without_root_it_works_or_says_what_is_missing(tmp_path: Path, *, may_open: bool) -> None:
+    mine = tmp_path / "runtime"
+    mine.mkdir()
+    for folder in (mine, tmp_path, *tmp_path.parents[:-1]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    os.chown(mine, NOBODY, NOBODY)
+    path = os.pathsep.join([str(ROOT / "python"), *filter(None, sys.path)])
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(mine), "HOME": "/", "PYTHONPATH": path}
+    options: dict[str, Any] = {"cwd": "/", "env": environment}
+    spaces = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
+    may_unshare = can(*AS_NOBODY, *spaces, "true")
+    # Where Python lies in root's home nobody else can run it.
+    trial = ["-c", "import anabranch.cli"]
+    run = [*AS_NOBODY, *(spaces if may_unshare else [])]
+    programs = [sys.executable, "/usr/bin/python3"]
+    program = next((one for one in programs if can(*run, one, *trial, **options)), None)
+    if program is None:
+        pytest.skip("left out, since nobody but root can run this Python")
+    device = tmp_path / "tun"
+    os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(10, 200))
+    device.chmod(0o666 if may_open else 0o600)
+    words = ["-m", "anabranch", "emulate", "--delay", "10ms", "--", "getent", "hosts", "peer"]
+    outer = f"mount --bind {device} /dev/net/tun && exec {' '.join([*AS_NOBODY, program, *words])}"
+    command = ["unshare", "--mount", "sh", "-c", outer]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=120, **options
+    )
+    if not may_unshare:
+        assert done.returncode == 2
+        assert "an emulation needs root, or a system where users may make namespaces" in done.stderr
+    elif may_open:
+        assert done.returncode == 0, done.stderr
+        assert "peer" in done.stdout
+    else:
+        assert done.returncode == 2
+        assert "opening a TUN device (/dev/net/tun) is not permitted here" in done.stderr
+
+
+def test_what_is_not_its_own_folder_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    (tmp_path / f"anabranch-emulate-{os.geteuid()}").symlink_to("/tmp")
+    with pytest.raises(LiveError, match="set XDG_RUNTIME_DIR"):
+        running.folder()
