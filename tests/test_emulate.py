@@ -391,7 +391,8 @@ def can(*command: str, **options: Any) -> bool:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("may_open", [True, False], ids=["tun", "no-tun"])
 def test_without_root_it_works_or_says_what_is_missing(tmp_path: Path, *, may_open: bool) -> None:
-    mine = tmp_path / "runtime"
+    # Longer than the address of a socket may be.
+    mine = tmp_path / ("runtime" * 20)
     mine.mkdir()
     for folder in (mine, tmp_path, *tmp_path.parents[:-1]):
         folder.chmod(folder.stat().st_mode | 0o055)

@@ -235,15 +235,15 @@ class Emulation:
     @staticmethod
     def load(
         path: str,
-        sets: Sequence[tuple[str, str]] = [],
+        sets: Sequence[tuple[str, str]] = ...,
         replication: int = 0,
         capture: str | None = None,
     ) -> Emulation: ...
     @staticmethod
     def parse(
         text: str,
-        sets: Sequence[tuple[str, str]] = [],
-        folder: str = ".",
+        sets: Sequence[tuple[str, str]] = ...,
+        folder: str = ...,
         replication: int = 0,
         capture: str | None = None,
     ) -> Emulation: ...

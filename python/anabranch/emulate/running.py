@@ -48,9 +48,9 @@ class Running:
         """Change a link of it."""
         order = {"link": link, "values": dict(values)}
         try:
-            with socket.socket(socket.AF_UNIX) as line:
+            with socket.socket(socket.AF_UNIX) as line, _short(_socket_of(self.pid)) as place:
                 line.settimeout(10)
-                line.connect(str(_socket_of(self.pid)))
+                line.connect(place)
                 line.sendall(json.dumps(order).encode() + b"\n")
                 answer = json.loads(_line_of(line))
         except (OSError, ValueError) as error:
@@ -85,7 +85,8 @@ def announced(emulator: Emulator) -> Iterator[None]:
     place, file = _socket_of(pid), _file_of(pid)
     try:
         with socket.socket(socket.AF_UNIX) as line:
-            line.bind(str(place))
+            with _short(place) as name:
+                line.bind(name)
             line.listen()
             file.write_text(json.dumps(asdict(running)))
             threading.Thread(target=_serve, args=(line, emulator), daemon=True).start()
@@ -140,6 +141,16 @@ def _file_of(pid: int) -> Path:
 
 def _socket_of(pid: int) -> Path:
     return folder() / f"{pid}.socket"
+
+
+@contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """A name of this file that is never too long for a socket's address (108 bytes)."""
+    parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{parent}/{path.name}"
+    finally:
+        os.close(parent)
 
 
 def _listed() -> Iterator[Running]:
