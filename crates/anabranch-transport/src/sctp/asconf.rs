@@ -119,7 +119,7 @@ impl Association {
             addresses[path.index()] = Address::Absent;
             self.forget_status(*path);
         }
-        self.has_rare_timers = true;
+        self.has_rare_parts = true;
         self.reconfiguration = Some(Box::new(Reconfiguration {
             addresses,
             wanted: Vec::new(),

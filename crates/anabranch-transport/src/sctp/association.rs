@@ -43,7 +43,7 @@ const SPARE_PACKETS: usize = 16;
 /// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
 /// it any number of times: a packet with a source that is not its sender's is no lever against that source.
 const MOST_ANSWERED_MORE: u32 = 64;
-/// Stands for a chunk in packets to be filled in; owns nothing.
+/// Stands for a chunk in packets to be filled in. Like DATA, which may stand there too, it owns nothing.
 const BLANK: Chunk = Chunk::CookieAck;
 
 /// A packet to be filled in.
@@ -67,6 +67,16 @@ impl Numbers {
         let tag = (source.bits() as u32).max(1);
         Self { tag, initial_tsn: source.bits() as u32 }
     }
+}
+
+/// The answers to the packet at hand that leave in one packet.
+#[derive(Debug)]
+struct Answers {
+    packet: Box<Packet>,
+    /// Of the packet, in bytes.
+    size: u32,
+    /// Among the outputs, where the first answer was given.
+    position: usize,
 }
 
 /// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries
@@ -124,8 +134,9 @@ pub struct Association {
     pub(super) selection: Selection,
     /// For policies that measure.
     pub(super) probing: Option<Box<Probing>>,
-    /// T4-rto or the ticks of a policy may run.
-    pub(super) has_rare_timers: bool,
+    /// It has what few associations have: addresses that come and go, streams that begin anew, a policy that
+    /// measures, FORWARD TSNs that are bundled. Only then each of these is asked whether it has something to do.
+    pub(super) has_rare_parts: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
     /// Addresses come and go (RFC 5061).
@@ -169,9 +180,7 @@ pub struct Association {
     pub(super) interleaved: Interleaved,
     pub(super) delayed_sack: DelayedSack,
 
-    /// Chunks that answer the packet at hand and go together, and the position of their packet.
-    answers: Vec<Chunk>,
-    answers_from: usize,
+    answers: Option<Answers>,
     /// Bytes that may still be sent in answer to the packet at hand.
     answers_left: u32,
     pub(super) outputs: VecDeque<Output>,
@@ -240,7 +249,7 @@ impl Association {
             selector: parameters.policy.build(parameters.failover),
             selection: Selection::new(primary),
             probing: None,
-            has_rare_timers: false,
+            has_rare_parts: false,
             errors_in_a_row: 0,
             heartbeat,
             reconfiguration: None,
@@ -266,8 +275,7 @@ impl Association {
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
-            answers: Vec::new(),
-            answers_from: 0,
+            answers: None,
             answers_left: 0,
             outputs: VecDeque::new(),
             spare: Vec::new(),
@@ -473,7 +481,7 @@ impl Association {
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
             }
-            if !self.answers.is_empty() {
+            if self.answers.is_some() {
                 self.send_answers(path);
             }
         } else {
@@ -481,7 +489,10 @@ impl Association {
         }
         // It is used again for a packet of our own.
         if self.spare.len() < SPARE_PACKETS {
-            sctp.first = BLANK;
+            // DATA owns nothing either, and half of all packets begin with it.
+            if !matches!(sctp.first, Chunk::Data(_)) {
+                sctp.first = BLANK;
+            }
             sctp.rest.clear();
             self.spare.push(packet);
         }
@@ -512,24 +523,27 @@ impl Association {
     /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
     /// at once (section 6.10). An answer that no packet has room for, or that there are too many of, is left
     /// out.
-    #[cold]
     pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
         let (mtu, size) = (self.paths[path.index()].mtu, chunk.wire_size());
-        if self.answers_size() + size > mtu {
+        if self.answers.as_ref().is_some_and(|answers| answers.size + size > mtu) {
             self.send_answers(path);
         }
-        let headers = if self.answers.is_empty() { self.headers_bytes } else { 0 };
-        if headers + size > mtu || !self.may_answer(headers + size) {
+        let more = if self.answers.is_some() { size } else { self.headers_bytes + size };
+        if more > mtu || !self.may_answer(more) {
             return;
         }
-        if self.answers.is_empty() {
-            self.answers_from = self.outputs.len();
+        if let Some(Answers { packet, size, .. }) = &mut self.answers {
+            *size += more;
+            if let Body::Sctp(sctp) = &mut packet.body {
+                sctp.rest.push(chunk);
+            }
+        } else {
+            let packet = self.packet_with(self.peer_tag, chunk);
+            self.answers = Some(Answers { packet, size: more, position: self.outputs.len() });
         }
-        self.answers.push(chunk);
     }
 
     /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
-    #[cold]
     pub(super) fn may_answer(&mut self, size: u32) -> bool {
         let left = self.answers_left.checked_sub(size);
         self.answers_left = left.unwrap_or(self.answers_left);
@@ -538,31 +552,24 @@ impl Association {
 
     /// Whether there is an answer that a chunk of this size fits behind.
     pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
-        let fits = || self.answers_size() + size <= self.paths[path.index()].mtu;
-        !self.answers.is_empty() && size <= self.answers_left && fits()
+        let fits = |answers: &Answers| answers.size + size <= self.paths[path.index()].mtu;
+        self.answers.as_ref().is_some_and(fits) && size <= self.answers_left
     }
 
-    /// The size of the packet with all answers.
-    #[cold]
-    fn answers_size(&self) -> u32 {
-        self.headers_bytes + self.answers.iter().map(Chunk::wire_size).sum::<u32>()
-    }
-
-    #[cold]
     fn send_answers(&mut self, path: PathId) {
-        let size = self.answers_size();
-        let mut answers = std::mem::take(&mut self.answers);
-        if answers.is_empty() || self.state == State::Ended {
+        let Some(Answers { mut packet, size, position }) = self.answers.take() else { return };
+        if self.state == State::Ended {
             return;
         }
-        let mut packet = self.packet_with(self.peer_tag, answers.remove(0));
+        // A new beginning of the peer has another tag.
         if let Body::Sctp(sctp) = &mut packet.body {
-            sctp.rest = answers;
+            sctp.verification_tag = self.peer_tag;
         }
+        let before = self.outputs.len();
         self.transmit(path, packet, size);
         // Before what was sent because of the packet's other chunks.
-        if let Some(last) = self.outputs.pop_back() {
-            self.outputs.insert(self.answers_from.min(self.outputs.len()), last);
+        if position < before && self.outputs.len() > before {
+            self.outputs.make_contiguous()[position..].rotate_right(1);
         }
     }
 
@@ -660,14 +667,8 @@ impl Association {
         if self.delayed_sack.timer <= now {
             self.send_sack();
         }
-        if self.has_rare_timers && self.reconfiguration.as_ref().is_some_and(|addresses| addresses.t4 <= now)
-        {
-            self.on_t4(now);
-        }
-        if self.has_rare_timers
-            && self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.timer() <= now)
-        {
-            self.on_reconfiguration_timer(now);
+        if self.has_rare_parts {
+            self.on_rare_timers(now);
         }
         if self.shutdown.t2 <= now {
             self.on_t2(now);
@@ -675,8 +676,29 @@ impl Association {
         if self.shutdown.t5 <= now {
             self.on_t5(now);
         }
-        if self.has_rare_timers && self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
+        if self.has_rare_parts && self.probing.as_ref().is_some_and(|probing| probing.tick <= now) {
             self.on_policy_tick(now);
+        }
+    }
+
+    #[cold]
+    fn on_rare_timers(&mut self, now: Time) {
+        if self.reconfiguration.as_ref().is_some_and(|addresses| addresses.t4 <= now) {
+            self.on_t4(now);
+        }
+        if self.stream_reconfiguration.as_ref().is_some_and(|reset| reset.timer() <= now) {
+            self.on_reconfiguration_timer(now);
+        }
+    }
+
+    /// What has a part of its own in what has just come.
+    #[cold]
+    fn finish_input(&mut self, now: Time) {
+        if self.stream_reconfiguration.is_some() {
+            self.continue_stream_reconfiguration(now);
+        }
+        if self.parameters.procedures.bundles_forward_tsn {
+            self.bundle_forward_tsn();
         }
     }
 
@@ -687,7 +709,7 @@ impl Association {
             // The timers of opening and closing.
             next = next.min(self.handshake.timer).min(self.shutdown.t2).min(self.shutdown.t5);
         }
-        if self.has_rare_timers {
+        if self.has_rare_parts {
             next = next.min(self.next_rare_timeout());
         }
         for path in &self.paths {
@@ -715,7 +737,7 @@ impl Association {
         if let Body::Sctp(sctp) = &mut packet.body {
             [sctp.source_port, sctp.destination_port] = self.ports;
             sctp.verification_tag = tag;
-            // The blank owns nothing: without a destructor the chunk is written where it stays.
+            // What is there owns nothing: without a destructor the chunk is written where it stays.
             std::mem::forget(std::mem::replace(&mut sctp.first, first));
         }
         packet
@@ -881,11 +903,8 @@ impl Endpoint for Association {
             Input::Packet(packet) => self.on_packet(now, packet),
             Input::Timeout => self.on_timers(now),
         }
-        if self.stream_reconfiguration.is_some() {
-            self.continue_stream_reconfiguration(now);
-        }
-        if self.parameters.procedures.bundles_forward_tsn {
-            self.bundle_forward_tsn();
+        if self.has_rare_parts {
+            self.finish_input(now);
         }
     }
 

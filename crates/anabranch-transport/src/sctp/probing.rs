@@ -65,8 +65,10 @@ impl Association {
     /// Gets ready for what the policy will ask for, if it will.
     pub(super) fn prepare_probing(&mut self) {
         self.probing = self.selector.measures().then(|| Box::new(Probing::new(self.paths.len())));
-        self.has_rare_timers =
-            self.probing.is_some() || self.reconfiguration.is_some() || self.stream_reconfiguration.is_some();
+        self.has_rare_parts = self.probing.is_some()
+            || self.reconfiguration.is_some()
+            || self.stream_reconfiguration.is_some()
+            || self.parameters.procedures.bundles_forward_tsn;
     }
 
     /// Brings what only policies that measure are told up to date.

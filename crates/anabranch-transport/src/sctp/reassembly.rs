@@ -50,25 +50,30 @@ impl Reassembly {
     }
 
     /// Takes a DATA chunk that has not arrived before; calls `deliver` with what it completes.
+    #[inline(always)]
     pub(super) fn insert(&mut self, tsn: u64, data: Data, mut deliver: impl FnMut(Received)) {
-        if data.beginning && data.ending && data.unordered {
-            deliver(message_of(&data, data.payload.length));
+        let message = if data.beginning && data.ending {
+            message_of(&data, data.payload.length)
+        } else if let Some(message) = self.insert_fragment(tsn, data) {
+            message
+        } else {
             return;
-        }
-        if data.beginning && data.ending {
-            self.complete(data.ssn, message_of(&data, data.payload.length), &mut deliver);
-            return;
-        }
+        };
+        self.complete(data.ssn, message, &mut deliver);
+    }
+
+    /// Keeps a fragment; the message that it completes, if it does.
+    fn insert_fragment(&mut self, tsn: u64, data: Data) -> Option<Received> {
         self.bytes += u64::from(data.payload.length);
         self.fragments.insert(tsn, data);
-        let Some((first, last)) = self.whole_message(tsn) else { return };
+        let (first, last) = self.whole_message(tsn)?;
         let mut message = message_of(&self.fragments[&first], 0);
         for fragment in first..=last {
             let part = self.fragments.remove(&fragment).expect("the run is complete");
             message.payload.length += part.payload.length;
         }
         self.bytes -= u64::from(message.payload.length);
-        self.complete(data.ssn, message, &mut deliver);
+        Some(message)
     }
 
     /// Drops what a FORWARD TSN gives up; calls `deliver` with what that releases.
@@ -120,6 +125,7 @@ impl Reassembly {
         self.fragments.values().map(|data| data.payload).chain(early.map(|message| message.payload))
     }
 
+    #[inline(always)]
     fn complete(&mut self, ssn: u16, message: Received, deliver: &mut impl FnMut(Received)) {
         let Received { stream, payload, .. } = message;
         if message.unordered {
@@ -130,8 +136,11 @@ impl Reassembly {
         let ssn = inbound.unwrap(ssn);
         if ssn == inbound.next_ssn {
             inbound.next_ssn += 1;
+            let others_wait = !inbound.early.is_empty();
             deliver(message);
-            self.release(stream, deliver);
+            if others_wait {
+                self.release(stream, deliver);
+            }
         } else if ssn > inbound.next_ssn && inbound.early.insert(ssn, message).is_none() {
             self.bytes += u64::from(payload.length);
         }

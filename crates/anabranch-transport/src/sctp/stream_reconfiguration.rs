@@ -126,7 +126,7 @@ impl Association {
     /// the association is opened.
     pub fn offer_extensions(&mut self) {
         self.stream_reconfiguration = Some(Box::default());
-        self.has_rare_timers = true;
+        self.has_rare_parts = true;
     }
 
     /// The peer has said what it can.
