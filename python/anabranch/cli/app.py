@@ -4,15 +4,19 @@ import json
 import logging
 import math
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, Token
 
 from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from anabranch.studies.result import Result
 
 app = App(
     name="anabranch",
@@ -93,6 +97,27 @@ def pairs(sets: Sequence[str], option: str = "--set PATH=VALUE") -> dict[str, st
             raise AnabranchError(f"`{flag} {text}` is not {form}")
         parsed[name.strip()] = value.strip()
     return parsed
+
+
+def run_record(result: "Result", kind: str) -> dict[str, object]:
+    """What `--json` says of a run, so that `compare` knows what it is of.
+
+    `kind` is what made it: runs of a `simulation` share random numbers if they have one seed.
+    """
+    scenario, cell = result.scenario, result.cell
+    of_study = {"study": scenario.cell_study(cell)} if scenario.studies else {}
+    return {
+        "kind": kind,
+        "scenario": scenario.name,
+        "scenario_hash": scenario.hash,
+        "version": _engine.__version__,
+        "seed": result.seed,
+        "cell": cell,
+        "key": {**of_study, **scenario.cell_key(cell)},
+        "replication": result.replication,
+        "settings": tomllib.loads(scenario.cell_toml(cell)) | {"seed": result.seed},
+        "summary": result.summary,
+    }
 
 
 def write_json(path: Path, content: object) -> None:

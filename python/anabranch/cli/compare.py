@@ -2,66 +2,143 @@
 
 import importlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from anabranch import oracles
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, suggestion
 from anabranch.support import cores, progress, terminal
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
 from .app import Whole, app, json_text
 
+ORACLES = ("linux-aqm", "linux-mptcp", "linux-sctp", "linux-tcp", "ns3-shared-queue")
+
 
 @app.command(
     help_epilogue="""\
 Examples:
+  anabranch compare results/before results/after
+  anabranch compare simulated/run.json emulated.json --metric 'link.*' --all
+  anabranch compare out/cubic out/bbr --plot page --csv differences.csv
   anabranch compare linux-sctp --plot figures
   anabranch compare linux-tcp --plot figures
   anabranch compare linux-sctp --replications 100 --json deviations.json"""
 )
 def compare(
-    oracle: Literal["linux-aqm", "linux-mptcp", "linux-sctp", "linux-tcp", "ns3-shared-queue"],
+    a: str,
+    b: Path | None = None,
     /,
     *,
+    metric: Annotated[
+        tuple[str, ...], Parameter(negative="", show_default=False, consume_multiple=False)
+    ] = (),
+    all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    bound: float | None = None,
+    level: float | None = None,
     replications: Whole | None = None,
     jobs: Whole | None = None,
     csv_file: Annotated[Path | None, Parameter(name="--csv")] = None,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
     plot: Annotated[Path | None, Parameter(name="--plot")] = None,
 ) -> None:
-    """Put our numbers beside those of an independent implementation, row by row.
+    """Put two results side by side, or our numbers beside those of another implementation.
+
+    With A and B: all scalars of two studies or runs of one scenario, whatever made them (`run`,
+    `sweep`, `emulate`), and their traces over each other. Two settings within one study are what
+    `anabranch difference` compares, in one scalar, of which it has more to say.
+
+    With A alone, the name of an implementation: its numbers, row by row, beside those that we
+    compute for the same settings.
 
     Parameters
     ----------
-    oracle
-        Which one: Linux 6.12's queue disciplines, its MPTCP, the failover of its SCTP, or the
-        goodput of its TCP, beside ns-3 too; or ns-3's flows that share a queue.
+    a
+        A study folder; a JSON file that `run` or `emulate` wrote; a folder of such files, with
+        traces beside them (`run --trace DIR --json DIR/run.json`). Or without B: linux-aqm (Linux
+        6.12's queue disciplines), linux-mptcp (its MPTCP), linux-sctp (the failover of its SCTP),
+        linux-tcp (the goodput of its TCP, beside ns-3 too) or ns3-shared-queue (ns-3's flows that
+        share a queue).
+    b
+        What A is compared with: differences are A - B, deviations shares of B.
+    metric
+        Scalars that are compared, such as 'link.*'; may be given several times.
+    all_
+        List every scalar; by default those whose difference is resolved.
+    bound
+        With a single run of each there are no intervals: list what deviates by more than this, in
+        percent; 10 if not given.
+    level
+        Confidence level; 0.95 if not given. Of the differences that are resolved, 5 % on average
+        are by chance then, however many scalars there are.
     replications
-        Runs of each row; if not given 1000 for linux-sctp, 200 for linux-aqm, 100 for linux-tcp and
-        linux-mptcp, 30 for ns3-shared-queue.
+        Runs of each row beside an implementation; if not given 1000 for linux-sctp, 200 for
+        linux-aqm, 100 for linux-tcp and linux-mptcp, 30 for ns3-shared-queue.
     jobs
-        Threads; all cores if not given. Never changes a result.
+        Threads for these; all cores if not given. Never changes a result.
     csv_file
-        Write the rows to this file.
+        Write the rows to this file, all of them.
     json_file
-        Write every value with its deviation, verdict and cause to this file.
+        Write every value with its deviation and verdict to this file.
     plot
-        Write a page, index.html, and its figures into this folder: our failover times over the
+        Write a page, index.html, and its figures into this folder. Of A and B: congestion windows,
+        round-trip times, goodput and queues over each other. Else our failover times over the
         kernel's, and over the closed form (linux-sctp), our congestion windows over the kernel's
         (linux-tcp), otherwise our numbers over theirs.
     """
-    module = importlib.import_module(f"anabranch.oracles.{oracle.replace('-', '_')}")
-    count = module.REPLICATIONS if replications is None else replications
-    threads = cores.threads(jobs)
-    if count < 1:
-        raise AnabranchError(f"replications is {count}; it must be at least 1")
     check_different(csv=csv_file, json=json_file, plot=plot)
     check_file(csv_file)
     check_file(json_file)
     if plot is not None:
         check_folder(plot)
+    if b is None:
+        _refuse("A and B", metric=metric, all=all_, bound=bound, level=level)
+        _with_implementation(a, replications, jobs, csv=csv_file, json=json_file, plot=plot)
+        return
+    _refuse("an implementation", replications=replications, jobs=jobs)
+    from . import compare_work  # noqa: PLC0415 - slow to import
+
+    wanted = compare_work.Wanted(
+        a=Path(a),
+        b=b,
+        metrics=metric,
+        is_all=all_,
+        bound_percent=10.0 if bound is None else bound,
+        level=0.95 if level is None else level,
+        csv=csv_file,
+        json=json_file,
+        plot=plot,
+    )
+    compare_work.side_by_side(wanted)
+
+
+def _refuse(what: str, **options: object) -> None:
+    """Raises if one of these options is given, which are for another form of the command."""
+    for name, value in options.items():
+        if value not in (None, False, ()):
+            raise AnabranchError(f"--{name} is for a comparison with {what}")
+
+
+def _with_implementation(
+    oracle: str,
+    replications: int | None,
+    jobs: int | None,
+    *,
+    csv: Path | None,
+    json: Path | None,
+    plot: Path | None,
+) -> None:
+    if oracle not in ORACLES:
+        raise AnabranchError(
+            f"`{oracle}` alone is not compared: name a second result beside it, or one of"
+            f" {', '.join(ORACLES)}{suggestion(oracle, ORACLES)}"
+        )
+    module = importlib.import_module(f"anabranch.oracles.{oracle.replace('-', '_')}")
+    count = module.REPLICATIONS if replications is None else replications
+    threads = cores.threads(jobs)
+    if count < 1:
+        raise AnabranchError(f"replications is {count}; it must be at least 1")
     kernel = module.kernel_rows()
     rows = []
     progress.announce("this computes for a minute or more, on all cores unless --jobs says less")
@@ -80,7 +157,7 @@ def compare(
         out.print(f"{letter}: {text}")
     for line in module.summary(rows):
         out.print(line)
-    contents = ((csv_file, module.as_csv(rows)), (json_file, json_text(module.as_json(rows))))
+    contents = ((csv, module.as_csv(rows)), (json, json_text(module.as_json(rows))))
     for path, content in contents:
         if path is not None:
             write_atomically(path, (content.rstrip("\n") + "\n").encode())

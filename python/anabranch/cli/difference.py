@@ -35,7 +35,8 @@ def difference(
     """Compare a scalar in two parts of a study, with intervals.
 
     Cells with the same values on all other axes are compared with each other,
-    within each replication: both drew the same random numbers.
+    within each replication: both drew the same random numbers. For two studies or runs, and for
+    all scalars at once, there is `anabranch compare`.
 
     Parameters
     ----------

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 import anabranch
-from anabranch import _engine
 from anabranch.errors import AnabranchError
 from anabranch.studies import headline
 from anabranch.support import terminal, wording
 from anabranch.support.files import check_different, check_file, check_folder, write_atomically
 
-from .app import Natural, Sets, app, pairs, write_json
+from .app import Natural, Sets, app, pairs, run_record, write_json
 
 if TYPE_CHECKING:
     from anabranch.studies.result import Result
@@ -119,16 +118,7 @@ def run(
         write_atomically(page, run_page.page(result, figures).encode())
         written += [page, *files]
     if json_file is not None:
-        content = {
-            "scenario": loaded.name,
-            "scenario_hash": loaded.hash,
-            "version": _engine.__version__,
-            "seed": result.seed,
-            "cell": cell,
-            "replication": replication,
-            "summary": result.summary,
-        }
-        write_json(json_file, content)
+        write_json(json_file, run_record(result, "simulation"))
         written.append(json_file)
     for path in written:
         out.print(f"wrote {path}")

@@ -1,0 +1,395 @@
+"""What is compared: where the runs of a side are found, and what they say of themselves.
+
+A side is a path to one of these, in this order:
+
+- a study folder, which has a `study.json`: its finished runs, and the traces that its sweep keeps;
+- any other folder: the runs in each `.json` file in it and in the folders directly in it;
+- a file: the runs in it.
+
+A file has what `run --json` writes, an object whose `summary` has the scalars; or what
+`emulate --json` writes, an object of scalars alone; or several of these as a list, which may be
+`runs` of an object whose other keys hold for all of them. A run's traces are the Parquet tables
+beside its file, as `run --trace DIR --json DIR/run.json` leaves them, if no other run is there.
+"""
+
+import json
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch.errors import AnabranchError, StoreError
+from anabranch.store import read, read_cells, read_definition, read_identity, traces
+from anabranch.store.tables import read_table
+from anabranch.support import wording
+from anabranch.support.columns import axes_of, is_scalar
+
+Key = tuple[tuple[str, Any], ...]
+"""A cell's place on the axes: names and values, sorted by name."""
+
+RunId = tuple[int | None, int]
+"""Seed, if that is known, and replication; of a cell."""
+
+Settings = dict[str, Any]
+"""A scenario as a tree, with every default filled in."""
+
+TRACES = {
+    "paths": ("time_s", "flow", "side", "path", "cwnd_bytes", "srtt_ms"),
+    "intervals": ("flow", "side", "start_s", "end_s", "goodput_kbit_per_s"),
+    "queues": ("time_s", "link", "direction", "waiting_packets"),
+}
+"""The tables that are laid over each other, and the columns that this takes."""
+
+_WORDS = ("direction", "flow", "link", "side")
+"""Columns of these that have text; the others have numbers."""
+
+SIMULATION = "simulation"
+"""What `kind` says of runs that a simulation made: those with one seed share random numbers."""
+
+_MOST = 1e60
+"""Of a scalar, so that its fourth power is still a number."""
+
+_NO_FLOWS = ("emulation", "link", "run")
+"""First words of scalars that are of no flow."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two things that are compared."""
+
+    name: str
+    """The path, as it was given."""
+    is_study: bool
+    scenario: str | None
+    """Its name; None if the runs do not say it."""
+    version: str | None
+    """Of the package that made the runs."""
+    hashes: frozenset[str]
+    """Of the scenarios, as far as the runs say them."""
+    is_simulated: bool
+    keys: Sequence[Key]
+    """One a cell."""
+    rows: pl.DataFrame
+    """One row a run: _cell (its place among `keys`), _seed, _replication, and the scalars."""
+    settings: Callable[[int], Settings | None] = field(repr=False)
+    """Of a cell, None if they are not known."""
+    traced: Callable[[int], Sequence[RunId]] = field(repr=False)
+    """The runs of a cell that have traces."""
+    traces: Callable[[int, RunId], Mapping[str, pl.DataFrame]] = field(repr=False)
+    """Those of `TRACES` that one of them has."""
+
+    @property
+    def scalars(self) -> list[str]:
+        """Their names."""
+        return [name for name in self.rows.columns if is_scalar(name)]
+
+    @property
+    def flows(self) -> set[str]:
+        """The flows that scalars are of."""
+        return {name.partition(".")[0] for name in self.scalars}.difference(_NO_FLOWS)
+
+    @property
+    def links(self) -> set[str]:
+        """The links that scalars are of."""
+        return {name.split(".")[1] for name in self.scalars if name.startswith("link.")}
+
+    @property
+    def description(self) -> str:
+        """What it is, in words."""
+        runs = wording.counted(self.rows.height, "run")
+        how = "simulated" if self.is_simulated else "not simulated, or not known to be"
+        if self.is_study:
+            return f"study {self.name}, {wording.counted(len(self.keys), 'cell')}, {runs}, {how}"
+        cells = f" of {wording.counted(len(self.keys), 'cell')}" if len(self.keys) > 1 else ""
+        return f"{self.name}, {runs}{cells}, {how}"
+
+    def runs(self, cell: int) -> list[RunId]:
+        """The runs of a cell, in the order of `values`."""
+        rows = self._rows(cell)
+        return list(zip(rows["_seed"].to_list(), rows["_replication"].to_list(), strict=True))
+
+    def values(self, cell: int, scalars: Sequence[str]) -> np.ndarray:
+        """A row a scalar, a column a run; NaN is no value."""
+        rows = self._rows(cell).select(pl.col(scalars).cast(pl.Float64).fill_null(math.nan))
+        return rows.to_numpy().T.reshape(len(scalars), -1)
+
+    def _rows(self, cell: int) -> pl.DataFrame:
+        return self.rows.filter(pl.col("_cell") == cell)
+
+
+def side(path: str | Path, scalars: Sequence[str] | None = None) -> Side:
+    """Reads a side.
+
+    Parameters
+    ----------
+    path
+        What the module's description allows.
+    scalars
+        Patterns of those that are wanted; all if not given.
+
+    Raises
+    ------
+    AnabranchError
+        When there is nothing, or something else; the message names the file.
+    """
+    path = Path(path)
+    if (path / "study.json").exists():
+        return _study(path, scalars)
+    if path.is_dir():
+        files = sorted([*path.glob("*.json"), *path.glob("*/*.json")])
+        if not files:
+            raise AnabranchError(
+                f"{path} has no runs: it is no study folder, and neither it nor a folder in it has"
+                " a .json file, as `run --json` writes it"
+            )
+        if inner := next((file for file in files if file.name == "study.json"), None):
+            raise AnabranchError(f"{path} has a study folder in it, {inner.parent}: name that one")
+    elif path.exists():
+        files = [path]
+    else:
+        raise AnabranchError(f"there is no file or folder {path}")
+    return _from_files(path, [run for file in files for run in _runs(file)])
+
+
+def _study(folder: Path, scalars: Sequence[str] | None) -> Side:
+    identity = read_identity(folder)
+    cells = read_cells(folder)
+    rows = read(folder, columns=scalars)
+    if rows.is_empty():
+        raise AnabranchError(f"no run of {folder} is finished yet")
+    axes = [name for name in ("study", *axes_of(cells)) if name in cells.columns]
+    keys = [
+        tuple(sorted((name, value) for name, value in row.items() if value is not None))
+        for row in cells.select(axes).iter_rows(named=True)
+    ]
+    if not axes:  # and so no columns
+        keys = [()] * cells.height
+
+    @lru_cache(maxsize=1)
+    def definition() -> Any:
+        # Another engine's definition may be one that ours does not understand.
+        try:
+            return read_definition(folder)
+        except StoreError:
+            return None
+
+    def settings(cell: int) -> Settings | None:
+        scenario = definition()
+        if scenario is None or cell >= scenario.cell_count:
+            return None
+        return tomllib.loads(scenario.cell_toml(cell))
+
+    def kept() -> list[str]:
+        of_sweep = () if definition() is None else definition().traces
+        return [name for name in TRACES if name in of_sweep]
+
+    def traced(cell: int) -> list[RunId]:
+        of_cell = rows.filter(pl.col("cell") == cell) if kept() else rows.head(0)
+        return list(zip(of_cell["seed"].to_list(), of_cell["replication"].to_list(), strict=True))
+
+    def tables(cell: int, run: RunId) -> dict[str, pl.DataFrame]:
+        of_run = (pl.col("cell") == cell) & (pl.col("replication") == run[1])
+        found = {name: traces(folder, name).filter(of_run).collect() for name in kept()}
+        return {name: _checked(folder, name, of) for name, of in found.items()}
+
+    return Side(
+        name=str(folder),
+        is_study=True,
+        scenario=identity["name"],
+        version=identity["engine_version"],
+        hashes=frozenset([identity["scenario_hash"]]),
+        # Where something else made the rows, it is named behind the engine.
+        is_simulated=" " not in identity["engine_version"],
+        keys=keys,
+        rows=rows.select(
+            pl.col("cell").cast(pl.Int64).alias("_cell"),
+            pl.col("seed").alias("_seed"),
+            pl.col("replication").cast(pl.Int64).alias("_replication"),
+            pl.col([name for name in rows.columns if is_scalar(name)]),
+        ),
+        settings=settings,
+        traced=traced,
+        traces=tables,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a file says of a run."""
+
+    file: Path
+    key: Key
+    seed: int | None
+    replication: int | None
+    scalars: dict[str, float]
+    about: Mapping[str, Any]
+    """Its other keys."""
+
+
+def _from_files(path: Path, runs: Sequence[_Run]) -> Side:
+    if not runs:
+        raise AnabranchError(f"{path} has no runs: its lists are empty")
+    names = {run.about.get("scenario") for run in runs}
+    if len(names) > 1:
+        several = " and ".join(sorted(str(name or "one without a name") for name in names))
+        raise AnabranchError(f"{path} has runs of several scenarios: {several}")
+    cells = {key: cell for cell, key in enumerate(dict.fromkeys(run.key for run in runs))}
+    places: dict[tuple[int, RunId], _Run] = {}
+    counts = Counter[int]()
+    for run in runs:
+        cell = cells[run.key]
+        # Runs that say no number have that of their place among the files.
+        number = counts[cell] if run.replication is None else run.replication
+        counts[cell] += 1
+        place = (cell, (run.seed, number))
+        if place in places:
+            raise AnabranchError(
+                f"{places[place].file} and {run.file} are the same run (replication {number}"
+                f"{'' if run.seed is None else f', seed {run.seed}'}): it would count twice"
+            )
+        places[place] = run
+    columns = dict.fromkeys(name for run in runs for name in run.scalars)
+    folders = Counter(run.file.parent for run in runs)
+
+    def of_cell(cell: int) -> _Run:
+        return next(run for (other, _), run in places.items() if other == cell)
+
+    def settings(cell: int) -> Settings | None:
+        return of_cell(cell).about.get("settings")
+
+    def beside(run: _Run) -> dict[str, Path]:
+        files = {name: run.file.with_name(f"{name}.parquet") for name in TRACES}
+        return {name: file for name, file in files.items() if file.is_file()}
+
+    def traced(cell: int) -> list[RunId]:
+        return [
+            which
+            for (other, which), run in places.items()
+            if other == cell and folders[run.file.parent] == 1 and beside(run)
+        ]
+
+    def tables(cell: int, run: RunId) -> dict[str, pl.DataFrame]:
+        files = beside(places[cell, run])
+        return {name: _table(file, name) for name, file in files.items()}
+
+    first = runs[0].about
+    return Side(
+        name=str(path),
+        is_study=False,
+        scenario=first.get("scenario"),
+        version=first.get("version"),
+        hashes=frozenset(
+            run.about["scenario_hash"] for run in runs if "scenario_hash" in run.about
+        ),
+        is_simulated=all(run.about.get("kind") == SIMULATION for run in runs),
+        keys=list(cells),
+        rows=pl.DataFrame(
+            {
+                "_cell": pl.Series([cell for cell, _ in places], dtype=pl.Int64),
+                "_seed": pl.Series([seed for _, (seed, _) in places], dtype=pl.UInt64),
+                "_replication": pl.Series([number for _, (_, number) in places], dtype=pl.Int64),
+                **{
+                    name: pl.Series(
+                        [run.scalars.get(name, math.nan) for run in places.values()],
+                        dtype=pl.Float64,
+                    )
+                    for name in columns
+                },
+            }
+        ),
+        settings=settings,
+        traced=traced,
+        traces=tables,
+    )
+
+
+def _runs(file: Path) -> Iterator[_Run]:
+    """The runs in a file."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        why = error if isinstance(error, json.JSONDecodeError) else "not text, or nested too deeply"
+        raise AnabranchError(f"{file} is no JSON that can be read: {why}") from None
+    except OSError as error:
+        raise AnabranchError(f"{file} cannot be read: {error.strerror}") from None
+    common: dict[str, Any] = {}
+    if isinstance(content, dict) and "runs" in content:
+        common = {key: value for key, value in content.items() if key != "runs"}
+        content = content["runs"]
+    for item in content if isinstance(content, list) else [content]:
+        yield _run(file, item, common)
+
+
+def _run(file: Path, item: object, common: Mapping[str, Any]) -> _Run:
+    if not isinstance(item, dict):
+        raise _foreign(file, f"a run is an object, not {item!r:.40}")
+    about, scalars = dict(common), item
+    if "summary" in item:
+        about |= {key: value for key, value in item.items() if key != "summary"}
+        scalars = item["summary"]
+    if not isinstance(scalars, dict) or not scalars:
+        raise _foreign(file, "it has no scalars")
+    values = {}
+    for name, value in scalars.items():
+        is_number = value is None or (isinstance(value, int | float) and type(value) is not bool)
+        if not is_scalar(name) or not is_number:
+            raise _foreign(file, f"`{name}` is no scalar with a number")
+        try:
+            values[name] = math.nan if value is None else float(value)
+        except OverflowError:
+            values[name] = math.inf
+        if abs(values[name]) > _MOST:
+            raise _foreign(file, f"`{name}` is too large a number")
+    kinds = {"scenario": str, "scenario_hash": str, "version": str, "kind": str}
+    for name, kind in (*kinds.items(), ("settings", dict), ("key", dict)):
+        if name in about and not isinstance(about[name], kind):
+            raise _foreign(file, f"its `{name}` is {about[name]!r:.40}")
+    for name in ("seed", "replication", "cell"):
+        value = about.get(name)
+        if value is not None and not (type(value) is int and 0 <= value < 2**64):
+            raise _foreign(file, f"its `{name}` is {value!r:.40}")
+    cell = about.get("cell") or 0
+    key = about.get("key", {"cell": cell} if cell else {})
+    if any(isinstance(value, dict | list) for value in key.values()):
+        raise _foreign(file, f"its `key` is {key!r:.40}")
+    return _Run(
+        file=file,
+        key=tuple(sorted(key.items())),
+        seed=about.get("seed"),
+        replication=about.get("replication"),
+        scalars=values,
+        about=about,
+    )
+
+
+def _foreign(file: Path, why: str) -> AnabranchError:
+    return AnabranchError(f"{file} is not what `run --json` or `emulate --json` writes: {why}")
+
+
+def _table(file: Path, name: str) -> pl.DataFrame:
+    try:
+        rows = read_table(file)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise AnabranchError(f"{file} is no Parquet file that can be read") from None
+    return _checked(file, name, rows)
+
+
+def _checked(file: Path, name: str, rows: pl.DataFrame) -> pl.DataFrame:
+    if missing := [column for column in TRACES[name] if column not in rows.columns]:
+        raise AnabranchError(f"{file} is no trace `{name}`: it has no column `{missing[0]}`")
+    rows = rows.select(TRACES[name])
+    for column in rows:
+        is_right = column.dtype == pl.String if column.name in _WORDS else column.dtype.is_numeric()
+        # Without rows, a column has no kind.
+        if not (is_right or rows.is_empty()) or column.null_count():
+            raise AnabranchError(
+                f"{file} is no trace `{name}`: its column `{column.name}` is not as a run has it"
+            )
+    return rows
