@@ -2,13 +2,14 @@
 
 import json
 import os
+import random
 import signal
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -342,11 +343,15 @@ def inodes() -> set[str]:
     return found
 
 
+def interfaces() -> str:
+    """Network devices of this namespace, as `ip` lists them."""
+    command = ["ip", "-o", "link"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def test_nothing_is_left_after_kill_9(runtime: Path) -> None:
     before = inodes()
-    devices = subprocess.run(
-        ["ip", "-o", "link"], capture_output=True, text=True, check=True
-    ).stdout
+    devices = interfaces()
     sleep = "import os, time; os.setsid(); print('ready', flush=True); time.sleep(1000)"
     # The command's own child has left its session, too.
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {sleep!r}])"
@@ -360,14 +365,42 @@ def test_nothing_is_left_after_kill_9(runtime: Path) -> None:
     while inodes() & during and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not inodes() & during, "a program is left"
-    now = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-    assert now == devices
+    assert interfaces() == devices
     # Files that say where it was go when the next one starts.
     assert [*runtime.rglob("*.json")]
     with anabranch("emulate", "--delay", "1ms", "--", "true", cwd=ROOT) as process:
         process.communicate(timeout=60)
     assert process.returncode == 0
     assert not [*runtime.rglob("*.json")]
+
+
+def commands() -> list[str]:
+    """Of all processes."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(file.read_text(errors="replace"))
+    return found
+
+
+@pytest.mark.usefixtures("runtime")
+def test_kill_9_at_random_moments_leaves_nothing() -> None:
+    """Before, while and after it makes its namespaces; the next start removes files that are left."""
+    devices = interfaces()
+    moments = random.Random(1)
+    mark = f"1000.{os.getpid()}"
+    for _ in range(20):
+        with anabranch("emulate", "--delay", "1ms", "--", "sleep", mark, cwd=ROOT) as process:
+            time.sleep(moments.uniform(0, 1.2))
+            process.kill()
+    deadline = time.monotonic() + 20
+    while left := [command for command in commands() if mark in command]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    assert interfaces() == devices
+    with anabranch("emulate", "--delay", "1ms", "--", "true", cwd=ROOT) as process:
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_the_duration_ends_it(capfd: pytest.CaptureFixture[str], runtime: Path) -> None:
