@@ -385,7 +385,7 @@ def commands() -> list[str]:
 
 @pytest.mark.usefixtures("runtime")
 def test_kill_9_at_random_moments_leaves_nothing() -> None:
-    """Before, while and after it makes its namespaces; the next start removes files that are left."""
+    """Before, while and after it makes its namespaces; the next start removes what files say."""
     devices = interfaces()
     moments = random.Random(1)
     mark = f"1000.{os.getpid()}"
