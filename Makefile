@@ -97,6 +97,7 @@ validate: setup wheel-check ## the long validations: slow tests, properties of 1
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
+	cargo check --locked --manifest-path fuzz/Cargo.toml
 	for paper in voip-sctp tcp-wimax sctp-handover mptcp-aqm; do \
 		$(BIN)/anabranch reproduce $$paper --smoke || exit 1; \
 	done
