@@ -36,7 +36,7 @@ pub fn body(body: &Body, listed: &[IpAddr], addresses: [IpAddr; 2], world: &mut 
 /// A packet of SCTP that lists these addresses.
 pub fn sctp(packet: &SctpPacket, listed: &[IpAddr], world: &mut World) {
     // Addresses of another version, or more than there are paths, are none that these ends would list.
-    let is_others = |init: &Init| (init.addresses > 1 && init.ip != world.ip) || listed.len() > 255;
+    let is_others = |init: &Init| init.ip != world.ip || listed.len() > 255;
     let is_foreign = packet.chunks().any(|chunk| match chunk {
         Chunk::Asconf(asconf) => asconf.ip != world.ip,
         Chunk::AsconfAck(ack) => ack.ip != world.ip,

@@ -70,7 +70,7 @@ def test_losses_reordering_duplicates(router: Tunnels, loss: float, opens: str, 
     cell(feature, GVISOR)
     weather = ("--loss", loss, "--reorder", 0.01, "--duplicate", 0.01, "--delay", 1)
     mine, theirs, running = exchange(router, opens, ours=weather, settings={"profile": "linux_6"})
-    cell(feature, GVISOR, mb_per_s(mine))
+    cell(feature, GVISOR, mb_per_s(mine, theirs))
     assert_exact(mine, theirs, SIZE, SIZE)
     if loss > 0:
         assert scalar(running, "data_segments_retransmitted") > 0

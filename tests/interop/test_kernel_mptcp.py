@@ -200,7 +200,7 @@ def test_losses_reordering_duplicates(
         settings={"profile": profile},
         timeout=500 if IS_FULL else 60,
     )
-    cell(feature, KERNEL, mb_per_s(mine))
+    cell(feature, KERNEL, mb_per_s(mine, theirs))
     assert_exact(mine, theirs, BULK, BULK)
     sums = [carried(running, 0)[way] + carried(running, 1)[way] for way in (0, 1)]
     assert min(sums) >= BULK

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 )
@@ -28,7 +29,7 @@ func pattern() []byte {
 // exchangeOctets sends `send` octets of the pattern, compares what comes with it up to the peer's end, and
 // says what kernel_stream_peer.py says. Its own end comes when all is sent and received.
 func exchangeOctets(connection *gonet.TCPConn) map[string]any {
-	content := pattern()
+	content, begun := pattern(), time.Now()
 	failures := make(chan error, 2)
 	enough, isEnough := make(chan struct{}), false
 	sent := uint(0)
@@ -75,7 +76,8 @@ func exchangeOctets(connection *gonet.TCPConn) map[string]any {
 	}
 	said := map[string]any{
 		"event": "closed", "sent": sent, "received": received, "wrong_at": wrongAt, "has_end": hasEnd, "error": "",
-		"info": map[string]any{"retransmissions": netstack.Stats().TCP.Retransmits.Value()},
+		"seconds": time.Since(begun).Seconds(),
+		"info":    map[string]any{"retransmissions": netstack.Stats().TCP.Retransmits.Value()},
 	}
 	if failure != nil {
 		said["error"] = failure.Error()
