@@ -55,7 +55,7 @@ from = "here"
 to = "there"
 paths = ["only"]
 transport = {{ kind = "udp", rtp = true }}
-app = {{ kind = "voip", duration = "2 s", codec = "g711" }}
+app = {{ kind = "voip", start = "0 s", duration = "2 s", codec = "g711" }}
 """
 
 TWO_PATHS = """
@@ -94,9 +94,10 @@ def check_names(kernel: dict[str, float], simulated: dict[str, float], protocol:
     """Everything but what an endpoint counts within itself has the same names."""
 
     def of_all(names: dict[str, float]) -> set[str]:
-        return {name for name in names if f".{protocol}." not in name}
+        own = (f".{protocol}.", ".kernel.", "emulation.")
+        return {name for name in names if not any(part in name for part in own)}
 
-    assert of_all(simulated) == {name for name in of_all(kernel) if "emulation." not in name}
+    assert of_all(simulated) == of_all(kernel)
 
 
 def test_a_download_takes_as_long_as_simulated() -> None:
@@ -106,7 +107,8 @@ def test_a_download_takes_as_long_as_simulated() -> None:
     assert kernel["bulk.completion_s"] == pytest.approx(simulated["bulk.completion_s"], rel=0.15)
     assert kernel["bulk.tcp.a.bytes_sent"] == 1_000_000
     assert kernel["bulk.tcp.b.bytes_delivered"] == 1_000_000
-    assert kernel["bulk.tcp.b.kernel.bytes_received"] == 1_000_000
+    # The kernel counts the FIN, too.
+    assert kernel["bulk.tcp.b.kernel.bytes_received"] in {1_000_000, 1_000_001}
     assert kernel["bulk.tcp.a.connections"] == kernel["bulk.tcp.b.connections"] == 1
     # Nothing else is on the link.
     on_link = kernel["link.wan.forward.arrived_packets"]
@@ -145,9 +147,11 @@ def test_traces_have_the_tables_and_columns_of_a_simulation() -> None:
         assert kernel[name].columns == table.columns, name
     paths = kernel["paths"].filter(pl.col("side") == "a")
     assert paths.height > 20
-    assert paths["cwnd_bytes"].max() > 3 * paths["cwnd_bytes"][0]
-    assert 40 <= paths["srtt_ms"].min() < 60
-    assert paths["srtt_ms"].max() > 60
+    windows = paths["cwnd_bytes"].to_list()
+    assert max(windows) > 3 * windows[0]
+    trips = paths["srtt_ms"].drop_nans().to_list()
+    assert 40 <= min(trips) < 60
+    assert max(trips) > 60
     assert kernel["intervals"]["bytes"].sum() == 1_000_000
     assert kernel["events"]["event"].to_list().count("connected") == 2
     assert kernel["queues"].height > 100
@@ -183,7 +187,7 @@ def test_marks_are_answered_where_ecn_is_asked_for() -> None:
 
 
 def test_requests_open_connections_one_after_another() -> None:
-    requests = "kind = 'requests', connection = 'per_request', count = 5, response = '20 kB'"
+    requests = "kind = 'requests', connection = 'per_request', count = 5, response_size = '20 kB'"
     sets = {"flows.bulk.app": f"{{ {requests} }}"}
     kernel, simulated = both(DOWNLOAD, set=sets)
     assert kernel["bulk.completed"] == 5
@@ -251,9 +255,11 @@ def test_multipath_uses_both_paths() -> None:
         assert kernel[f"bulk.mptcp.a.subflow_{path}.bytes_sent"] > 500_000
     paths = result.traces["paths"].filter(pl.col("side") == "a")
     assert set(paths["path"]) == {0, 1}
-    quickest = paths.group_by("path").agg(pl.col("srtt_ms").min()).sort("path")["srtt_ms"]
-    assert 20 <= quickest[0] < 30
-    assert 60 <= quickest[1] < 75
+    trips = [
+        paths.filter(pl.col("path") == path)["srtt_ms"].drop_nans().to_list() for path in (0, 1)
+    ]
+    assert 20 <= min(trips[0]) < 30
+    assert 60 <= min(trips[1]) < 75
 
 
 def test_a_path_that_stands_by_is_not_used() -> None:

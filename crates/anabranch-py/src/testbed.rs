@@ -27,6 +27,7 @@ impl Testbed {
 impl Testbed {
     /// `interval_ms` is how often connections are asked for their state.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         scenario: &PyScenario,

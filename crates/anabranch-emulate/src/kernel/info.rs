@@ -76,12 +76,13 @@ impl TcpInfo {
     pub(crate) fn of_subflows(socket: BorrowedFd<'_>) -> io::Result<Vec<([IpAddr; 2], Self)>> {
         let infos = subflow_data(socket, MPTCP_TCPINFO, LENGTH)?;
         let addresses = subflow_data(socket, MPTCP_SUBFLOW_ADDRS, 2 * STORAGE)?;
-        let both = infos.chunks_exact(LENGTH).zip(addresses.chunks_exact(2 * STORAGE));
+        let both = infos.iter().zip(&addresses);
         Ok(both
             .filter_map(|(info, pair)| {
-                let own = address(&pair[..STORAGE])?;
-                let remote = address(&pair[STORAGE..])?;
-                Some(([own, remote], Self(info.try_into().ok()?)))
+                let pair = [address(pair.get(..STORAGE)?)?, address(pair.get(STORAGE..)?)?];
+                let mut whole = [0; LENGTH];
+                whole.get_mut(..info.len())?.copy_from_slice(info);
+                Some((pair, Self(whole)))
             })
             .collect())
     }
@@ -151,15 +152,17 @@ const MOST_SUBFLOWS: usize = 9;
 /// The header of what is asked about subflows: `struct mptcp_subflow_data`.
 const HEADER: usize = 16;
 
-/// An option about subflows, so many bytes for each.
-fn subflow_data(socket: BorrowedFd<'_>, name: i32, size: usize) -> io::Result<Vec<u8>> {
+/// An option about subflows, at most so many bytes for each.
+fn subflow_data(socket: BorrowedFd<'_>, name: i32, size: usize) -> io::Result<Vec<Vec<u8>>> {
     let mut data = vec![0; HEADER + MOST_SUBFLOWS * size];
     data[..4].copy_from_slice(&(HEADER as u32).to_ne_bytes());
     data[12..HEADER].copy_from_slice(&(size as u32).to_ne_bytes());
     system::option(socket, MPTCP, name, &mut data)?;
-    let count = u32::from_ne_bytes([data[4], data[5], data[6], data[7]]) as usize;
-    data.truncate(HEADER + count.min(MOST_SUBFLOWS) * size);
-    Ok(data.split_off(HEADER))
+    let u32_at =
+        |at: usize| u32::from_ne_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]) as usize;
+    // The kernel says how many there are, and how many bytes of each it has written.
+    let (count, written) = (u32_at(4).min(MOST_SUBFLOWS), u32_at(12).clamp(1, size));
+    Ok(data[HEADER..].chunks_exact(written).take(count).map(<[u8]>::to_vec).collect())
 }
 
 /// The address in a `struct sockaddr_storage`.

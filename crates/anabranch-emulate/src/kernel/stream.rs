@@ -379,8 +379,8 @@ fn make(options: &StreamOptions, address: IpAddr, protocol: Protocol) -> Result<
         let key = format!("{key}.{name} = {value}");
         move |error: io::Error| format!("{key}: this kernel ({}) does not take it: {error}", release())
     };
-    socket.set_nonblocking(true).map_err(failed("kind", String::new()))?;
-    socket.set_reuse_address(true).map_err(failed("kind", String::new()))?;
+    let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_reuse_address(true));
+    prepared.map_err(|error| format!("{key}: a socket cannot be prepared: {error}"))?;
     let set = |level: i32, name: i32, value: i32| {
         system::set_option(socket.as_fd(), level, name, &value.to_ne_bytes())
     };

@@ -4,8 +4,9 @@
 //! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
 //! that as load; in a [testbed](Emulation::build_testbed) somebody outside runs their ends, too, and what is
 //! here of a flow is its application. There is no clock here: the caller says what time it is, and is told
-//! when something happens next. Where a link has a rate, a medium serves it packet by packet ([`QueuedServer`]), so that its rate
-//! can change while packets wait.
+//! when something happens next. Where a link has a rate, a medium serves it packet by packet
+//! ([`QueuedServer`]), so that its rate can change while packets wait; in a testbed it cannot, and links are
+//! those of a simulation.
 //!
 //! [`QueuedServer`]: crate::net
 
@@ -169,10 +170,10 @@ impl Emulation {
             scenario.run.duration = FOR_EVER;
             scenario.run.warm_up = Duration::ZERO;
             scenario.run.phases.clear();
-        }
-        for link in scenario.links.values_mut() {
-            if link.rate.is_some() && link.radio.is_none() {
-                link.mtu.get_or_insert(LARGEST_PACKET);
+            for link in scenario.links.values_mut() {
+                if link.rate.is_some() && link.radio.is_none() {
+                    link.mtu.get_or_insert(LARGEST_PACKET);
+                }
             }
         }
         let (trace, is_testbed) = match kind {
@@ -193,7 +194,9 @@ impl Emulation {
             Ok(EmulatedPath { name: name.clone(), ends, mtu: cut.0.min(path.mtu.0) as u32 })
         });
         let paths = paths.collect::<Result<Vec<_>, ScenarioError>>()?;
-        simulation.network.links.iter_mut().for_each(DuplexLink::expect_changes);
+        if kind == Kind::Emulation {
+            simulation.network.links.iter_mut().for_each(DuplexLink::expect_changes);
+        }
         simulation.begin();
         let first_portal = simulation.first_portal();
         let streams = Streams { seed: scenario.seed, replication };
