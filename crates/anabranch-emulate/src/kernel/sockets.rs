@@ -25,7 +25,8 @@ use crate::space::configure;
 /// What the flows of a scenario want of the system; nothing has been done about it yet.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    flows: Vec<(String, FlowConfig, [EndOptions; 2])>,
+    /// Names, settings, and what each end runs on.
+    all: Vec<(String, FlowConfig, [EndOptions; 2])>,
     /// By node.
     sysctls: BTreeMap<String, BTreeMap<&'static str, Wish>>,
     /// Of each node with flows of Multipath TCP to it: the key of one of them, and its paths behind the
@@ -46,7 +47,7 @@ impl Flows {
     /// A sentence about what no kernel has.
     pub(crate) fn of(emulation: &Emulation, interval: Duration) -> Result<Self, String> {
         let mut found = Self {
-            flows: Vec::new(),
+            all: Vec::new(),
             sysctls: BTreeMap::new(),
             announced: BTreeMap::new(),
             openers: Vec::new(),
@@ -61,7 +62,7 @@ impl Flows {
             if let EndOptions::Stream { options, is_multipath: true } = &other {
                 found.announce(&name, &flow, options)?;
             }
-            found.flows.push((name, flow, [one, other]));
+            found.all.push((name, flow, [one, other]));
         }
         for (node, wishes) in wishes {
             let agreed = agree(&node, &wishes)?;
@@ -113,7 +114,7 @@ impl Flows {
     /// A sentence about what this kernel does not have.
     pub(crate) fn open(&self, plan: &Plan, networks: &[&OwnedFd]) -> Result<Sockets, String> {
         let mut flows = Vec::new();
-        for (name, flow, ends) in &self.flows {
+        for (name, flow, ends) in &self.all {
             let homes = [
                 Home::of(network(plan, networks, &flow.from))?,
                 Home::of(network(plan, networks, &flow.to))?,
@@ -156,40 +157,40 @@ impl Flows {
     /// A sentence about what this kernel does not have.
     pub(crate) fn prepare(&self, node: &Node) -> Result<(), String> {
         self.set_sysctls(&node.name)?;
-        let batch = self.batch(node);
-        if batch.is_empty() { Ok(()) } else { configure("-4", &batch) }
+        let lines = self.batch(node);
+        if lines.is_empty() { Ok(()) } else { configure("-4", &(lines.join("\n") + "\n")) }
     }
 
     /// What `ip` is told at a node for Multipath TCP. The server announces its addresses on other paths than
     /// the first, and the client joins each of them, from its own address there.
-    fn batch(&self, node: &Node) -> String {
-        let mut batch = String::new();
+    fn batch(&self, node: &Node) -> Vec<String> {
+        let mut lines = Vec::new();
         if let Some((_, paths)) = self.announced.get(&node.name) {
-            batch += &format!("mptcp limits set subflows {MOST_ADDRESSES} add_addr_accepted 0\n");
+            lines.push(format!("mptcp limits set subflows {MOST_ADDRESSES} add_addr_accepted 0"));
             for (path, stands_by) in paths {
                 let interface = node.interfaces.iter().find(|interface| interface.path_name == *path);
                 let Some(interface) = interface else { continue };
                 let flag = if *stands_by { " backup" } else { "" };
                 for version in self.versions(&node.name) {
                     if let Some(address) = pick(&interface.own, version) {
-                        batch +=
-                            &format!("mptcp endpoint add {address} dev {} signal{flag}\n", interface.device);
+                        let device = &interface.device;
+                        lines.push(format!("mptcp endpoint add {address} dev {device} signal{flag}"));
                     }
                 }
             }
         }
         if self.openers.contains(&node.name) {
             let most = MOST_ADDRESSES;
-            batch += &format!("mptcp limits set subflows {most} add_addr_accepted {most}\n");
+            lines.push(format!("mptcp limits set subflows {most} add_addr_accepted {most}"));
         }
-        batch
+        lines
     }
 
     /// The versions of IP of the connections of Multipath TCP to a node.
     fn versions(&self, node: &str) -> Vec<IpVersion> {
         let is_multipath =
             |ends: &[EndOptions; 2]| matches!(ends[1], EndOptions::Stream { is_multipath: true, .. });
-        let flows = self.flows.iter().filter(|(_, flow, ends)| flow.to == node && is_multipath(ends));
+        let flows = self.all.iter().filter(|(_, flow, ends)| flow.to == node && is_multipath(ends));
         let mut versions: Vec<IpVersion> = flows.map(|(_, flow, _)| flow.ip).collect();
         versions.dedup();
         versions

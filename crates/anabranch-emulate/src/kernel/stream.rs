@@ -46,6 +46,7 @@ pub(crate) struct Stream {
 }
 
 /// One end.
+#[expect(clippy::struct_excessive_bools, reason = "each holds or not, whatever the others do")]
 #[derive(Debug, Default)]
 struct End {
     socket: Option<Socket>,

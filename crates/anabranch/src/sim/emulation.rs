@@ -22,7 +22,7 @@ use anabranch_transport::wire::{Body, Foreign, Packet};
 use serde_json::{Value, json};
 
 use super::cuts::Cuts;
-use super::engine::{Outcome, Simulation};
+use super::engine::{Others, Outcome, Simulation};
 use super::flow_groups;
 use super::network::Exit;
 use super::topology::path_ends;
@@ -176,11 +176,11 @@ impl Emulation {
                 }
             }
         }
-        let (trace, is_testbed) = match kind {
-            Kind::Emulation => (false, false),
-            Kind::Testbed { trace } => (trace, true),
+        let (trace, others) = match kind {
+            Kind::Emulation => (false, Others::SendPackets),
+            Kind::Testbed { trace } => (trace, Others::RunEnds),
         };
-        let mut simulation = Simulation::build_with_portals(&scenario, replication, trace, is_testbed)?;
+        let mut simulation = Simulation::build_for_others(&scenario, replication, trace, others)?;
         if scenario.paths.is_empty() {
             return Err(ScenarioError::new("paths: there is none; an emulation needs at least one"));
         }

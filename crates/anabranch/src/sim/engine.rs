@@ -58,16 +58,24 @@ struct Form {
     fuse: bool,
     /// Where a capture goes.
     sink: Option<Sink>,
-    /// Whether it carries packets of others on its paths.
-    has_portals: bool,
-    /// Whether others run the ends of its flows.
-    has_outside_ends: bool,
+    others: Others,
+}
+
+/// What others have to do with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// Nothing.
+    Absent,
+    /// It carries packets of theirs on its paths, beside those of its flows.
+    SendPackets,
+    /// They run the ends of its flows, too.
+    RunEnds,
 }
 
 /// Every hop has an event.
 impl Default for Form {
     fn default() -> Self {
-        Self { trace: false, fuse: false, sink: None, has_portals: false, has_outside_ends: false }
+        Self { trace: false, fuse: false, sink: None, others: Others::Absent }
     }
 }
 
@@ -134,20 +142,18 @@ impl Simulation {
         Self::build_formed(scenario, replication, Form { trace, sink: Some(sink), ..Form::default() })
     }
 
-    /// A run that carries packets of others on its paths beside those of its flows, of which there may be
-    /// none. With `has_outside_ends` others also run the ends of the flows.
-    pub(super) fn build_with_portals(
+    /// A run that others have to do with; of flows there may be none.
+    pub(super) fn build_for_others(
         scenario: &Scenario,
         replication: u64,
         trace: bool,
-        has_outside_ends: bool,
+        others: Others,
     ) -> Result<Self, ScenarioError> {
-        let form = Form { trace, has_portals: true, has_outside_ends, ..Form::default() };
-        Self::build_formed(scenario, replication, form)
+        Self::build_formed(scenario, replication, Form { trace, others, ..Form::default() })
     }
 
     fn build_formed(scenario: &Scenario, replication: u64, form: Form) -> Result<Self, ScenarioError> {
-        let Form { trace, fuse, sink, has_portals, has_outside_ends } = form;
+        let Form { trace, fuse, sink, others } = form;
         cuts::check(&scenario.run)?;
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
@@ -165,7 +171,7 @@ impl Simulation {
         for (name, path) in &scenario.paths {
             check_path(scenario, name, path)?;
         }
-        if has_portals {
+        if others != Others::Absent {
             routes.add_portals(scenario)?;
         } else if scenario.flows.is_empty() {
             return Err(ScenarioError::new("flows: there is none; a scenario needs at least one"));
@@ -176,8 +182,11 @@ impl Simulation {
             .iter()
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
-        let flows =
-            if has_outside_ends { flows.into_iter().map(Flow::with_outside_ends).collect() } else { flows };
+        let flows = if others == Others::RunEnds {
+            flows.into_iter().map(Flow::with_outside_ends).collect()
+        } else {
+            flows
+        };
         let is_observed = trace || scenario.run.time_accounts;
         let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
         Ok(Self {
