@@ -96,9 +96,8 @@ fn an_application_measures_the_same_whoever_carries_its_messages() {
     assert_eq!(of_interest(&outside.row), of_interest(&simulated.row));
     // What the outside has counted is there, less what it had counted in the warm-up.
     let sent = outside.row.value("call.udp.a.sent").unwrap();
-    let in_phases = ["run.phase_1", "run.phase_2"].map(|phase| {
-        outside.row.value(&format!("{phase}.call.udp.a.sent")).unwrap()
-    });
+    let in_phases = ["run.phase_1", "run.phase_2"]
+        .map(|phase| outside.row.value(&format!("{phase}.call.udp.a.sent")).unwrap());
     assert!(sent > 1000.0 && sent == in_phases.iter().sum::<f64>(), "{sent} {in_phases:?}");
 }
 

@@ -166,7 +166,7 @@ fn subflow_data(socket: BorrowedFd<'_>, name: i32, size: usize) -> io::Result<Ve
 }
 
 /// The address in a `struct sockaddr_storage`.
-fn address(storage: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address(storage: &[u8]) -> Option<IpAddr> {
     match i32::from(u16::from_ne_bytes([storage[0], storage[1]])) {
         libc::AF_INET => <[u8; 4]>::try_from(&storage[4..8]).ok().map(|bytes| Ipv4Addr::from(bytes).into()),
         libc::AF_INET6 => {

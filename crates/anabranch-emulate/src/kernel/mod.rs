@@ -6,6 +6,7 @@
 mod counts;
 mod datagrams;
 mod info;
+mod messages;
 mod pattern;
 mod place;
 mod settings;

@@ -15,8 +15,8 @@ use anabranch_transport::tcp::config::{
     EcnMode, InitialWindow, LossDetection, Nagle, RtoEstimator, WindowReduction,
 };
 use anabranch_transport::time::Duration;
-use anabranch_transport::units::Bytes;
-use anabranch_transport::{cc, tcp, udp};
+use anabranch_transport::units::{Bytes, Limit};
+use anabranch_transport::{cc, sctp, tcp, udp};
 use serde::Serialize;
 
 /// What a socket of TCP or Multipath TCP gets.
@@ -41,10 +41,25 @@ pub(crate) struct StreamOptions {
     pub(crate) backup: Vec<u8>,
 }
 
+/// What a socket of SCTP gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MessageOptions {
+    /// What a sentence calls the settings: `flows.call.transport`.
+    pub(crate) key: String,
+    pub(crate) is_nodelay: bool,
+    /// Outbound streams, and inbound ones at most.
+    pub(crate) streams: Option<[u16; 2]>,
+    pub(crate) sack_frequency: Option<u32>,
+    pub(crate) send_buffer: Option<u64>,
+    pub(crate) receive_buffer: Option<u64>,
+}
+
 /// What an end of a flow runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EndOptions {
     Datagrams(udp::Config),
+    /// SCTP.
+    Messages(MessageOptions),
     /// TCP, or with `is_multipath` Multipath TCP.
     Stream {
         options: StreamOptions,
@@ -235,6 +250,73 @@ impl Reader {
         })
     }
 
+    fn sctp(&mut self, config: &sctp::Config) -> Result<MessageOptions, String> {
+        const KNOWN: [&str; 17] = [
+            "profile",
+            "rto_initial",
+            "rto_min",
+            "rto_max",
+            "valid_cookie_life",
+            "association_max_retrans",
+            "path_max_retrans",
+            "pf_max_retrans",
+            "max_init_retransmits",
+            "hb_interval",
+            "sack_delay",
+            "sack_frequency",
+            "send_buffer",
+            "receive_buffer",
+            "streams",
+            "max_inbound_streams",
+            "nagle",
+        ];
+        let given = serde_json::to_value(config).unwrap_or_default();
+        let unknown = given.as_object().into_iter().flatten().find(|(key, _)| !KNOWN.contains(&key.as_str()));
+        if let Some((key, value)) = unknown {
+            return Err(self.refused(key, value, "a kernel's SCTP has no such setting here"));
+        }
+        let millis = |time: &Duration| (time.as_nanos() / 1_000_000).to_string();
+        for (sysctl, key, value) in [
+            ("net.sctp.rto_initial", "rto_initial", &config.rto_initial),
+            ("net.sctp.rto_min", "rto_min", &config.rto_min),
+            ("net.sctp.rto_max", "rto_max", &config.rto_max),
+            ("net.sctp.valid_cookie_life", "valid_cookie_life", &config.valid_cookie_life),
+            ("net.sctp.hb_interval", "hb_interval", &config.hb_interval),
+            ("net.sctp.sack_timeout", "sack_delay", &config.sack_delay),
+        ] {
+            self.wish(sysctl, key, value.as_ref(), millis);
+        }
+        // What a kernel counts to has 16 bits.
+        let limit = |limit: &Limit| match limit {
+            Limit::At(most) => most.to_string(),
+            Limit::Off => u16::MAX.to_string(),
+        };
+        let association = config.association_max_retrans.as_ref();
+        self.wish("net.sctp.association_max_retrans", "association_max_retrans", association, limit);
+        self.wish("net.sctp.pf_retrans", "pf_max_retrans", config.pf_max_retrans.as_ref(), limit);
+        let text = |count: &u32| count.to_string();
+        self.wish("net.sctp.path_max_retrans", "path_max_retrans", config.path_max_retrans.as_ref(), text);
+        let init = config.max_init_retransmits.as_ref();
+        self.wish("net.sctp.max_init_retransmits", "max_init_retransmits", init, text);
+        let send_buffer = match config.send_buffer {
+            Some(sctp::config::Buffer::At(size)) => Some(size.0),
+            None => None,
+            Some(sctp::config::Buffer::Off) => {
+                return Err(self.refused("send_buffer", &config.send_buffer, "a kernel's has a size"));
+            }
+        };
+        let streams = (config.streams.is_some() || config.max_inbound_streams.is_some())
+            .then(|| [config.streams.unwrap_or(10), config.max_inbound_streams.unwrap_or(u16::MAX)]);
+        Ok(MessageOptions {
+            key: self.key.clone(),
+            is_nodelay: config.nagle == Some(false),
+            streams,
+            sack_frequency: config.sack_frequency,
+            send_buffer,
+            receive_buffer: config.receive_buffer.map(|size| size.0),
+        })
+    }
+
     /// The size of a receive buffer that does not follow what is read. Of one that does, the largest is a
     /// matter of the whole node.
     fn receive_buffer(&mut self, autotuning: Option<bool>, size: Option<Bytes>) -> Option<u64> {
@@ -270,11 +352,7 @@ pub(crate) fn read(name: &str, flow: &FlowConfig, side: Side) -> Result<(EndOpti
         TransportConfig::Mptcp(config) => {
             EndOptions::Stream { options: reader.mptcp(config)?, is_multipath: true }
         }
-        TransportConfig::Sctp(_) => {
-            return Err(format!(
-                "flows.{name}.{key}.kind = \"sctp\": a testbed runs \"mptcp\", \"tcp\" and \"udp\" on the kernel"
-            ));
-        }
+        TransportConfig::Sctp(config) => EndOptions::Messages(reader.sctp(config)?),
     };
     Ok((options, reader.wishes))
 }
@@ -332,7 +410,8 @@ mod tests {
             ("kind = 'tcp', cc = { kind = 'cubic', beta = 0.5 }", "takes no settings here"),
             ("kind = 'mptcp', coupling = { kind = 'lia' }", "do not depend on each other"),
             ("kind = 'mptcp', tcp.nagle = 'rfc896'", "flows.x.transport.tcp.nagle"),
-            ("kind = 'sctp'", "flows.x.transport.kind = \"sctp\""),
+            ("kind = 'sctp', policy.kind = 'rto'", "flows.x.transport.policy = "),
+            ("kind = 'sctp', send_buffer = 'off'", "a kernel's has a size"),
         ] {
             let said = refusal(transport);
             assert!(said.contains(sentence), "{said}");

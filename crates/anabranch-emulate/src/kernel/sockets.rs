@@ -13,8 +13,10 @@ use anabranch_transport::ground::{IpVersion, Side};
 use anabranch_transport::report::Report;
 use anabranch_transport::time::{Duration, Time};
 use rustix::event::PollFlags;
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::datagrams::Datagrams;
+use super::messages::{self, Messages};
 use super::pattern::{PIECE, Pattern};
 use super::place::{Home, release};
 use super::settings::{EndOptions, StreamOptions, Wish, agree, read};
@@ -132,6 +134,9 @@ impl Flows {
                     let path = paths[usize::from(one.path)];
                     Flow::Datagrams(Datagrams::open(&homes, path, [*one, *other])?)
                 }
+                [EndOptions::Messages(one), EndOptions::Messages(other)] => {
+                    Flow::Messages(Box::new(Messages::open(homes, [one.clone(), other.clone()], paths)?))
+                }
                 [
                     EndOptions::Stream { options: one, is_multipath },
                     EndOptions::Stream { options: other, is_multipath: other_is },
@@ -156,6 +161,15 @@ impl Flows {
     /// # Errors
     /// A sentence about what this kernel does not have.
     pub(crate) fn prepare(&self, node: &Node) -> Result<(), String> {
+        let is_sctp = |ends: &[EndOptions; 2]| match ends {
+            [EndOptions::Messages(options), _] => Some(options.key.clone()),
+            _ => None,
+        };
+        if let Some(key) = self.all.iter().find_map(|(_, _, ends)| is_sctp(ends)) {
+            // Its sysctls are there once it is used.
+            Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::SCTP))
+                .map_err(|error| messages::absent(&key, &error))?;
+        }
         self.set_sysctls(&node.name)?;
         let lines = self.batch(node);
         if lines.is_empty() { Ok(()) } else { configure("-4", &(lines.join("\n") + "\n")) }
@@ -263,6 +277,7 @@ pub(crate) struct Sockets {
 #[derive(Debug)]
 enum Flow {
     Datagrams(Datagrams),
+    Messages(Box<Messages>),
     Stream(Box<Stream>),
 }
 
@@ -290,6 +305,7 @@ impl Sockets {
             };
             match flow {
                 Flow::Datagrams(flow) => flow.watch(&mut watch),
+                Flow::Messages(flow) => flow.watch(&mut watch),
                 Flow::Stream(flow) => flow.watch(&mut watch),
             }
         }
@@ -307,6 +323,7 @@ impl Sockets {
             let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
             match &mut flows[index] {
                 Flow::Datagrams(flow) => flow.handle(&found, pattern, buffer, &mut tell),
+                Flow::Messages(flow) => flow.handle(&found, pattern, buffer, &mut tell),
                 Flow::Stream(flow) => flow.handle(&found, pattern, buffer, corrupted, &mut tell),
             }
             self.obey(emulation);
@@ -326,6 +343,7 @@ impl Sockets {
                 let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
                 match &mut flows[index] {
                     Flow::Datagrams(flow) => flow.obey(side, command, pattern, &mut tell),
+                    Flow::Messages(flow) => flow.obey(side, command, pattern, &mut tell),
                     Flow::Stream(flow) => flow.obey(side, command, pattern, &mut tell),
                 }
             }
@@ -335,8 +353,11 @@ impl Sockets {
     /// Sees which connections have ended, and now and then what the others' state is.
     pub(crate) fn look(&mut self, now: Time, emulation: &mut Emulation) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            if let Flow::Stream(flow) = flow {
-                flow.settle(&mut |side, event| emulation.tell(index, side, event));
+            let mut tell = |side: Side, event: Event| emulation.tell(index, side, event);
+            match flow {
+                Flow::Datagrams(_) => {}
+                Flow::Messages(flow) => flow.settle(&mut tell),
+                Flow::Stream(flow) => flow.settle(&mut tell),
             }
         }
         self.obey(emulation);
@@ -354,6 +375,7 @@ impl Sockets {
             for side in [Side::A, Side::B] {
                 let (samples, counters) = match flow {
                     Flow::Datagrams(flow) => (Vec::new(), flow.counters(side)),
+                    Flow::Messages(flow) => flow.observe(side),
                     Flow::Stream(flow) => flow.observe(side),
                 };
                 emulation.observe(index, side, &samples, counters);

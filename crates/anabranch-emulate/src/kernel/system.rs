@@ -10,6 +10,9 @@ pub(crate) const TCP: c_int = libc::IPPROTO_TCP;
 /// `SOL_MPTCP` of linux/socket.h.
 pub(crate) const MPTCP: c_int = 284;
 
+/// `SOL_SCTP`, whose number is that of the protocol.
+pub(crate) const SCTP: c_int = libc::IPPROTO_SCTP;
+
 /// `MPTCP_TCPINFO` and `MPTCP_SUBFLOW_ADDRS` of linux/mptcp.h.
 pub(crate) const MPTCP_TCPINFO: c_int = 2;
 pub(crate) const MPTCP_SUBFLOW_ADDRS: c_int = 3;
