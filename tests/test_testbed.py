@@ -1,6 +1,7 @@
 """Scenarios on this machine's kernel: the scalars of simulations, and what a kernel lacks."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -272,13 +273,62 @@ def test_a_path_that_stands_by_is_not_used() -> None:
     assert kernel["bulk.mptcp.a.subflow_1.bytes_sent"] == 0
 
 
+def has_sctp() -> bool:
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP):
+            return True
+    except OSError:
+        return False
+
+
+SCTP_CALL = (
+    TWO_PATHS[: TWO_PATHS.index("[flows.bulk]")]
+    + """
+[flows.call]
+from = "phone"
+to = "server"
+paths = ["wifi", "lte"]
+app = { kind = "voip", start = "0 s", duration = "3 s", codec = "g711", reliability = "reliable" }
+
+[flows.call.transport]
+kind = "sctp"
+profile = "linux"
+rto_min = "100 ms"
+path_max_retrans = 1
+sack_frequency = 1
+nagle = false
+"""
+)
+
+
+def test_sctp_fails_over_where_the_kernel_has_it() -> None:
+    sets = {"links.wifi.up": "{ timetable = [['0 s', true], ['1 s', false]] }"}
+    if not has_sctp():
+        with pytest.raises(LiveError, match=r"transport.kind = \"sctp\": this kernel .* has none"):
+            testbed.run(SCTP_CALL, set=sets)
+        return
+    result = testbed.run(SCTP_CALL, set=sets, trace=True)
+    kernel, simulated = result.summary, anabranch.run(SCTP_CALL, set=sets).summary
+    check_names(kernel, simulated, "sctp")
+    assert kernel["call.sent"] == simulated["call.sent"]
+    assert kernel["call.mos"] == pytest.approx(simulated["call.mos"], abs=0.3)
+    assert kernel["call.sctp.b.messages_delivered"] == kernel["call.received"]
+    assert kernel["link.lte.forward.delivered_packets"] > 30
+    paths = result.traces["paths"].filter(pl.col("side") == "a")
+    assert set(paths.filter(pl.col("path") == 0)["state"]) >= {"active", "inactive"}
+
+
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
         ("transport.ack_every", "4", r"transport.ack_every = 4: a kernel always has 2"),
         ("transport.cc.kind", "ledbat", r"transport.cc.kind = \"ledbat\": this kernel .* has reno"),
         ("transport.cc", "{ kind = 'cubic', beta = 0.5 }", "takes no settings here"),
-        ("transport", "{ kind = 'sctp' }", r"transport.kind = \"sctp\""),
+        (
+            "transport",
+            "{ kind = 'sctp', rto_alpha = 0.5 }",
+            r"transport.rto_alpha = 0.5: .* no such",
+        ),
         ("transport.nagle", "rfc896", r"a kernel has \"minshall\" and \"off\""),
     ],
 )

@@ -410,7 +410,7 @@ mod tests {
             ("kind = 'tcp', cc = { kind = 'cubic', beta = 0.5 }", "takes no settings here"),
             ("kind = 'mptcp', coupling = { kind = 'lia' }", "do not depend on each other"),
             ("kind = 'mptcp', tcp.nagle = 'rfc896'", "flows.x.transport.tcp.nagle"),
-            ("kind = 'sctp', policy.kind = 'rto'", "flows.x.transport.policy = "),
+            ("kind = 'sctp', policy.kind = 'echo'", "flows.x.transport.policy = "),
             ("kind = 'sctp', send_buffer = 'off'", "a kernel's has a size"),
         ] {
             let said = refusal(transport);
