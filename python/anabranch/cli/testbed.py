@@ -41,7 +41,7 @@ def start(
 ) -> None:
     """Run a scenario on a kernel: its flows are sockets, its links are emulated, in real time.
 
-    Flows of TCP, MPTCP and UDP run on the kernel's own stacks, with what the scenario says of them;
+    Flows run on the kernel's own TCP, MPTCP, UDP and SCTP, with what the scenario says of them;
     what this kernel does not have is refused. The scalars are those of `anabranch run`. With --out
     it runs every cell of a sweep, one run after another, into a study folder.
 
