@@ -15,6 +15,7 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Testbed",
     "__version__",
     "codecs",
     "drill",
@@ -265,6 +266,32 @@ class Emulation:
         """Link, direction, rate in bit/s, packets in it, packets and bytes delivered, packets dropped by cause."""
     def row(self) -> dict[str, float]: ...
     def close(self) -> None: ...
+
+@final
+class Testbed:
+    """A run of a scenario on the kernel, which begins at once; `anabranch.emulate.testbed` is what programs use. Not there
+    on systems other than Linux."""
+
+    def __new__(
+        cls,
+        scenario: Scenario,
+        cell: int,
+        seed: int,
+        replication: int,
+        trace: bool,
+        interval_ms: int,
+        capture: str | None,
+    ) -> Testbed: ...
+    @staticmethod
+    def kernel() -> str:
+        """The release of the kernel."""
+    @property
+    def thread_id(self) -> int:
+        """The thread that carries packets and serves the sockets."""
+    def is_over(self) -> bool:
+        """Whether it has ended by itself."""
+    def finish(self) -> Result:
+        """Ends it; its scalars and traces."""
 
 @final
 class LiveHost:

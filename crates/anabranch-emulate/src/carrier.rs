@@ -3,9 +3,9 @@
 
 use std::sync::mpsc::Receiver;
 
-use anabranch::sim::{Delivery, Emulation, Fate, Inbound};
+use anabranch::sim::{Delivery, Emulation, Fate, Inbound, Outcome};
 use anabranch_transport::ground::Side;
-use anabranch_transport::report::Row;
+use anabranch_transport::report::{Report, Row};
 use anabranch_transport::time::{Duration, Time};
 use anabranch_transport::wire::ip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +14,7 @@ use tun_rs::SyncDevice;
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::flows;
+use crate::kernel::{Sockets, Watched};
 use crate::lateness::Lateness;
 
 /// What the loop is asked to do, and when: packets that were due by then have been written.
@@ -35,8 +36,17 @@ const LONGEST_PACKET: usize = 65_535;
 pub(crate) struct Carrier {
     pub(crate) emulation: Emulation,
     pub(crate) ports: Ports,
+    /// Where the kernel runs the flows, their sockets.
+    pub(crate) sockets: Option<Sockets>,
     /// What is told to end.
     pub(crate) is_over: bool,
+}
+
+/// What there is to read or to write.
+struct Ready {
+    /// Of the devices, by path and side.
+    devices: Vec<bool>,
+    sockets: Vec<(Watched, PollFlags)>,
 }
 
 /// The devices, and the packets that are on their way between them.
@@ -85,6 +95,14 @@ impl Ports {
         }
     }
 
+    /// Writes how late packets were, and which were refused.
+    fn report(&self, report: &mut Report<'_>) {
+        self.lateness.report(report);
+        for (name, count) in REFUSALS.into_iter().zip(self.refused) {
+            report.count(name, count);
+        }
+    }
+
     /// Keeps the bytes of a packet that has been read; what is known of it, unless it is none.
     fn enter(&mut self, now: Time, path: usize, side: Side, bytes: &[u8]) -> Option<Inbound> {
         if let Some(capture) = &mut self.capture {
@@ -107,53 +125,99 @@ impl Ports {
 
 impl Carrier {
     /// Carries packets until it is over. `bell` rings when there are orders.
-    pub(crate) fn run(mut self, orders: &Receiver<Order>, bell: &std::os::fd::OwnedFd) {
+    pub(crate) fn run(mut self, orders: &Receiver<Order>, bell: &std::os::fd::OwnedFd) -> Self {
         let mut buffer = vec![0; LONGEST_PACKET];
+        if let Some(sockets) = &mut self.sockets {
+            sockets.observe(&mut self.emulation);
+            sockets.obey(&mut self.emulation);
+        }
         while !self.is_over {
             self.catch_up();
             for order in orders.try_iter() {
                 order(&mut self);
             }
+            if self.sockets.is_some() && self.emulation.is_over() {
+                break;
+            }
             let Some(ready) = self.wait(bell) else { continue };
             let now = self.catch_up();
             for path in 0..self.ports.devices.len() {
                 for side in [Side::A, Side::B] {
-                    if ready[2 * path + side.index()] {
+                    if ready.devices[2 * path + side.index()] {
                         self.read(now, path, side, &mut buffer);
                     }
                 }
             }
+            if let Some(sockets) = &mut self.sockets {
+                sockets.handle(&ready.sockets, &mut self.emulation);
+            }
         }
-        if let Some(capture) = &mut self.ports.capture {
-            // Who ends the loop has asked for it, and heard of what went wrong.
-            let _ = capture.flush();
-        }
+        self
     }
 
     /// Writes what is due.
     fn catch_up(&mut self) -> Time {
         let now = self.ports.clock.now();
-        let Self { emulation, ports, .. } = self;
-        emulation.advance(now, &mut |delivery| ports.leave(delivery));
+        let Self { emulation, ports, sockets, .. } = self;
+        while emulation.advance(now, &mut |delivery| ports.leave(delivery)) {
+            // What an application orders is done before it hears of anything else.
+            match sockets {
+                Some(sockets) => sockets.obey(emulation),
+                None => emulation.take_commands(&mut |_, _, _| {}),
+            }
+        }
+        if let Some(sockets) = sockets {
+            sockets.look(now, emulation);
+        }
         now
     }
 
-    /// Waits until something is due, comes or is ordered; says which devices have packets, by path and side.
-    fn wait(&self, bell: &std::os::fd::OwnedFd) -> Option<Vec<bool>> {
+    /// What a run of the scenario gives, and what was measured here.
+    pub(crate) fn finish(self) -> Result<Outcome, String> {
+        let Self { mut emulation, mut ports, sockets, .. } = self;
+        let mut sections = Row::default();
+        if let Some(mut sockets) = sockets {
+            sockets.observe(&mut emulation);
+            sockets.report(&mut sections.section("emulation"));
+        }
+        ports.report(&mut sections.section("emulation"));
+        let mut outcome = emulation.finish();
+        outcome.row.append(sections);
+        if let Some(capture) = &mut ports.capture {
+            capture.flush()?;
+        }
+        Ok(outcome)
+    }
+
+    /// Waits until something is due, comes or is ordered; says where there is something to read or to write.
+    fn wait(&self, bell: &std::os::fd::OwnedFd) -> Option<Ready> {
         let now = self.ports.clock.now();
-        let ahead = self.emulation.next_event().max(now) - now;
+        let own = self.sockets.as_ref().map_or(Time::NEVER, Sockets::next_event);
+        let ahead = self.emulation.next_event().min(own).max(now) - now;
         let asleep = if ahead > SPIN { ahead - SPIN } else { Duration::ZERO }.min(LONGEST).as_nanos();
         let timeout =
             Timespec { tv_sec: (asleep / 1_000_000_000) as i64, tv_nsec: (asleep % 1_000_000_000) as _ };
         let devices = self.ports.devices.iter().flatten();
         let mut watched: Vec<PollFd<'_>> = devices.map(|device| PollFd::new(device, PollFlags::IN)).collect();
+        let bell_at = watched.len();
         watched.push(PollFd::new(bell, PollFlags::IN));
+        let mut names = Vec::new();
+        if let Some(sockets) = &self.sockets {
+            sockets.watch(&mut |socket, interest, name| {
+                watched.push(PollFd::from_borrowed_fd(socket, interest));
+                names.push(name);
+            });
+        }
         let count = poll(&mut watched, Some(&timeout)).ok()?;
         let is_ready = |polled: &PollFd<'_>| polled.revents().contains(PollFlags::IN);
-        if is_ready(&watched[watched.len() - 1]) {
+        if is_ready(&watched[bell_at]) {
             let _ = rustix::io::read(bell, &mut [0; 8]);
         }
-        (count > 0).then(|| watched.iter().map(is_ready).collect())
+        let sockets = names.into_iter().zip(watched[bell_at + 1..].iter().map(PollFd::revents));
+        (count > 0).then(|| Ready {
+            devices: watched[..bell_at].iter().map(is_ready).collect(),
+            sockets: sockets.filter(|(_, flags)| !flags.is_empty()).collect(),
+        })
     }
 
     /// Reads a batch of packets, which enter the network now.
@@ -171,11 +235,7 @@ impl Carrier {
     /// The scalars of a run, and what is measured here.
     pub(crate) fn row(&mut self) -> Row {
         let mut row = self.emulation.row();
-        let mut report = row.section("emulation");
-        self.ports.lateness.report(&mut report);
-        for (name, count) in REFUSALS.into_iter().zip(self.ports.refused) {
-            report.count(name, count);
-        }
+        self.ports.report(&mut row.section("emulation"));
         row
     }
 }

@@ -16,6 +16,7 @@ use tun_rs::SyncDevice;
 use crate::capture::Capture;
 use crate::carrier::{Carrier, Order, Ports};
 use crate::clock::Clock;
+use crate::kernel::Flows;
 use crate::plan::Plan;
 use crate::space::{self, Processes, Space};
 
@@ -27,7 +28,7 @@ pub struct Emulator {
     processes: Processes,
     orders: Sender<Order>,
     bell: Arc<OwnedFd>,
-    carrier: Option<JoinHandle<()>>,
+    carrier: Option<JoinHandle<Carrier>>,
     thread_id: i32,
 }
 
@@ -39,17 +40,29 @@ impl Emulator {
     /// One sentence: of the scenario, or of what the system does not permit.
     pub fn start(scenario: &Scenario, replication: u64, capture: Option<File>) -> Result<Self, String> {
         let emulation = Emulation::build(scenario, replication).map_err(|error| error.to_string())?;
+        Self::start_with(emulation, None, capture)
+    }
+
+    /// The same for a network that has been built; with `flows` the kernel runs these.
+    pub(crate) fn start_with(
+        emulation: Emulation,
+        flows: Option<&Flows>,
+        capture: Option<File>,
+    ) -> Result<Self, String> {
         let plan = Plan::new(emulation.paths())?;
         let mut spaces = Vec::new();
         let mut devices: Vec<[Option<SyncDevice>; 2]> = plan.paths().map(|_| [None, None]).collect();
         for node in &plan.nodes {
-            let (space, opened) = space::make(node)?;
+            let prepare = || flows.map_or(Ok(()), |flows| flows.prepare(node));
+            let (space, opened) = space::make(node, prepare)?;
             spaces.push(space);
             for (interface, device) in node.interfaces.iter().zip(opened) {
                 devices[interface.path][interface.side.index()] = Some(device);
             }
         }
         let processes = Processes::make()?;
+        let networks: Vec<&OwnedFd> = spaces.iter().map(|space| &space.network).collect();
+        let sockets = flows.map(|flows| space::apart(|| flows.open(&plan, &networks))).transpose()?;
         let devices =
             devices.into_iter().map(|pair| pair.map(|device| device.expect("a path has two ends"))).collect();
         let capture = capture.map(|file| Capture::new(file, &plan)).transpose()?;
@@ -65,7 +78,7 @@ impl Emulator {
             let _ = told.send(rustix::thread::gettid().as_raw_nonzero().get());
             // The clock starts here, so that nothing is late from the start.
             let ports = Ports::new(devices, Clock::start(), capture);
-            Carrier { emulation, ports, is_over: false }.run(&received, &ears);
+            Carrier { emulation, ports, sockets, is_over: false }.run(&received, &ears)
         };
         let carrier = thread::Builder::new()
             .name("emulation".into())
@@ -124,6 +137,18 @@ impl Emulator {
             carrier.ports.capture.as_mut().map_or(Ok(()), Capture::flush)
         };
         self.ask(end).unwrap_or(Ok(()))
+    }
+
+    /// Whether the loop has ended by itself: the flows that the kernel runs are done, or their time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.carrier.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the loop, and gives what it has worked with.
+    pub(crate) fn into_carrier(mut self) -> Result<Carrier, String> {
+        self.stop()?;
+        let carrier = self.carrier.take().and_then(|carrier| carrier.join().ok());
+        carrier.ok_or_else(|| "the thread of the emulation has panicked".to_owned())
     }
 
     /// Has something done by the loop and waits for it; none if it has ended.

@@ -5,6 +5,9 @@
 //! [`Emulation`](anabranch::sim::Emulation) with the time of the clock, and is written to the device of the
 //! other node when it is due there. How much later it is written than that is measured for every packet.
 //!
+//! In a [`Testbed`] the flows of the scenario run on the kernel's stacks: their ends are sockets in the
+//! networks of their nodes, which the same thread serves.
+//!
 //! Nothing outlives the process: namespaces have no names and live as long as the file descriptors that hold
 //! them, devices with their descriptors, and programs in a namespace of processes whose first one ends when a
 //! pipe closes.
@@ -24,11 +27,15 @@ mod emulator;
 #[cfg(target_os = "linux")]
 mod flows;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod lateness;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 mod space;
+#[cfg(target_os = "linux")]
+mod testbed;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::Emulator;
@@ -38,3 +45,5 @@ pub use emulator::Emulator;
 pub use plan::{Interface, Node, Plan};
 #[cfg(target_os = "linux")]
 pub use space::enter;
+#[cfg(target_os = "linux")]
+pub use testbed::{Setup, Testbed};

@@ -147,9 +147,12 @@ impl Node {
 
     fn devices_batch(&self) -> String {
         let mut batch = String::from("link set dev lo up\n");
-        for Interface { device, mtu, .. } in &self.interfaces {
-            // Without link-local addresses and groups the kernel has nothing to say of its own accord.
-            let _ = writeln!(batch, "link set dev {device} mtu {mtu} addrgenmode none multicast off");
+        for Interface { device, mtu, own, .. } in &self.interfaces {
+            // Without link-local addresses and groups the kernel has nothing to say of its own accord. A device
+            // without IPv6 has none, and knows nothing of their modes.
+            let has_v6 = own.iter().any(IpAddr::is_ipv6);
+            let addresses = if has_v6 { " addrgenmode none" } else { "" };
+            let _ = writeln!(batch, "link set dev {device} mtu {mtu}{addresses} multicast off");
             let _ = writeln!(batch, "link set dev {device} up");
         }
         batch
@@ -204,7 +207,8 @@ mod tests {
         );
         let batch = nodes[0].batches().concat();
         for line in [
-            "link set dev lte mtu 1000 addrgenmode none multicast off",
+            "link set dev lte mtu 1000 multicast off",
+            "link set dev wifi mtu 1500 addrgenmode none multicast off",
             "address add 10.177.0.1/30 dev wifi",
             "address add fd61:6e61::1/126 dev wifi nodad",
             "rule add from 10.177.0.6 table 1001",

@@ -41,7 +41,7 @@ pub(crate) struct Processes {
 const HOW_TO: &str = "run it as root, or where users may make namespaces and open /dev/net/tun (mode 0666)";
 
 /// Has something done by a thread of its own, whose namespaces nobody else has.
-fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+pub(crate) fn apart<T: Send>(job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     thread::scope(|scope| {
         scope.spawn(job).join().unwrap_or_else(|_| Err("a thread of the emulation has panicked".into()))
     })
@@ -64,8 +64,12 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String {
     }
 }
 
-/// Makes the namespaces of a node, and in them its devices, one for each interface.
-pub(crate) fn make(node: &Node) -> Result<(Space, Vec<SyncDevice>), String> {
+/// Makes the namespaces of a node, and in them its devices, one for each interface; `prepare` does in its
+/// network what is to be done before that is used.
+pub(crate) fn make(
+    node: &Node,
+    prepare: impl FnOnce() -> Result<(), String> + Send,
+) -> Result<(Space, Vec<SyncDevice>), String> {
     apart(|| {
         unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS).map_err(failed("making a network namespace"))?;
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -82,6 +86,7 @@ pub(crate) fn make(node: &Node) -> Result<(Space, Vec<SyncDevice>), String> {
         for (version, batch) in ["-4", "-6"].into_iter().zip(node.batches()) {
             configure(version, &batch)?;
         }
+        prepare()?;
         name_hosts(&node.hosts()).map_err(failed("writing an /etc/hosts for a node"))?;
         let space = |kind: &str| {
             File::open(format!("/proc/thread-self/ns/{kind}"))
@@ -107,7 +112,7 @@ fn open(name: &str) -> io::Result<SyncDevice> {
 }
 
 /// Has `ip` of iproute2 do this in the network of this thread.
-fn configure(version: &str, batch: &str) -> Result<(), String> {
+pub(crate) fn configure(version: &str, batch: &str) -> Result<(), String> {
     let run = || -> io::Result<std::process::Output> {
         let mut ip = Command::new("ip")
             .args([version, "-batch", "-"])

@@ -8,6 +8,8 @@ mod emulate;
 mod live;
 mod quality;
 mod scenario;
+#[cfg(target_os = "linux")]
+mod testbed;
 
 // Python's own, so that they are `AnabranchError`s, too: a class made here has one base only.
 pyo3::import_exception!(anabranch.errors, LiveError);
@@ -32,6 +34,9 @@ mod _engine {
     use super::quality::{codecs, emodel};
     #[pymodule_export]
     use super::scenario::{Cancel, PyScenario, models, run, run_batch, schema};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::testbed::Testbed;
     #[allow(non_upper_case_globals, reason = "the name that Python modules give their version")]
     #[pymodule_export]
     const __version__: &str = env!("CARGO_PKG_VERSION");

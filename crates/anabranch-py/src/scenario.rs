@@ -22,7 +22,7 @@ use crate::{RunError, ScenarioError};
 
 /// A checked scenario, with its sweep if it has one.
 #[pyclass(name = "Scenario", frozen, module = "anabranch._engine")]
-pub(crate) struct PyScenario(Study);
+pub(crate) struct PyScenario(pub(crate) Study);
 
 type Sets = Vec<(String, String)>;
 
@@ -206,7 +206,7 @@ impl PyScenario {
 
 impl PyScenario {
     /// The number of a cell, if there is one: users may ask for anything.
-    fn checked_cell(&self, cell: i128) -> PyResult<u64> {
+    pub(crate) fn checked_cell(&self, cell: i128) -> PyResult<u64> {
         let count = self.0.sweep.cell_count();
         if let Ok(cell) = u64::try_from(cell)
             && cell < count
@@ -315,7 +315,7 @@ impl io::Write for PyFile {
 }
 
 /// Table to column to values.
-fn columns_of<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn columns_of<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for table in tables {
         dict.set_item(table.name, columns(py, table)?)?;

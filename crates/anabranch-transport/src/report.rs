@@ -82,6 +82,11 @@ impl Row {
         self
     }
 
+    /// Adds the scalars of another row behind these.
+    pub fn append(&mut self, other: Self) {
+        self.scalars.extend(other.scalars);
+    }
+
     /// Adds the scalars of a part of the run, each name with `prefix` and a dot before it. What stands for
     /// the whole run is left out.
     pub fn add_phase(&mut self, prefix: &str, phase: Self) {

@@ -33,6 +33,7 @@ pub mod app;
 pub mod batch;
 pub mod capture;
 pub mod net;
+pub mod outside;
 mod parallel;
 pub mod scenario;
 pub mod schedule;

@@ -14,6 +14,8 @@ use anabranch_transport::{mptcp, sctp, tcp, udp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::outside::Outside;
+
 macro_rules! transports {
     ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
         /// The transport protocol and its settings.
@@ -37,12 +39,15 @@ macro_rules! transports {
         #[derive(Debug)]
         pub enum AnyEndpoint {
             $($(#[$doc])* $name(Box<<$module::Config as Transport>::Endpoint>),)*
+            /// Run by somebody outside.
+            Outside(Box<Outside>),
         }
 
         macro_rules! dispatch {
             ($self:expr, $end:ident => $call:expr) => {
                 match $self {
                     $(AnyEndpoint::$name($end) => $call,)*
+                    AnyEndpoint::Outside($end) => $call,
                 }
             };
         }

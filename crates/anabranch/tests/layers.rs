@@ -34,8 +34,9 @@ const TRANSPORT: [(&str, &str); 19] = [
 ];
 
 /// The modules of `anabranch`: links, applications, simulation and scenarios.
-const ANABRANCH: [(&str, &str); 12] = [
-    ("transports", ""),
+const ANABRANCH: [(&str, &str); 13] = [
+    ("outside", ""),
+    ("transports", "outside"),
     ("text_file", ""),
     ("parallel", ""),
     ("schedule", "text_file"),
@@ -44,7 +45,7 @@ const ANABRANCH: [(&str, &str); 12] = [
     ("trace", "app net"),
     ("scenario", "app net text_file trace transports"),
     ("capture", "net scenario"),
-    ("sim", "app capture net scenario trace transports"),
+    ("sim", "app capture net outside scenario trace transports"),
     ("study", "parallel scenario sim text_file"),
     ("batch", "parallel scenario sim study trace"),
 ];
@@ -89,16 +90,18 @@ const LIVE: [(&str, &str); 13] = [
 ];
 
 /// The modules of `anabranch-emulate`.
-const EMULATE: [(&str, &str); 9] = [
+const EMULATE: [(&str, &str); 11] = [
     ("clock", ""),
     ("elsewhere", ""),
     ("flows", ""),
     ("lateness", ""),
     ("plan", ""),
     ("capture", "plan"),
-    ("carrier", "capture clock flows lateness"),
     ("space", "plan"),
-    ("emulator", "capture carrier clock plan space"),
+    ("kernel", "plan space"),
+    ("carrier", "capture clock flows kernel lateness"),
+    ("emulator", "capture carrier clock kernel plan space"),
+    ("testbed", "emulator kernel"),
 ];
 
 /// The modules of `anabranch-drill`.

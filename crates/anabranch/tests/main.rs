@@ -13,6 +13,7 @@ mod load_sharing;
 mod mptcp_flows;
 mod net_analytic;
 mod net_lazy_is_evented;
+mod outside;
 mod path_policies;
 mod queue_disciplines;
 mod radio;

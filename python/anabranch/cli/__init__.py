@@ -39,6 +39,7 @@ from . import (  # noqa: F401 - each adds its command
     schema,
     sctp,
     sweep,
+    testbed,
     validate,
 )
 from .app import app

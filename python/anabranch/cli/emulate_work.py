@@ -1,7 +1,5 @@
 """What `anabranch emulate` does."""
 
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -9,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.live import Live
 from rich.table import Table
@@ -22,6 +20,7 @@ from anabranch.support.wording import number
 
 from .app import write_json
 from .messages import say
+from .rooted import become, become_root
 
 _LATE_MS = 1.0
 """A 99th percentile of lateness beyond this is worth a sentence."""
@@ -50,7 +49,7 @@ class Wanted:
 
 def start(wanted: Wanted) -> int:
     """Run it to its end; gives the exit status."""
-    _become_root()
+    become_root("an emulation")
     source = wanted.scenario or scenario_text(**wanted.link)
     with Emulator(
         source, sets=wanted.sets, replication=wanted.replication, pcap=wanted.pcap
@@ -88,20 +87,6 @@ def change(link: str, values: Mapping[str, str], pid: int | None) -> None:
     running.find(pid).ask(link, values)
 
 
-def _become_root() -> None:
-    """Who is not root becomes it in a namespace of users, where that is permitted."""
-    if os.geteuid() == 0 or not sys.platform.startswith("linux"):
-        return
-    refused = "an emulation needs root, or a system where users may make namespaces"
-    if shutil.which("unshare") is None:
-        raise LiveError(f"{refused}, and `unshare` of util-linux")
-    spaces = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
-    tried = subprocess.run([*spaces, "true"], check=False, capture_output=True, text=True)
-    if tried.returncode != 0:
-        raise LiveError(f"{refused}; here `{' '.join(spaces)}` says: {tried.stderr.strip()}")
-    _become(spaces)
-
-
 def _become_who_started(found: running.Running) -> None:
     """An emulation of who is not root is in a namespace of users, which has to be entered first."""
     try:
@@ -109,16 +94,7 @@ def _become_who_started(found: running.Running) -> None:
     except OSError as error:
         raise LiveError(f"the emulation {found.pid} is not yours: {error.strerror}") from None
     if own != other:
-        _become(["nsenter", f"--user=/proc/{found.pid}/ns/user", "--preserve-credentials"])
-
-
-def _become(prefix: Sequence[str]) -> NoReturn:
-    """Starts the same command again, behind this prefix."""
-    os.environ[running.USER] = str(running.user())
-    try:
-        os.execvp(prefix[0], [*prefix, sys.executable, "-m", "anabranch", *sys.argv[1:]])
-    except OSError as error:
-        raise LiveError(f"`{prefix[0]}` cannot be started: {error.strerror}") from None
+        become(["nsenter", f"--user=/proc/{found.pid}/ns/user", "--preserve-credentials"])
 
 
 def _run(emulator: Emulator, node: str, wanted: Wanted) -> int:

@@ -95,17 +95,9 @@ class Emulator:
             self._engine = _engine.Emulation.parse(scenario, pairs, ".", replication, capture)
         else:
             self._engine = _engine.Emulation.load(os.fspath(scenario), pairs, replication, capture)
-        self.is_real_time = self._hasten()
+        self.is_real_time = serve_first(self._engine.thread_id)
         """Whether the system serves the thread that carries packets before all others."""
         self._row: dict[str, float] = {}
-
-    def _hasten(self) -> bool:
-        try:
-            kind = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(self._engine.thread_id, kind, os.sched_param(_PRIORITY))
-        except (AttributeError, OSError):
-            return False
-        return True
 
     @property
     def name(self) -> str:
@@ -226,6 +218,16 @@ class Emulator:
     ) -> None:
         """End it."""
         self.close()
+
+
+def serve_first(thread_id: int) -> bool:
+    """Have the system serve a thread before all others, where that is permitted."""
+    try:
+        kind = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(thread_id, kind, os.sched_param(_PRIORITY))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 def _flat(values: Mapping[str, object]) -> list[tuple[str, str]]:

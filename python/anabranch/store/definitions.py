@@ -30,11 +30,11 @@ Asked = int | Sequence[int] | None
 """Runs of each cell, or of every cell in turn; None is what the definition asks for."""
 
 
-def identity_of(scenario: Scenario, asked: Asked = None) -> Identity:
-    """What `study.json` says while this definition is the current one."""
+def identity_of(scenario: Scenario, asked: Asked = None, engine: str = ENGINE_VERSION) -> Identity:
+    """What `study.json` says while this definition is the current one, and `engine` makes rows."""
     identity = {
         "schema_version": SCHEMA_VERSION,
-        "engine_version": ENGINE_VERSION,
+        "engine_version": engine,
         "metrics": scenario.metrics,
         "scenario_hash": scenario.hash,
         "name": scenario.name,
@@ -132,9 +132,11 @@ def cells_in(folder: Path, identity: Identity) -> pl.DataFrame:
     return cells
 
 
-def check_comparable(folder: Path, other: Identity, scenario: Scenario) -> None:
+def check_comparable(
+    folder: Path, other: Identity, scenario: Scenario, engine: str = ENGINE_VERSION
+) -> None:
     """Raises StoreError if rows of this scenario cannot stand beside those of the folder."""
-    mine = {"engine_version": ENGINE_VERSION, "metrics": scenario.metrics}
+    mine = {"engine_version": engine, "metrics": scenario.metrics}
     if difference := _difference(other, mine):
         raise StoreError(f"{folder} holds rows {difference}: choose another output folder")
 

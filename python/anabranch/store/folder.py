@@ -57,6 +57,8 @@ class FolderStore:
         only one.
     asked
         The runs of each cell that the sweep is to have, for those who read the folder.
+    engine
+        What names who makes the rows: those of others do not stand beside them.
 
     Raises
     ------
@@ -66,9 +68,16 @@ class FolderStore:
     """
 
     def __init__(
-        self, folder: Path, scenario: Scenario, *, shared: bool = False, asked: Asked = None
+        self,
+        folder: Path,
+        scenario: Scenario,
+        *,
+        shared: bool = False,
+        asked: Asked = None,
+        engine: str = ENGINE_VERSION,
     ) -> None:
         self._folder = folder
+        self._engine = engine
         self._scenario = scenario
         self._rows = folder / "rows"
         self._shared = shared
@@ -83,7 +92,7 @@ class FolderStore:
             whole = shard_files.set_aside_damaged(self._rows)
             self._small = len(whole)
             self._check_shards(whole)
-            write_definition(folder, scenario, identity_of(scenario, asked))
+            write_definition(folder, scenario, identity_of(scenario, asked, engine))
         except BaseException:
             self.close()
             raise
@@ -116,7 +125,9 @@ class FolderStore:
 
     def append(self, rows: pl.DataFrame) -> None:
         """See `Store`."""
-        shard_files.write(self._rows, rows)
+        shard_files.write(
+            self._rows, rows.with_columns(pl.lit(self._engine).alias("engine_version"))
+        )
         self._small += 1
         if self._small > _MANY:
             self.compact()
@@ -131,7 +142,7 @@ class FolderStore:
 
     def read(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """See `Store`."""
-        return read(self._folder, self._scenario, columns)
+        return _read(self._folder, self._scenario, columns, self._engine)
 
     def compact(self) -> None:
         """Makes few shards of many small ones, unless others write to the folder, too."""
@@ -152,7 +163,9 @@ class FolderStore:
     def _check(self) -> None:
         """Raises if the folder says of itself that its rows cannot stand beside the scenario's."""
         if (self._folder / "study.json").exists():
-            check_comparable(self._folder, read_identity(self._folder), self._scenario)
+            check_comparable(
+                self._folder, read_identity(self._folder), self._scenario, self._engine
+            )
         elif shard_files.files(self._rows) and not has_definition(self._folder, self._scenario):
             raise StoreError(
                 f"{self._folder} has rows but no study.json that says what they are:"
@@ -163,13 +176,13 @@ class FolderStore:
         """Checks the shards of a folder that says nothing; warns if no run is the scenario's."""
         if not (self._folder / "study.json").exists():
             engines = {name for s in whole for name in s.read(["engine_version"]).to_series()}
-            if others := engines - {ENGINE_VERSION}:
+            if others := engines - {self._engine}:
                 raise StoreError(
-                    f"{self._folder} holds rows of anabranch {min(others)}, not {ENGINE_VERSION}:"
+                    f"{self._folder} holds rows of anabranch {min(others)}, not {self._engine}:"
                     " choose another output folder"
                 )
             return
-        shard_files.check_engine(whole, ENGINE_VERSION)
+        shard_files.check_engine(whole, self._engine)
         if whole and not has_definition(self._folder, self._scenario):
             shared = (s.read(ADDRESS[:1]).join(self._cells, "scenario_hash", "semi") for s in whole)
             if all(rows.is_empty() for rows in shared):
@@ -228,12 +241,20 @@ def read(
         When it is not a study folder (with runs of this scenario) or a shard of it is damaged; the
         message names the file.
     """
-    folder = Path(folder)
+    return _read(Path(folder), scenario, columns)
+
+
+def _read(
+    folder: Path,
+    scenario: Scenario | None,
+    columns: Sequence[str] | None,
+    engine: str = ENGINE_VERSION,
+) -> pl.DataFrame:
     identity = read_identity(folder)
     if scenario is None:
         cells = cells_in(folder, identity)
     else:
-        check_comparable(folder, identity, scenario)
+        check_comparable(folder, identity, scenario, engine)
         cells = cells_of(scenario)
 
     def look() -> pl.DataFrame:

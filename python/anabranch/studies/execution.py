@@ -123,6 +123,7 @@ def compute_study(
     *,
     jobs: int,
     cluster: Any = None,
+    workers: Workers | None = None,
     shard: Shard | None = None,
     progress: Progress | None = None,
     metrics: Sequence[str] = (),
@@ -137,6 +138,8 @@ def compute_study(
         Threads, or workers of a local cluster.
     cluster
         None, or as `cluster.connected` takes it.
+    workers
+        Who computes, instead of threads or a cluster.
     shard
         As for `Plan`.
     """
@@ -151,8 +154,9 @@ def compute_study(
     most = max([int(wanted.max()), *(stopping.looks(rule)[-1] for rule in until.values())])
     plan = Plan(wanted, store.finished(most), shard, until)
     traces = scenario.traces
-    if cluster is None:
-        workers: Workers = Threads(scenario, jobs, traces)
+    if workers is None and cluster is None:
+        workers = Threads(scenario, jobs, traces)
+    if workers is not None:
         compute(scenario, store, plan, workers, progress=progress, metrics=metrics)
         return
     with connected(cluster, jobs) as client:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from anabranch import stats
-from anabranch._engine import Scenario
+from anabranch._engine import ENGINE_VERSION, Scenario
 from anabranch.errors import AnabranchError, suggestion, whole
 from anabranch.stats import comparison
 from anabranch.stats.comparison import Comparison, Selection
@@ -29,6 +29,7 @@ from anabranch.store import (
 from anabranch.studies import execution, stopping
 from anabranch.studies.execution import Progress
 from anabranch.studies.result import Value, loaded
+from anabranch.studies.workers import Workers
 from anabranch.support import wording
 from anabranch.support.columns import axes_of
 from anabranch.support.cores import threads
@@ -148,6 +149,7 @@ class Study:
         cluster: Any = None,
         shard: tuple[int, int] | None = None,
         metrics: Sequence[str] = (),
+        workers: Workers | None = None,
     ) -> None:
         """Computes the runs that are not finished yet.
 
@@ -166,18 +168,22 @@ class Study:
         metrics
             Scalars that must exist: a wrong name ends the study with its first run. `progress`
             hears of the interval of the first.
+        workers
+            Who computes them, instead of threads or a cluster.
         """
         self._check_total()
         with ExitStack() as stack:
             if progress is None and in_notebook():
                 progress = stack.enter_context(shown("runs", kept=self.out is not None))
-            store = stack.enter_context(self._store(shared=shard is not None))
+            engine = ENGINE_VERSION if workers is None else workers.engine
+            store = stack.enter_context(self._store(shared=shard is not None, engine=engine))
             execution.compute_study(
                 self.scenario,
                 store,
                 self._asked,
                 jobs=self.jobs,
                 cluster=cluster,
+                workers=workers,
                 shard=shard,
                 progress=progress or None,
                 metrics=metrics,
@@ -338,11 +344,13 @@ class Study:
             raise AnabranchError(f"the study has {total:,} runs; at most {MOST_RUNS:,} are allowed")
 
     @contextmanager
-    def _store(self, *, shared: bool) -> Iterator[Store]:
+    def _store(self, *, shared: bool, engine: str) -> Iterator[Store]:
         if self.out is None:
             yield self._memory
         else:
-            with FolderStore(self.out, self.scenario, shared=shared, asked=self._asked) as store:
+            with FolderStore(
+                self.out, self.scenario, shared=shared, asked=self._asked, engine=engine
+            ) as store:
                 yield store
 
 

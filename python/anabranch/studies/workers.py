@@ -36,6 +36,10 @@ class Workers(Protocol):
     """Where batches are computed."""
 
     @property
+    def engine(self) -> str:
+        """What names who computes them, in rows: those of others do not stand beside these."""
+
+    @property
     def batch_seconds(self) -> float:
         """How long a batch should take."""
 
@@ -113,6 +117,7 @@ def _each(
 class Threads:
     """Workers that are threads of this process: the engine computes without Python's lock."""
 
+    engine = _engine.ENGINE_VERSION
     batch_seconds = 1.0
 
     def __init__(self, scenario: Scenario, jobs: int, traces: Sequence[str] = ()) -> None:

@@ -2,14 +2,17 @@
 //! gets them back when they have come to the other end.
 //!
 //! Each path of the scenario is a pair of portals, one at each of its ends; flows of the scenario run beside
-//! that as load. There is no clock here: the caller says what time it is, and is told when something happens
-//! next. Where a link has a rate, a medium serves it packet by packet ([`QueuedServer`]), so that its rate
-//! can change while packets wait.
+//! that as load; in a [testbed](Emulation::build_testbed) somebody outside runs their ends, too, and what is
+//! here of a flow is its application. There is no clock here: the caller says what time it is, and is told
+//! when something happens next. Where a link has a rate, a medium serves it packet by packet
+//! ([`QueuedServer`]), so that its rate can change while packets wait; in a testbed it cannot, and links are
+//! those of a simulation.
 //!
 //! [`QueuedServer`]: crate::net
 
 use std::collections::BTreeMap;
 
+use anabranch_transport::endpoint::{Command, Event, PathSample};
 use anabranch_transport::ground::{Ecn, PathId, Side};
 use anabranch_transport::report::Row;
 use anabranch_transport::rng::Streams;
@@ -18,11 +21,14 @@ use anabranch_transport::units::{Bytes, Probability};
 use anabranch_transport::wire::{Body, Foreign, Packet};
 use serde_json::{Value, json};
 
-use super::engine::Simulation;
+use super::cuts::Cuts;
+use super::engine::{Others, Outcome, Simulation};
+use super::flow_groups;
 use super::network::Exit;
 use super::topology::path_ends;
 use crate::net::{Direction, DropCause, DuplexLink, LinkConfig, Media};
-use crate::scenario::{Scenario, ScenarioError, edit, from_value};
+use crate::outside::Counters;
+use crate::scenario::{FlowConfig, Scenario, ScenarioError, edit, from_value};
 
 /// A network that carries packets of others.
 pub struct Emulation {
@@ -37,6 +43,18 @@ pub struct Emulation {
     first_portal: u32,
     /// When media without packets are brought up to date next, so that they never have much to catch up with.
     next_tick: Time,
+    /// What was reported at the end of the warm-up and between phases, in a testbed.
+    cuts: Cuts,
+    next_cut: Time,
+}
+
+/// What is built of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Packets of others, for as long as the caller likes.
+    Emulation,
+    /// Flows whose ends others run, for the time that a run of the scenario takes.
+    Testbed { trace: bool },
 }
 
 /// A path of the scenario, from one node to another.
@@ -133,16 +151,36 @@ impl Emulation {
     /// # Errors
     /// When the scenario contradicts itself.
     pub fn build(scenario: &Scenario, replication: u64) -> Result<Self, ScenarioError> {
+        Self::build_of(scenario, replication, Kind::Emulation)
+    }
+
+    /// The same for a scenario whose flows' ends the caller runs: the applications give their orders
+    /// ([`Emulation::take_commands`]) and hear what happens ([`Emulation::tell`]). The limits of a run count,
+    /// and with `trace` there are its traces, but for packets.
+    ///
+    /// # Errors
+    /// When the scenario contradicts itself.
+    pub fn build_testbed(scenario: &Scenario, replication: u64, trace: bool) -> Result<Self, ScenarioError> {
+        Self::build_of(scenario, replication, Kind::Testbed { trace })
+    }
+
+    fn build_of(scenario: &Scenario, replication: u64, kind: Kind) -> Result<Self, ScenarioError> {
         let mut scenario = scenario.clone();
-        scenario.run.duration = FOR_EVER;
-        scenario.run.warm_up = Duration::ZERO;
-        scenario.run.phases.clear();
-        for link in scenario.links.values_mut() {
-            if link.rate.is_some() && link.radio.is_none() {
-                link.mtu.get_or_insert(LARGEST_PACKET);
+        if kind == Kind::Emulation {
+            scenario.run.duration = FOR_EVER;
+            scenario.run.warm_up = Duration::ZERO;
+            scenario.run.phases.clear();
+            for link in scenario.links.values_mut() {
+                if link.rate.is_some() && link.radio.is_none() {
+                    link.mtu.get_or_insert(LARGEST_PACKET);
+                }
             }
         }
-        let mut simulation = Simulation::build_with_portals(&scenario, replication)?;
+        let (trace, others) = match kind {
+            Kind::Emulation => (false, Others::SendPackets),
+            Kind::Testbed { trace } => (trace, Others::RunEnds),
+        };
+        let mut simulation = Simulation::build_for_others(&scenario, replication, trace, others)?;
         if scenario.paths.is_empty() {
             return Err(ScenarioError::new("paths: there is none; an emulation needs at least one"));
         }
@@ -156,12 +194,61 @@ impl Emulation {
             Ok(EmulatedPath { name: name.clone(), ends, mtu: cut.0.min(path.mtu.0) as u32 })
         });
         let paths = paths.collect::<Result<Vec<_>, ScenarioError>>()?;
-        simulation.network.links.iter_mut().for_each(DuplexLink::expect_changes);
+        if kind == Kind::Emulation {
+            simulation.network.links.iter_mut().for_each(DuplexLink::expect_changes);
+        }
         simulation.begin();
         let first_portal = simulation.first_portal();
         let streams = Streams { seed: scenario.seed, replication };
         let (copies, next_tick) = (BTreeMap::new(), Time::ZERO + TICK);
-        Ok(Self { simulation, scenario, paths, streams, copies, first_portal, next_tick })
+        let cuts = Cuts::new(&scenario.run);
+        let next_cut = cuts.next();
+        Ok(Self { simulation, scenario, paths, streams, copies, first_portal, next_tick, cuts, next_cut })
+    }
+
+    /// The flows, as they are numbered: one that stands for several is written out.
+    ///
+    /// # Errors
+    /// Not of a scenario that this was built from.
+    pub fn flows(&self) -> Result<Vec<(String, FlowConfig)>, ScenarioError> {
+        let (written, _) = flow_groups::write_out(&self.scenario, usize::MAX)?;
+        Ok(written.flows.iter().map(|(name, flow)| (name.clone(), flow.clone())).collect())
+    }
+
+    /// Hands over what the applications of a testbed have ordered since it was last asked, in order at each
+    /// end: the number of the flow, the side, and the order.
+    pub fn take_commands(&mut self, each: &mut impl FnMut(usize, Side, Command)) {
+        if std::mem::take(&mut self.simulation.has_orders) {
+            self.simulation.take_commands(each);
+        }
+    }
+
+    /// Something has happened to an end of a flow of a testbed, at the time of the last
+    /// [`Emulation::advance`].
+    pub fn tell(&mut self, flow: usize, side: Side, event: Event) {
+        self.simulation.tell(flow, side, event);
+    }
+
+    /// The state of the paths of an end of a flow of a testbed, at the time of the last
+    /// [`Emulation::advance`], and what it has counted, each time by the same names.
+    pub fn observe(&mut self, flow: usize, side: Side, samples: &[PathSample], counters: Counters) {
+        self.simulation.observe(flow, side, samples, counters);
+    }
+
+    /// Whether a run of the scenario is over: its applications are done, or its time is.
+    pub fn is_over(&self) -> bool {
+        let end = Time::ZERO + self.scenario.run.duration;
+        self.simulation.is_done() || self.simulation.network.now >= end
+    }
+
+    /// What a run of the scenario gives.
+    pub fn finish(mut self) -> Outcome {
+        let now = self.simulation.network.now;
+        while !self.next_cut.is_never() {
+            let at = now.min(self.next_cut);
+            self.next_cut = self.cuts.push(self.simulation.row_so_far(at, at));
+        }
+        self.simulation.finish(self.cuts)
     }
 
     /// The paths, as they are numbered.
@@ -176,21 +263,38 @@ impl Emulation {
 
     /// When something happens next that nobody hands in; never if nothing does.
     pub fn next_event(&self) -> Time {
-        self.simulation.network.queue.next_time()
+        self.simulation.network.queue.next_time().min(Time::ZERO + self.scenario.run.duration)
     }
 
-    /// Everything happens that happens by `now`, which never decreases.
-    pub fn advance(&mut self, now: Time, each: &mut impl FnMut(Delivery)) {
-        while self.next_event() <= now {
+    /// Everything happens that happens by `now`, which never decreases. In a testbed it may stop before that,
+    /// when an application has ordered something: then it says true, and wants to be called again once that
+    /// has been [taken](Emulation::take_commands).
+    pub fn advance(&mut self, now: Time, each: &mut impl FnMut(Delivery)) -> bool {
+        // Nothing happens after the end of a run.
+        let now = now.min(Time::ZERO + self.scenario.run.duration);
+        loop {
+            let next = self.simulation.network.queue.next_time();
+            while self.next_cut <= now && self.next_cut <= next {
+                // What happens at that very time is not part of it.
+                let before = Time::from_nanos(self.next_cut.as_nanos() - 1);
+                self.next_cut = self.cuts.push(self.simulation.row_so_far(self.next_cut, before));
+            }
+            if next > now {
+                break;
+            }
             self.simulation.handle_next();
-            self.tell(each);
+            self.hand_out(each);
+            if self.simulation.has_orders {
+                return true;
+            }
         }
-        self.tell(each);
+        self.hand_out(each);
         self.simulation.network.now = now;
         if now >= self.next_tick {
             self.simulation.network.media.finish(now);
             self.next_tick = now + TICK;
         }
+        false
     }
 
     /// A packet enters, at the time of the last [`Emulation::advance`]. Says whether it has been taken: one
@@ -207,7 +311,7 @@ impl Emulation {
     }
 
     /// Hands on what has become of packets.
-    fn tell(&mut self, each: &mut impl FnMut(Delivery)) {
+    fn hand_out(&mut self, each: &mut impl FnMut(Delivery)) {
         let mut exits = std::mem::take(&mut self.simulation.network.exits);
         for exit in exits.drain(..) {
             let (handle, fate) = match exit {

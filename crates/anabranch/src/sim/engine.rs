@@ -1,7 +1,9 @@
 //! The event loop of one run.
 
 use anabranch_transport::cc::Controller;
-use anabranch_transport::endpoint::{Endpoint, Input, Output, PathLimit, PathSample, Site, Transport};
+use anabranch_transport::endpoint::{
+    Command, Endpoint, Event, Input, Output, PathLimit, PathSample, Site, Transport,
+};
 use anabranch_transport::ground::{PathId, Side};
 use anabranch_transport::path::Selector;
 use anabranch_transport::report::Row;
@@ -19,6 +21,7 @@ use super::topology::{Routes, check_path};
 use crate::app::{App, Commands};
 use crate::capture::{Capture, Sink};
 use crate::net::{DuplexLink, Media};
+use crate::outside::Counters;
 use crate::scenario::{FlowConfig, RunConfig, Scenario, ScenarioError};
 use crate::trace::{self, Table, TimeAccounts, Trace};
 use crate::transports::AnyEndpoint;
@@ -29,6 +32,11 @@ pub struct Simulation {
     flows: Vec<Flow>,
     /// Flows whose application is not done yet.
     unfinished: usize,
+    /// Whether there was one at the start. Background loads are always done: without anything else a run
+    /// takes its whole duration.
+    ends_early: bool,
+    /// Whether applications have ordered something of ends that are run outside.
+    pub(super) has_orders: bool,
     limits: RunConfig,
     link_names: Vec<String>,
     flow_names: Vec<String>,
@@ -50,14 +58,24 @@ struct Form {
     fuse: bool,
     /// Where a capture goes.
     sink: Option<Sink>,
-    /// Whether it carries packets of others on its paths.
-    has_portals: bool,
+    others: Others,
+}
+
+/// What others have to do with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// Nothing.
+    Absent,
+    /// It carries packets of theirs on its paths, beside those of its flows.
+    SendPackets,
+    /// They run the ends of its flows, too.
+    RunEnds,
 }
 
 /// Every hop has an event.
 impl Default for Form {
     fn default() -> Self {
-        Self { trace: false, fuse: false, sink: None, has_portals: false }
+        Self { trace: false, fuse: false, sink: None, others: Others::Absent }
     }
 }
 
@@ -124,14 +142,18 @@ impl Simulation {
         Self::build_formed(scenario, replication, Form { trace, sink: Some(sink), ..Form::default() })
     }
 
-    /// A run that carries packets of others on its paths beside those of its flows, of which there may be
-    /// none.
-    pub(super) fn build_with_portals(scenario: &Scenario, replication: u64) -> Result<Self, ScenarioError> {
-        Self::build_formed(scenario, replication, Form { has_portals: true, ..Form::default() })
+    /// A run that others have to do with; of flows there may be none.
+    pub(super) fn build_for_others(
+        scenario: &Scenario,
+        replication: u64,
+        trace: bool,
+        others: Others,
+    ) -> Result<Self, ScenarioError> {
+        Self::build_formed(scenario, replication, Form { trace, others, ..Form::default() })
     }
 
     fn build_formed(scenario: &Scenario, replication: u64, form: Form) -> Result<Self, ScenarioError> {
-        let Form { trace, fuse, sink, has_portals } = form;
+        let Form { trace, fuse, sink, others } = form;
         cuts::check(&scenario.run)?;
         let (scenario, groups) = flow_groups::write_out(scenario, MAX_FLOWS)?;
         let scenario = &*scenario;
@@ -149,7 +171,7 @@ impl Simulation {
         for (name, path) in &scenario.paths {
             check_path(scenario, name, path)?;
         }
-        if has_portals {
+        if others != Others::Absent {
             routes.add_portals(scenario)?;
         } else if scenario.flows.is_empty() {
             return Err(ScenarioError::new("flows: there is none; a scenario needs at least one"));
@@ -160,6 +182,11 @@ impl Simulation {
             .iter()
             .map(|(name, config)| build_flow(scenario, name, config, streams))
             .collect::<Result<Vec<_>, _>>()?;
+        let flows = if others == Others::RunEnds {
+            flows.into_iter().map(Flow::with_outside_ends).collect()
+        } else {
+            flows
+        };
         let is_observed = trace || scenario.run.time_accounts;
         let capture = sink.map(|sink| Box::new(Capture::new(scenario, sink)));
         Ok(Self {
@@ -172,6 +199,8 @@ impl Simulation {
                 capture,
             ),
             unfinished: flows.len(),
+            ends_early: false,
+            has_orders: false,
             flows,
             limits: scenario.run.clone(),
             link_names: scenario.links.keys().cloned().collect(),
@@ -262,9 +291,7 @@ impl Simulation {
         let end = Time::ZERO + self.limits.duration;
         let mut cuts = Cuts::new(&self.limits);
         let mut next_cut = cuts.next();
-        // Background loads are always done: without anything else the run takes its whole duration.
-        let ends_early = self.unfinished > 0;
-        while !ends_early || self.unfinished > 0 {
+        while !self.is_done() {
             let Some(event) = self.network.queue.pop().filter(|event| event.time <= end) else {
                 self.network.now = end;
                 break;
@@ -306,6 +333,7 @@ impl Simulation {
                 self.network.queue.push(change.at, Class::Host, flow as u32);
             }
         }
+        self.ends_early = self.unfinished > 0;
     }
 
     /// What an event is about happens, at the present time.
@@ -334,6 +362,39 @@ impl Simulation {
         self.network.now = event.time;
         self.events += 1;
         self.handle(event);
+    }
+
+    /// Hands over what the applications have ordered of ends that are run outside.
+    pub(super) fn take_commands(&mut self, each: &mut impl FnMut(usize, Side, Command)) {
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            for side in [Side::A, Side::B] {
+                let AnyEndpoint::Outside(end) = &mut flow.endpoints[side.index()] else { continue };
+                while let Some(command) = end.take_command() {
+                    each(index, side, command);
+                }
+            }
+        }
+    }
+
+    /// Something has happened, now, to an end that is run outside.
+    pub(super) fn tell(&mut self, flow: usize, side: Side, event: Event) {
+        if let AnyEndpoint::Outside(end) = &mut self.flows[flow].endpoints[side.index()] {
+            end.tell(event);
+            self.see_to(flow, side);
+        }
+    }
+
+    /// The state of an end that is run outside, now.
+    pub(super) fn observe(&mut self, flow: usize, side: Side, samples: &[PathSample], counters: Counters) {
+        if let AnyEndpoint::Outside(end) = &mut self.flows[flow].endpoints[side.index()] {
+            end.observe(samples, counters);
+            self.see_to(flow, side);
+        }
+    }
+
+    /// Whether every application is done, and there is one that ever can be.
+    pub(super) fn is_done(&self) -> bool {
+        self.unfinished == 0 && self.ends_early
     }
 
     /// The number that portals are counted from, as flows.
@@ -430,6 +491,7 @@ impl Simulation {
         }
         self.commands.0.clear();
         let flow = &mut self.flows[index];
+        self.has_orders |= next > 0 && matches!(flow.endpoints[0], AnyEndpoint::Outside(_));
         if let Some(time) = flow.app_alarm.set(flow.app.next_wakeup()) {
             self.network.queue.push(time, Class::App, index as u32);
         }
@@ -487,7 +549,7 @@ impl Simulation {
         trace.paths.record(self.network.now, index as u32, side, &self.samples);
     }
 
-    fn finish(mut self, cuts: Cuts) -> Outcome {
+    pub(super) fn finish(mut self, cuts: Cuts) -> Outcome {
         self.network.catch_up(self.network.now);
         self.network.check_conservation();
         let now = self.network.now;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::address_changes::AddressChange;
 use super::alarm::Alarm;
 use crate::app::AnyApp;
+use crate::outside::Outside;
 use crate::transports::AnyEndpoint;
 
 /// One flow of a run.
@@ -17,4 +18,12 @@ pub(super) struct Flow {
     pub(super) address_changes: VecDeque<AddressChange>,
     /// Whether the application was done when it was last called.
     pub(super) is_done: bool,
+}
+
+impl Flow {
+    /// The same with ends that are run outside, in the place of its own.
+    pub(super) fn with_outside_ends(self) -> Self {
+        let outside = |end| AnyEndpoint::Outside(Box::new(Outside::in_place_of(&end)));
+        Self { endpoints: self.endpoints.map(outside), ..self }
+    }
 }

@@ -74,9 +74,9 @@ impl PacketTrace {
     }
 
     /// What had happened by the end of the run, packets in the order in which they were sent, each
-    /// followed by its copies.
+    /// followed by its copies. Packets of others, which no flow has sent, are left out.
     pub(crate) fn into_table(mut self, flows: &[String], links: &[String], end: Time) -> Table {
-        self.rows.retain(|row| row.made <= end);
+        self.rows.retain(|row| row.made <= end && (row.flow as usize) < flows.len());
         for row in &mut self.rows {
             if matches!(row.fate, Whereabouts::Dropped { at, .. } if at > end) {
                 row.fate = Whereabouts::InFlight;

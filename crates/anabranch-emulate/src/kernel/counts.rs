@@ -1,0 +1,71 @@
+//! Counters that begin anew with each connection, or with each subflow on a path.
+
+use std::borrow::Cow;
+
+use anabranch::outside::Counters;
+
+/// Sums of counters, always of the same names.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// What those have counted that are gone.
+    past: Vec<u64>,
+    /// What the present one has counted.
+    present: Vec<u64>,
+}
+
+impl Counts {
+    /// The present counters; one that is smaller than before is that of a new connection.
+    pub(crate) fn update(&mut self, values: impl Iterator<Item = u64>) {
+        let values: Vec<u64> = values.collect();
+        if values.len() != self.present.len() || values.iter().zip(&self.present).any(|(new, old)| new < old)
+        {
+            self.end();
+        }
+        self.past.resize(values.len(), 0);
+        self.present = values;
+    }
+
+    /// The present one is gone.
+    pub(crate) fn end(&mut self) {
+        for (sum, value) in self.past.iter_mut().zip(&mut self.present) {
+            *sum += std::mem::take(value);
+        }
+    }
+
+    /// Adds the sums to a report, under these names behind `prefix`.
+    pub(crate) fn report<'a>(
+        &self,
+        prefix: &str,
+        names: impl Iterator<Item = &'a str>,
+        counters: &mut Counters,
+    ) {
+        for (index, name) in names.enumerate() {
+            let of = |values: &[u64]| values.get(index).copied().unwrap_or(0);
+            counters.push((Cow::Owned(format!("{prefix}{name}")), of(&self.past) + of(&self.present)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_ended_stays_counted() {
+        let mut counts = Counts::default();
+        let sums = |counts: &Counts| {
+            let mut found = Counters::new();
+            counts.report("x.", ["sent", "lost"].into_iter(), &mut found);
+            found.into_iter().map(|(name, value)| (name.into_owned(), value)).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&counts), [("x.sent".into(), 0), ("x.lost".into(), 0)]);
+        counts.update([10, 1].into_iter());
+        counts.update([12, 1].into_iter());
+        assert_eq!(sums(&counts), [("x.sent".into(), 12), ("x.lost".into(), 1)]);
+        // A new connection that nobody has announced, and one that was.
+        counts.update([3, 0].into_iter());
+        counts.end();
+        counts.update([30, 2].into_iter());
+        assert_eq!(sums(&counts), [("x.sent".into(), 45), ("x.lost".into(), 3)]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Flows of UDP on the kernel's sockets.
+
+use std::borrow::Cow;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use anabranch::outside::Counters;
+use anabranch_transport::endpoint::{CloseReason, Command, Event, Received};
+use anabranch_transport::ground::{Payload, Side};
+use anabranch_transport::udp;
+use rustix::event::PollFlags;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::pattern::Pattern;
+use super::place::{Home, bind_or_any};
+use super::system;
+
+/// Bytes of an RTP header without lists or extensions (RFC 3550 section 5.1).
+const RTP_HEADER: usize = 12;
+
+/// So many datagrams are read before it is looked at others again.
+const BATCH: usize = 64;
+
+/// Tells an application what happens at one of its ends.
+pub(crate) type Tell<'a> = dyn FnMut(Side, Event) + 'a;
+
+/// A flow of datagrams: a socket at each end.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    ends: [End; 2],
+}
+
+#[derive(Debug)]
+struct End {
+    socket: Socket,
+    has_rtp: bool,
+    /// The number in the stream of what came last.
+    near: u64,
+    sent: u64,
+    sent_bytes: u64,
+    received: u64,
+    received_bytes: u64,
+    refused: u64,
+    malformed: u64,
+}
+
+impl Datagrams {
+    /// Sockets at these addresses.
+    ///
+    /// # Errors
+    /// A sentence about what the system does not permit.
+    pub(crate) fn open(
+        homes: &[Home; 2],
+        addresses: [std::net::IpAddr; 2],
+        configs: [udp::Config; 2],
+    ) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("a socket of UDP cannot be opened: {error}");
+        let open = |side: Side| -> Result<Socket, String> {
+            homes[side.index()].enter()?;
+            let config = configs[side.index()];
+            let port = [config.source_port, config.destination_port][side.index()];
+            let address = SocketAddr::new(addresses[side.index()], port);
+            let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP));
+            let socket = socket.map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            // A datagram that is larger than the MTU goes in fragments, as in a simulation.
+            let (level, name) = match address {
+                SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+                SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+            };
+            let never = libc::IP_PMTUDISC_DONT.to_ne_bytes();
+            system::set_option(socket.as_fd(), level, name, &never).map_err(failed)?;
+            bind_or_any(&socket, address).map_err(failed)?;
+            Ok(socket)
+        };
+        let [one, other] = [open(Side::A)?, open(Side::B)?];
+        for (own, peer) in [(&one, &other), (&other, &one)] {
+            own.connect(&peer.local_addr().map_err(failed)?).map_err(failed)?;
+        }
+        let end = |socket: Socket, side: Side| End {
+            socket,
+            has_rtp: configs[side.index()].rtp,
+            near: 0,
+            sent: 0,
+            sent_bytes: 0,
+            received: 0,
+            received_bytes: 0,
+            refused: 0,
+            malformed: 0,
+        };
+        Ok(Self { ends: [end(one, Side::A), end(other, Side::B)] })
+    }
+
+    /// The sockets, and what is waited for.
+    pub(crate) fn watch<'a>(&'a self, each: &mut impl FnMut(BorrowedFd<'a>, PollFlags)) {
+        for end in &self.ends {
+            each(end.socket.as_fd(), PollFlags::IN);
+        }
+    }
+
+    /// What an application has ordered.
+    pub(crate) fn obey(&mut self, side: Side, command: Command, pattern: &Pattern, tell: &mut Tell<'_>) {
+        match command {
+            Command::Connect => tell(side, Event::Connected),
+            Command::Abort => tell(side, Event::Closed(CloseReason::Aborted)),
+            Command::Shutdown => tell(side, Event::Closed(CloseReason::Shutdown)),
+            Command::Send(message) => {
+                if !self.ends[side.index()].send(message.payload, pattern) {
+                    tell(side, Event::Refused(message.payload));
+                }
+            }
+            other => tell(side, Event::Unsupported(other.name())),
+        }
+    }
+
+    /// Something is to be done at these sockets, in the order in which they were watched.
+    pub(crate) fn handle(
+        &mut self,
+        ready: &[PollFlags],
+        pattern: &Pattern,
+        buffer: &mut [u8],
+        tell: &mut Tell<'_>,
+    ) {
+        for side in [Side::A, Side::B] {
+            if ready[side.index()].is_empty() {
+                continue;
+            }
+            let has_rtp = self.ends[side.peer().index()].has_rtp;
+            for _ in 0..BATCH {
+                let end = &mut self.ends[side.index()];
+                // What ICMP says of a datagram is no datagram.
+                let Ok(length) = rustix::io::read(&end.socket, &mut *buffer) else { break };
+                if let Some(payload) = end.take(&buffer[..length], has_rtp, pattern) {
+                    let received = Received { stream: 0, ppid: 0, unordered: true, payload };
+                    tell(side, Event::Received(received));
+                }
+            }
+        }
+    }
+
+    /// What an end has counted.
+    pub(crate) fn counters(&self, side: Side) -> Counters {
+        let end = &self.ends[side.index()];
+        [
+            ("datagrams_sent", end.sent),
+            ("payload_bytes_sent", end.sent_bytes),
+            ("datagrams_received", end.received),
+            ("payload_bytes_received", end.received_bytes),
+            ("refused", end.refused),
+            ("kernel.malformed_datagrams", end.malformed),
+        ]
+        .map(|(name, count)| (Cow::Borrowed(name), count))
+        .into()
+    }
+}
+
+impl End {
+    /// Whether the kernel has taken it.
+    fn send(&mut self, Payload { offset, length }: Payload, pattern: &Pattern) -> bool {
+        let mut datagram = Vec::with_capacity(RTP_HEADER + length as usize);
+        if self.has_rtp {
+            // Version 2; payload type 0; a sample is a byte, as with G.711.
+            datagram.extend([0x80, 0]);
+            datagram.extend((self.sent as u16).to_be_bytes());
+            datagram.extend((offset as u32).to_be_bytes());
+            datagram.extend([0; 4]);
+        }
+        pattern.write_message(offset, length as usize, &mut datagram);
+        let is_taken = self.socket.send(&datagram).is_ok_and(|taken| taken == datagram.len());
+        if is_taken {
+            self.sent += 1;
+            self.sent_bytes += u64::from(length);
+        } else {
+            self.refused += 1;
+        }
+        is_taken
+    }
+
+    /// What is in a datagram, if it is one of this flow.
+    fn take(&mut self, datagram: &[u8], has_rtp: bool, pattern: &Pattern) -> Option<Payload> {
+        let header = if has_rtp { RTP_HEADER } else { 0 };
+        let offset = datagram.get(header..).and_then(|message| pattern.read_message(self.near, message));
+        let Some(offset) = offset else {
+            self.malformed += 1;
+            return None;
+        };
+        let length = (datagram.len() - header) as u32;
+        self.near = offset.saturating_add(u64::from(length));
+        self.received += 1;
+        self.received_bytes += u64::from(length);
+        Some(Payload { offset, length })
+    }
+}

@@ -1,0 +1,18 @@
+//! A scenario's flows on the kernel's own stacks: at each end of a flow a socket in the network of its node,
+//! which does what the flow's application orders, and tells it what happens.
+//!
+//! What is sent are bytes that follow from their place in the stream, and whoever receives them checks that.
+
+mod counts;
+mod datagrams;
+mod info;
+mod messages;
+mod pattern;
+mod place;
+mod settings;
+mod sockets;
+mod stream;
+mod system;
+
+pub(crate) use place::release;
+pub(crate) use sockets::{Flows, Sockets, Watched};

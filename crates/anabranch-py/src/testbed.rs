@@ -1,0 +1,88 @@
+//! Testbeds: the flows of a scenario on the kernel's own stacks, in real time. Linux only.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_emulate as emulate;
+use anabranch_transport::time::Duration;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::scenario::{PyScenario, columns_of};
+use crate::{LiveError, ScenarioError};
+
+/// A run of a scenario on the kernel, from its making on.
+#[pyclass(frozen, module = "anabranch._engine")]
+pub(crate) struct Testbed(Mutex<Option<emulate::Testbed>>);
+
+impl Testbed {
+    fn ask<T>(&self, ask: impl FnOnce(&emulate::Testbed) -> T) -> PyResult<T> {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().map(ask).ok_or_else(|| LiveError::new_err("the testbed has ended"))
+    }
+}
+
+#[pymethods]
+impl Testbed {
+    /// `interval_ms` is how often connections are asked for their state.
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn new(
+        py: Python<'_>,
+        scenario: &PyScenario,
+        cell: i128,
+        seed: u64,
+        replication: u64,
+        trace: bool,
+        interval_ms: u64,
+        capture: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let cell = scenario.checked_cell(cell)?;
+        let study = &scenario.0;
+        let bed = py.detach(|| {
+            let mut one = study.cell(cell).map_err(|error| ScenarioError::new_err(error.to_string()))?;
+            one.seed = seed;
+            // What no kernel has comes before what this machine does not permit.
+            emulate::Testbed::check(&one).map_err(ScenarioError::new_err)?;
+            let create = |path: PathBuf| {
+                File::create(&path).map_err(|error| {
+                    LiveError::new_err(format!("the capture {} cannot be written: {error}", path.display()))
+                })
+            };
+            let capture = capture.map(create).transpose()?;
+            let interval = Duration::from_millis(interval_ms);
+            let setup = emulate::Setup { replication, trace, interval, capture };
+            emulate::Testbed::start(&one, setup).map_err(LiveError::new_err)
+        })?;
+        Ok(Self(Mutex::new(Some(bed))))
+    }
+
+    /// The release of the kernel.
+    #[staticmethod]
+    fn kernel() -> String {
+        emulate::Testbed::kernel()
+    }
+
+    /// The thread that carries packets and serves the sockets.
+    #[getter]
+    fn thread_id(&self) -> PyResult<i32> {
+        self.ask(emulate::Testbed::thread_id)
+    }
+
+    /// Whether it has ended by itself.
+    fn is_over(&self) -> PyResult<bool> {
+        self.ask(emulate::Testbed::is_over)
+    }
+
+    /// Ends it; its scalars and traces.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let bed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let bed = bed.ok_or_else(|| LiveError::new_err("the testbed has ended"))?;
+        let outcome = py.detach(|| bed.finish()).map_err(LiveError::new_err)?;
+        let result = PyDict::new(py);
+        result.set_item("summary", crate::live::scalars(py, &outcome.row)?)?;
+        result.set_item("traces", columns_of(py, &outcome.tables)?)?;
+        Ok(result)
+    }
+}

@@ -1,0 +1,111 @@
+"""`anabranch testbed`: a scenario on the kernel's own stacks, in real time."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from anabranch.errors import AnabranchError
+from anabranch.support.files import check_different, check_file, check_folder
+
+from .app import Flag, Natural, Sets, Whole, app, pairs
+
+
+@app.command(
+    name="testbed",
+    help_epilogue="""\
+Examples:
+  anabranch testbed my-download.toml
+  anabranch testbed my-download.toml --set flows.bulk.transport.cc.kind=bbr --all
+  anabranch testbed my-download.toml --trace traces --pcap packets.pcapng --json result.json
+  anabranch testbed my-sweep.toml --out results/kernel --replications 5
+More in docs/testbed.md""",
+)
+def start(
+    scenario: Path,
+    /,
+    *,
+    kernel: Literal["host"] = "host",
+    set_: Sets = (),
+    seed: Natural | None = None,
+    replication: Natural = 0,
+    cell: Natural = 0,
+    out: Path | None = None,
+    replications: Whole | None = None,
+    trace: Path | None = None,
+    pcap: Path | None = None,
+    interval: Natural = 20,
+    all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    json_file: Annotated[Path | None, Parameter(name="--json")] = None,
+    quiet: Annotated[bool, Flag] = False,
+) -> None:
+    """Run a scenario on a kernel: its flows are sockets, its links are emulated, in real time.
+
+    Flows run on the kernel's own TCP, MPTCP, UDP and SCTP, with what the scenario says of them;
+    what this kernel does not have is refused. The scalars are those of `anabranch run`. With --out
+    it runs every cell of a sweep, one run after another, into a study folder.
+
+    Parameters
+    ----------
+    scenario
+        A scenario file.
+    kernel
+        Whose stacks: those of this machine.
+    set_
+        Change a value, PATH=VALUE; may be given several times.
+    seed
+        Instead of the scenario's seed.
+    replication
+        Which of the independent repetitions.
+    cell
+        Which cell, if the scenario has a sweep.
+    out
+        A study folder: run all cells, as `sweep` does.
+    replications
+        Runs of each cell, with --out.
+    trace
+        Write path, frame, interval, exchange, queue and event traces into this folder, as Parquet.
+    pcap
+        Write what the nodes send and receive to this file, as pcapng.
+    interval
+        How often the kernel is asked for the state of its connections, in ms, from 10 to 1000.
+    all_
+        Print every scalar.
+    json_file
+        Write the scalars to this file.
+    quiet
+        Say nothing but what went wrong.
+    """
+    if out is not None:
+        single = {"--trace": trace, "--pcap": pcap, "--json": json_file, "--seed": seed}
+        if given := [name for name, value in single.items() if value is not None]:
+            raise AnabranchError(f"{given[0]} is for one run: leave --out away")
+    elif replications is not None:
+        raise AnabranchError("--replications needs --out: a folder for the rows")
+    for folder in (trace, out):
+        if folder is not None:
+            check_folder(folder)
+    check_different(trace=trace, json=json_file, pcap=pcap)
+    check_file(json_file, made=trace)
+    check_file(pcap, made=trace)
+
+    from . import testbed_work  # noqa: PLC0415 - slow to import
+
+    if out is not None:
+        testbed_work.study(scenario, pairs(set_), out, replications, interval, is_quiet=quiet)
+        return
+    wanted = testbed_work.Wanted(
+        scenario=scenario,
+        kernel=kernel,
+        sets=pairs(set_),
+        seed=seed,
+        replication=replication,
+        cell=cell,
+        trace=trace,
+        pcap=pcap,
+        json=json_file,
+        interval=interval,
+        shows_all=all_,
+        is_quiet=quiet,
+    )
+    testbed_work.run(wanted)
