@@ -15,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz oracles validate wheel wheel-check clean
+.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -76,6 +76,9 @@ fuzz: setup ## every fuzz target in turn (SECONDS_EACH=600), beginning with pack
 		cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 			-max_total_time=$(SECONDS_EACH) -max_len=2048 -print_final_stats=1; \
 	done
+
+kernel: ## target/kernel/linux, a Linux in virtual time, from the distribution's kernel sources (about 5 minutes)
+	kernel/build.sh target/kernel
 
 oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
 	$(BIN)/python tools/comparison_pages.py docs
