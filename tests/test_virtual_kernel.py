@@ -1,4 +1,4 @@
-"""The virtual kernel, where `make kernel` has built it: what comes back from it, and when it is what again."""
+"""The virtual kernel, where `make kernel` has built it: what comes back from it and repeats."""
 
 import json
 import os
@@ -38,7 +38,7 @@ for number in range(int(sys.argv[2])):
     time.sleep(0.1)
 """
 
-# A server in the other node, then a client here: so many seconds of TCP. Says bytes and seconds at the receiver.
+# So many seconds of TCP to the other node. Says bytes and seconds at the receiver.
 TRANSFER = """
 import os, socket, subprocess, sys, time
 from anabranch.emulate import Emulator, scenario_text
@@ -59,7 +59,8 @@ end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
     line.sendall(bytes(65536))
 '''
-with Emulator(scenario_text(delay="20ms", rate="10Mbit/s", queue=100), pcap=sys.argv[2]) as emulator:
+link = scenario_text(delay="20ms", rate="10Mbit/s", queue=100)
+with Emulator(link, pcap=sys.argv[2]) as emulator:
     sink = emulator.start("peer", [sys.executable, "-c", SINK], stdout=subprocess.PIPE, text=True)
     assert sink.stdout.readline() == "ready\\n"
     emulator.run("here", [sys.executable, "-c", SOURCE, sys.argv[1]], check=True)
@@ -90,8 +91,8 @@ def test_without_a_kernel_a_sentence_says_how_to_get_one(
 def test_status_output_and_files_come_back(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("from outside")
     outside = tmp_path.parent / "not-there"
-    text = f"cat in; echo and back > out; echo complaint >&2; echo x > {outside}; cat {outside}; exit 7"
-    done = shell(text, tmp_path)
+    text = "cat in; echo and back > out; echo complaint >&2; "
+    done = shell(f"{text} echo x > {outside}; cat {outside}; exit 7", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (7, b"from outsidex\n", b"complaint\n")
     assert (tmp_path / "out").read_text() == "and back\n"
     assert not outside.exists()
@@ -126,7 +127,13 @@ def test_there_is_what_studies_need(tmp_path: Path) -> None:
         "    socket.socket(family, socket.SOCK_SEQPACKET, 132)\n"
     )
     assert run_in_kernel([sys.executable, "-c", opened], folder=tmp_path).returncode == 0
-    queues = "netem rate 1mbit delay 1ms", "tbf rate 1mbit burst 3k latency 9ms", "fq_codel", "pie", "cake"
+    queues = (
+        "netem rate 1mbit delay 1ms",
+        "tbf rate 1mbit burst 3k latency 9ms",
+        "fq_codel",
+        "pie",
+        "cake",
+    )
     for queue in queues:
         done = shell(f"ip link add d type dummy && tc qdisc add dev d root {queue}", tmp_path)
         assert (done.returncode, done.stderr) == (0, b""), queue
@@ -143,7 +150,9 @@ def test_a_round_trip_is_exact_to_the_microsecond(tmp_path: Path) -> None:
 
 def emulated(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "anabranch", "emulate", "--kernel", "virtual", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done
 
@@ -190,7 +199,9 @@ def test_a_transfer_fills_the_link_and_two_are_equal_to_the_byte(tmp_path: Path)
 @built
 def test_random_numbers_repeat_and_differ_by_seed(tmp_path: Path) -> None:
     # The kernel mixes new ones into its pool as it goes.
-    text = "for pause in 1 10 30 100 300; do sleep $pause; head -c 8 /dev/urandom | od -An -tx1; done"
+    text = (
+        "for pause in 1 10 30 100 300; do sleep $pause; head -c 8 /dev/urandom | od -An -tx1; done"
+    )
     first, again, other = (shell(text, tmp_path, seed=seed).stdout for seed in (5, 5, 6))
     assert len(set(first.splitlines())) == 5
     assert again == first
@@ -217,7 +228,9 @@ def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
 @built
 def test_a_panic_is_a_sentence(tmp_path: Path) -> None:
     text = "echo 1 > /proc/sys/vm/panic_on_oom; head -c 1G /dev/zero | tail"
-    with pytest.raises(LiveError, match="has ended early: Kernel panic - not syncing: Out of memory"):
+    with pytest.raises(
+        LiveError, match="has ended early: Kernel panic - not syncing: Out of memory"
+    ):
         shell(text, tmp_path, memory_mib=128)
 
 
@@ -232,7 +245,8 @@ def test_what_hangs_is_ended_and_nothing_is_left(tmp_path: Path) -> None:
 @built
 def test_who_is_killed_leaves_no_kernel(tmp_path: Path) -> None:
     before = processes()
-    script = "from anabranch.virtual import run_in_kernel\nrun_in_kernel(['sh', '-c', 'while :; do :; done'])"
+    loop = "run_in_kernel(['sh', '-c', 'while :; do :; done'])"
+    script = f"from anabranch.virtual import run_in_kernel\n{loop}"
     with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path) as process:
         end = time.monotonic() + 30
         while processes() == before and time.monotonic() < end:
@@ -282,7 +296,11 @@ def test_who_is_not_root_has_it_too(tmp_path: Path) -> None:
     )
     prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     done = subprocess.run(
-        [*prefix, sys.executable, "-c", script], cwd=ours, capture_output=True, text=True, check=False
+        [*prefix, sys.executable, "-c", script],
+        cwd=ours,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout == "b'0\\n'\n", done.stderr
     assert (ours / "file").read_text() == "x\n"

@@ -1,8 +1,8 @@
 """Boots the virtual kernel, has it run one command, and brings back what that has left.
 
-The kernel is an ordinary process in a folder of its own. Its command line is the same on every machine and
-in every run but for the seed, because the kernel mixes it into its random numbers: whatever differs is in
-that folder, which the kernel finds as `/proc/self/cwd`.
+The kernel is an ordinary process in a folder of its own. Its command line is the same on every
+machine and in every run but for the seed, because the kernel mixes it into its random numbers:
+whatever differs is in that folder, which the kernel finds as `/proc/self/cwd`.
 """
 
 import os
@@ -122,8 +122,8 @@ def run_in_kernel(
         (job / "job").write_text(_job(command, place, folders, variables))
         for name in ("stdout", "stderr", "boot"):
             (job / name).touch()
-        began = _Output(job, is_shown=is_shown)
-        cpu = _boot(kernel, job, seed, memory_mib, timeout, began)
+        output = _Output(job, is_shown=is_shown)
+        cpu = _boot(kernel, job, output, seed=seed, memory_mib=memory_mib, timeout=timeout)
         code, uptime = _text(job / "status"), _text(job / "uptime")
         if not code:
             raise LiveError(f"the virtual kernel has ended early: {_last_words(job)}")
@@ -169,13 +169,17 @@ def _job(
     words = [f"{name}={value}" for name, value in variables.items()]
     # Not `env --chdir`, which busybox lacks.
     words += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place), *map(os.fspath, command)]
-    return (
-        f'folders() {{ "$@" {shlex.join(paths)}; }}\nprogram() {{ "$@" {shlex.join(words)}; }}\n'
-    )
+    return f'folders() {{ "$@" {shlex.join(paths)}; }}\nprogram() {{ "$@" {shlex.join(words)}; }}\n'
 
 
 def _boot(
-    kernel: Path, job: Path, seed: int, memory_mib: int, timeout: float | None, output: _Output
+    kernel: Path,
+    job: Path,
+    output: _Output,
+    *,
+    seed: int,
+    memory_mib: int,
+    timeout: float | None,
 ) -> float:
     """Runs the kernel to its end; gives the seconds of CPU that it took."""
     # Newer tools would hand over the folder in a form that hostfs takes otherwise.
