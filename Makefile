@@ -55,6 +55,7 @@ lint: setup ## formatting, clippy, ruff, mypy, arrows between folders; changes n
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@if git grep -nE '^(<<<<<<<|>>>>>>>) '; then echo 'left of a merge' >&2; exit 1; fi
 
 format: setup ## formats everything and applies safe fixes
 	cargo fmt --all

@@ -167,8 +167,8 @@ def test_stream_resets(other: Peer, by: str, interleaving: bool, cell: Cell) -> 
     peers.available(ANABRANCH, other)
     options = (*(["--interleaving"] if interleaving else []), *LINGER)
     pair = (other, ANABRANCH) if by == "us" else (ANABRANCH, other)
-    # Ours begins the end: not all can, and dcsctp drops what has to be sent again. pion resets when all has arrived, where
-    # ours would end already: so it begins the end itself.
+    # Ours begins the end: not all can, and dcsctp drops what has to be sent again. pion resets when
+    # all has arrived, where ours would end already: so it begins the end itself.
     closer = "connect" if by == "us" or other == PION else "listen"
     of_client = ("--reset-streams",)
     load = Load(1000, back=0, streams=4, options=options, of_client=of_client, closer=closer)
