@@ -55,7 +55,9 @@ find_tarball() {
     find "$work/root/usr/src" /usr/src -maxdepth 3 -name "linux-source-$1.tar.*" 2> /dev/null | sort | head -1
 }
 
-if [ ! -e "$work/linux/.unpacked" ]; then
+# Of what is unpacked: the patch and where it comes from.
+sources=$(cat "$here"/*.patch <(echo "${ANABRANCH_KERNEL_SOURCE:-}") | sha256sum)
+if [ "$(cat "$work/linux/.unpacked" 2> /dev/null)" != "$sources" ]; then
     tarball=${ANABRANCH_KERNEL_SOURCE:-}
     if [ -z "$tarball" ]; then
         command -v apt-get dpkg-deb > /dev/null || fail "this distribution has no packages \`linux-source-VERSION\` as Debian and Ubuntu do; name a linux-*.tar.xz of kernel.org: ANABRANCH_KERNEL_SOURCE=FILE make kernel"
@@ -79,7 +81,7 @@ if [ ! -e "$work/linux/.unpacked" ]; then
         patch --quiet --directory="$work/linux.part" --strip=1 < "$change" \
             || fail "$(basename "$change") does not fit $(basename "$tarball"); it is for Linux 6.12"
     done
-    touch "$work/linux.part/.unpacked"
+    echo "$sources" > "$work/linux.part/.unpacked"
     mv "$work/linux.part" "$work/linux"
 fi
 
@@ -93,22 +95,22 @@ done
 export PATH=$PATH:$work/root/usr/bin
 if [ -d "$work/root/usr/share/bison" ]; then
     export BISON_PKGDATADIR=$work/root/usr/share/bison
-    export M4=$(command -v m4)
+    M4=$(command -v m4)
+    export M4
     export LD_LIBRARY_PATH=$work/root/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
 # Nothing of this machine or of today is in the binary.
 export KBUILD_BUILD_USER=anabranch KBUILD_BUILD_HOST=anabranch KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_VERSION=1
 kernel_make() {
-    make --directory="$work/linux" ARCH=um SUBARCH=x86_64 O= "$@"
+    make --no-print-directory --directory="$work/linux" ARCH=um SUBARCH=x86_64 "$@"
 }
 log=$work/log
 kernel_make KCONFIG_ALLCONFIG="$here/config" allnoconfig > "$log" 2>&1 || fail "the configuration failed; the end of $log: $(tail -3 "$log")"
 missing=$(grep '^CONFIG_' "$here/config" | grep -vxFf "$work/linux/.config" || true)
-[ -z "$missing" ] || fail "these sources do not take" $missing
+[ -z "$missing" ] || fail "these sources do not take $(echo $missing)"
 
-echo "compiling with $jobs compilers at once (about 5 CPU-minutes); the log is $log"
-# A line for each file; 1300 of them is a guess that only the display depends on.
+echo "compiling with $jobs compilers at once (5 to 10 CPU-minutes); the log is $log"
 if ! kernel_make --jobs="$jobs" linux 2>&1 | tee "$log" \
     | awk '/^  (CC|AR|LD) / { if (++count % 100 == 0) { printf "  %d files\n", count; fflush() } }'; then
     fail "it does not compile: $(grep -m3 -E 'error|Error' "$log"); all of it is in $log"

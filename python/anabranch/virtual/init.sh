@@ -23,7 +23,7 @@ for link in fd fd/0:stdin fd/1:stdout fd/2:stderr; do
 done
 [ -e dev/net/tun ] || mknod dev/net/tun c 10 200
 mkdir run/job run/host
-mount --move /tmp/job run/job
+mount -n --move /tmp/job run/job
 # Not `chroot`: who enters a namespace of mounts is at its root.
 pivot_root . run/host
 umount -l /run/host
