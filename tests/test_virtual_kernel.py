@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,14 +26,15 @@ def missing() -> str | None:
 
 built = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
 
-# Echo requests by a socket of ICMP, with what `ping` shows to the nanosecond.
+# Echo requests as `ping` sends them; says how long each took in ns.
 PING = """
 import socket, sys, time
-line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+line = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
 line.settimeout(5)
 for number in range(int(sys.argv[2])):
     began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    line.sendto(b"\\x08\\0\\0\\0\\0\\0" + number.to_bytes(2) + bytes(56), (sys.argv[1], 0))
+    # Type 8, its checksum, identifier 0, the number.
+    line.sendto(bytes([8, 0, *(0xF7FF - number).to_bytes(2), 0, 0, 0, number]), (sys.argv[1], 0))
     line.recv(100)
     print(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - began)
     time.sleep(0.1)
@@ -111,7 +113,7 @@ def test_a_signal_is_a_status_as_in_a_shell(tmp_path: Path) -> None:
 def test_idle_time_costs_nothing(tmp_path: Path) -> None:
     began = time.monotonic()
     done = shell("sleep 10000", tmp_path)
-    assert 10_000 < done.virtual_seconds < 10_010
+    assert 10_000 <= done.virtual_seconds < 10_001
     assert time.monotonic() - began < 60
 
 
@@ -135,7 +137,7 @@ def test_there_is_what_studies_need(tmp_path: Path) -> None:
         "cake",
     )
     for queue in queues:
-        done = shell(f"ip link add d type dummy && tc qdisc add dev d root {queue}", tmp_path)
+        done = shell(f"ip link add nic type dummy && tc qdisc add dev nic root {queue}", tmp_path)
         assert (done.returncode, done.stderr) == (0, b""), queue
 
 
@@ -212,7 +214,7 @@ def test_random_numbers_repeat_and_differ_by_seed(tmp_path: Path) -> None:
 def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom anabranch.virtual import run_in_kernel\n"
-        "text = f'ip link add d{sys.argv[1]} type dummy; sleep 50; ls /sys/class/net'\n"
+        "text = f'ip link add nic{sys.argv[1]} type dummy; sleep 50; ls /sys/class/net'\n"
         "sys.stdout.buffer.write(run_in_kernel(['sh', '-c', text], timeout=100).stdout)\n"
     )
     both = [
@@ -220,9 +222,9 @@ def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
         for name in "12"
     ]
     said = [process.communicate(timeout=120)[0] for process in both]
-    assert b"d1" in said[0]
-    assert b"d2" not in said[0]
-    assert b"d2" in said[1]
+    assert b"nic1" in said[0]
+    assert b"nic2" not in said[0]
+    assert b"nic2" in said[1]
 
 
 @built
@@ -283,24 +285,23 @@ def test_mistakes_are_sentences(tmp_path: Path) -> None:
 
 
 @built
-def test_who_is_not_root_has_it_too(tmp_path: Path) -> None:
+def test_who_is_not_root_has_it_too() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
-    tmp_path.chmod(0o755)
-    ours = tmp_path / "ours"
-    ours.mkdir()
-    os.chown(ours, 65534, 65534)
     script = (
         "from anabranch.virtual import run_in_kernel\n"
         "print(run_in_kernel(['sh', '-c', 'id -u; echo x > file'], timeout=60).stdout)\n"
     )
     prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    done = subprocess.run(
-        [*prefix, sys.executable, "-c", script],
-        cwd=ours,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "b'0\\n'\n", done.stderr
-    assert (ours / "file").read_text() == "x\n"
+    # The folder of a test is not for others.
+    with tempfile.TemporaryDirectory() as ours:
+        os.chown(ours, 65534, 65534)
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", script],
+            cwd=ours,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == "b'0\\n'\n", done.stderr
+        assert (Path(ours) / "file").read_text() == "x\n"

@@ -196,7 +196,7 @@ def _boot(
         f"mem={memory_mib}M", f"seed={seed}",
         "time-travel=inf-cpu", f"time-travel-start={_EPOCH}000000000",
         "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        "con=null", "norandmaps",
+        "con=null", "con0=null,fd:2", "norandmaps",
         "init=/bin/sh", "--", "-c", f'"{first}"',
     ]  # fmt: skip
     # It has its own files under HOME.
