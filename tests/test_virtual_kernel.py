@@ -146,7 +146,7 @@ def test_a_round_trip_is_exact_to_the_microsecond(tmp_path: Path) -> None:
     done = emulated(tmp_path, "--delay=20ms", "--", sys.executable, "-c", PING, "peer", "20")
     trips = [int(line) for line in done.stdout.split()]
     assert len(trips) == 20
-    assert max(abs(trip - 40_000_000) for trip in trips) < 2_000, trips
+    assert max(abs(trip - 40_000_000) for trip in trips) < 1_000, trips
     assert "40.0 ms" not in done.stderr
 
 

@@ -168,7 +168,8 @@ def _job(
     paths = [str(one) for one in sorted(set(folders))]
     words = [f"{name}={value}" for name, value in variables.items()]
     # Not `env --chdir`, which busybox lacks.
-    words += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place), *map(os.fspath, command)]
+    words += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place)]
+    words += [os.fspath(word) for word in command]
     return f'folders() {{ "$@" {shlex.join(paths)}; }}\nprogram() {{ "$@" {shlex.join(words)}; }}\n'
 
 
