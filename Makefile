@@ -15,7 +15,7 @@ WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz oracles validate wheel wheel-check clean
+.PHONY: help setup reproduce test test-rust test-python test-stubs bench lint format docs docs-check fuzz kernel oracles validate wheel wheel-check clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -78,6 +78,9 @@ fuzz: setup ## every fuzz target in turn (SECONDS_EACH=600), beginning with pack
 			-max_total_time=$(SECONDS_EACH) -max_len=2048 -print_final_stats=1; \
 	done
 
+kernel: ## target/kernel/linux, a Linux in virtual time, from the distribution's kernel sources (about 5 minutes)
+	kernel/build.sh target/kernel
+
 oracles: setup ## regenerates the comparisons with other implementations in docs (some minutes)
 	$(BIN)/python tools/comparison_pages.py docs
 
@@ -93,7 +96,7 @@ wheel-check: wheel ## installs the wheel where there is no compiler, and draws a
 	$(BIN)/python tests/wheel_check.py dist/*.whl
 
 # A case of a property about whole simulations costs a thousand times what one about a part does.
-validate: setup wheel-check ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
+validate: setup wheel-check kernel ## the long validations: slow tests, properties of 10,000 cases (simulations 1,000), golden records in docs/validation
 	PROPTEST_CASES=10000 cargo test --locked --profile dev --workspace --lib -- --include-ignored
 	PROPTEST_CASES=1000 TSHARK_CASES=200 cargo test --locked --profile dev --workspace --test '*' -- --include-ignored
 	PROPTEST_CASES=100000 cargo test --locked --profile dev --package anabranch-transport --test wire --test wire_ip
@@ -110,6 +113,8 @@ validate: setup wheel-check ## the long validations: slow tests, properties of 1
 	$(BIN)/python tests/profile_paths.py docs/validation/profile.md
 	$(BIN)/python tests/dissection.py docs/validation/captures.md
 	$(BIN)/python tests/emulated_paths.py docs/validation/profile-emulated.md
+	$(BIN)/python -m pytest tests/test_virtual_kernel.py
+	$(BIN)/python tools/virtual_kernel.py docs/virtual-kernel.md
 	$(BIN)/python tools/paper_record.py tcp-wimax docs/validation/tcp-wimax.md
 	$(BIN)/python tools/paper_record.py sctp-handover docs/validation/sctp-handover.md
 	$(BIN)/python tools/paper_record.py mptcp-aqm docs/validation/mptcp-aqm.md

@@ -116,6 +116,13 @@ def goodput(emulator: Emulator, node: str, peer: str, seconds: float) -> float:
     return count * 8 / took / 1e6
 
 
+def test_programs_that_nobody_has_waited_for_end_with_it() -> None:
+    with Emulator(scenario_text(delay="1ms")) as emulator:
+        running_on = emulator.start("peer", ["sleep", "100"])
+        emulator.start("here", ["true"])
+    assert running_on.returncode == -signal.SIGKILL
+
+
 def test_a_round_trip_is_twice_the_delay() -> None:
     with Emulator(scenario_text(delay="20ms")) as emulator:
         trips = round_trips(emulator, "here", "peer")

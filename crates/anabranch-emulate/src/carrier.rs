@@ -23,9 +23,6 @@ pub(crate) type Order = Box<dyn FnOnce(&mut Carrier) + Send>;
 /// So many packets are read from a device before it is looked at the clock again.
 const BATCH: usize = 64;
 
-/// So long before something is due the loop no longer sleeps: the kernel wakes it somewhat late.
-const SPIN: Duration = Duration::from_micros(60);
-
 /// The longest sleep.
 const LONGEST: Duration = Duration::from_millis(100);
 
@@ -194,7 +191,8 @@ impl Carrier {
         let now = self.ports.clock.now();
         let own = self.sockets.as_ref().map_or(Time::NEVER, Sockets::next_event);
         let ahead = self.emulation.next_event().min(own).max(now) - now;
-        let asleep = if ahead > SPIN { ahead - SPIN } else { Duration::ZERO }.min(LONGEST).as_nanos();
+        let spin = self.ports.clock.spin();
+        let asleep = if ahead > spin { ahead - spin } else { Duration::ZERO }.min(LONGEST).as_nanos();
         let timeout =
             Timespec { tv_sec: (asleep / 1_000_000_000) as i64, tv_nsec: (asleep % 1_000_000_000) as _ };
         let devices = self.ports.devices.iter().flatten();

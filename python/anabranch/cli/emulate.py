@@ -1,7 +1,7 @@
 """`anabranch emulate`: real programs over the links of a scenario, in real time."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -21,6 +21,7 @@ Examples:
   anabranch emulate lte.toml --in server --pcap packets.pcapng -- python3 -m http.server
   anabranch emulate --delay 20ms --rate 10Mbit/s --loss 1% -- iperf3 -c peer
   anabranch emulate --delay 40ms --trace Verizon-LTE-driving.down -- bash
+  anabranch emulate --delay 20ms --kernel virtual -- ping -c 5 peer
 While it runs, from another terminal:
   anabranch emulate exec server iperf3 -s
   anabranch emulate set wan rate=2Mbit/s loss=1%
@@ -45,6 +46,7 @@ def start(
     loss: str | None = None,
     queue: Natural | None = None,
     trace: Path | None = None,
+    kernel: Literal["host", "virtual"] = "host",
     quiet: Annotated[bool, Flag] = False,
 ) -> int:
     """Make a network of a scenario's links and paths, and run a command in one of its nodes.
@@ -80,6 +82,9 @@ def start(
         Packets that wait in front of the link at most.
     trace
         A trace in Mahimahi's format instead of a rate: a line for each 1500 bytes, its time in ms.
+    kernel
+        Where it runs: this system, or the virtual kernel that `make kernel` builds, in virtual
+        time: what the command writes stays only in the current folder then.
     quiet
         Say nothing of the links at the end.
     """
@@ -106,7 +111,7 @@ def start(
         replication=replication,
         is_quiet=quiet,
     )
-    return emulate_work.start(wanted)
+    return emulate_work.start_virtual(wanted) if kernel == "virtual" else emulate_work.start(wanted)
 
 
 def _scenario(words: tuple[str, ...]) -> Path:

@@ -17,6 +17,7 @@ from anabranch.emulate.emulator import start_within
 from anabranch.errors import AnabranchError, LiveError, Terminated
 from anabranch.support import terminal
 from anabranch.support.wording import number
+from anabranch.virtual import run_in_kernel
 
 from .app import write_json
 from .messages import say
@@ -70,6 +71,41 @@ def start(wanted: Wanted) -> int:
         _sum_up(counters, scalars, to_error=bool(wanted.command))
     _warn(emulator, scalars)
     return code
+
+
+def start_virtual(wanted: Wanted) -> int:
+    """Run it in the virtual kernel; gives the exit status."""
+    if not wanted.command and wanted.duration is None:
+        raise AnabranchError(
+            "nobody can join an emulation in the virtual kernel: it needs a command, or --duration"
+        )
+    files = [file.absolute() for file in (wanted.pcap, wanted.json) if file is not None]
+    done = run_in_kernel(
+        [sys.executable, "-m", "anabranch", "emulate", *_options(wanted)],
+        writable=[file.parent for file in files],
+        seed=wanted.replication,
+        is_shown=True,
+    )
+    if not wanted.is_quiet:
+        say(f"{done.virtual_seconds:.1f} s of virtual time took {done.cpu_seconds:.1f} s of CPU")
+    return done.returncode
+
+
+def _options(wanted: Wanted) -> list[str]:
+    """The words of the command line that ask for the same."""
+    options: dict[str, object] = {
+        "--in": wanted.node,
+        "--duration": wanted.duration,
+        "--pcap": wanted.pcap,
+        "--json": wanted.json,
+        "--replication": wanted.replication,
+        **{f"--{name}": value for name, value in wanted.link.items()},
+    }
+    words = [f"{name}={value}" for name, value in options.items() if value is not None]
+    words += [f"--set={path}={value}" for path, value in wanted.sets.items()]
+    words += ["--quiet"] if wanted.is_quiet else []
+    words += ["--", *([] if wanted.scenario is None else [str(wanted.scenario)]), *wanted.command]
+    return words
 
 
 def join(node: str, command: Sequence[str], pid: int | None) -> int:

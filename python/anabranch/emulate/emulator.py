@@ -98,6 +98,7 @@ class Emulator:
         self.is_real_time = serve_first(self._engine.thread_id)
         """Whether the system serves the thread that carries packets before all others."""
         self._row: dict[str, float] = {}
+        self._started: list[subprocess.Popen[Any]] = []
 
     @property
     def name(self) -> str:
@@ -140,7 +141,9 @@ class Emulator:
 
         The names of nodes that a path leads to are in its `/etc/hosts`.
         """
-        return start_within(self.places(node), command, **options)
+        process = start_within(self.places(node), command, **options)
+        self._started = [other for other in self._started if other.poll() is None] + [process]
+        return process
 
     def run(
         self,
@@ -204,6 +207,10 @@ class Emulator:
     def close(self) -> None:
         """End it, with all programs that run in it."""
         _ = self.summary
+        # A namespace of processes ends only when somebody has asked for the end of each of them.
+        for process in self._started:
+            process.kill()
+            process.wait()
         self._engine.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,250 @@
+"""Boots the virtual kernel, has it run one command, and brings back what that has left.
+
+The kernel is an ordinary process in a folder of its own. Its command line is the same on every
+machine and in every run but for the seed, because the kernel mixes it into its random numbers:
+whatever differs is in that folder, which the kernel finds as `/proc/self/cwd`.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.errors import AnabranchError, LiveError
+
+_EPOCH = 1_767_225_600
+"""The time of day when it boots: 2026-01-01, in every run."""
+_LOOK_EVERY = 0.02
+"""Seconds of real time."""
+_MEMORY_MIB = 1024
+"""It takes from the host what it uses of that."""
+_KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "VIRTUAL_ENV")
+"""Variables that a command has from here; others would only make runs differ."""
+_NAME = "ANABRANCH_KERNEL"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command in the virtual kernel has left."""
+
+    returncode: int
+    """As a shell has it: 128 and the signal's number where it was ended by one."""
+    stdout: bytes
+    stderr: bytes
+    virtual_seconds: float
+    """From boot to the command's end, by the kernel's clock."""
+    cpu_seconds: float
+    """What all of it took of the host's CPU."""
+
+
+def kernel_file() -> Path:
+    """The virtual kernel's program.
+
+    `target/kernel/linux` of the source tree, or what the variable ANABRANCH_KERNEL names.
+
+    Raises
+    ------
+    LiveError
+        There is none.
+    """
+    named = os.environ.get(_NAME)
+    file = Path(named) if named else Path(__file__).parents[3] / "target" / "kernel" / "linux"
+    if not os.access(file, os.X_OK):
+        made = f"`make kernel` in the source tree builds it, and {_NAME} says where it is"
+        raise LiveError(f"there is no virtual kernel in {file}; {made}")
+    return file.absolute()
+
+
+def run_in_kernel(
+    command: Sequence[str | Path],
+    *,
+    folder: str | Path | None = None,
+    writable: Sequence[str | Path] = (),
+    seed: int = 0,
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    memory_mib: int = _MEMORY_MIB,
+    is_shown: bool = False,
+) -> Finished:
+    """Run a command as root of a Linux in virtual time.
+
+    It sees the host's files where they are. What it writes is gone at the end, but for what is in
+    `folder` and `writable`. No network leads out, and there is no standard input. Two runs with the
+    same command, seed and files give the same bytes.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments.
+    folder
+        Where it runs; what it writes there stays. By default the current one.
+    writable
+        Other folders in which what it writes stays.
+    seed
+        Of all random numbers in there, from 0 to 2⁶⁴ - 1.
+    timeout
+        Seconds of real time after which it is ended.
+    environment
+        Variables of the command beside HOME, LANG, LC_ALL, PATH, PYTHONPATH and VIRTUAL_ENV.
+    memory_mib
+        What the kernel has, in MiB.
+    is_shown
+        Whether its output also goes to ours, as it comes.
+
+    Raises
+    ------
+    LiveError
+        There is no kernel, it has panicked, or the time was over.
+    """
+    kernel = kernel_file()
+    place = Path.cwd() if folder is None else Path(folder).absolute()
+    if not command:
+        raise AnabranchError("the virtual kernel needs a command")
+    if not 0 <= seed < 1 << 64:
+        raise AnabranchError(f"seed is {seed}; it must be from 0 to 2^64 - 1")
+    folders = [place, *(Path(other).absolute() for other in writable)]
+    for one in folders:
+        if not one.is_dir():
+            raise AnabranchError(f"there is no folder {one}")
+    variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    variables |= environment or {}
+    with tempfile.TemporaryDirectory(prefix="anabranch-kernel-", dir=_memory_folder()) as base:
+        job = Path(base)
+        shutil.copy(Path(__file__).with_name("init.sh"), job / "init")
+        (job / "job").write_text(_job(command, place, folders, variables))
+        for name in ("stdout", "stderr", "boot"):
+            (job / name).touch()
+        output = _Output(job, is_shown=is_shown)
+        cpu = _boot(kernel, job, output, seed=seed, memory_mib=memory_mib, timeout=timeout)
+        code, uptime = _text(job / "status"), _text(job / "uptime")
+        if not code:
+            raise LiveError(f"the virtual kernel has ended early: {_last_words(job)}")
+        stdout, stderr = ((job / name).read_bytes() for name in ("stdout", "stderr"))
+        return Finished(int(code), stdout, stderr, float(uptime), cpu)
+
+
+class _Output:
+    """What a command has written up to now, handed on as it comes."""
+
+    def __init__(self, job: Path, *, is_shown: bool) -> None:
+        pairs = [("stdout", sys.stdout), ("stderr", sys.stderr)] if is_shown else []
+        self._streams = [(job / name, stream) for name, stream in pairs]
+        self._done = [0] * len(pairs)
+
+    def hand_on(self) -> None:
+        for index, (file, stream) in enumerate(self._streams):
+            if file.stat().st_size == self._done[index]:
+                continue
+            with file.open("rb") as source:
+                source.seek(self._done[index])
+                new = source.read()
+            self._done[index] += len(new)
+            stream.flush()
+            stream.buffer.write(new)
+            stream.flush()
+
+
+def _memory_folder() -> str | None:
+    """A folder in memory: each write of the command's output is waited for."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def _job(
+    command: Sequence[str | Path],
+    place: Path,
+    folders: Sequence[Path],
+    variables: Mapping[str, str],
+) -> str:
+    """The part of `init.sh` that differs from run to run."""
+    # A folder before those in it, so that none is hidden.
+    paths = [str(one) for one in sorted(set(folders))]
+    words = [f"{name}={value}" for name, value in variables.items()]
+    # Not `env --chdir`, which busybox lacks.
+    words += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place)]
+    words += [os.fspath(word) for word in command]
+    return f'folders() {{ "$@" {shlex.join(paths)}; }}\nprogram() {{ "$@" {shlex.join(words)}; }}\n'
+
+
+def _boot(
+    kernel: Path,
+    job: Path,
+    output: _Output,
+    *,
+    seed: int,
+    memory_mib: int,
+    timeout: float | None,
+) -> float:
+    """Runs the kernel to its end; gives the seconds of CPU that it took."""
+    # Newer tools would hand over the folder in a form that hostfs takes otherwise.
+    first = (
+        "export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        " && export LIBMOUNT_FORCE_MOUNT2=always"
+        " && mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir /tmp/job"
+        " && mount -t hostfs -o sync,/proc/self/cwd/. none /tmp/job && exec /bin/sh /tmp/job/init"
+    )
+    line = [
+        # Ends with the thread that has started it.
+        "setpriv", "--pdeathsig", "KILL",
+        str(kernel),
+        f"mem={memory_mib}M", f"seed={seed}",
+        "time-travel=inf-cpu", f"time-travel-start={_EPOCH}000000000",
+        "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        "con=null", "con0=null,fd:2", "norandmaps",
+        "init=/bin/sh", "--", "-c", f'"{first}"',
+    ]  # fmt: skip
+    # It has its own files under HOME.
+    own = {"HOME": str(job), "PATH": os.environ.get("PATH", os.defpath)}
+    with (job / "console").open("wb") as console:
+        try:
+            process = subprocess.Popen(
+                line,
+                cwd=job,
+                env=own,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LiveError(f"`{line[0]}` cannot be started: {error.strerror}") from None
+    end = None if timeout is None else time.monotonic() + timeout
+    try:
+        while True:
+            pid, _, usage = os.wait4(process.pid, os.WNOHANG)
+            output.hand_on()
+            if pid:
+                # Popen does not wait for it again.
+                process.returncode = 0
+                return usage.ru_utime + usage.ru_stime
+            if end is not None and time.monotonic() > end:
+                late = f"the command in the virtual kernel did not end within {timeout:g} s"
+                raise LiveError(f"{late} of real time")
+            time.sleep(_LOOK_EVERY)
+    finally:
+        # Its processes are a group of their own.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode is None:
+            process.wait()
+
+
+def _text(file: Path) -> str:
+    return file.read_text().strip() if file.exists() else ""
+
+
+def _last_words(job: Path) -> str:
+    """Why it has ended without a status."""
+    boot = _text(job / "boot").splitlines()
+    if boot:
+        return boot[-1]
+    lines = (job / "console").read_text(errors="replace").splitlines()
+    told = [line for line in lines if "panic" in line.lower()] or lines or ["it said nothing"]
+    return told[0].strip()

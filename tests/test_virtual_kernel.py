@@ -1,0 +1,308 @@
+"""The virtual kernel, where `make kernel` has built it: what comes back from it and repeats."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from anabranch import cli
+from anabranch.errors import AnabranchError, LiveError
+from anabranch.virtual import Finished, kernel_file, run_in_kernel
+
+
+def missing() -> str | None:
+    """What this machine lacks, in a sentence."""
+    try:
+        kernel_file()
+    except LiveError as error:
+        return str(error)
+    return None
+
+
+built = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
+
+# Echo requests as `ping` sends them; says how long each took in ns.
+PING = """
+import socket, sys, time
+line = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+line.settimeout(5)
+for number in range(int(sys.argv[2])):
+    began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    # Type 8, its checksum, identifier 0, the number.
+    line.sendto(bytes([8, 0, *(0xF7FF - number).to_bytes(2), 0, 0, 0, number]), (sys.argv[1], 0))
+    line.recv(100)
+    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - began)
+    time.sleep(0.1)
+"""
+
+# So many seconds of TCP to the other node. Says bytes and seconds at the receiver.
+TRANSFER = """
+import os, socket, subprocess, sys, time
+from anabranch.emulate import Emulator, scenario_text
+SINK = '''
+import socket, time
+listener = socket.create_server(("", 5001))
+print("ready", flush=True)
+line, _ = listener.accept()
+began, count, last = time.monotonic(), 0, 0
+while data := line.recv(65536):
+    count, last = count + len(data), time.monotonic()
+print(count, last - began)
+'''
+SOURCE = '''
+import socket, sys, time
+line = socket.create_connection(("peer", 5001))
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    line.sendall(bytes(65536))
+'''
+link = scenario_text(delay="20ms", rate="10Mbit/s", queue=100)
+with Emulator(link, pcap=sys.argv[2]) as emulator:
+    sink = emulator.start("peer", [sys.executable, "-c", SINK], stdout=subprocess.PIPE, text=True)
+    assert sink.stdout.readline() == "ready\\n"
+    emulator.run("here", [sys.executable, "-c", SOURCE, sys.argv[1]], check=True)
+    print(sink.stdout.read(), end="")
+    for name, value in emulator.summary.items():
+        print(name, value)
+"""
+
+CONTROLS = {
+    "reno", "cubic", "bic", "westwood", "vegas", "veno", "hybla", "highspeed", "scalable", "htcp",
+    "illinois", "yeah", "bbr",
+}  # fmt: skip
+
+
+def shell(text: str, folder: Path, **options: object) -> Finished:
+    return run_in_kernel(["sh", "-c", text], folder=folder, timeout=120, **options)  # type: ignore[arg-type]
+
+
+def test_without_a_kernel_a_sentence_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANABRANCH_KERNEL", str(tmp_path / "linux"))
+    with pytest.raises(LiveError, match=r"no virtual kernel in .*linux; `make kernel`"):
+        run_in_kernel(["true"])
+
+
+@built
+def test_status_output_and_files_come_back(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("from outside")
+    outside = tmp_path.parent / "not-there"
+    text = "cat in; echo and back > out; echo complaint >&2; "
+    done = shell(f"{text} echo x > {outside}; cat {outside}; exit 7", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"from outsidex\n", b"complaint\n")
+    assert (tmp_path / "out").read_text() == "and back\n"
+    assert not outside.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+@built
+def test_a_signal_is_a_status_as_in_a_shell(tmp_path: Path) -> None:
+    assert shell("kill -TERM $$", tmp_path).returncode == 143
+    done = run_in_kernel(["/no/such/program"], folder=tmp_path, timeout=60)
+    assert done.returncode == 127
+    assert b"/no/such/program" in done.stderr
+
+
+@built
+def test_idle_time_costs_nothing(tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = shell("sleep 10000", tmp_path)
+    assert 10_000 <= done.virtual_seconds < 10_001
+    assert time.monotonic() - began < 60
+
+
+@built
+def test_there_is_what_studies_need(tmp_path: Path) -> None:
+    done = shell("cat /proc/sys/net/ipv4/tcp_available_congestion_control", tmp_path)
+    assert set(done.stdout.decode().split()) >= CONTROLS
+    opened = (
+        "import socket\n"
+        "for family in socket.AF_INET, socket.AF_INET6:\n"
+        "    for protocol in 132, 262:\n"
+        "        socket.socket(family, socket.SOCK_STREAM, protocol)\n"
+        "    socket.socket(family, socket.SOCK_SEQPACKET, 132)\n"
+    )
+    assert run_in_kernel([sys.executable, "-c", opened], folder=tmp_path).returncode == 0
+    queues = (
+        "netem rate 1mbit delay 1ms",
+        "tbf rate 1mbit burst 3k latency 9ms",
+        "fq_codel",
+        "pie",
+        "cake",
+    )
+    for queue in queues:
+        done = shell(f"ip link add nic type dummy && tc qdisc add dev nic root {queue}", tmp_path)
+        assert (done.returncode, done.stderr) == (0, b""), queue
+
+
+@built
+def test_a_round_trip_is_exact_to_the_microsecond(tmp_path: Path) -> None:
+    done = emulated(tmp_path, "--delay=20ms", "--", sys.executable, "-c", PING, "peer", "20")
+    trips = [int(line) for line in done.stdout.split()]
+    assert len(trips) == 20
+    assert max(abs(trip - 40_000_000) for trip in trips) < 1_000, trips
+    assert "40.0 ms" not in done.stderr
+
+
+def emulated(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "anabranch", "emulate", "--kernel", "virtual", *words]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@built
+def test_what_the_emulation_writes_is_here(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    files = ["--json=there/row.json", "--pcap=there/packets.pcapng"]
+    emulated(tmp_path, "--delay=5ms", *files, "--", sys.executable, "-c", PING, "peer", "3")
+    row = json.loads((tmp_path / "there" / "row.json").read_text())
+    assert row["emulation.written_packets"] == 6
+    assert row["emulation.lateness_max_ms"] < 0.002
+    assert (tmp_path / "there" / "packets.pcapng").stat().st_size > 6 * 84
+
+
+@built
+def test_nobody_can_join_what_has_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["emulate", "--delay=1ms", "--kernel=virtual"]) == 2
+    assert "needs a command, or --duration" in capsys.readouterr().err
+
+
+@built
+def test_a_transfer_fills_the_link_and_two_are_equal_to_the_byte(tmp_path: Path) -> None:
+    def transfer(name: str, seed: int, length: int = 30) -> tuple[Finished, bytes]:
+        command = [sys.executable, "-c", TRANSFER, str(length), "packets.pcapng"]
+        folder = tmp_path / name
+        folder.mkdir()
+        done = run_in_kernel(command, folder=folder, seed=seed, timeout=300)
+        assert done.returncode == 0, done.stderr.decode()
+        return done, (folder / "packets.pcapng").read_bytes()
+
+    first, captured = transfer("first", 1)
+    # Of 1500 B of each packet 1448 B are data.
+    count, seconds = map(float, first.stdout.splitlines()[0].split())
+    assert count * 8 / seconds == pytest.approx(10e6 * 1448 / 1500, rel=0.01)
+    assert first.cpu_seconds < 60
+    second, captured_again = transfer("a-longer-name", 1)
+    assert second.stdout == first.stdout
+    assert captured_again == captured
+    # The numbers with which TCP's sequences begin are drawn.
+    _, with_other_numbers = transfer("other", 2, length=1)
+    assert with_other_numbers[:4000] != captured[:4000]
+
+
+@built
+def test_random_numbers_repeat_and_differ_by_seed(tmp_path: Path) -> None:
+    # The kernel mixes new ones into its pool as it goes.
+    text = (
+        "for pause in 1 10 30 100 300; do sleep $pause; head -c 8 /dev/urandom | od -An -tx1; done"
+    )
+    first, again, other = (shell(text, tmp_path, seed=seed).stdout for seed in (5, 5, 6))
+    assert len(set(first.splitlines())) == 5
+    assert again == first
+    assert not set(other.splitlines()) & set(first.splitlines())
+
+
+@built
+def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom anabranch.virtual import run_in_kernel\n"
+        "text = f'ip link add nic{sys.argv[1]} type dummy; sleep 50; ls /sys/class/net'\n"
+        "sys.stdout.buffer.write(run_in_kernel(['sh', '-c', text], timeout=100).stdout)\n"
+    )
+    both = [
+        subprocess.Popen([sys.executable, "-c", script, name], cwd=tmp_path, stdout=subprocess.PIPE)
+        for name in "12"
+    ]
+    said = [process.communicate(timeout=120)[0] for process in both]
+    assert b"nic1" in said[0]
+    assert b"nic2" not in said[0]
+    assert b"nic2" in said[1]
+
+
+@built
+def test_a_panic_is_a_sentence(tmp_path: Path) -> None:
+    text = "echo 1 > /proc/sys/vm/panic_on_oom; head -c 1G /dev/zero | tail"
+    with pytest.raises(
+        LiveError, match="has ended early: Kernel panic - not syncing: Out of memory"
+    ):
+        shell(text, tmp_path, memory_mib=128)
+
+
+@built
+def test_what_hangs_is_ended_and_nothing_is_left(tmp_path: Path) -> None:
+    before = processes()
+    with pytest.raises(LiveError, match="did not end within 3 s of real time"):
+        run_in_kernel(["sh", "-c", "while :; do :; done"], folder=tmp_path, timeout=3)
+    assert processes() == before
+
+
+@built
+def test_who_is_killed_leaves_no_kernel(tmp_path: Path) -> None:
+    before = processes()
+    loop = "run_in_kernel(['sh', '-c', 'while :; do :; done'])"
+    script = f"from anabranch.virtual import run_in_kernel\n{loop}"
+    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path) as process:
+        end = time.monotonic() + 30
+        while processes() == before and time.monotonic() < end:
+            time.sleep(0.1)
+        assert processes() != before
+        process.kill()
+    end = time.monotonic() + 10
+    while processes() != before and time.monotonic() < end:
+        time.sleep(0.1)
+    assert processes() == before
+
+
+def processes() -> set[int]:
+    """Those that run the virtual kernel."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "exe").readlink() == kernel_file().resolve():
+                found.add(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@built
+def test_mistakes_are_sentences(tmp_path: Path) -> None:
+    for wrong, sentence in (
+        ({"command": []}, "needs a command"),
+        ({"seed": -1}, "from 0 to 2"),
+        ({"folder": tmp_path / "none"}, "there is no folder"),
+    ):
+        with pytest.raises(AnabranchError, match=sentence):
+            run_in_kernel(**{"command": ["true"], **wrong})  # type: ignore[arg-type]
+
+
+@built
+def test_who_is_not_root_has_it_too() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    script = (
+        "from anabranch.virtual import run_in_kernel\n"
+        "print(run_in_kernel(['sh', '-c', 'id -u; echo x > file'], timeout=60).stdout)\n"
+    )
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    # The folder of a test is not for others.
+    with tempfile.TemporaryDirectory() as ours:
+        os.chown(ours, 65534, 65534)
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", script],
+            cwd=ours,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == "b'0\\n'\n", done.stderr
+        assert (Path(ours) / "file").read_text() == "x\n"
