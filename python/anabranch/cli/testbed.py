@@ -19,19 +19,21 @@ Examples:
   anabranch testbed my-download.toml --set flows.bulk.transport.cc.kind=bbr --all
   anabranch testbed my-download.toml --trace traces --pcap packets.pcapng --json result.json
   anabranch testbed my-sweep.toml --out results/kernel --replications 5
+  anabranch testbed my-sweep.toml --kernel virtual --out results/virtual --replications 5
 More in docs/testbed.md""",
 )
 def start(
     scenario: Path,
     /,
     *,
-    kernel: Literal["host"] = "host",
+    kernel: Literal["host", "virtual"] = "host",
     set_: Sets = (),
     seed: Natural | None = None,
     replication: Natural = 0,
     cell: Natural = 0,
     out: Path | None = None,
     replications: Whole | None = None,
+    jobs: Whole | None = None,
     trace: Path | None = None,
     pcap: Path | None = None,
     interval: Natural = 20,
@@ -50,7 +52,8 @@ def start(
     scenario
         A scenario file.
     kernel
-        Whose stacks: those of this machine.
+        Whose stacks: those of this machine, or of the virtual kernel (`make kernel`), whose runs
+        are repeatable to the byte, without root and not bound to the clock.
     set_
         Change a value, PATH=VALUE; may be given several times.
     seed
@@ -63,6 +66,8 @@ def start(
         A study folder: run all cells, as `sweep` does.
     replications
         Runs of each cell, with --out.
+    jobs
+        Virtual kernels that run at a time, with --out; all cores if not given.
     trace
         Write path, frame, interval, exchange, queue and event traces into this folder, as Parquet.
     pcap
@@ -82,6 +87,8 @@ def start(
             raise AnabranchError(f"{given[0]} is for one run: leave --out away")
     elif replications is not None:
         raise AnabranchError("--replications needs --out: a folder for the rows")
+    if jobs is not None and (out is None or kernel == "host"):
+        raise AnabranchError("--jobs is for --kernel virtual with --out: other runs go one by one")
     for folder in (trace, out):
         if folder is not None:
             check_folder(folder)
@@ -92,7 +99,16 @@ def start(
     from . import testbed_work  # noqa: PLC0415 - slow to import
 
     if out is not None:
-        testbed_work.study(scenario, pairs(set_), out, replications, interval, is_quiet=quiet)
+        testbed_work.study(
+            scenario,
+            pairs(set_),
+            out,
+            replications=replications,
+            interval=interval,
+            jobs=jobs,
+            kernel=kernel,
+            is_quiet=quiet,
+        )
         return
     wanted = testbed_work.Wanted(
         scenario=scenario,
@@ -108,4 +124,4 @@ def start(
         shows_all=all_,
         is_quiet=quiet,
     )
-    testbed_work.run(wanted)
+    testbed_work.run(wanted) if kernel == "host" else testbed_work.run_virtual(wanted)

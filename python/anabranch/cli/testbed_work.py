@@ -1,18 +1,24 @@
 """What `anabranch testbed` does."""
 
+import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anabranch
-from anabranch import _engine
 from anabranch.emulate import testbed
 from anabranch.studies import headline
-from anabranch.support import progress, terminal, wording
+from anabranch.support import cores, progress, terminal, wording
+from anabranch.virtual import run_in_kernel
 
-from .app import write_json
+from .app import run_record, write_json
 from .messages import say
 from .rooted import become_root
+
+if TYPE_CHECKING:
+    from anabranch.studies.workers import Workers
 
 _LATE_MS = 1.0
 """A 99th percentile of lateness beyond this is worth a sentence."""
@@ -55,38 +61,79 @@ def run(wanted: Wanted) -> None:
 
         written += write_tables(wanted.trace, result.traces)
     if wanted.json is not None:
-        content = {
-            "scenario": loaded.name,
-            "scenario_hash": loaded.hash,
-            "version": _engine.__version__,
-            "kernel": {"kind": wanted.kernel, "release": testbed.release()},
-            "seed": result.seed,
-            "cell": wanted.cell,
-            "replication": wanted.replication,
-            "summary": result.summary,
-        }
-        write_json(wanted.json, content)
+        kernel = {"kernel": {"kind": wanted.kernel, "release": testbed.release()}}
+        write_json(wanted.json, run_record(result, "testbed") | kernel)
         written.append(wanted.json)
     if not wanted.is_quiet:
         _show(result, written, wanted)
     _warn(result.summary)
 
 
+def run_virtual(wanted: Wanted) -> None:
+    """One run in the virtual kernel, to its end."""
+    loaded = anabranch.load(wanted.scenario, wanted.sets)
+    files = (wanted.trace, wanted.pcap, wanted.json)
+    for folder in (wanted.trace, *(file.parent for file in files[1:] if file is not None)):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    places = [file.absolute() for file in files if file is not None]
+    seed = loaded.seed if wanted.seed is None else wanted.seed
+    done = run_in_kernel(
+        [sys.executable, "-m", "anabranch", "testbed", *_options(wanted)],
+        writable=[file if file == wanted.trace else file.parent for file in places],
+        seed=testbed.kernel_seed(seed, wanted.replication),
+        is_shown=True,
+    )
+    if done.returncode != 0:
+        raise SystemExit(done.returncode)
+    if wanted.json is not None:
+        content = json.loads(wanted.json.read_text())
+        content["kernel"]["kind"] = "virtual"
+        write_json(wanted.json, content)
+    if not wanted.is_quiet:
+        say(f"{done.virtual_seconds:.1f} s of virtual time took {done.cpu_seconds:.1f} s of CPU")
+
+
+def _options(wanted: Wanted) -> list[str]:
+    """The words of the command line that ask for the same."""
+    options = {
+        "--seed": wanted.seed,
+        "--replication": wanted.replication,
+        "--cell": wanted.cell,
+        "--trace": wanted.trace,
+        "--pcap": wanted.pcap,
+        "--json": wanted.json,
+        "--interval": wanted.interval,
+    }
+    words = [f"{name}={value}" for name, value in options.items() if value is not None]
+    words += [f"--set={path}={value}" for path, value in wanted.sets.items()]
+    words += ["--all"] if wanted.shows_all else []
+    words += ["--quiet"] if wanted.is_quiet else []
+    return [*words, "--", str(wanted.scenario)]
+
+
 def study(
     scenario: Path,
     sets: Mapping[str, str],
     out: Path,
+    *,
     replications: int | None,
     interval: int,
-    *,
+    jobs: int | None,
+    kernel: str,
     is_quiet: bool,
 ) -> None:
-    """Every cell of a sweep, one run after another."""
+    """Every cell of a sweep: one run after another, or on all cores in virtual kernels."""
     loaded = anabranch.load(scenario, sets)
-    become_root("a testbed")
+    workers: Workers
+    if kernel == "host":
+        become_root("a testbed")
+        workers = testbed.Kernel(loaded, interval)
+    else:
+        workers = testbed.VirtualKernel(loaded, interval, cores.threads(jobs))
     work = anabranch.Study(loaded, out, replications=replications, jobs=1)
     with progress.shown(loaded.name, kept=True) as shown:
-        work.run(shown, workers=testbed.Kernel(loaded, interval))
+        work.run(shown, workers=workers)
     if not is_quiet:
         count = wording.counted(anabranch.read(out).height, "run")
         terminal.console().print(f"{count} in {out / 'rows'}")
