@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import anabranch
 from anabranch import cli
+from anabranch.emulate import testbed
 from anabranch.errors import AnabranchError, LiveError
 from anabranch.virtual import Finished, kernel_file, run_in_kernel
 
@@ -307,3 +309,70 @@ def test_who_is_not_root_has_it_too() -> None:
         )
         assert done.stdout == "b'0\\n'\n", done.stderr
         assert (Path(ours) / "file").read_text() == "x\n"
+
+
+BULK = """
+name = "bulk"
+seed = 1
+run.duration = "2 s"
+paths.only.via = ["link"]
+
+[links.link]
+ends = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+loss = { kind = "bernoulli", probability = "0.5 %" }
+
+[flows.bulk]
+from = "a"
+to = "b"
+paths = ["only"]
+transport = { kind = "tcp" }
+app = { kind = "bulk" }
+
+[sweep.axes]
+cc = { set = "flows.bulk.transport.cc.kind", values = ["reno", "cubic"] }
+"""
+
+
+@built
+def test_a_study_on_it_repeats_and_differs_by_replication(tmp_path: Path) -> None:
+    scenario = tmp_path / "bulk.toml"
+    scenario.write_text(BULK)
+    studies = []
+    for jobs in ("1", "2"):
+        out = tmp_path / f"jobs-{jobs}"
+        words = ["testbed", str(scenario), "--kernel", "virtual", "--out", str(out)]
+        assert cli.main([*words, "--replications", "2", "--jobs", jobs, "--quiet"]) == 0
+        studies.append(anabranch.read(out).sort("cell", "replication"))
+    first, second = studies
+    assert first.equals(second, null_equal=True)
+    assert set(first["engine_version"].str.extract("on Linux (.*) in virtual time$")) == {
+        testbed.virtual_release()
+    }
+    goodput = first["bulk.goodput_kbit_per_s"].to_list()
+    assert len(set(goodput)) == 4
+    assert all(1000 < value < 10_000 for value in goodput)
+
+
+@built
+def test_a_run_on_it_has_its_files_and_says_whose_kernel(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scenario = tmp_path / "bulk.toml"
+    scenario.write_text(BULK)
+    files = {"--json": tmp_path / "run.json", "--trace": tmp_path / "traces"}
+    words = [str(word) for pair in files.items() for word in pair]
+    assert cli.main(["testbed", str(scenario), "--kernel", "virtual", "--cell", "1", *words]) == 0
+    said = json.loads(files["--json"].read_text())
+    assert said["kernel"] == {"kind": "virtual", "release": testbed.virtual_release()}
+    assert said["key"] == {"cc": "cubic"}
+    assert (files["--trace"] / "paths.parquet").exists()
+    assert "s of virtual time took" in capfd.readouterr().err
+
+
+def test_jobs_are_for_virtual_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "bulk.toml"
+    scenario.write_text(BULK)
+    assert cli.main(["testbed", str(scenario), "--jobs", "2"]) == 2
+    assert "--jobs is for --kernel virtual with --out" in capsys.readouterr().err

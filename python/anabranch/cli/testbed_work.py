@@ -72,15 +72,13 @@ def run(wanted: Wanted) -> None:
 def run_virtual(wanted: Wanted) -> None:
     """One run in the virtual kernel, to its end."""
     loaded = anabranch.load(wanted.scenario, wanted.sets)
-    files = (wanted.trace, wanted.pcap, wanted.json)
-    for folder in (wanted.trace, *(file.parent for file in files[1:] if file is not None)):
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-    places = [file.absolute() for file in files if file is not None]
+    if wanted.trace is not None:
+        wanted.trace.mkdir(parents=True, exist_ok=True)
+    files = [file.absolute().parent for file in (wanted.pcap, wanted.json) if file is not None]
     seed = loaded.seed if wanted.seed is None else wanted.seed
     done = run_in_kernel(
         [sys.executable, "-m", "anabranch", "testbed", *_options(wanted)],
-        writable=[file if file == wanted.trace else file.parent for file in places],
+        writable=[*files, *([] if wanted.trace is None else [wanted.trace])],
         seed=testbed.kernel_seed(seed, wanted.replication),
         is_shown=True,
     )
