@@ -17,17 +17,16 @@ const CALL: &str = "
     ends = ['a', 'b']
     rate = '300 kbit/s'
     delay = '20 ms'
-    mtu = '65535 B'
     queue = { kind = 'drop_tail', packets = 5 }
     loss = { kind = 'bernoulli', probability = '5 %' }
-    cross_traffic = { kind = 'poisson', rate = '150 kbit/s', size = '500 B' }
+    cross_traffic = [{ kind = 'poisson', direction = 'forward', packet = '500 B', rate = '150 kbit/s' }]
 
     [flows.call]
     from = 'a'
     to = 'b'
     paths = ['only']
     transport = { kind = 'udp', rtp = true }
-    app = { kind = 'voip', duration = '15 s' }
+    app = { kind = 'voip', start = '0 s', duration = '15 s' }
 ";
 
 /// IPv4, UDP and RTP.
@@ -98,7 +97,7 @@ fn an_application_measures_the_same_whoever_carries_its_messages() {
     let sent = outside.row.value("call.udp.a.sent").unwrap();
     let in_phases = ["run.phase_1", "run.phase_2"]
         .map(|phase| outside.row.value(&format!("{phase}.call.udp.a.sent")).unwrap());
-    assert!(sent > 1000.0 && sent == in_phases.iter().sum::<f64>(), "{sent} {in_phases:?}");
+    assert!(sent > 600.0 && sent == in_phases.iter().sum::<f64>(), "{sent} {in_phases:?}");
 }
 
 #[test]
