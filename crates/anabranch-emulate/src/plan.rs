@@ -148,8 +148,8 @@ impl Node {
     fn devices_batch(&self) -> String {
         let mut batch = String::from("link set dev lo up\n");
         for Interface { device, mtu, own, .. } in &self.interfaces {
-            // Without link-local addresses and groups the kernel has nothing to say of its own accord. A device
-            // without IPv6 has none, and knows nothing of their modes.
+            // Without link-local addresses and groups the kernel has nothing to say of its own accord. A
+            // device without IPv6 has none, and knows nothing of their modes.
             let has_v6 = own.iter().any(IpAddr::is_ipv6);
             let addresses = if has_v6 { " addrgenmode none" } else { "" };
             let _ = writeln!(batch, "link set dev {device} mtu {mtu}{addresses} multicast off");

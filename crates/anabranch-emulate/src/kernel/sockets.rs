@@ -109,8 +109,8 @@ impl Flows {
         Ok(())
     }
 
-    /// Opens their sockets in the networks of the nodes, one of each node of the plan. The calling thread is in
-    /// another network after that.
+    /// Opens their sockets in the networks of the nodes, one of each node of the plan. The calling thread is
+    /// in another network after that.
     ///
     /// # Errors
     /// A sentence about what this kernel does not have.

@@ -135,7 +135,8 @@ pub struct Association {
     /// For policies that measure.
     pub(super) probing: Option<Box<Probing>>,
     /// It has what few associations have: addresses that come and go, streams that begin anew, a policy that
-    /// measures, FORWARD TSNs that are bundled. Only then each of these is asked whether it has something to do.
+    /// measures, FORWARD TSNs that are bundled. Only then each of these is asked whether it has something to
+    /// do.
     pub(super) has_rare_parts: bool,
     pub(super) errors_in_a_row: u32,
     pub(super) heartbeat: HeartbeatScheduler,
