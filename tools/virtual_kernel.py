@@ -134,6 +134,7 @@ def packets(start: Start, peer: str, *, count: int, gap: float) -> list[tuple[in
     """When packets were sent and came, in ns; so many, so many seconds apart."""
     command = [sys.executable, "-c", SINK]
     with start("peer", command, stdout=subprocess.PIPE, text=True) as sink:
+        assert sink.stdout is not None
         assert sink.stdout.readline() == "ready\n"
         words = [sys.executable, "-c", SOURCE, peer, str(count), str(SIZE), str(gap)]
         assert start("here", words).wait() == 0
