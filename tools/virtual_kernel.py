@@ -104,7 +104,8 @@ def measured(rate: int) -> Iterator[dict[str, Any]]:
         yield row("our emulator", rate, emulator.start, "peer")
     # What the kernel's disciplines count is the frame.
     frame = f"rate {rate * 1514 / 1500:.6f}mbit"
-    netem = f"netem delay {DELAY_MS}ms {frame} limit 50"
+    # Its limit has those on their way, too.
+    netem = f"netem delay {DELAY_MS}ms {frame} limit {50 + rate * DELAY_MS // 12}"
     with chain(netem) as start:
         yield row("netem", rate, start, "10.9.0.2")
     tbf = f"tbf {frame} burst 1514 limit 75000"

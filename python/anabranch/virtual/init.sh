@@ -18,6 +18,7 @@ mkdir -p dev/pts dev/shm dev/net
 mount -t devpts -o mode=620,ptmxmode=666 devpts dev/pts
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t tmpfs -o mode=755 tmpfs run
+mkdir -m 1777 run/tmp
 for link in fd fd/0:stdin fd/1:stdout fd/2:stderr; do
     ln -sf "/proc/self/${link%:*}" "dev/${link#*:}"
 done

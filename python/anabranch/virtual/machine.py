@@ -115,6 +115,8 @@ def run_in_kernel(
         if not one.is_dir():
             raise AnabranchError(f"there is no folder {one}")
     variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    # In memory: files without a name, which programs make there, are none of hostfs.
+    variables["TMPDIR"] = "/run/tmp"
     variables |= environment or {}
     with tempfile.TemporaryDirectory(prefix="anabranch-kernel-", dir=_memory_folder()) as base:
         job = Path(base)
