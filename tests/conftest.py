@@ -13,12 +13,26 @@ from typing import Any
 import pytest
 
 from anabranch import cli
+from anabranch.emulate import Emulator, scenario_text
+from anabranch.errors import LiveError
 
 # A shell has its jobs in the background ignore SIGINT, and they have their children ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
+
+
+def no_emulation() -> str | None:
+    """Why this machine cannot emulate, in a sentence; None if it can."""
+    if not sys.platform.startswith("linux"):
+        return "namespaces are Linux's"
+    try:
+        with Emulator(scenario_text(delay="1ms")):
+            return None
+    except LiveError as error:
+        return str(error)
+
 
 Completed = subprocess.CompletedProcess[str]
 Command = Callable[..., Completed]

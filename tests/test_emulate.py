@@ -18,21 +18,10 @@ import pytest
 from anabranch import cli
 from anabranch.emulate import Emulator, running, scenario_text
 from anabranch.errors import AnabranchError, LiveError, ScenarioError
-from conftest import ROOT, SCENARIOS
+from conftest import ROOT, SCENARIOS, no_emulation
 
-
-def missing() -> str | None:
-    """What this machine lacks, in a sentence."""
-    if not sys.platform.startswith("linux"):
-        return "namespaces are Linux's"
-    try:
-        with Emulator(scenario_text(delay="1ms")):
-            return None
-    except LiveError as error:
-        return str(error)
-
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
+LACKS = no_emulation()
+pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
 
 ECHO = """
 import socket, sys

@@ -12,22 +12,12 @@ import pytest
 
 import anabranch
 from anabranch import cli
-from anabranch.emulate import Emulator, scenario_text, testbed
+from anabranch.emulate import testbed
 from anabranch.errors import LiveError, ScenarioError
+from conftest import no_emulation
 
-
-def missing() -> str | None:
-    """What this machine lacks, in a sentence."""
-    if not sys.platform.startswith("linux"):
-        return "namespaces are Linux's"
-    try:
-        with Emulator(scenario_text(delay="1ms")):
-            return None
-    except LiveError as error:
-        return str(error)
-
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=f"left out: {missing()}")
+LACKS = no_emulation()
+pytestmark = pytest.mark.skipif(LACKS is not None, reason=f"left out: {LACKS}")
 
 LINK = """
 name = "bench"

@@ -376,3 +376,21 @@ def test_jobs_are_for_virtual_kernels(tmp_path: Path, capsys: pytest.CaptureFixt
     scenario.write_text(BULK)
     assert cli.main(["testbed", str(scenario), "--jobs", "2"]) == 2
     assert "--jobs is for --kernel virtual with --out" in capsys.readouterr().err
+
+
+@built
+def test_runs_on_it_can_be_given_up(tmp_path: Path) -> None:
+    scenario = tmp_path / "bulk.toml"
+    scenario.write_text(BULK.replace('"2 s"', '"100000 s"'))
+    before = processes()
+    workers = testbed.VirtualKernel(anabranch.load(scenario))
+    workers.begin([(0, 0)])
+    end = time.monotonic() + 30
+    while processes() == before and time.monotonic() < end:
+        time.sleep(0.1)
+    workers.cancel()
+    batch = workers.wait(20)
+    workers.close()
+    assert batch is not None
+    assert (len(batch), batch.failures) == (0, [])
+    assert processes() == before

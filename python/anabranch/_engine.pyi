@@ -285,6 +285,9 @@ class Testbed:
     @staticmethod
     def kernel() -> str:
         """The release of the kernel."""
+    @staticmethod
+    def is_virtual() -> bool:
+        """Whether that kernel is a user-mode Linux in virtual time."""
     @property
     def thread_id(self) -> int:
         """The thread that carries packets and serves the sockets."""

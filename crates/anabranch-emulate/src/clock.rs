@@ -21,11 +21,8 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start() -> Self {
         let day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // A user-mode Linux in virtual time ends sleeps at the nanosecond, and time passes there only with
-        // looks at the clock.
-        let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-        let is_virtual = line.split_whitespace().any(|word| word.starts_with("time-travel"));
-        let spin = if is_virtual { Span::ZERO } else { SPIN };
+        // In virtual time sleeps end at the nanosecond, and time passes only with looks at the clock.
+        let spin = if is_virtual() { Span::ZERO } else { SPIN };
         Self { start: Instant::now(), day, spin }
     }
 
@@ -43,4 +40,10 @@ impl Clock {
     pub(crate) fn time_of_day(&self, at: Time) -> Duration {
         self.day + Duration::from_nanos(at.as_nanos())
     }
+}
+
+/// Whether the kernel that runs is a user-mode Linux in virtual time.
+pub(crate) fn is_virtual() -> bool {
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    line.split_whitespace().any(|word| word.starts_with("time-travel"))
 }

@@ -46,4 +46,4 @@ pub use plan::{Interface, Node, Plan};
 #[cfg(target_os = "linux")]
 pub use space::enter;
 #[cfg(target_os = "linux")]
-pub use testbed::{Setup, Testbed};
+pub use testbed::{Prepared, Testbed};

@@ -6,6 +6,7 @@ use anabranch::scenario::Scenario;
 use anabranch::sim::{Emulation, Outcome};
 use anabranch_transport::time::Duration;
 
+use crate::clock;
 use crate::emulator::Emulator;
 use crate::kernel::{self, Flows};
 
@@ -14,44 +15,48 @@ pub struct Testbed {
     emulator: Emulator,
 }
 
-/// What is asked of a run, beside its scenario.
-#[derive(Debug)]
-pub struct Setup {
-    /// Which random numbers there are.
-    pub replication: u64,
-    /// Whether there are traces.
-    pub trace: bool,
-    /// How often connections are asked for their state.
-    pub interval: Duration,
-    /// Where the packets that nodes send and receive are written.
-    pub capture: Option<File>,
+/// A run that is built; nothing has been made of the system yet.
+pub struct Prepared {
+    emulation: Emulation,
+    flows: Flows,
 }
 
-impl Testbed {
-    /// What no kernel has of what the scenario asks for; nothing is done about it.
+impl Prepared {
+    /// The run of a scenario with these random numbers; `trace` is whether there are traces, `interval` how
+    /// often connections are asked for their state.
     ///
     /// # Errors
-    /// A sentence, of the scenario too.
-    pub fn check(scenario: &Scenario) -> Result<(), String> {
-        let emulation = Emulation::build_testbed(scenario, 0, false).map_err(|error| error.to_string())?;
-        Flows::of(&emulation, Duration::ZERO).map(|_| ())
-    }
-
-    /// Makes everything and begins.
-    ///
-    /// # Errors
-    /// One sentence: of the scenario, or of what this system does not permit or its kernel does not have.
-    pub fn start(scenario: &Scenario, setup: Setup) -> Result<Self, String> {
-        let Setup { replication, trace, interval, capture } = setup;
+    /// A sentence about the scenario, or about what no kernel has of what it asks for.
+    pub fn new(
+        scenario: &Scenario,
+        replication: u64,
+        trace: bool,
+        interval: Duration,
+    ) -> Result<Self, String> {
         let emulation =
             Emulation::build_testbed(scenario, replication, trace).map_err(|error| error.to_string())?;
         let flows = Flows::of(&emulation, interval)?;
-        Ok(Self { emulator: Emulator::start_with(emulation, Some(&flows), capture)? })
+        Ok(Self { emulation, flows })
     }
 
+    /// Makes everything and begins; packets that nodes send and receive are written to `capture`.
+    ///
+    /// # Errors
+    /// A sentence about what this system does not permit or its kernel does not have.
+    pub fn start(self, capture: Option<File>) -> Result<Testbed, String> {
+        Ok(Testbed { emulator: Emulator::start_with(self.emulation, Some(&self.flows), capture)? })
+    }
+}
+
+impl Testbed {
     /// The release of the kernel.
     pub fn kernel() -> String {
         kernel::release()
+    }
+
+    /// Whether that kernel is a user-mode Linux in virtual time.
+    pub fn is_virtual() -> bool {
+        clock::is_virtual()
     }
 
     /// The thread that carries packets and serves the sockets, for who wants to give it another priority.

@@ -43,17 +43,17 @@ impl Testbed {
         let bed = py.detach(|| {
             let mut one = study.cell(cell).map_err(|error| ScenarioError::new_err(error.to_string()))?;
             one.seed = seed;
+            let interval = Duration::from_millis(interval_ms);
             // What no kernel has comes before what this machine does not permit.
-            emulate::Testbed::check(&one).map_err(ScenarioError::new_err)?;
+            let prepared = emulate::Prepared::new(&one, replication, trace, interval);
+            let prepared = prepared.map_err(ScenarioError::new_err)?;
             let create = |path: PathBuf| {
                 File::create(&path).map_err(|error| {
                     LiveError::new_err(format!("the capture {} cannot be written: {error}", path.display()))
                 })
             };
             let capture = capture.map(create).transpose()?;
-            let interval = Duration::from_millis(interval_ms);
-            let setup = emulate::Setup { replication, trace, interval, capture };
-            emulate::Testbed::start(&one, setup).map_err(LiveError::new_err)
+            prepared.start(capture).map_err(LiveError::new_err)
         })?;
         Ok(Self(Mutex::new(Some(bed))))
     }
@@ -62,6 +62,12 @@ impl Testbed {
     #[staticmethod]
     fn kernel() -> String {
         emulate::Testbed::kernel()
+    }
+
+    /// Whether that kernel is a user-mode Linux in virtual time.
+    #[staticmethod]
+    fn is_virtual() -> bool {
+        emulate::Testbed::is_virtual()
     }
 
     /// The thread that carries packets and serves the sockets.

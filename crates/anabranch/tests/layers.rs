@@ -101,7 +101,7 @@ const EMULATE: [(&str, &str); 11] = [
     ("kernel", "plan space"),
     ("carrier", "capture clock flows kernel lateness"),
     ("emulator", "capture carrier clock kernel plan space"),
-    ("testbed", "emulator kernel"),
+    ("testbed", "clock emulator kernel"),
 ];
 
 /// The modules of `anabranch-drill`.

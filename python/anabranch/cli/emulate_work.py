@@ -17,14 +17,12 @@ from anabranch.emulate.emulator import start_within
 from anabranch.errors import AnabranchError, LiveError, Terminated
 from anabranch.support import terminal
 from anabranch.support.wording import number
-from anabranch.virtual import run_in_kernel
 
+from . import lateness, virtual
 from .app import write_json
 from .messages import say
 from .rooted import become, become_root
 
-_LATE_MS = 1.0
-"""A 99th percentile of lateness beyond this is worth a sentence."""
 _PATIENCE = 3.0
 """Seconds that a command has to end after Ctrl-C."""
 _LOOK_EVERY = 0.5
@@ -79,20 +77,6 @@ def start_virtual(wanted: Wanted) -> int:
         raise AnabranchError(
             "nobody can join an emulation in the virtual kernel: it needs a command, or --duration"
         )
-    files = [file.absolute() for file in (wanted.pcap, wanted.json) if file is not None]
-    done = run_in_kernel(
-        [sys.executable, "-m", "anabranch", "emulate", *_options(wanted)],
-        writable=[file.parent for file in files],
-        seed=wanted.replication,
-        is_shown=True,
-    )
-    if not wanted.is_quiet:
-        say(f"{done.virtual_seconds:.1f} s of virtual time took {done.cpu_seconds:.1f} s of CPU")
-    return done.returncode
-
-
-def _options(wanted: Wanted) -> list[str]:
-    """The words of the command line that ask for the same."""
     options: dict[str, object] = {
         "--in": wanted.node,
         "--duration": wanted.duration,
@@ -101,11 +85,19 @@ def _options(wanted: Wanted) -> list[str]:
         "--replication": wanted.replication,
         **{f"--{name}": value for name, value in wanted.link.items()},
     }
-    words = [f"{name}={value}" for name, value in options.items() if value is not None]
-    words += [f"--set={path}={value}" for path, value in wanted.sets.items()]
-    words += ["--quiet"] if wanted.is_quiet else []
-    words += ["--", *([] if wanted.scenario is None else [str(wanted.scenario)]), *wanted.command]
-    return words
+    scenario = [] if wanted.scenario is None else [str(wanted.scenario)]
+    done = virtual.again(
+        "emulate",
+        options,
+        wanted.sets,
+        [*scenario, *wanted.command],
+        files=(wanted.pcap, wanted.json),
+        seed=wanted.replication,
+        is_quiet=wanted.is_quiet,
+    )
+    if not wanted.is_quiet:
+        virtual.say_what_it_took(done)
+    return done.returncode
 
 
 def join(node: str, command: Sequence[str], pid: int | None) -> int:
@@ -222,11 +214,7 @@ def _sum_up(
         drops = f"dropped {link.dropped} ({', '.join(causes)})" if causes else "dropped none"
         line = f"{link.link} {link.direction}: {link.packets} packets, {link.bytes} B, {drops}"
         lines.append(line)
-    if "emulation.lateness_p50_ms" in scalars:
-        p50, p99, most = (
-            scalars[f"emulation.lateness_{name}_ms"] for name in ("p50", "p99", "max")
-        )
-        lines.append(f"lateness: p50 {p50:.3f} ms, p99 {p99:.3f} ms, max {most:.3f} ms")
+    lines += filter(None, [lateness.line(scalars)])
     for line in lines:
         if to_error:
             say(line)
@@ -235,10 +223,9 @@ def _sum_up(
 
 
 def _warn(emulator: Emulator, scalars: Mapping[str, float]) -> None:
-    p99 = scalars.get("emulation.lateness_p99_ms", 0.0)
-    if p99 > _LATE_MS:
+    if late := lateness.warning(scalars):
         why = "" if emulator.is_real_time else ", and may not serve it before others (SCHED_FIFO)"
-        say(f"one packet in a hundred was more than {p99:.1f} ms late: this machine is busy{why}")
+        say(f"{late}{why}")
     refused = scalars.get("emulation.too_large_packets", 0)
     if refused:
         say(f"{refused:.0f} packets were larger than the MTU of their path and were not taken")

@@ -40,7 +40,7 @@ def start(
     all_: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
     json_file: Annotated[Path | None, Parameter(name="--json")] = None,
     quiet: Annotated[bool, Flag] = False,
-) -> None:
+) -> int:
     """Run a scenario on a kernel: its flows are sockets, its links are emulated, in real time.
 
     Flows run on the kernel's own TCP, MPTCP, UDP and SCTP, with what the scenario says of them;
@@ -109,10 +109,9 @@ def start(
             kernel=kernel,
             is_quiet=quiet,
         )
-        return
+        return 0
     wanted = testbed_work.Wanted(
         scenario=scenario,
-        kernel=kernel,
         sets=pairs(set_),
         seed=seed,
         replication=replication,
@@ -124,4 +123,7 @@ def start(
         shows_all=all_,
         is_quiet=quiet,
     )
-    testbed_work.run(wanted) if kernel == "host" else testbed_work.run_virtual(wanted)
+    if kernel == "virtual":
+        return testbed_work.run_virtual(wanted)
+    testbed_work.run(wanted)
+    return 0

@@ -1,7 +1,5 @@
 """What `anabranch testbed` does."""
 
-import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,8 @@ import anabranch
 from anabranch.emulate import testbed
 from anabranch.studies import headline
 from anabranch.support import cores, progress, terminal, wording
-from anabranch.virtual import run_in_kernel
 
+from . import lateness, virtual
 from .app import run_record, write_json
 from .messages import say
 from .rooted import become_root
@@ -20,16 +18,12 @@ from .rooted import become_root
 if TYPE_CHECKING:
     from anabranch.studies.workers import Workers
 
-_LATE_MS = 1.0
-"""A 99th percentile of lateness beyond this is worth a sentence."""
-
 
 @dataclass(frozen=True)
 class Wanted:
     """What the command line asks for."""
 
     scenario: Path
-    kernel: str
     sets: Mapping[str, str]
     seed: int | None
     replication: int
@@ -61,40 +55,20 @@ def run(wanted: Wanted) -> None:
 
         written += write_tables(wanted.trace, result.traces)
     if wanted.json is not None:
-        kernel = {"kernel": {"kind": wanted.kernel, "release": testbed.release()}}
-        write_json(wanted.json, run_record(result, "testbed") | kernel)
+        kernel = {"kind": testbed.kind(), "release": testbed.release()}
+        write_json(wanted.json, run_record(result, "testbed") | {"kernel": kernel})
         written.append(wanted.json)
     if not wanted.is_quiet:
         _show(result, written, wanted)
     _warn(result.summary)
 
 
-def run_virtual(wanted: Wanted) -> None:
-    """One run in the virtual kernel, to its end."""
+def run_virtual(wanted: Wanted) -> int:
+    """One run in the virtual kernel, to its end; gives the exit status."""
     loaded = anabranch.load(wanted.scenario, wanted.sets)
     if wanted.trace is not None:
         wanted.trace.mkdir(parents=True, exist_ok=True)
-    files = [file.absolute().parent for file in (wanted.pcap, wanted.json) if file is not None]
-    seed = loaded.seed if wanted.seed is None else wanted.seed
-    done = run_in_kernel(
-        [sys.executable, "-m", "anabranch", "testbed", *_options(wanted)],
-        writable=[*files, *([] if wanted.trace is None else [wanted.trace])],
-        seed=testbed.kernel_seed(seed, wanted.replication),
-        is_shown=True,
-    )
-    if done.returncode != 0:
-        raise SystemExit(done.returncode)
-    if wanted.json is not None:
-        content = json.loads(wanted.json.read_text())
-        content["kernel"]["kind"] = "virtual"
-        write_json(wanted.json, content)
-    if not wanted.is_quiet:
-        say(f"{done.virtual_seconds:.1f} s of virtual time took {done.cpu_seconds:.1f} s of CPU")
-
-
-def _options(wanted: Wanted) -> list[str]:
-    """The words of the command line that ask for the same."""
-    options = {
+    options: dict[str, object] = {
         "--seed": wanted.seed,
         "--replication": wanted.replication,
         "--cell": wanted.cell,
@@ -102,12 +76,22 @@ def _options(wanted: Wanted) -> list[str]:
         "--pcap": wanted.pcap,
         "--json": wanted.json,
         "--interval": wanted.interval,
+        "--all": wanted.shows_all,
     }
-    words = [f"{name}={value}" for name, value in options.items() if value is not None]
-    words += [f"--set={path}={value}" for path, value in wanted.sets.items()]
-    words += ["--all"] if wanted.shows_all else []
-    words += ["--quiet"] if wanted.is_quiet else []
-    return [*words, "--", str(wanted.scenario)]
+    seed = loaded.seed if wanted.seed is None else wanted.seed
+    done = virtual.again(
+        "testbed",
+        options,
+        wanted.sets,
+        [str(wanted.scenario)],
+        files=(wanted.pcap, wanted.json),
+        folders=(wanted.trace,),
+        seed=testbed.kernel_seed(seed, wanted.replication),
+        is_quiet=wanted.is_quiet,
+    )
+    if done.returncode == 0 and not wanted.is_quiet:
+        virtual.say_what_it_took(done)
+    return done.returncode
 
 
 def study(
@@ -144,9 +128,8 @@ def _show(result: "anabranch.Result", written: list[Path], wanted: Wanted) -> No
     for line in others:
         out.print(line)
     values = result.summary
-    if "emulation.lateness_p50_ms" in values:
-        p50, p99, most = (values[f"emulation.lateness_{name}_ms"] for name in ("p50", "p99", "max"))
-        out.print(f"lateness: p50 {p50:.3f} ms, p99 {p99:.3f} ms, max {most:.3f} ms")
+    if late := lateness.line(values):
+        out.print(late)
     if wanted.shows_all:
         out.print(terminal.summary(values))
     for path in written:
@@ -154,8 +137,7 @@ def _show(result: "anabranch.Result", written: list[Path], wanted: Wanted) -> No
 
 
 def _warn(values: Mapping[str, float]) -> None:
-    p99 = values.get("emulation.lateness_p99_ms", 0.0)
-    if p99 > _LATE_MS:
-        say(f"one packet in a hundred was more than {p99:.1f} ms late: this machine is busy")
+    if late := lateness.warning(values):
+        say(late)
     if corrupted := values["emulation.corrupted_reads"]:
         say(f"what was read {corrupted:.0f} times was not what had been sent")

@@ -9,8 +9,7 @@
 Linux only, as root or where users may make namespaces and open /dev/net/tun.
 """
 
-from . import testbed
 from .emulator import Emulator, Interface, LinkCounters
 from .oneliner import scenario_text
 
-__all__ = ["Emulator", "Interface", "LinkCounters", "scenario_text", "testbed"]
+__all__ = ["Emulator", "Interface", "LinkCounters", "scenario_text"]

@@ -166,24 +166,47 @@ def run(
         Where to write the packets as a capture (pcapng), which Wireshark reads; never changes the
         summary either.
     """
-    scenario = loaded(scenario, set)
-    seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
-    replication = whole("replication", replication, 0, MOST_NUMBER)
-    cell = whole("cell", cell, 0)
+    scenario, cell, seed, replication = checked(scenario, set, cell, seed, replication)
     if pcap is None:
-        result = _engine.run(scenario, cell, seed, replication, trace)
+        found = _engine.run(scenario, cell, seed, replication, trace)
     else:
         with opened_atomically(Path(pcap)) as file:
-            result = _engine.run(scenario, cell, seed, replication, trace, file)
+            found = _engine.run(scenario, cell, seed, replication, trace, file)
+    return result_of(found, scenario, cell, seed, replication)
+
+
+def checked(
+    scenario: Scenario | str | Path,
+    sets: Mapping[str, Value] | None,
+    cell: int,
+    seed: int | None,
+    replication: int,
+) -> tuple[Scenario, int, int, int]:
+    """The scenario, cell, seed and replication of the run that is meant.
+
+    Raises
+    ------
+    AnabranchError
+        When there can be no such run.
+    """
+    scenario = loaded(scenario, sets)
+    seed = scenario.seed if seed is None else whole("seed", seed, 0, MOST_NUMBER)
+    return scenario, whole("cell", cell, 0), seed, whole("replication", replication, 0, MOST_NUMBER)
+
+
+def result_of(
+    found: Mapping[str, Any], scenario: Scenario, cell: int, seed: int, replication: int
+) -> Result:
+    """What the engine found of a run, as people get it."""
     return Result(
         scenario=scenario,
         seed=seed,
         cell=cell,
         replication=replication,
-        summary=Named("scalar", result["summary"]),
+        summary=Named("scalar", found["summary"]),
         traces=Named(
             "trace",
-            {name: pl.DataFrame(columns) for name, columns in result["traces"].items()},
+            {name: pl.DataFrame(columns) for name, columns in found["traces"].items()},
             "the run kept no traces: run it with `trace=True`",
         ),
     )

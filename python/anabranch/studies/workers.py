@@ -1,6 +1,7 @@
 """Who computes batches of runs: what the loop of a study asks of them, and threads that do it."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -114,24 +115,21 @@ def _each(
     return results, failures
 
 
-class Threads:
-    """Workers that are threads of this process: the engine computes without Python's lock."""
+class Pool(ABC):
+    """Workers that are threads of this process; how a batch is computed and given up differs."""
 
-    engine = _engine.ENGINE_VERSION
-    batch_seconds = 1.0
-
-    def __init__(self, scenario: Scenario, jobs: int, traces: Sequence[str] = ()) -> None:
-        self._scenario = scenario
-        self._jobs = jobs
-        self._traces = traces
-        self._cancel = _engine.Cancel()
-        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="anabranch")
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="anabranch")
         self._results: SimpleQueue[Batch | BaseException] = SimpleQueue()
         self._under_way = 0
 
-    def places(self) -> int:
-        """See `Workers`: another batch lies ready for each thread."""
-        return 2 * self._jobs
+    @abstractmethod
+    def compute(self, runs: Sequence[Run]) -> Batch:
+        """Computes a batch, in one of the threads."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """See `Workers`."""
 
     def begin(self, runs: Sequence[Run]) -> None:
         """See `Workers`."""
@@ -140,7 +138,7 @@ class Threads:
 
     def _compute(self, runs: Sequence[Run]) -> None:
         try:
-            self._results.put(run_batch(self._scenario, runs, self._traces, self._cancel))
+            self._results.put(self.compute(runs))
         except BaseException as error:
             self._results.put(error)
 
@@ -155,10 +153,6 @@ class Threads:
             raise result
         return result
 
-    def cancel(self) -> None:
-        """See `Workers`."""
-        self._cancel.set()
-
     @property
     def under_way(self) -> int:
         """See `Workers`."""
@@ -166,5 +160,31 @@ class Threads:
 
     def close(self) -> None:
         """See `Workers`."""
-        self._cancel.set()
+        self.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Threads(Pool):
+    """The engine computes without Python's lock, in as many threads as there are jobs."""
+
+    engine = _engine.ENGINE_VERSION
+    batch_seconds = 1.0
+
+    def __init__(self, scenario: Scenario, jobs: int, traces: Sequence[str] = ()) -> None:
+        super().__init__(jobs)
+        self._scenario = scenario
+        self._jobs = jobs
+        self._traces = traces
+        self._cancel = _engine.Cancel()
+
+    def places(self) -> int:
+        """See `Workers`: another batch lies ready for each thread."""
+        return 2 * self._jobs
+
+    def compute(self, runs: Sequence[Run]) -> Batch:
+        """See `Pool`."""
+        return run_batch(self._scenario, runs, self._traces, self._cancel)
+
+    def cancel(self) -> None:
+        """See `Workers`."""
+        self._cancel.set()

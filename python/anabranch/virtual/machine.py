@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from anabranch.errors import AnabranchError, LiveError
 
@@ -73,6 +74,7 @@ def run_in_kernel(
     environment: Mapping[str, str] | None = None,
     memory_mib: int = _MEMORY_MIB,
     is_shown: bool = False,
+    cancelled: Event | None = None,
 ) -> Finished:
     """Run a command as root of a Linux in virtual time.
 
@@ -98,11 +100,13 @@ def run_in_kernel(
         What the kernel has, in MiB.
     is_shown
         Whether its output also goes to ours, as it comes.
+    cancelled
+        Ends it once it is set.
 
     Raises
     ------
     LiveError
-        There is no kernel, it has panicked, or the time was over.
+        There is no kernel, it has panicked, the time was over, or it was cancelled.
     """
     kernel = kernel_file()
     place = Path.cwd() if folder is None else Path(folder).absolute()
@@ -125,7 +129,15 @@ def run_in_kernel(
         for name in ("stdout", "stderr", "boot"):
             (job / name).touch()
         output = _Output(job, is_shown=is_shown)
-        cpu = _boot(kernel, job, output, seed=seed, memory_mib=memory_mib, timeout=timeout)
+        cpu = _boot(
+            kernel,
+            job,
+            output,
+            seed=seed,
+            memory_mib=memory_mib,
+            timeout=timeout,
+            cancelled=cancelled,
+        )
         code, uptime = _text(job / "status"), _text(job / "uptime")
         if not code:
             raise LiveError(f"the virtual kernel has ended early: {_last_words(job)}")
@@ -183,6 +195,7 @@ def _boot(
     seed: int,
     memory_mib: int,
     timeout: float | None,
+    cancelled: Event | None,
 ) -> float:
     """Runs the kernel to its end; gives the seconds of CPU that it took."""
     # Newer tools would hand over the folder in a form that hostfs takes otherwise.
@@ -226,6 +239,8 @@ def _boot(
                 # Popen does not wait for it again.
                 process.returncode = 0
                 return usage.ru_utime + usage.ru_stime
+            if cancelled is not None and cancelled.is_set():
+                raise LiveError("the command in the virtual kernel was given up")
             if end is not None and time.monotonic() > end:
                 late = f"the command in the virtual kernel did not end within {timeout:g} s"
                 raise LiveError(f"{late} of real time")

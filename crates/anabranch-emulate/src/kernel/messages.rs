@@ -18,6 +18,7 @@ use rustix::io::{Errno, IoSliceMut};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, recvmsg};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::buffers::set_buffers;
 use super::counts::Counts;
 use super::datagrams::Tell;
 use super::info::address;
@@ -453,15 +454,7 @@ fn make(options: &MessageOptions, address: IpAddr) -> Result<Socket, String> {
         let info = [0, 0, frequency].map(u32::to_ne_bytes).concat();
         set(DELAYED_SACK, &info).map_err(failed("sack_frequency"))?;
     }
-    for (name, size, forced, plain) in [
-        ("send_buffer", options.send_buffer, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ("receive_buffer", options.receive_buffer, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-    ] {
-        if let Some(size) = size {
-            super::stream::set_buffer(&socket, size, forced, plain)
-                .map_err(|what| format!("{key}.{name} = \"{size} B\": this kernel ({}) {what}", release()))?;
-        }
-    }
+    set_buffers(&socket, key, options.send_buffer, options.receive_buffer)?;
     Ok(socket)
 }
 

@@ -3,6 +3,7 @@
 //!
 //! What is sent are bytes that follow from their place in the stream, and whoever receives them checks that.
 
+mod buffers;
 mod counts;
 mod datagrams;
 mod info;

@@ -11,6 +11,7 @@ use anabranch_transport::ground::{PathId, Payload, Side};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::buffers::set_buffers;
 use super::counts::Counts;
 use super::datagrams::Tell;
 use super::info::{Known, TcpInfo};
@@ -407,29 +408,8 @@ fn make(options: &StreamOptions, address: IpAddr, protocol: Protocol) -> Result<
         system::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &most)
             .map_err(failed("pacing", "true".into()))?;
     }
-    for (name, size, forced, plain) in [
-        ("send_buffer", options.send_buffer, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ("receive_buffer", options.receive_buffer, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-    ] {
-        if let Some(size) = size {
-            set_buffer(&socket, size, forced, plain)
-                .map_err(|what| format!("{key}.{name} = \"{size} B\": this kernel ({}) {what}", release()))?;
-        }
-    }
+    set_buffers(&socket, key, options.send_buffer, options.receive_buffer)?;
     Ok(socket)
-}
-
-/// Gives a socket a buffer of this size; the error says what the kernel does instead.
-pub(crate) fn set_buffer(socket: &Socket, size: u64, forced: i32, plain: i32) -> Result<(), String> {
-    let wanted = i32::try_from(size).unwrap_or(i32::MAX).min(i32::MAX / 2);
-    let set = |name: i32| system::set_option(socket.as_fd(), libc::SOL_SOCKET, name, &wanted.to_ne_bytes());
-    // Beyond the system's limits only who is root outside all namespaces of users may go.
-    set(forced).or_else(|_| set(plain)).map_err(|error| format!("does not take it: {error}"))?;
-    let mut got = [0; 4];
-    let _ = system::option(socket.as_fd(), libc::SOL_SOCKET, plain, &mut got);
-    // The kernel doubles it, for what it needs beside the bytes (socket(7)).
-    let got = i32::from_ne_bytes(got) / 2;
-    if got < wanted { Err(format!("gives at most {got} B without root")) } else { Ok(()) }
 }
 
 /// Why a connection ended.

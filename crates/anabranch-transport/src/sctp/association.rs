@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::answers::Answers;
 use super::asconf::Reconfiguration;
 use super::config::Config;
 use super::delayed_sack::DelayedSack;
@@ -40,9 +41,6 @@ use crate::wire::{Body, Packet};
 const PORTS: [u16; 2] = [5000, 5001];
 /// As many boxes of received packets are kept for packets to send.
 const SPARE_PACKETS: usize = 16;
-/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
-/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
-const MOST_ANSWERED_MORE: u32 = 64;
 /// Stands for a chunk in packets to be filled in. Like DATA, which may stand there too, it owns nothing.
 const BLANK: Chunk = Chunk::CookieAck;
 
@@ -66,31 +64,6 @@ impl Numbers {
     pub(super) fn draw(source: &mut NumberSource) -> Self {
         let tag = (source.bits() as u32).max(1);
         Self { tag, initial_tsn: source.bits() as u32 }
-    }
-}
-
-/// The answers to the packet at hand that leave in one packet.
-#[derive(Debug)]
-struct Answers {
-    packet: Box<Packet>,
-    /// Of the packet, in bytes.
-    size: u32,
-    /// Among the outputs, where the first answer was given.
-    position: usize,
-}
-
-/// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries
-/// the packet's tag.
-#[cold]
-pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
-    match &packet.first {
-        Chunk::Abort(_)
-        | Chunk::CookieAck
-        | Chunk::Error(_)
-        | Chunk::Init(..)
-        | Chunk::ShutdownComplete { .. } => None,
-        Chunk::ShutdownAck => Some(Chunk::ShutdownComplete { tag_reflected: true }),
-        _ => Some(Chunk::Abort(Abort { tag_reflected: true, cause: None })),
     }
 }
 
@@ -181,9 +154,7 @@ pub struct Association {
     pub(super) interleaved: Interleaved,
     pub(super) delayed_sack: DelayedSack,
 
-    answers: Option<Answers>,
-    /// Bytes that may still be sent in answer to the packet at hand.
-    answers_left: u32,
+    pub(super) answers: Answers,
     pub(super) outputs: VecDeque<Output>,
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     pub(super) spare: Vec<Box<Packet>>,
@@ -276,8 +247,7 @@ impl Association {
             reassembly: Reassembly::default(),
             interleaved: Interleaved::default(),
             delayed_sack: DelayedSack::new(parameters.procedures.first_sack_at_once),
-            answers: None,
-            answers_left: 0,
+            answers: Answers::default(),
             outputs: VecDeque::new(),
             spare: Vec::new(),
             stats: Stats::default(),
@@ -473,7 +443,7 @@ impl Association {
         let is_known =
             self.reconfiguration.as_ref().is_none_or(|addresses| addresses.is_known_to_us(path, sctp));
         if is_known && self.is_for_us(sctp) {
-            self.answers_left = packet.size + MOST_ANSWERED_MORE;
+            self.answers.begin(packet.size);
             self.status[path.index()].last_heard = now;
             self.on_chunk(now, path, sctp.verification_tag, &sctp.first);
             for chunk in &sctp.rest {
@@ -482,7 +452,7 @@ impl Association {
             if self.delayed_sack.packet_has_data {
                 self.finish_packet(now);
             }
-            if self.answers.is_some() {
+            if self.answers.is_any() {
                 self.send_answers(path);
             }
         } else {
@@ -518,71 +488,6 @@ impl Association {
                 (tag == self.local_tag || self.is_new_beginning(tag, cookie)) && self.state != State::Ended
             }
             _ => tag == self.local_tag && !matches!(self.state, State::Closed | State::Ended),
-        }
-    }
-
-    /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
-    /// at once (section 6.10). An answer that no packet has room for, or that there are too many of, is left
-    /// out.
-    pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
-        let (mtu, size) = (self.paths[path.index()].mtu, chunk.wire_size());
-        if self.answers.as_ref().is_some_and(|answers| answers.size + size > mtu) {
-            self.send_answers(path);
-        }
-        let more = if self.answers.is_some() { size } else { self.headers_bytes + size };
-        if more > mtu || !self.may_answer(more) {
-            return;
-        }
-        if let Some(Answers { packet, size, .. }) = &mut self.answers {
-            *size += more;
-            if let Body::Sctp(sctp) = &mut packet.body {
-                sctp.rest.push(chunk);
-            }
-        } else {
-            let packet = self.packet_with(self.peer_tag, chunk);
-            self.answers = Some(Answers { packet, size: more, position: self.outputs.len() });
-        }
-    }
-
-    /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
-    pub(super) fn may_answer(&mut self, size: u32) -> bool {
-        let left = self.answers_left.checked_sub(size);
-        self.answers_left = left.unwrap_or(self.answers_left);
-        left.is_some()
-    }
-
-    /// Whether there is an answer that a chunk of this size fits behind.
-    pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
-        let fits = |answers: &Answers| answers.size + size <= self.paths[path.index()].mtu;
-        self.answers.as_ref().is_some_and(fits) && size <= self.answers_left
-    }
-
-    fn send_answers(&mut self, path: PathId) {
-        let Some(Answers { mut packet, size, position }) = self.answers.take() else { return };
-        if self.state == State::Ended {
-            return;
-        }
-        // A new beginning of the peer has another tag.
-        if let Body::Sctp(sctp) = &mut packet.body {
-            sctp.verification_tag = self.peer_tag;
-        }
-        let before = self.outputs.len();
-        self.transmit(path, packet, size);
-        // Before what was sent because of the packet's other chunks.
-        if position < before && self.outputs.len() > before {
-            self.outputs.make_contiguous()[position..].rotate_right(1);
-        }
-    }
-
-    /// Answers a packet that does not belong to the association.
-    #[cold]
-    fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
-        let lives = !matches!(self.state, State::Closed | State::Ended);
-        match answer_out_of_the_blue(packet) {
-            // RFC 9260 section 8.5: a wrong tag in an association that lives is silently discarded.
-            Some(_) if lives => {}
-            None => {}
-            Some(answer) => self.transmit_with_tag(path, packet.verification_tag, answer),
         }
     }
 
@@ -733,7 +638,7 @@ impl Association {
 
     /// A packet with one chunk, in memory that was used before if possible.
     #[inline(always)]
-    fn packet_with(&mut self, tag: u32, first: Chunk) -> Box<Packet> {
+    pub(super) fn packet_with(&mut self, tag: u32, first: Chunk) -> Box<Packet> {
         let mut packet = self.spare.pop().unwrap_or_else(blank_packet);
         if let Body::Sctp(sctp) = &mut packet.body {
             [sctp.source_port, sctp.destination_port] = self.ports;

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use super::association::{Association, Numbers, answer_out_of_the_blue, blank_packet};
+use super::answers::answer_out_of_the_blue;
+use super::association::{Association, Numbers, blank_packet};
 use super::config::Config;
 use super::handshake::{answer, offer, refusal, staleness};
 use super::parameters::Parameters;

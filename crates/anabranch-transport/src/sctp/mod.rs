@@ -16,6 +16,7 @@
 #![expect(clippy::inline_always, reason = "counted in instructions per call; `inline` alone is not heeded")]
 
 mod acknowledgement;
+mod answers;
 mod asconf;
 #[cfg(test)]
 mod asconf_drills;

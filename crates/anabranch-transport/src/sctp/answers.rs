@@ -1,0 +1,127 @@
+//! Answers to the packet at hand: they share a packet (RFC 9260 section 6.10), and are not so many that it
+//! would be a lever against somebody else. And answers to packets that belong to no association (section 8.4).
+
+use super::association::{Association, State};
+use crate::ground::PathId;
+use crate::wire::sctp::SctpPacket;
+use crate::wire::sctp::chunk::{Abort, Chunk};
+use crate::wire::{Body, Packet};
+
+/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
+/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
+const MOST_ANSWERED_MORE: u32 = 64;
+
+/// The answers to the packet at hand.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    gathered: Option<Gathered>,
+    /// Bytes that may still be sent in answer.
+    left: u32,
+}
+
+/// Answers that leave in one packet.
+#[derive(Debug)]
+struct Gathered {
+    packet: Box<Packet>,
+    /// Of the packet, in bytes.
+    size: u32,
+    /// Among the outputs, where the first answer was given.
+    position: usize,
+}
+
+impl Answers {
+    /// A packet of so many bytes is at hand.
+    #[inline]
+    pub(super) const fn begin(&mut self, size: u32) {
+        self.left = size + MOST_ANSWERED_MORE;
+    }
+
+    /// Whether there is one to send.
+    #[inline]
+    pub(super) const fn is_any(&self) -> bool {
+        self.gathered.is_some()
+    }
+}
+
+/// The answer to a packet that belongs to no association, if there is one (RFC 9260 section 8.4); it carries
+/// the packet's tag.
+#[cold]
+pub(super) fn answer_out_of_the_blue(packet: &SctpPacket) -> Option<Chunk> {
+    match &packet.first {
+        Chunk::Abort(_)
+        | Chunk::CookieAck
+        | Chunk::Error(_)
+        | Chunk::Init(..)
+        | Chunk::ShutdownComplete { .. } => None,
+        Chunk::ShutdownAck => Some(Chunk::ShutdownComplete { tag_reflected: true }),
+        _ => Some(Chunk::Abort(Abort { tag_reflected: true, cause: None })),
+    }
+}
+
+impl Association {
+    /// Answers the packet at hand with a chunk, in one packet with other answers and with a SACK that leaves
+    /// at once (section 6.10). An answer that no packet has room for, or that there are too many of, is left
+    /// out.
+    pub(super) fn answer(&mut self, path: PathId, chunk: Chunk) {
+        let (mtu, size) = (self.paths[path.index()].mtu, chunk.wire_size());
+        if self.answers.gathered.as_ref().is_some_and(|gathered| gathered.size + size > mtu) {
+            self.send_answers(path);
+        }
+        let more = if self.answers.is_any() { size } else { self.headers_bytes + size };
+        if more > mtu || !self.may_answer(more) {
+            return;
+        }
+        if let Some(Gathered { packet, size, .. }) = &mut self.answers.gathered {
+            *size += more;
+            if let Body::Sctp(sctp) = &mut packet.body {
+                sctp.rest.push(chunk);
+            }
+        } else {
+            let packet = self.packet_with(self.peer_tag, chunk);
+            self.answers.gathered = Some(Gathered { packet, size: more, position: self.outputs.len() });
+        }
+    }
+
+    /// Whether so many bytes may still be sent in answer to the packet at hand, which then are.
+    pub(super) fn may_answer(&mut self, size: u32) -> bool {
+        let left = self.answers.left.checked_sub(size);
+        self.answers.left = left.unwrap_or(self.answers.left);
+        left.is_some()
+    }
+
+    /// Whether there is an answer that a chunk of this size fits behind.
+    pub(super) fn answers_with(&self, path: PathId, size: u32) -> bool {
+        let fits = |gathered: &Gathered| gathered.size + size <= self.paths[path.index()].mtu;
+        self.answers.gathered.as_ref().is_some_and(fits) && size <= self.answers.left
+    }
+
+    /// Sends the answers that have been gathered.
+    pub(super) fn send_answers(&mut self, path: PathId) {
+        let Some(Gathered { mut packet, size, position }) = self.answers.gathered.take() else { return };
+        if self.state == State::Ended {
+            return;
+        }
+        // A new beginning of the peer has another tag.
+        if let Body::Sctp(sctp) = &mut packet.body {
+            sctp.verification_tag = self.peer_tag;
+        }
+        let before = self.outputs.len();
+        self.transmit(path, packet, size);
+        // Before what was sent because of the packet's other chunks.
+        if position < before && self.outputs.len() > before {
+            self.outputs.make_contiguous()[position..].rotate_right(1);
+        }
+    }
+
+    /// Answers a packet that does not belong to the association.
+    #[cold]
+    pub(super) fn out_of_the_blue(&mut self, path: PathId, packet: &SctpPacket) {
+        let lives = !matches!(self.state, State::Closed | State::Ended);
+        match answer_out_of_the_blue(packet) {
+            // RFC 9260 section 8.5: a wrong tag in an association that lives is silently discarded.
+            Some(_) if lives => {}
+            None => {}
+            Some(answer) => self.transmit_with_tag(path, packet.verification_tag, answer),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+"""Rate, delay and loss of emulated links as programs find them: tables of docs/emulate.md.
+
+Beside tbf of the host's kernel, which has a rate only. Needs root and a machine that does nothing
+else. Prints Markdown; words of the command line are the tables that are wanted.
+"""
+
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from anabranch.emulate import Emulator, scenario_text
+from link_measurement import DELAY_MS, SIZE, chain, measured, packets, table, token_bucket
+
+RATES = (1, 10, 50, 100)
+"""In Mbit/s."""
+SECONDS = 6
+MILLION = 1_000_000
+BURSTS = """
+name = "bursts"
+paths.link.via = ["link"]
+[links.link]
+ends = ["here", "peer"]
+delay = "1 ms"
+loss = { kind = "gilbert", clock = "packet", mean_loss = "2 %", mean_bad_steps = 4.0 }
+"""
+MEAN_LOSS, MEAN_BURST = 0.02, 4.0
+
+# peer, bytes, seconds: 64 packets a call, or as many as fit into one.
+FLOOD = """
+import socket, sys, time
+line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+size = int(sys.argv[2])
+line.setsockopt(socket.IPPROTO_UDP, 103, size)
+line.connect((sys.argv[1], 9))
+data, end = bytes(size * min(64, 65000 // size)), time.monotonic() + float(sys.argv[3])
+while time.monotonic() < end:
+    try:
+        line.send(data)
+    except OSError:
+        pass
+"""
+
+
+def rates() -> None:
+    """Rate under too much load, and one-way delay of packets that come one by one."""
+    rows = []
+    for rate in RATES:
+        many = max(rate // 10, 1)
+        text = scenario_text(delay=f"{DELAY_MS}ms", rate=f"{rate}Mbit/s", queue=50)
+        with Emulator(text) as emulator:
+            rows.append(measured("our emulator", rate, emulator.start, "peer", many))
+        with chain(token_bucket(rate)) as start:
+            rows.append(measured("tbf, without a delay", rate, start, "10.9.0.2", many))
+    print(table(rows))
+
+
+def losses() -> None:
+    """A million packets through bursts of losses."""
+    with Emulator(BURSTS) as emulator:
+        found = packets(emulator.start, "peer", count=MILLION, gap=1 / 40_000, size=16, many=8)
+    arrived = np.zeros(MILLION, bool)
+    arrived[found[:, 0]] = True
+    edges = np.flatnonzero(np.diff(np.r_[True, arrived, True].astype(int)))
+    runs = np.diff(edges)[::2]
+    # Of the model: losses in bursts of geometric lengths.
+    stays = 1 - 1 / MEAN_BURST
+    variance = MEAN_LOSS * (1 - MEAN_LOSS) * (1 + stays) / (1 - stays) / MILLION
+    lost, error = 1 - arrived.mean(), variance**0.5
+    print(f"lost {lost:.4%} (model {MEAN_LOSS:.2%}, its standard error {error:.4%})")
+    spread = (MEAN_BURST * (MEAN_BURST - 1) / len(runs)) ** 0.5
+    print(f"mean burst {runs.mean():.3f} (model {MEAN_BURST}, its standard error {spread:.3f})")
+
+
+def ceiling() -> None:
+    """Packets without a limit."""
+    print("| bytes | packets/s | Mbit/s | CPU of the emulator, us a packet |")
+    print("|---|---|---|---|")
+    for size in (64, 512, SIZE):
+        with Emulator(scenario_text(delay="1ms")) as emulator:
+            before = resource.getrusage(resource.RUSAGE_SELF)
+            began = time.monotonic()
+            words = [sys.executable, "-c", FLOOD, "peer", str(size), str(SECONDS)]
+            emulator.run("here", words, stdout=subprocess.DEVNULL, check=True)
+            took = time.monotonic() - began
+            after = resource.getrusage(resource.RUSAGE_SELF)
+            count = sum(link.packets for link in emulator.counters())
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        per_second = count / took
+        print(
+            f"| {size + 28} | {per_second:,.0f} | {per_second * (size + 28) * 8 / 1e6:.0f} "
+            f"| {used / count * 1e6:.1f} |"
+        )
+
+
+def main() -> None:
+    """All tables, or those that are named."""
+    tables = {"rates": rates, "losses": losses, "ceiling": ceiling}
+    for name in sys.argv[1:] or tables:
+        tables[name]()
+
+
+if __name__ == "__main__":
+    main()
