@@ -51,8 +51,9 @@ newest_package() {
         | sed -nE 's/^linux-source-([0-9.]+) .*/\1/p' | sort -V | tail -1
 }
 
+# A folder that is not there is no failure.
 find_tarball() {
-    find "$work/root/usr/src" /usr/src -maxdepth 3 -name "linux-source-$1.tar.*" 2> /dev/null | sort | head -1
+    { find "$work/root/usr/src" /usr/src -maxdepth 3 -name "linux-source-$1.tar.*" 2> /dev/null || true; } | sort | head -1
 }
 
 # Of what is unpacked: the patch and where it comes from.
