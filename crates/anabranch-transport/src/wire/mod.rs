@@ -48,6 +48,19 @@ pub enum Body {
 }
 
 impl Body {
+    /// What it is in one word, and the number of its first data (TSN, sequence number) where it has one; for
+    /// traces.
+    pub fn describe(&self) -> (&'static str, Option<u32>) {
+        match self {
+            Self::Foreign(_) => ("foreign", None),
+            Self::Fragment(_) => ("fragment", None),
+            Self::Mptcp(segment) => segment.describe(),
+            Self::Sctp(packet) => packet.describe(),
+            Self::Tcp(segment) => segment.describe(),
+            Self::Udp(_) => ("datagram", None),
+        }
+    }
+
     /// The packet of others, if it is one.
     pub const fn foreign(&self) -> Option<Foreign> {
         if let Self::Foreign(foreign) = *self { Some(foreign) } else { None }
