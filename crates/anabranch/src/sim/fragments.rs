@@ -1,8 +1,8 @@
 //! IPv4 fragmentation: a packet larger than a link's MTU goes on as fragments, each a packet of its own, and
 //! the destination host puts them together (RFC 791 section 3.2).
 //!
-//! No timer: nothing is made of a datagram that misses a piece, and reassembly takes no memory that matters.
-//! A datagram counts as dropped once no copy of one of its bytes can arrive any more.
+//! Reassembly has no timer: a datagram that misses a piece comes to nothing, and takes no memory that
+//! matters. A datagram counts as dropped once no copy of one of its bytes can arrive any more.
 
 use std::ops::Range;
 
