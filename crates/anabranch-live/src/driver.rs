@@ -1,4 +1,4 @@
-//! A host on sockets: one thread, however many associations there are.
+//! A host on sockets: one thread, however many connections there are.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //!
 //! Numbers of the connection are relative in scripts, and count from 1; the endpoint's positions count from
 //! 0. Keys are variables: a packet that comes in may give one a value (`key[ckey=2]`), one that is sent gives
-//! the endpoint's key its name (`key[skey]`). Here there is one path: what scripts say of further addresses
-//! is needed.
+//! the endpoint's key its name (`key[skey]`). There is one path here: a script that names further addresses
+//! stops with `Stop::Needs`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Which segments
-//! are out, and the timers, are their owner's.
+//! What RACK and tail loss probes remember and conclude (RFC 8985; Linux's `tcp_recovery.c`). Its owner
+//! keeps the segments that are outstanding, and the timers.
 
 use crate::time::{Duration, Time};
 

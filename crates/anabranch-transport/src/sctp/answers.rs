@@ -1,6 +1,6 @@
-//! Answers to the packet at hand: they share a packet (RFC 9260 section 6.10), and are not so many that it
-//! would be a lever against somebody else. And answers to packets that belong to no association (section
-//! 8.4).
+//! Answers to the packet at hand. They share a packet (RFC 9260 section 6.10), and there are never so many
+//! that a stranger could turn them against somebody else. Here are also the answers to packets that belong to
+//! no association (section 8.4).
 
 use super::association::{Association, State};
 use crate::ground::PathId;
