@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use crate::ScenarioError;
 
-/// So many frames may arrive before this end has begun.
+/// How many frames may arrive before this end has begun.
 const MOST_EARLY: u64 = 1_000;
 
 /// A call in both directions as its end A, this one, knows it. The first frame of either end is made at time

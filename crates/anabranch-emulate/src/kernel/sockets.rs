@@ -31,7 +31,7 @@ pub(crate) struct Flows {
     all: Vec<(String, FlowConfig, [EndOptions; 2])>,
     /// By node.
     sysctls: BTreeMap<String, BTreeMap<&'static str, Wish>>,
-    /// Of each node with flows of Multipath TCP to it: the key of one of them, and its paths behind the
+    /// For each node with flows of Multipath TCP to it: the key of one of them, and its paths behind the
     /// first, with whether they stand by.
     announced: BTreeMap<String, (String, Vec<(String, bool)>)>,
     /// The nodes that open connections of Multipath TCP.

@@ -29,7 +29,7 @@ use crate::stack::Stack;
 
 /// As many addresses of a peer are used at most.
 pub(super) const MOST_ADDRESSES: usize = 16;
-/// The first of the ports that nobody is given (RFC 6335 section 6).
+/// The first of the dynamic ports, which are assigned to nobody (RFC 6335 section 6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 /// A key vector with a list of all chunk types is no longer than that, in bytes.
 const MOST_KEY_BYTES: usize = 512;

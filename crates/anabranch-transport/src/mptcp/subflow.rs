@@ -10,8 +10,8 @@ use crate::tcp::subflow::Phase;
 use crate::time::Time;
 use crate::wire::mptcp::Signal;
 
-/// So many mappings wait for their data at most: more than full segments fit into any window, and what a peer
-/// that maps single bytes may cost.
+/// At most this many mappings wait for their data. That is more than full segments fit into any window, and
+/// bounds what a peer that maps single bytes may cost.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 /// A run of a subflow's stream and its place on the connection level (RFC 8684 section 3.3.1).

@@ -8,8 +8,9 @@ use crate::wire::sctp::SctpPacket;
 use crate::wire::sctp::chunk::{Abort, Chunk};
 use crate::wire::{Body, Packet};
 
-/// So many bytes more than its size, headers included, are answers to those chunks of a packet that may be in
-/// it any number of times: a packet with a source that is not its sender's is no lever against that source.
+/// The answers to those chunks that may be in a packet any number of times have, together, at most this many
+/// bytes more than the packet, headers included: so a packet with a forged source is no lever against that
+/// source.
 const MOST_ANSWERED_MORE: u32 = 64;
 
 /// The answers to the packet at hand.
@@ -24,9 +25,9 @@ pub(super) struct Answers {
 #[derive(Debug)]
 struct Gathered {
     packet: Box<Packet>,
-    /// Of the packet, in bytes.
+    /// The size of that packet so far, in bytes.
     size: u32,
-    /// Among the outputs, where the first answer was given.
+    /// Where the first answer was given among the outputs.
     position: usize,
 }
 

@@ -81,7 +81,8 @@ impl Connection {
     ) -> bool {
         let prior = self.sender.unacknowledged;
         let number = self.own_numbers.number(segment.acknowledgement, prior);
-        // RFC 5961 section 5: what lies more than a window behind is nobody's who sees the connection.
+        // RFC 5961 section 5: an acknowledgement of what lies more than a window behind comes from somebody
+        // who does not see the connection.
         let is_acceptable =
             |number: u64| number <= self.sender.next && number + self.sender.max_window >= prior;
         let Some(number) = number.filter(|number| is_acceptable(*number)) else { return false };

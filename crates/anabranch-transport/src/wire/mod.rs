@@ -33,7 +33,7 @@ pub struct Packet {
 /// The transport protocol's part of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// A packet of others, whose bytes are kept elsewhere.
+    /// A packet of a real program, whose bytes are kept elsewhere.
     Foreign(Foreign),
     /// A fragment of an IPv4 packet.
     Fragment(Fragment),
@@ -61,7 +61,7 @@ impl Body {
         }
     }
 
-    /// The packet of others, if it is one.
+    /// What is known of a packet of a real program, if it is one.
     pub const fn foreign(&self) -> Option<Foreign> {
         if let Self::Foreign(foreign) = *self { Some(foreign) } else { None }
     }
@@ -76,10 +76,11 @@ impl Body {
     }
 }
 
-/// What is known of a packet of others: real programs send it over the links of a scenario.
+/// What is known of a packet that a real program sends over the links of a scenario, in an emulation; called
+/// a packet of others elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// What whoever keeps its bytes calls it.
+    /// The number by which the one who keeps its bytes knows it.
     pub handle: u32,
     /// A hash of its addresses, protocol and ports, by which queue disciplines tell flows apart.
     pub flow: u32,

@@ -200,7 +200,7 @@ impl Backlog {
         self.list_the_unlisted();
         self.remove_served();
         let head = self.tail.wrapping_sub(self.units);
-        // Of work that is all of the bulk, the packet in service has this much left.
+        // What is left of the packet in service, if all work is of the bulk.
         let left_of_bulk = |work: u64| (work - 1) % self.bulk.units + 1;
         let (in_service, listed_units) = match self.listed.front_mut() {
             None => (left_of_bulk(self.units), 0),

@@ -259,8 +259,8 @@ impl LazyQueue {
         }
     }
 
-    /// Enters arrivals that are taken for certain, up to `now` or to the first one that needs a look;
-    /// returns that one's time.
+    /// Enters arrivals that are taken for certain, up to `now` or to the first one about which there is
+    /// something to decide. Returns the time of that one.
     #[inline]
     fn enter_certain(&mut self, rate: u64, poisson: &mut Poisson, units: u64, now: u64) -> Option<u64> {
         let start = self.backlog.at();

@@ -37,7 +37,7 @@ pub struct Emulation {
     scenario: Scenario,
     paths: Vec<EmulatedPath>,
     streams: Streams,
-    /// Of packets that links have copied, how many more of each are to come to their end.
+    /// For each packet that links have copied, how many more of it are to come to their end.
     copies: BTreeMap<u32, u32>,
     /// The first portal's number among the flows.
     first_portal: u32,
@@ -261,7 +261,8 @@ impl Emulation {
         &self.scenario
     }
 
-    /// When something happens next that nobody hands in; never if nothing does.
+    /// When something happens next by itself, without a packet that is handed in; [`Time::NEVER`] if nothing
+    /// does.
     pub fn next_event(&self) -> Time {
         self.simulation.network.queue.next_time().min(Time::ZERO + self.scenario.run.duration)
     }

@@ -48,7 +48,7 @@ struct Piece {
     /// Copies in flight.
     in_flight: u32,
     has_arrived: bool,
-    /// Of the copies that were lost uncut, where the last one was.
+    /// Where the last of the copies that were lost uncut was lost.
     loss: Option<Loss>,
 }
 
