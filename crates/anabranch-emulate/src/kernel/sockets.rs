@@ -166,7 +166,7 @@ impl Flows {
             _ => None,
         };
         if let Some(key) = self.all.iter().find_map(|(_, _, ends)| is_sctp(ends)) {
-            // Its sysctls are there once it is used.
+            // The sysctls of SCTP are there once it has been used.
             Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::SCTP))
                 .map_err(|error| messages::absent(&key, &error))?;
         }

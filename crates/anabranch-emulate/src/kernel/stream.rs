@@ -52,12 +52,12 @@ pub(crate) struct Stream {
 struct End {
     socket: Option<Socket>,
     is_connecting: bool,
-    /// The application waits for room.
+    /// Whether the application waits for room.
     is_blocked: bool,
     is_paused: bool,
-    /// The application has nothing more to send.
+    /// Whether the application has nothing more to send.
     is_finished: bool,
-    /// The peer has nothing more to send.
+    /// Whether the peer has nothing more to send.
     has_read_all: bool,
     /// What has been read of the present connection, in bytes.
     read: u64,

@@ -725,7 +725,7 @@ impl Stack for Host {
             return;
         };
         let Reading { staged, new, .. } = reading;
-        // That of an INIT or INIT ACK is in it, that of a cookie was.
+        // INIT and INIT ACK have the key vector in them; a cookie has kept that of the INIT.
         let mut key_vector = key_vector(datagram).unwrap_or(parsed.key_vector);
         key_vector.truncate(MOST_KEY_BYTES);
         let size = version(route.remote).header_bytes() + datagram.len() as u32;

@@ -46,7 +46,7 @@ pub(super) struct Live<E> {
     pub(super) is_unheard: bool,
     /// How many bytes of what was handed over last were refused.
     pub(super) refused: u32,
-    /// The application has been told that it is over.
+    /// Whether the application has been told that it is over.
     pub(super) has_ended: bool,
 }
 

@@ -59,7 +59,7 @@ pub(super) struct Reconfiguration {
     /// The serial number of the peer's last ASCONF, and the answer to it.
     peer_serial: u32,
     last_ack: Option<AsconfAck>,
-    /// The peer understands all this. Without that nothing is asked for.
+    /// Whether the peer understands all this. Without that nothing is asked for.
     is_understood: bool,
     /// What the peer wants chunks to be signed with.
     hmac: Hmac,

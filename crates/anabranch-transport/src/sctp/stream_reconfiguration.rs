@@ -28,7 +28,7 @@ const MOST_REQUESTS: usize = 16;
 /// What an association knows of streams that begin anew.
 #[derive(Debug, Default)]
 pub(super) struct StreamReconfiguration {
-    /// The peer understands RE-CONFIG.
+    /// Whether the peer understands RE-CONFIG.
     is_understood: bool,
     /// Outgoing streams to be reset that are not asked for yet.
     wanted: BTreeSet<u16>,
@@ -56,7 +56,7 @@ struct Request {
     last_tsn: u32,
     streams: Box<[u16]>,
     path: PathId,
-    /// The peer has answered that it takes its time.
+    /// Whether the peer has answered that it takes its time.
     is_in_progress: bool,
 }
 

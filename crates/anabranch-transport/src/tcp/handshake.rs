@@ -348,7 +348,7 @@ impl Connection {
         true
     }
 
-    /// Both ends' SYN are acknowledged.
+    /// Opens the connection: the SYN of both ends are acknowledged.
     #[cold]
     fn establish(&mut self, now: Time) {
         let Handshake { sent_at, retransmissions, .. } = self.handshake;

@@ -40,9 +40,9 @@ pub(super) struct Receiver {
     duplicate: Option<(u64, u64)>,
     /// The number of the peer's FIN, once it is known.
     fin: Option<u64>,
-    /// The application reads nothing for the time being.
+    /// Whether the application reads nothing for the time being.
     pub(super) is_paused: bool,
-    /// It reads no more.
+    /// Whether it reads no more.
     pub(super) is_closed: bool,
     /// Bytes in order that the application has not read.
     pub(super) unread: u64,
